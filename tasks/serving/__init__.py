@@ -1,0 +1,1 @@
+"""The model server: transformers models behind the endpoint wire format, without Django."""

@@ -1,0 +1,228 @@
+"""Runs encodings through a model: ONNX Runtime (the fast CPU backend) or torch (CPU or CUDA)."""
+
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from tokenizers import Encoding
+
+from .codecs import Logits
+from .errors import MisconfiguredError
+from .spec import SPAN, ModelFolder, ModelSpec
+
+if TYPE_CHECKING:
+    import torch
+
+logger = logging.getLogger(__name__)
+
+
+class Backend(Protocol):
+    """A loaded model. `run` may be called by `workers` threads at once, each on one core.
+
+    `max_batch` and `similar` say how many encodings of which sizes one call is best given.
+    """
+
+    workers: int
+    max_batch: int
+    similar: float
+
+    def run(self, batch: Sequence[Encoding]) -> Sequence[Logits]:
+        """Logits an encoding, float32: [labels], or [2, tokens] for extractive QA."""
+
+
+def cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def backend_version(spec: ModelSpec) -> str:
+    """The version that decides the numbers, with the device when it is not the CPU."""
+    if spec.backend == "onnx":
+        return version("onnxruntime")
+    import torch
+
+    return f"{torch.__version__} cuda" if torch.cuda.is_available() else str(torch.__version__)
+
+
+def load_backend(
+    spec: ModelSpec, folder: ModelFolder, *, inputs: Sequence[str], pad: int, exports: Path
+) -> Backend:
+    """The backend of a spec; `exports` is the folder that keeps its ONNX files.
+
+    `inputs` names the arrays the model takes, `pad` is the id that fills short rows.
+    """
+    if spec.backend == "torch":
+        return TorchBackend(spec, folder, inputs=inputs, pad=pad)
+    graph = exports / "model.onnx"
+    if not graph.exists():
+        logger.info("%s: exporting to ONNX, once", spec.name)
+        export_onnx(spec, folder, inputs=inputs, exports=exports)
+    return OnnxBackend(graph, inputs=inputs, pad=pad, int8=spec.precision == "int8")
+
+
+def _padded(batch: Sequence[Encoding], inputs: Sequence[str], pad: int) -> dict[str, Any]:
+    """int64 arrays [batch, longest], by the model's input names."""
+    shape = (len(batch), max(len(encoding) for encoding in batch))
+    arrays = {name: np.zeros(shape, np.int64) for name in inputs}
+    arrays["input_ids"].fill(pad)
+    for row, encoding in enumerate(batch):
+        size = len(encoding)
+        arrays["input_ids"][row, :size] = encoding.ids
+        arrays["attention_mask"][row, :size] = 1
+        if "token_type_ids" in arrays:
+            arrays["token_type_ids"][row, :size] = encoding.type_ids
+    return arrays
+
+
+def _cut(logits: Logits, batch: Sequence[Encoding]) -> list[Logits]:
+    """One array an encoding, without the columns of the padding."""
+    if logits.ndim == 2:
+        return list(logits)
+    return [row[:, : len(encoding)] for row, encoding in zip(logits, batch, strict=True)]
+
+
+class OnnxBackend:
+    """An ONNX Runtime session without threads of its own, shared by one calling thread a core."""
+
+    def __init__(self, graph: Path, *, inputs: Sequence[str], pad: int, int8: bool) -> None:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        self._session = onnxruntime.InferenceSession(
+            str(graph), options, providers=["CPUExecutionProvider"]
+        )
+        self._inputs, self._pad = inputs, pad
+        self.workers, self.max_batch, self.similar = cores(), 16 if int8 else 4, 1.25
+
+    def run(self, batch: Sequence[Encoding]) -> list[Logits]:
+        """See Backend."""
+        (logits,) = self._session.run(None, _padded(batch, self._inputs, self._pad))
+        return _cut(logits, batch)
+
+
+class TorchBackend:
+    """The model in torch, on CUDA where there is a device, else with one thread a caller."""
+
+    def __init__(
+        self, spec: ModelSpec, folder: ModelFolder, *, inputs: Sequence[str], pad: int
+    ) -> None:
+        import torch
+
+        self._cuda = torch.cuda.is_available()
+        torch.set_num_threads(1)
+        precision = torch.bfloat16 if spec.precision == "bf16" else torch.float32
+        self._model = load_torch(spec, folder, precision).to("cuda" if self._cuda else "cpu")
+        self._inputs, self._pad = inputs, pad
+        if self._cuda:
+            self.workers, self.max_batch, self.similar = 1, 64, 2.0
+        else:
+            self.workers, self.max_batch, self.similar = cores(), 4, 1.25
+
+    def run(self, batch: Sequence[Encoding]) -> list[Logits]:
+        """See Backend."""
+        import torch
+
+        arrays = _padded(batch, self._inputs, self._pad)
+        device = "cuda" if self._cuda else "cpu"
+        with torch.inference_mode():
+            logits = self._model(*(torch.from_numpy(a).to(device) for a in arrays.values()))
+        return _cut(logits.float().cpu().numpy(), batch)
+
+
+def load_torch(spec: ModelSpec, folder: ModelFolder, precision: Any) -> "torch.nn.Module":
+    """A module from the input arrays to logits [batch, labels] or [batch, 2, tokens].
+
+    Raises MisconfiguredError.
+    """
+    import torch
+    from transformers import AutoModelForQuestionAnswering, AutoModelForSequenceClassification
+
+    spans = folder.kind == SPAN
+    head = AutoModelForQuestionAnswering if spans else AutoModelForSequenceClassification
+    try:
+        model = head.from_pretrained(
+            folder.path, use_safetensors=True, local_files_only=True, dtype=precision
+        )
+    except Exception as error:  # transformers raises many kinds
+        raise MisconfiguredError(f"{spec.name}: cannot load {folder.path}: {error}") from error
+    if folder.labels is not None and model.config.num_labels != len(folder.labels):
+        raise MisconfiguredError(
+            f"{spec.name}: {len(folder.labels)} labels are named, but the model has "
+            f"{model.config.num_labels}."
+        )
+
+    class Logit(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(
+            self,
+            input_ids: torch.Tensor,
+            attention_mask: torch.Tensor,
+            token_type_ids: torch.Tensor | None = None,
+        ) -> torch.Tensor:
+            more = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
+            out = self.model(input_ids=input_ids, attention_mask=attention_mask, **more)
+            return torch.stack([out.start_logits, out.end_logits], 1) if spans else out.logits
+
+    return Logit().eval()
+
+
+def export_onnx(
+    spec: ModelSpec, folder: ModelFolder, *, inputs: Sequence[str], exports: Path
+) -> None:
+    """Write `exports/model.onnx`, whole or not at all; int8 by dynamic quantisation."""
+    import torch
+
+    model = load_torch(spec, folder, torch.float32)
+    example = tuple(torch.ones((2, 8), dtype=torch.int64) for _ in inputs)
+    free = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
+    exports.parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(prefix=".export-", dir=exports.parent))
+    try:
+        program = torch.onnx.export(
+            model,
+            example,
+            input_names=list(inputs),
+            output_names=["logits"],
+            dynamic_shapes=tuple(free for _ in inputs),
+            dynamo=True,
+            verbose=False,
+        )
+        assert program is not None
+        program.save(beside / "fp32.onnx", external_data=True)
+        if spec.precision == "int8":
+            _quantise(beside / "fp32.onnx", beside / "model.onnx")
+            for file in beside.glob("fp32.onnx*"):
+                file.unlink()
+        else:
+            (beside / "fp32.onnx").rename(beside / "model.onnx")
+        beside.replace(exports)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _quantise(source: Path, target: Path) -> None:
+    """int8 weights a channel, activations by their range at run time; embeddings stay fp32."""
+    import onnx
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    graph = onnx.load(source)
+    del graph.graph.value_info[:]  # the quantiser's shape inference disagrees with torch's names
+    quantize_dynamic(
+        graph,
+        target,
+        per_channel=True,
+        weight_type=QuantType.QInt8,
+        op_types_to_quantize=["MatMul", "Gemm"],
+        use_external_data_format=graph.ByteSize() > 2**30,
+    )

@@ -1,0 +1,144 @@
+"""Dynamic micro-batching: take what is queued now, of similar sizes, and never wait for more."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from .errors import BusyError, DeadlineError, StoppedError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+SLACK = 4  # sizes this close always fit together: short texts pad by a few tokens only
+
+
+@dataclass(eq=False)
+class _Job(Generic[Item, Result]):
+    item: Item
+    size: int
+    deadline: float
+    future: "Future[Result]" = field(default_factory=Future)
+
+    def is_dropped(self, now: float) -> bool:
+        """Whether nobody waits any more; a passed deadline is told to whoever still does."""
+        if self.deadline <= now:
+            with suppress(InvalidStateError):
+                self.future.set_exception(DeadlineError("The deadline passed in the queue."))
+        return self.future.done()
+
+
+class Batcher(Generic[Item, Result]):
+    """Answers items through `run(batch)`, called by `workers` threads on up to `max_batch` items.
+
+    A worker takes the oldest item and the queued items nearest to it in size (at most `similar`
+    times larger or smaller), but no more than its share when other workers are idle. Deadlines are
+    points of `time.monotonic()`. `wait_seconds` bounds how long a worker waits for a fuller batch.
+    """
+
+    def __init__(
+        self,
+        run: Callable[[list[Item]], Sequence[Result]],
+        *,
+        workers: int = 1,
+        max_batch: int = 1,
+        max_queued: int = 64,
+        similar: float = 1.25,
+        wait_seconds: float = 0.0,
+    ) -> None:
+        self._run, self._max_batch, self._max_queued = run, max_batch, max_queued
+        self._similar, self._wait_seconds = similar, wait_seconds
+        self._queue: list[_Job[Item, Result]] = []
+        self._changed = threading.Condition()
+        self._idle = 0
+        self._closed = False
+        self._threads = [
+            threading.Thread(target=self._work, name=f"batcher-{n}", daemon=True)
+            for n in range(workers)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(
+        self, items: Sequence[tuple[Item, int]], *, deadline: float
+    ) -> "list[Future[Result]]":
+        """Queue (item, size) pairs; one future each, in order. Raises BusyError, StoppedError.
+
+        A call is taken while the queue is not full, whole or not at all, so that a call with many
+        items is not starved by small ones.
+        """
+        jobs = [_Job[Item, Result](item, size, deadline) for item, size in items]
+        with self._changed:
+            if self._closed:
+                raise StoppedError("The model server is stopping.")
+            if len(self._queue) >= self._max_queued:
+                self._drop(time.monotonic())
+            if len(self._queue) >= self._max_queued:
+                raise BusyError("The model has too many requests waiting. Try again soon.")
+            self._queue += jobs
+            self._changed.notify(len(jobs))
+        return [job.future for job in jobs]
+
+    def close(self) -> None:
+        """Refuse what is queued, finish what is running, end the threads."""
+        with self._changed:
+            self._closed = True
+            left, self._queue = self._queue, []
+            self._changed.notify_all()
+        for job in left:
+            with suppress(InvalidStateError):
+                job.future.set_exception(StoppedError("The model server is stopping."))
+        for thread in self._threads:
+            thread.join()
+
+    def _drop(self, now: float) -> None:
+        self._queue = [job for job in self._queue if not job.is_dropped(now)]
+
+    def _take(self) -> list[_Job[Item, Result]]:
+        """Jobs for one batch; empty when the batcher closes."""
+        with self._changed:
+            self._idle += 1
+            while True:
+                self._changed.wait_for(lambda: self._queue or self._closed)
+                if self._wait_seconds and not self._closed:
+                    self._changed.wait_for(
+                        lambda: len(self._queue) >= self._max_batch or self._closed,
+                        self._wait_seconds,
+                    )
+                self._drop(time.monotonic())
+                if self._queue or self._closed:
+                    break
+            share = -(-len(self._queue) // self._idle)
+            self._idle -= 1
+            taken = self._pick(min(share, self._max_batch)) if self._queue else []
+            self._queue = [job for job in self._queue if job not in taken]
+            return taken
+
+    def _pick(self, count: int) -> list[_Job[Item, Result]]:
+        """The oldest job and those nearest to it in size."""
+        first = self._queue[0].size
+        low, high = first / self._similar - SLACK, first * self._similar + SLACK
+        fitting = [job for job in self._queue if low <= job.size <= high]
+        return sorted(fitting, key=lambda job: abs(job.size - first))[:count]
+
+    def _work(self) -> None:
+        while jobs := self._take():
+            jobs = [job for job in jobs if job.future.set_running_or_notify_cancel()]
+            if jobs:
+                self._answer(jobs)
+
+    def _answer(self, jobs: list[_Job[Item, Result]]) -> None:
+        try:
+            results = self._run([job.item for job in jobs])
+        except Exception as error:  # noqa: BLE001  whoever waits for the future gets it
+            if len(jobs) == 1:
+                jobs[0].future.set_exception(error)
+            else:  # one bad item must not fail its neighbours
+                for job in jobs:
+                    self._answer([job])
+            return
+        for job, result in zip(jobs, results, strict=True):
+            job.future.set_result(result)

@@ -1,0 +1,154 @@
+"""From request fields to token ids, and from logits to answers."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Encoding, Tokenizer
+
+from .errors import BadRequestError
+from .spec import PAIR, ModelFolder
+
+Logits = NDArray[np.float32]
+MIN_ROOM = 8  # tokens the context must keep beside the other field
+STRIDE = 128  # tokens that neighbouring QA windows share (the value of the SQuAD scripts)
+MAX_ANSWER_TOKENS = 30
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One prediction: `output` by name, `prob` by label (None for spans)."""
+
+    output: dict[str, Any]
+    prob: dict[str, float] | None
+
+
+class Codec(ABC):
+    """Encodes the fields of one input into one or several encodings and decodes their logits.
+
+    `max_length` counts tokens with the special ones. The tokenizer truncates and pads nothing.
+    """
+
+    def __init__(self, folder: ModelFolder, tokenizer: Tokenizer, max_length: int) -> None:
+        self.fields, self.output, self.labels = folder.fields, folder.output, folder.labels
+        self.tokenizer, self.max_length = tokenizer, max_length
+
+    @abstractmethod
+    def encode(self, row: Mapping[str, str]) -> list[Encoding]:
+        """Encodings within max_length. Raises BadRequestError."""
+
+    @abstractmethod
+    def decode(
+        self, row: Mapping[str, str], encodings: Sequence[Encoding], logits: Sequence[Logits]
+    ) -> Answer:
+        """The answer; one array of logits an encoding."""
+
+    def _tokens(self, text: str) -> Encoding:
+        return self.tokenizer.encode(text, add_special_tokens=False)
+
+    def _room(self, field: str, tokens: Encoding) -> int:
+        """Tokens left for the context beside `field`."""
+        room = self.max_length - len(tokens) - self.tokenizer.num_special_tokens_to_add(True)
+        if room < MIN_ROOM:
+            message = f"has {len(tokens)} tokens; shorten it to {len(tokens) + room - MIN_ROOM}."
+            raise BadRequestError(f"{field} {message}", fields={field: message})
+        return room
+
+
+class LabelCodec(Codec):
+    """Classification: labels with probabilities (softmax of the logits, shape [labels])."""
+
+    def decode(
+        self, row: Mapping[str, str], encodings: Sequence[Encoding], logits: Sequence[Logits]
+    ) -> Answer:
+        assert self.labels is not None
+        powers = np.exp(logits[0].astype(np.float64) - logits[0].max())
+        prob = dict(zip(self.labels, (powers / powers.sum()).tolist(), strict=True))
+        return Answer({self.output: max(prob, key=prob.__getitem__)}, prob)
+
+
+class TextCodec(LabelCodec):
+    """One text, cut at its end."""
+
+    def encode(self, row: Mapping[str, str]) -> list[Encoding]:
+        text = self._tokens(row[self.fields[0]])
+        text.truncate(self.max_length - self.tokenizer.num_special_tokens_to_add(False))
+        return [self.tokenizer.post_process(text)]
+
+
+class PairCodec(LabelCodec):
+    """A context and a text about it; only the context is cut."""
+
+    def encode(self, row: Mapping[str, str]) -> list[Encoding]:
+        context, text = (self._tokens(row[field]) for field in self.fields)
+        context.truncate(self._room(self.fields[1], text))
+        return [self.tokenizer.post_process(context, text)]
+
+
+class SpanCodec(Codec):
+    """Extractive QA: the best non-empty span of at most 30 tokens over windows of the passage.
+
+    Logits have the shape [2, tokens]: start and end. The score of a span is start + end, as in
+    Devlin et al. 2019, section 4.2; offsets of the answer are code points of the passage.
+    """
+
+    def encode(self, row: Mapping[str, str]) -> list[Encoding]:
+        question, passage = (self._tokens(row[field]) for field in self.fields)
+        room = self._room(self.fields[0], question)
+        passage.truncate(room, stride=min(STRIDE, room // 2))
+        first = self.tokenizer.post_process(question, passage)
+        windows = [first, *first.overflowing]
+        if not any(_readable(window, row[self.fields[1]]).any() for window in windows):
+            message = "has no text to answer from."
+            raise BadRequestError(f"{self.fields[1]} {message}", fields={self.fields[1]: message})
+        return windows
+
+    def decode(
+        self, row: Mapping[str, str], encodings: Sequence[Encoding], logits: Sequence[Logits]
+    ) -> Answer:
+        passage = row[self.fields[1]]
+        best = max(
+            (
+                _best_span(scores, _readable(window, passage), window.offsets)
+                for window, scores in zip(encodings, logits, strict=True)
+            ),
+            key=lambda span: span[0],
+        )
+        text = passage[best[1] : best[2]]
+        start = best[1] + len(text) - len(text.lstrip())
+        answer = text.strip()
+        return Answer({self.output: answer, "start": start, "end": start + len(answer)}, None)
+
+
+def _readable(window: Encoding, passage: str) -> NDArray[np.bool_]:
+    """Which tokens of a window are passage text, so that no span of them is blank."""
+    return np.array(
+        [
+            sequence == 1 and bool(passage[start:end].strip())
+            for sequence, (start, end) in zip(window.sequence_ids, window.offsets, strict=True)
+        ]
+    )
+
+
+def _best_span(
+    scores: Logits, allowed: NDArray[np.bool_], offsets: Sequence[tuple[int, int]]
+) -> tuple[float, int, int]:
+    """(score, start, end) of the best span between allowed tokens; -inf when there is none."""
+    starts, ends = np.where(allowed, scores.astype(np.float64), -np.inf)
+    best = (-np.inf, 0, 0)
+    for more in range(min(MAX_ANSWER_TOKENS, len(starts))):
+        sums = starts[: len(starts) - more] + ends[more:]
+        first = int(sums.argmax())
+        if sums[first] > best[0]:
+            best = (float(sums[first]), offsets[first][0], offsets[first + more][1])
+    return best
+
+
+def codec_for(folder: ModelFolder, tokenizer: Tokenizer, max_length: int) -> Codec:
+    """The codec of a model's kind."""
+    if folder.labels is None:
+        return SpanCodec(folder, tokenizer, max_length)
+    return (PairCodec if folder.kind == PAIR else TextCodec)(folder, tokenizer, max_length)

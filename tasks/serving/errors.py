@@ -1,0 +1,82 @@
+"""What the model server answers when it cannot answer."""
+
+from collections.abc import Mapping
+
+
+class ServingError(Exception):
+    """An error with its HTTP status; `fields` maps a field's name to what is wrong with it."""
+
+    status = 500
+    code = "error"
+
+    def __init__(self, message: str, *, fields: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.fields = dict(fields or {})
+
+
+class BadRequestError(ServingError):
+    """The request cannot be understood; it names the field."""
+
+    status = 400
+    code = "invalid"
+
+
+class UnknownError(ServingError):
+    """No such model or route."""
+
+    status = 404
+    code = "not_found"
+
+
+class WrongMethodError(ServingError):
+    """The route exists for another method."""
+
+    status = 405
+    code = "method_not_allowed"
+
+
+class TooLargeError(ServingError):
+    """The body or the number of inputs is over the limit."""
+
+    status = 413
+    code = "too_large"
+
+
+class MisconfiguredError(ServingError):
+    """The model's folder or its settings cannot be served; repeating the call does not help."""
+
+    status = 500
+    code = "misconfigured"
+
+
+class TryLaterError(ServingError):
+    """The same call may succeed after `retry_after` seconds."""
+
+    status = 503
+    retry_after = 1
+
+
+class BusyError(TryLaterError):
+    """The queue is full."""
+
+    code = "busy"
+
+
+class LoadingError(TryLaterError):
+    """The model is being loaded."""
+
+    code = "loading"
+    retry_after = 2
+
+
+class StoppedError(TryLaterError):
+    """The server is stopping."""
+
+    code = "stopping"
+
+
+class DeadlineError(ServingError):
+    """The caller's deadline passed before the model answered."""
+
+    status = 504
+    code = "deadline"

@@ -1,0 +1,96 @@
+"""What answered: digests of the files and versions that decide a model's answers."""
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from .spec import ModelFolder, ModelSpec
+
+# Raise it when a change of this package can change an answer.
+CODE_VERSION = "1"
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+)
+
+
+class FileHashes:
+    """sha256 of files; a file is read again only when its size or time of change differs.
+
+    The memory is a JSON file `{path: [size, mtime_ns, hex]}`.
+    """
+
+    def __init__(self, memory: Path) -> None:
+        self._memory = memory
+        self._lock = threading.Lock()
+
+    def of(self, path: Path) -> str:
+        """Hex sha256 of one file."""
+        real = path.resolve()
+        stat = real.stat()
+        stamp = [stat.st_size, stat.st_mtime_ns]
+        with self._lock:
+            known = self._read()
+            if known.get(str(real), [])[:2] == stamp:
+                return str(known[str(real)][2])
+            with real.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            self._memory.parent.mkdir(parents=True, exist_ok=True)
+            beside = self._memory.with_suffix(".new")
+            beside.write_text(json.dumps(known | {str(real): [*stamp, digest]}))
+            beside.replace(self._memory)
+        return digest
+
+    def of_all(self, paths: Iterable[Path]) -> str:
+        """Hex sha256 of several files: of one file its own, else over names and digests."""
+        digests = {path.name: self.of(path) for path in paths}
+        return digests.popitem()[1] if len(digests) == 1 else _digest(digests)
+
+    def _read(self) -> dict[str, list[Any]]:
+        try:
+            known: dict[str, list[Any]] = json.loads(self._memory.read_text())
+        except (FileNotFoundError, ValueError):
+            return {}
+        return known
+
+
+def fingerprint(
+    spec: ModelSpec, folder: ModelFolder, *, backend_version: str, hashes: FileHashes
+) -> dict[str, str]:
+    """The identity of a served model; `digest` = first 16 hex of the sha256 of all the rest."""
+    tokenizer = [folder.path / name for name in TOKENIZER_FILES if (folder.path / name).exists()]
+    settings = {
+        "config": hashes.of(folder.path / "config.json"),
+        "kind": folder.kind,
+        "fields": folder.fields,
+        "output": folder.output,
+        "labels": folder.labels,
+        "max_length": folder.max_length,
+    }
+    parts = {
+        "weights_sha256": hashes.of_all(folder.weights),
+        "tokenizer_sha256": hashes.of_all(tokenizer),
+        "config_sha256": _digest(settings),
+        "backend": {"onnx": "onnxruntime", "torch": "torch"}[spec.backend],
+        "backend_version": backend_version,
+        "precision": spec.precision,
+        "transformers": version("transformers"),
+        "code": CODE_VERSION,
+    }
+    return {"digest": _digest(parts)[:16], **parts}
+
+
+def _digest(value: Mapping[str, Any]) -> str:
+    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(canonical.encode()).hexdigest()

@@ -1,0 +1,201 @@
+"""The models of one server: loaded on first use in the background, then asked through a batcher."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Encoding
+
+from .backends import backend_version, load_backend
+from .batcher import Batcher
+from .codecs import Answer, Codec, Logits, codec_for
+from .errors import (
+    DeadlineError,
+    LoadingError,
+    MisconfiguredError,
+    ServingError,
+    TooLargeError,
+    UnknownError,
+)
+from .fingerprint import FileHashes, fingerprint
+from .spec import ModelSpec, open_folder
+
+logger = logging.getLogger(__name__)
+
+MAX_ENCODINGS = 256  # of one call: texts, or windows of passages
+RETRY_FAILED_SECONDS = 60.0
+LONGEST = 512  # tokens, for tokenizers that name no limit
+# One load at a time: imports of transformers and torch's exporter belong to the whole process.
+_LOADING = threading.Lock()
+
+
+class ServedModel:
+    """A loaded model with its queue."""
+
+    def __init__(self, spec: ModelSpec, cache_dir: Path, *, max_queued: int) -> None:
+        """Load it: seconds, minutes when it is exported first. Raises MisconfiguredError."""
+        folder = open_folder(spec)
+        tokenizer = _load_tokenizer(spec, folder.path)
+        identity = fingerprint(
+            spec,
+            folder,
+            backend_version=backend_version(spec),
+            hashes=FileHashes(cache_dir / "hashes.json"),
+        )
+        inputs = ["input_ids", "attention_mask"]
+        if "token_type_ids" in tokenizer.model_input_names:
+            inputs.append("token_type_ids")
+        backend = load_backend(
+            spec,
+            folder,
+            inputs=inputs,
+            pad=tokenizer.pad_token_id or 0,
+            exports=cache_dir / "onnx" / identity["digest"],
+        )
+        limit = tokenizer.model_max_length if tokenizer.model_max_length < 10**6 else LONGEST
+        self.codec: Codec = codec_for(
+            folder, tokenizer.backend_tokenizer, min(folder.max_length or limit, limit)
+        )
+        self.fields = folder.fields
+        self.digest = identity["digest"]
+        self.info: dict[str, Any] = {
+            "name": spec.name,
+            "kind": folder.kind,
+            "labels": None if folder.labels is None else list(folder.labels),
+            "fields": list(folder.fields),
+            "fingerprint": identity,
+        }
+        self._batcher = Batcher[Encoding, Logits](
+            backend.run,
+            workers=backend.workers,
+            max_batch=backend.max_batch,
+            similar=backend.similar,
+            max_queued=max_queued,
+        )
+
+    def predict(self, rows: Sequence[Mapping[str, str]], *, deadline: float) -> list[Answer]:
+        """Answers in order; `deadline` is a point of time.monotonic(). Raises ServingError."""
+        encoded = [self.codec.encode(row) for row in rows]
+        flat = [(encoding, len(encoding)) for encodings in encoded for encoding in encodings]
+        if len(flat) > MAX_ENCODINGS:
+            raise TooLargeError(
+                f"The inputs make {len(flat)} pieces for the model; at most {MAX_ENCODINGS} are "
+                "taken at once. Send fewer or shorter inputs."
+            )
+        futures = self._batcher.submit(flat, deadline=deadline)
+        try:
+            logits = iter([f.result(max(0.0, deadline - time.monotonic())) for f in futures])
+        except TimeoutError:
+            for future in futures:
+                future.cancel()
+            raise DeadlineError("The model did not answer within the deadline.") from None
+        return [
+            self.codec.decode(row, encodings, [next(logits) for _ in encodings])
+            for row, encodings in zip(rows, encoded, strict=True)
+        ]
+
+    def close(self) -> None:
+        """Answer what is running and stop."""
+        self._batcher.close()
+
+
+def _load_tokenizer(spec: ModelSpec, path: Path) -> Any:
+    from transformers import AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
+    except Exception as error:  # transformers raises many kinds
+        raise MisconfiguredError(f"{spec.name}: no tokenizer in {path}: {error}") from error
+    if not tokenizer.is_fast:
+        raise MisconfiguredError(
+            f"{spec.name}: {path} has no tokenizer.json. Save its tokenizer as a fast one."
+        )
+    tokenizer.backend_tokenizer.no_truncation()
+    tokenizer.backend_tokenizer.no_padding()
+    return tokenizer
+
+
+@dataclass
+class _Entry:
+    spec: ModelSpec
+    model: ServedModel | None = None
+    error: ServingError | None = None
+    failed_at: float = 0.0
+
+
+class ModelRegistry:
+    """Models by name. `resolve` tells the spec of a name (None = unknown), `names` lists them.
+
+    A model whose spec has changed is loaded anew; a failed one is tried again after a minute.
+    """
+
+    def __init__(
+        self,
+        resolve: Callable[[str], ModelSpec | None],
+        names: Callable[[], Iterable[str]],
+        cache_dir: Path,
+        *,
+        max_queued: int = 64,
+    ) -> None:
+        self.names = names
+        self._resolve, self._cache_dir, self._max_queued = resolve, cache_dir, max_queued
+        self._entries: dict[str, _Entry] = {}
+        self._lock = threading.Lock()
+
+    def get(self, name: str) -> ServedModel:
+        """The loaded model. Raises UnknownError, LoadingError (and starts loading), or its error."""
+        spec = self._resolve(name)
+        if spec is None:
+            raise UnknownError(f"There is no model {name!r} here. GET /models lists them.")
+        with self._lock:
+            entry = self._entries.get(name)
+            if entry is None or entry.spec != spec or self._is_due(entry):
+                if entry and entry.model:
+                    threading.Thread(target=entry.model.close, daemon=True).start()
+                entry = self._entries[name] = _Entry(spec)
+                threading.Thread(
+                    target=self._load, args=[entry], name=f"load-{name}", daemon=True
+                ).start()
+        if entry.error:
+            raise entry.error.with_traceback(None)
+        if entry.model is None:
+            raise LoadingError(f"The model {name!r} is being loaded. Try again soon.")
+        return entry.model
+
+    def load(self, names: Iterable[str]) -> None:
+        """Start loading these models, so that their first caller need not wait."""
+        for name in names:
+            with suppress(LoadingError):
+                self.get(name)
+
+    def close(self) -> None:
+        """Stop every model."""
+        with self._lock:
+            models = [entry.model for entry in self._entries.values() if entry.model]
+        for model in models:
+            model.close()
+
+    def _is_due(self, entry: _Entry) -> bool:
+        return bool(entry.error) and time.monotonic() - entry.failed_at > RETRY_FAILED_SECONDS
+
+    def _load(self, entry: _Entry) -> None:
+        started = time.monotonic()
+        try:
+            with _LOADING:
+                entry.model = ServedModel(entry.spec, self._cache_dir, max_queued=self._max_queued)
+        except Exception as error:
+            logger.exception("%s: not loaded", entry.spec.name)
+            entry.failed_at = time.monotonic()
+            entry.error = (
+                error
+                if isinstance(error, ServingError)
+                else MisconfiguredError(f"{entry.spec.name}: cannot be loaded: {error!r}")
+            )
+        else:
+            seconds = time.monotonic() - started
+            logger.info("%s: ready after %.1f s", entry.spec.name, seconds)

@@ -1,0 +1,151 @@
+"""Which model is served and how: from the caller, the folder's dynabench.json and config.json."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .errors import MisconfiguredError
+
+SEQUENCE, PAIR, SPAN = "sequence-classification", "pair-classification", "extractive-qa"
+FIELDS = {SEQUENCE: ("text",), PAIR: ("premise", "hypothesis"), SPAN: ("question", "passage")}
+OUTPUTS = {SEQUENCE: "label", PAIR: "label", SPAN: "answer"}
+PRECISIONS = {"onnx": ("fp32", "int8"), "torch": ("fp32", "bf16")}
+PICKLE = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
+# Weights without code in them, and what a tokenizer needs; nothing else is fetched from a hub.
+HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """A model to serve; None means: read it from dynabench.json in the model's folder.
+
+    `source` is a local folder, or a hub id (`org/name`) with the full commit as `revision`.
+    """
+
+    name: str
+    source: str
+    revision: str | None = None
+    kind: str | None = None
+    fields: tuple[str, ...] | None = None
+    output: str | None = None
+    labels: tuple[str, ...] | None = None
+    backend: str = "onnx"
+    precision: str = "fp32"
+    max_length: int | None = None
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """A model's files on this machine and its settings, complete.
+
+    `labels` are in the order of the logits, None for extractive QA; `max_length` counts tokens,
+    None = the tokenizer's own limit. For pairs the first field is the context, for QA the second.
+    """
+
+    path: Path
+    weights: tuple[Path, ...]
+    kind: str
+    fields: tuple[str, ...]
+    output: str
+    labels: tuple[str, ...] | None
+    max_length: int | None
+
+
+def open_folder(spec: ModelSpec) -> ModelFolder:
+    """The folder of a spec, fetched first when it lives on a hub. Raises MisconfiguredError."""
+    if spec.precision not in PRECISIONS.get(spec.backend, ()):
+        raise MisconfiguredError(
+            f"{spec.name}: backend {spec.backend!r} with precision {spec.precision!r} is not "
+            "served. Choose onnx with fp32 or int8, or torch with fp32 or bf16."
+        )
+    path = Path(spec.source) if Path(spec.source).is_dir() else _fetch(spec)
+    weights = tuple(sorted(path.glob("*.safetensors")))
+    if not weights:
+        pickled = [file.name for pattern in PICKLE for file in path.glob(pattern)]
+        what = f"only pickled weights ({', '.join(pickled)})" if pickled else "no weights"
+        raise MisconfiguredError(
+            f"{spec.name}: {path} has {what}. Save the model as safetensors "
+            "(save_pretrained does); pickled weights can run code and are refused."
+        )
+    config = _read(spec, path / "config.json", needed=True)
+    settings = _read(spec, path / "dynabench.json", needed=False)
+    kind = spec.kind or settings.get("kind") or _kind_of(spec, config)
+    if kind not in FIELDS:
+        raise MisconfiguredError(f"{spec.name}: kind {kind!r} is none of {', '.join(FIELDS)}.")
+    fields = tuple(spec.fields or settings.get("fields") or FIELDS[kind])
+    if len(fields) != len(FIELDS[kind]):
+        raise MisconfiguredError(
+            f"{spec.name}: {kind} takes {len(FIELDS[kind])} field(s), not {len(fields)}."
+        )
+    return ModelFolder(
+        path=path,
+        weights=weights,
+        kind=kind,
+        fields=fields,
+        output=spec.output or settings.get("output") or OUTPUTS[kind],
+        labels=None if kind == SPAN else _labels(spec, settings, config),
+        max_length=spec.max_length or settings.get("max_length"),
+    )
+
+
+def _fetch(spec: ModelSpec) -> Path:
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", spec.source) or spec.source.startswith("."):
+        raise MisconfiguredError(f"{spec.name}: there is no folder {spec.source}.")
+    if not re.fullmatch(r"[0-9a-f]{40}", spec.revision or ""):
+        raise MisconfiguredError(
+            f"{spec.name}: there is no folder {spec.source}. If it is a hub id, pin its revision "
+            "to a full commit (40 hex digits), so that the model cannot change unseen."
+        )
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(
+            snapshot_download(spec.source, revision=spec.revision, allow_patterns=HUB_FILES)
+        )
+    except Exception as error:  # the hub's client raises many kinds
+        raise MisconfiguredError(f"{spec.name}: cannot fetch {spec.source}: {error}") from error
+
+
+def _read(spec: ModelSpec, path: Path, *, needed: bool) -> Mapping[str, Any]:
+    try:
+        value = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        if not needed:
+            return {}
+        raise MisconfiguredError(f"{spec.name}: {path} is missing.") from None
+    except ValueError as error:
+        raise MisconfiguredError(f"{spec.name}: {path} is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise MisconfiguredError(f"{spec.name}: {path} must hold a JSON object.")
+    return value
+
+
+def _kind_of(spec: ModelSpec, config: Mapping[str, Any]) -> str:
+    """The kind by the architecture; a pair classifier cannot be told from its config."""
+    architecture = " ".join(config.get("architectures") or [])
+    if "ForQuestionAnswering" in architecture:
+        return SPAN
+    if "ForSequenceClassification" in architecture:
+        return PAIR if spec.fields and len(spec.fields) == 2 else SEQUENCE
+    raise MisconfiguredError(
+        f"{spec.name}: architecture {architecture or 'unknown'!r} is neither a sequence classifier "
+        "nor an extractive question answerer."
+    )
+
+
+def _labels(
+    spec: ModelSpec, settings: Mapping[str, Any], config: Mapping[str, Any]
+) -> tuple[str, ...]:
+    named = {int(number): name for number, name in (config.get("id2label") or {}).items()}
+    in_config = tuple(named[number] for number in sorted(named))
+    labels = tuple(spec.labels or settings.get("labels") or in_config)
+    if len(labels) < 2 or len(set(labels)) != len(labels):
+        raise MisconfiguredError(f"{spec.name}: needs two or more different labels, not {labels}.")
+    if in_config and len(in_config) != len(labels):
+        raise MisconfiguredError(
+            f"{spec.name}: {len(labels)} labels are named, but the model has {len(in_config)}."
+        )
+    return labels
