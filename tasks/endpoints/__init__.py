@@ -1,0 +1,1 @@
+"""Adapters that ask target models for predictions; no database, no torch."""

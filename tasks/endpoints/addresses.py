@@ -1,0 +1,79 @@
+"""Which network addresses a call to a target may reach: public ones, or what the operator lists."""
+
+import ipaddress
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+Allowed = bool | tuple[str, ...]
+
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+# Not public in practice, though `is_global` of some Python releases says so.
+_REFUSED: tuple[Network, ...] = tuple(
+    ipaddress.ip_network(text)
+    for text in (
+        "168.63.129.16/32",  # Azure's metadata and DNS
+        "192.0.0.0/24",  # protocol assignments; Oracle Cloud's metadata
+        "192.88.99.0/24",  # 6to4 relays
+        "64:ff9b:1::/48",  # local NAT64
+        "2001::/23",  # Teredo, ORCHID
+        "3fff::/20",  # documentation
+        "5f00::/16",  # segment routing
+        "fec0::/10",  # site-local
+    )
+)
+
+
+def embedded(address: Address) -> Address:
+    """The IPv4 address that a mapped, 6to4 or NAT64 address leads to, else the address itself."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    if address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    if address.sixtofour is not None:
+        return address.sixtofour
+    if address in _NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address
+
+
+def is_public(address: Address) -> bool:
+    """Whether an address is a unicast address of the public internet."""
+    real = embedded(address)
+    return (
+        real.is_global
+        and not (real.is_multicast or real.is_reserved or real.is_link_local)
+        and not (real.is_loopback or real.is_unspecified or real.is_private)
+        and not any(real in network for network in _REFUSED)
+    )
+
+
+def is_permitted(host: str, address: Address, allowed: Allowed) -> bool:
+    """Whether a call to `host`, resolved to `address`, may be made.
+
+    True or a listed host name opens loopback and private ranges; link-local addresses (cloud
+    metadata), multicast and the unspecified address stay closed unless their network is listed.
+    """
+    if is_public(address):
+        return True
+    real = embedded(address)
+    names, networks = _entries(allowed)
+    if any(real in network for network in networks):
+        return True
+    ordinary = real.is_loopback or (
+        real.is_private
+        and not (real.is_link_local or real.is_unspecified or real.is_reserved)
+        and not any(real in network for network in _REFUSED)
+    )
+    return ordinary and (allowed is True or host.lower().rstrip(".") in names)
+
+
+def _entries(allowed: Allowed) -> tuple[set[str], list[Network]]:
+    """The allow-list as host names and networks."""
+    names: set[str] = set()
+    networks: list[Network] = []
+    for entry in allowed if isinstance(allowed, tuple) else ():
+        try:
+            networks.append(ipaddress.ip_network(entry, strict=False))
+        except ValueError:
+            names.add(entry.lower().rstrip("."))
+    return names, networks

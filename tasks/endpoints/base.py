@@ -1,0 +1,129 @@
+"""The contract between the platform and a target model, wherever that model runs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+Reason = Literal["down", "slow", "busy", "rubbish", "refused", "misconfigured"]
+QA_KIND = "extractive-qa"
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One answer: output by field name, probability by label, seconds for this one example."""
+
+    output: Mapping[str, Any]
+    prob: Mapping[str, float] | None
+    seconds: float
+    fingerprint: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class EndpointInfo:
+    """What a target says of itself; the fingerprint is the identity of what answers."""
+
+    name: str
+    kind: str  # sequence-classification | pair-classification | extractive-qa | remote
+    fingerprint: Mapping[str, Any]
+
+
+class EndpointError(Exception):
+    """A target gave no usable answer.
+
+    reason: down (no connection, server error), slow (deadline passed), busy (asked us to wait),
+    rubbish (answered, but not with a valid prediction), refused (declined this very input),
+    misconfigured (the owner has to change something).
+    permanent: the same call will fail again; retry_after: seconds to wait, where known.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        reason: Reason,
+        permanent: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.permanent = permanent
+        self.retry_after = retry_after
+
+
+def misconfigured(message: str) -> EndpointError:
+    """The error for what only the owner of the target can mend."""
+    return EndpointError(message, reason="misconfigured", permanent=True)
+
+
+def rubbish(message: str) -> EndpointError:
+    """The error for an answer that is no valid prediction."""
+    return EndpointError(message, reason="rubbish")
+
+
+@dataclass(frozen=True)
+class EndpointConfig:
+    """How to reach a target and what its answers must look like.
+
+    fields: names of the input fields sent, in order; output: the target field answered;
+    labels: allowed answers, None for free or extractive ones; secret: bearer token;
+    options: adapter-specific; allow_private_hosts: True, or names, addresses and networks
+    that may resolve to private addresses (an operator's decision, never a task owner's).
+    """
+
+    url: str
+    fields: tuple[str, ...]
+    output: str
+    labels: tuple[str, ...] | None = None
+    kind: str = "remote"
+    secret: str | None = field(default=None, repr=False)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    max_response_bytes: int = 1_000_000
+    allow_private_hosts: bool | tuple[str, ...] = False
+
+    def __post_init__(self) -> None:
+        if not self.fields:
+            raise misconfigured("The target needs at least one input field.")
+        if self.kind == QA_KIND and self.passage_field not in self.fields:
+            raise misconfigured(
+                f"The passage field {self.passage_field!r} is not an input field; "
+                "name it in the option 'passage_field'."
+            )
+
+    @property
+    def passage_field(self) -> str:
+        """The field that holds the text in which an extractive answer lies."""
+        return str(self.options.get("passage_field", "passage"))
+
+    def select(self, item: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of one example that the model may see; never the target field."""
+        missing = [name for name in self.fields if name not in item]
+        if missing:
+            raise misconfigured(
+                f"The example lacks the input field {missing[0]!r}; it has {sorted(item)}."
+            )
+        return {name: item[name] for name in self.fields}
+
+    def check_options(self, known: frozenset[str]) -> None:
+        """Raise EndpointError(misconfigured) on an option that the adapter does not have."""
+        unknown = sorted(set(self.options) - known - {"passage_field"})
+        if unknown:
+            names = ", ".join(sorted(known | {"passage_field"}))
+            raise misconfigured(f"Unknown option {unknown[0]!r}; this adapter has: {names}.")
+
+    def option(self, name: str, kind: type, default: Any = None) -> Any:
+        """One option, checked for its type; default=... (Ellipsis) means it is required."""
+        value = self.options.get(name, default)
+        if value is ...:
+            raise misconfigured(f"The option {name!r} is missing.")
+        if value is not default and not isinstance(value, kind):
+            raise misconfigured(f"The option {name!r} must be of type {kind.__name__}.")
+        return value
+
+
+class Endpoint(Protocol):
+    """What every adapter offers; both calls raise EndpointError and nothing else."""
+
+    def predict(
+        self, batch: Sequence[Mapping[str, Any]], *, deadline_seconds: float
+    ) -> list[Prediction]: ...
+
+    def info(self, *, deadline_seconds: float) -> EndpointInfo: ...

@@ -1,0 +1,20 @@
+"""Texts made of a template and the fields of an example."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_PLACE = re.compile(r"\{(\w+)\}")
+
+
+def fill(template: str, fields: Mapping[str, Any]) -> str:
+    """The template with {field} replaced, once, so that texts never act as templates."""
+    return _PLACE.sub(lambda place: str(fields.get(place[1], place[0])), template)
+
+
+def delimited(fields: Mapping[str, Any]) -> dict[str, str]:
+    """Each field between tags of its name; a tag of these names inside a text is broken open."""
+    names = "|".join(map(re.escape, fields))
+    tag = re.compile(rf"<(\s*/?\s*(?:{names})\b)", re.IGNORECASE)
+    texts = {name: tag.sub(r"< \1", str(text)) for name, text in fields.items()}
+    return {name: f"<{name}>\n{text}\n</{name}>" for name, text in texts.items()}
