@@ -1,0 +1,215 @@
+"""The form of a task, built from its configuration."""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+
+from annotation.models import Report
+from tasks.schema import Component, TaskConfig, validate_inputs
+
+RADIO_LIMIT = 7  # more choices than this become a drop-down list
+
+
+def _choices(component: Component) -> list[tuple[str, str]]:
+    return [(label.value, label.display or label.value) for label in component.labels]
+
+
+def form_field(component: Component) -> forms.Field:
+    """The Django field of one component; what is required is checked by `validate_inputs`."""
+    common: dict[str, Any] = {
+        "label": component.label or component.name,
+        "help_text": component.help or "",
+        "required": False,
+    }
+    if component.type == "multiclass":
+        choices = _choices(component)
+        widget = forms.RadioSelect if len(choices) <= RADIO_LIMIT else forms.Select
+        return forms.ChoiceField(choices=choices, widget=widget, **common)
+    if component.type == "multilabel":
+        return forms.MultipleChoiceField(
+            choices=_choices(component), widget=forms.CheckboxSelectMultiple, **common
+        )
+    if component.type in ("number", "slider"):
+        attrs = {"min": component.minimum, "max": component.maximum, "step": component.step or "any"}
+        return forms.FloatField(widget=forms.NumberInput(attrs=attrs), **common)
+    if component.type == "long_text":
+        return forms.CharField(widget=forms.Textarea(attrs={"rows": 4, "dir": "auto"}), **common)
+    if component.type in ("text", "span"):
+        attrs = {"autocomplete": "off", "dir": "auto"}
+        return forms.CharField(widget=forms.TextInput(attrs=attrs), **common)
+    raise ValueError(f"The pages cannot ask for a {component.type} yet ({component.name}).")
+
+
+class ComponentForm(forms.Form):
+    """A form of configuration components; `inputs` holds the values after validation."""
+
+    def __init__(self, components: list[Component], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.components = components
+        for component in components:
+            self.fields[component.name] = form_field(component)
+            # The label says "(optional)" only where the configuration does.
+            self.fields[component.name].widget.is_required_by_task = component.required
+            if component.placeholder:
+                self.fields[component.name].widget.attrs["placeholder"] = component.placeholder
+            if component.counter and component.max_length:
+                self.fields[component.name].widget.attrs["data-limit"] = component.max_length
+
+    def values(self) -> dict[str, Any]:
+        """What was typed, without what was left empty."""
+        names = (component.name for component in self.components)
+        found = {name: self.cleaned_data.get(name) for name in names}
+        return {name: value for name, value in found.items() if value not in (None, "", [])}
+
+
+class ExampleForm(ComponentForm):
+    """One example: the task's inputs, but for the goal, which the server chose."""
+
+    attempt_key = forms.UUIDField(widget=forms.HiddenInput)
+    assignment = forms.IntegerField(widget=forms.HiddenInput)
+    goal = forms.CharField(widget=forms.HiddenInput, required=False)
+    parent = forms.UUIDField(widget=forms.HiddenInput, required=False)
+
+    def __init__(
+        self,
+        data: Mapping[str, Any] | None = None,
+        *,
+        config: TaskConfig,
+        context: Mapping[str, Any],
+        assignment_id: int,
+        goal: str,
+        given: Mapping[str, Any] | None = None,
+        unchanged: str = "",
+        parent: uuid.UUID | None = None,
+    ) -> None:
+        """`given` is what the fields start with; a text equal to `unchanged` is refused."""
+        self.config, self.context, self.goal, self.unchanged = config, context, goal, unchanged
+        initial = {
+            **(given or {}),
+            "attempt_key": uuid.uuid4(),
+            "assignment": assignment_id,
+            "goal": goal,
+            "parent": parent,
+        }
+        super().__init__(self._asked(), data, initial=initial)
+        for component in self.components:
+            if component.type == "span":
+                self._add_span(component, given or {})
+
+    def _asked(self) -> list[Component]:
+        """The inputs that the person fills: not the goal, nor what the goal makes needless."""
+        goal_field = self.config.goal.field
+        return [
+            component
+            for component in self.config.input
+            if component.name != goal_field
+            and not (
+                component.when
+                and component.when.field == goal_field
+                and component.when.equals != self.goal
+            )
+        ]
+
+    def _add_span(self, component: Component, given: Mapping[str, Any]) -> None:
+        """A span is typed text and where it starts; the start is asked when it is ambiguous."""
+        span = given.get(component.name)
+        if isinstance(span, Mapping):
+            self.initial[component.name] = span["text"]
+            self.initial[f"{component.name}_start"] = span["start"]
+        self.fields[f"{component.name}_start"] = forms.IntegerField(
+            widget=forms.HiddenInput, required=False
+        )
+
+    @property
+    def visible(self) -> list[forms.BoundField]:
+        """The fields to show, in the order of the configuration."""
+        return [self[component.name] for component in self.components]
+
+    @property
+    def span_name(self) -> str:
+        """The field that is answered by a stretch of the context, if there is one."""
+        return next((c.name for c in self.components if c.type == "span"), "")
+
+    @property
+    def which(self) -> forms.BoundField | None:
+        """The question which of several places is meant, when it must be asked."""
+        name = f"{self.span_name}_start"
+        field = self.fields.get(name)
+        return self[name] if isinstance(field, forms.ChoiceField) else None
+
+    def clean(self) -> dict[str, Any]:
+        values = self.values()
+        for component in self.components:
+            if component.type == "span" and component.name in values:
+                values[component.name] = self._span(component, values[component.name])
+        if self.config.goal.field:
+            values[self.config.goal.field] = self.goal
+        self.inputs = {name: value for name, value in values.items() if value is not None}
+        for name, messages in validate_inputs(self.config, self.context, self.inputs).items():
+            if name in self.fields and not self.has_error(name):
+                self.add_error(name, messages)
+        self._refuse_unchanged()
+        return self.cleaned_data
+
+    def _span(self, component: Component, text: str) -> dict[str, Any] | None:
+        passage = str(self.context[str(component.reference)])
+        start_name = f"{component.name}_start"
+        starts = [i for i in range(len(passage)) if passage.startswith(text, i)]
+        start = self.cleaned_data.get(start_name)
+        if start not in starts:
+            if len(starts) > 1:
+                self._ask_which(start_name, component.name, passage, text, starts)
+                return None
+            start = starts[0] if starts else None
+        if start is None:
+            self.add_error(
+                component.name,
+                "Choose the answer in the passage, or type it exactly as it appears",
+            )
+            return None
+        return {"text": text, "start": start, "end": start + len(text)}
+
+    def _ask_which(
+        self, start_name: str, name: str, passage: str, text: str, starts: list[int]
+    ) -> None:
+        def around(start: int) -> str:
+            before, after = passage[max(0, start - 40) : start], passage[start + len(text) :][:40]
+            return f"…{before}[{text}]{after}…"
+
+        choices = [(start, around(start)) for start in starts]
+        self.fields[start_name] = forms.ChoiceField(
+            label="Which one?", choices=choices, widget=forms.RadioSelect
+        )
+        self.add_error(name, f"“{text}” is in the passage {len(starts)} times. Say which one you mean")
+
+    def _refuse_unchanged(self) -> None:
+        for component in self.components:
+            if component.type != "long_text" or self.has_error(component.name):
+                continue
+            text = str(self.inputs.get(component.name, ""))
+            if self.unchanged and text.split() == self.unchanged.split():
+                self.add_error(component.name, "Change the given sentence before you submit")
+
+
+class WhyForm(ComponentForm):
+    """The questions after the verdict; all may be left empty."""
+
+    def clean(self) -> dict[str, Any]:
+        self.inputs = self.values()
+        return self.cleaned_data
+
+
+class ReportForm(forms.ModelForm[Report]):
+    """What is wrong with a passage."""
+
+    class Meta:
+        model = Report
+        fields = ["reason", "comment"]
+        widgets = {"reason": forms.RadioSelect}
+        labels = {"reason": "What is wrong?", "comment": "In your own words"}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["reason"].choices = Report.Reason.choices  # type: ignore[attr-defined]

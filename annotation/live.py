@@ -1,0 +1,164 @@
+"""Asking a round's targets about one attempt: where stored rows meet the endpoints."""
+
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.core.cache import cache
+from django.db import connection
+
+from annotation.models import Attempt, Example
+from annotation.services import fail_attempt, finish_attempt
+from tasks.endpoints.base import EndpointError, Prediction
+from tasks.endpoints.live import Breaker, LiveTarget, process_pool
+from tasks.models import Round, RoundTarget
+from tasks.targets import endpoint_of
+
+logger = logging.getLogger(__name__)
+Asked = Future[list[Prediction]]
+SALIENCY_WORDS = 60
+
+# Views that wait for a target hold a thread of the server. Beyond so many they answer "still
+# waiting" at once, so that a slow target never takes the threads that other pages need.
+_may_wait = threading.BoundedSemaphore(settings.LIVE_CALLS)
+
+
+def targets_of(round: Round) -> list[RoundTarget]:
+    """The round's targets in their order."""
+    return list(round.round_targets.select_related("target__task"))
+
+
+def ask(entries: Sequence[RoundTarget], inputs: Mapping[str, Any]) -> Asked:
+    """Ask all targets for one example; raises EndpointError when one is misconfigured."""
+    targets = [
+        LiveTarget(
+            entry.target.name, endpoint_of(entry.target), Breaker(cache, str(entry.target_id))
+        )
+        for entry in entries
+    ]
+    pool = process_pool(settings.LIVE_CALLS, 2 * settings.LIVE_CALLS)
+    return pool.ask(targets, inputs, settings.LIVE_DEADLINE_SECONDS)
+
+
+def model_inputs(round: Round, context: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """What a target may see of an example: never the target field."""
+    values = {**context, **inputs}
+    return {name: values.get(name, "") for name in round.task.config.model_fields}
+
+
+def waited(asked: Asked) -> bool:
+    """Whether the answer came within the time that a page waits."""
+    if not _may_wait.acquire(blocking=False):
+        return asked.done()
+    try:
+        asked.exception(timeout=settings.LIVE_WAIT_SECONDS)
+    except NotYet:
+        return False
+    finally:
+        _may_wait.release()
+    return True
+
+
+def settle(attempt: Attempt) -> Attempt:
+    """Ask the targets and store what came of it; returns the attempt as it stands after the wait.
+
+    When the wait is over first, the pool's thread stores it later. No transaction is open while
+    the targets are asked.
+    """
+    assignment = attempt.assignment
+    entries = targets_of(assignment.round)
+    if not entries:
+        finish_attempt(attempt=attempt, targets=[], predictions=[])
+        attempt.refresh_from_db()
+        return attempt
+    inputs = model_inputs(assignment.round, assignment.context.fields, attempt.inputs)
+    try:
+        asked = ask(entries, inputs)
+    except EndpointError as error:
+        logger.warning("attempt %s: %s", attempt.uuid, error)
+        fail_attempt(attempt=attempt, reason=error.reason)
+    else:
+        if waited(asked):
+            _conclude(attempt, entries, asked)
+        else:
+            _conclude_later(attempt, entries, asked)
+            return attempt
+    attempt.refresh_from_db()
+    return attempt
+
+
+def _conclude(attempt: Attempt, entries: Sequence[RoundTarget], asked: Asked) -> None:
+    error = asked.exception()
+    if error is None:
+        finish_attempt(attempt=attempt, targets=entries, predictions=asked.result())
+        return
+    reason = error.reason if isinstance(error, EndpointError) else "down"
+    logger.warning("attempt %s: %s: %s", attempt.uuid, reason, error)
+    fail_attempt(attempt=attempt, reason=reason)
+
+
+def _conclude_later(attempt: Attempt, entries: Sequence[RoundTarget], asked: Asked) -> None:
+    asker = threading.get_ident()
+
+    def conclude(done: Asked) -> None:
+        try:
+            _conclude(attempt, entries, done)
+        except Exception:
+            logger.exception("attempt %s could not be stored", attempt.uuid)
+            raise
+        finally:
+            if threading.get_ident() != asker:
+                connection.close()
+
+    asked.add_done_callback(conclude)
+
+
+def answers_now(
+    entries: Sequence[RoundTarget], inputs: Mapping[str, Any]
+) -> Sequence[Prediction]:
+    """The targets' answers within the time that a page waits; raises EndpointError."""
+    if not entries:
+        return []
+    asked = ask(entries, inputs)
+    if not waited(asked):
+        raise EndpointError("The targets took too long.", reason="slow")
+    return asked.result()
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word and how much the target's chance falls without it; weight 0 to 3 for the page."""
+
+    text: str
+    drop: float
+    weight: int
+
+
+def saliency(example: Example, text_field: str) -> list[Word]:
+    """Leave-one-word-out importance for the first target's answer; empty when it gives no chances.
+
+    Li, Monroe and Jurafsky 2016, "Understanding Neural Networks through Representation Erasure".
+    """
+    output = example.target_outputs.select_related("target__task").first()
+    words = str(example.inputs[text_field]).split()[:SALIENCY_WORDS]
+    if output is None or not output.prob or not words:
+        return []
+    label = next(str(value) for value in output.output.values())
+    inputs = model_inputs(example.round, example.context.fields, example.inputs)
+    without = [" ".join(words[:i] + words[i + 1 :]) for i in range(len(words))]
+    batch = [{**inputs, text_field: text} for text in without]
+    with _may_wait:
+        predictions = endpoint_of(output.target).predict(
+            batch, deadline_seconds=settings.LIVE_WAIT_SECONDS
+        )
+    drops = [output.prob[label] - (p.prob or {}).get(label, 0.0) for p in predictions]
+    top = max(drops)
+    return [
+        Word(word, drop, round(3 * max(drop, 0.0) / top) if top > 0 else 0)
+        for word, drop in zip(words, drops, strict=True)
+    ]

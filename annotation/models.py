@@ -1,0 +1,198 @@
+"""Stage 2: one person writes one example against the round's targets."""
+
+import uuid
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from dynabench.accounts.models import Annotator
+from tasks.models import Context, Round, TargetModel, TargetVersion, Task
+
+
+class GatePass(models.Model):
+    """An annotator has read a sensitive task's content warning and wants to go on."""
+
+    annotator = models.ForeignKey(Annotator, on_delete=models.CASCADE)
+    task = models.ForeignKey(Task, on_delete=models.CASCADE)
+    passed_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["annotator", "task"], name="gate_once")]
+
+    def __str__(self) -> str:
+        return f"{self.annotator} entered {self.task}"
+
+
+class Assignment(models.Model):
+    """The context and the goal that an annotator works on; kept until they ask for another."""
+
+    annotator = models.ForeignKey(Annotator, on_delete=models.CASCADE)
+    round = models.ForeignKey(Round, on_delete=models.CASCADE)
+    context = models.ForeignKey(Context, on_delete=models.CASCADE, related_name="assignments")
+    goal = models.CharField(max_length=200, blank=True)
+    parent = models.ForeignKey(
+        "Example", on_delete=models.CASCADE, null=True, related_name="+",
+        help_text="Minimal-edit mode: the example to change as little as possible.",
+    )  # fmt: skip
+    draft = models.JSONField(default=dict)
+    draft_saved_at = models.DateTimeField(null=True)
+    assigned_at = models.DateTimeField(db_default=Now())
+    left_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["annotator", "round"],
+                condition=Q(left_at__isnull=True),
+                name="assignment_one_current",
+            )
+        ]
+        indexes = [models.Index(fields=["round", "context"], name="assignment_use")]
+
+    def __str__(self) -> str:
+        return f"{self.annotator} on {self.context}"
+
+
+class Example(models.Model):
+    """What a person wrote, what the targets answered, and who was right by the task's rule."""
+
+    class Outcome(models.TextChoices):
+        FOOLED = "fooled"
+        NOT_FOOLED = "not_fooled"
+        UNDECIDED = "undecided"  # the author is asked
+        NO_MODEL = "no_model"
+
+    class DecidedBy(models.TextChoices):
+        RULE = "rule"
+        AUTHOR = "author"
+
+    uuid = models.UUIDField(unique=True, default=uuid.uuid4, editable=False)
+    round = models.ForeignKey(Round, on_delete=models.PROTECT, related_name="examples")
+    context = models.ForeignKey(Context, on_delete=models.PROTECT, related_name="examples")
+    annotator = models.ForeignKey(Annotator, on_delete=models.PROTECT, related_name="examples")
+    parent = models.ForeignKey(
+        "self", on_delete=models.SET_NULL, null=True, related_name="retries",
+        help_text="The example that this one edits.",
+    )  # fmt: skip
+    goal = models.CharField(max_length=200, blank=True)
+    inputs = models.JSONField()
+    digest = models.CharField(max_length=32)
+    metadata = models.JSONField(default=dict)  # the answers to metadata.create
+    outcome = models.CharField(max_length=10, choices=Outcome)
+    decided_by = models.CharField(max_length=6, choices=DecidedBy, default=DecidedBy.RULE)
+    shown_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(db_default=Now())
+    retracted_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            # A retracted text may be written again; two tabs cannot store the same text twice.
+            models.UniqueConstraint(
+                fields=["annotator", "round", "context", "digest"],
+                condition=Q(retracted_at__isnull=True),
+                name="example_one_text",
+            )
+        ]
+        indexes = [
+            models.Index(fields=["round", "outcome"], name="example_outcome"),
+            models.Index(fields=["annotator", "created_at"], name="example_author_time"),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.uuid)
+
+    @property
+    def outcome_words(self) -> str:
+        """The verdict as lists show it."""
+        if self.retracted_at:
+            return "retracted"
+        return {
+            self.Outcome.FOOLED: "fooled the model",
+            self.Outcome.NOT_FOOLED: "model right",
+            self.Outcome.UNDECIDED: "too close to call",
+            self.Outcome.NO_MODEL: "saved",
+        }[self.Outcome(self.outcome)]
+
+
+class TargetOutput(models.Model):
+    """What one target answered to one example."""
+
+    example = models.ForeignKey(Example, on_delete=models.CASCADE, related_name="target_outputs")
+    target = models.ForeignKey(TargetModel, on_delete=models.PROTECT)
+    version = models.ForeignKey(TargetVersion, on_delete=models.PROTECT)
+    position = models.PositiveSmallIntegerField(default=0)
+    output = models.JSONField()
+    prob = models.JSONField(null=True)
+    seconds = models.FloatField()
+    fooled = models.BooleanField(null=True)
+    score = models.FloatField(null=True)
+
+    class Meta:
+        ordering = ["position"]
+        constraints = [
+            models.UniqueConstraint(fields=["example", "target"], name="output_one_each")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.target} on {self.example}"
+
+
+class Attempt(models.Model):
+    """A submission while the targets are asked; `key` makes a double click one call and one row."""
+
+    class State(models.TextChoices):
+        ASKING = "asking"
+        DONE = "done"
+        FAILED = "failed"
+
+    uuid = models.UUIDField(unique=True, default=uuid.uuid4, editable=False)
+    annotator = models.ForeignKey(Annotator, on_delete=models.CASCADE)
+    assignment = models.ForeignKey(Assignment, on_delete=models.CASCADE)
+    key = models.UUIDField()
+    inputs = models.JSONField()
+    parent = models.ForeignKey(Example, on_delete=models.SET_NULL, null=True, related_name="+")
+    state = models.CharField(max_length=6, choices=State, default=State.ASKING)
+    failure = models.CharField(max_length=20, blank=True)  # the reason of an EndpointError
+    example = models.OneToOneField(Example, on_delete=models.CASCADE, null=True)
+    asked_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["annotator", "key"], name="attempt_one_key"),
+            models.CheckConstraint(
+                condition=Q(state="done", example__isnull=False)
+                | Q(state__in=["asking", "failed"], example__isnull=True),
+                name="attempt_done_has_example",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.state} {self.uuid}"
+
+
+class Report(models.Model):
+    """An annotator says that something is wrong with a context."""
+
+    class Reason(models.TextChoices):
+        UNREADABLE = "unreadable", "I cannot understand it"
+        BROKEN = "broken", "It is cut off or broken"
+        WRONG_LANGUAGE = "wrong-language", "It is in the wrong language"
+        PERSONAL = "personal", "It names a private person"
+        HARMFUL = "harmful", "It is harmful beyond the task"
+        OTHER = "other", "Something else"
+
+    annotator = models.ForeignKey(Annotator, on_delete=models.CASCADE)
+    context = models.ForeignKey(Context, on_delete=models.CASCADE, related_name="reports")
+    reason = models.CharField(max_length=20, choices=Reason)
+    comment = models.CharField(max_length=500, blank=True)
+    created_at = models.DateTimeField(db_default=Now())
+    resolved_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["annotator", "context"], name="report_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.context}"

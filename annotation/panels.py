@@ -1,0 +1,158 @@
+"""What the result panel says, as plain values for its template."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from annotation.models import Example, TargetOutput
+from tasks.schema import Component, TaskConfig
+
+Status = Example.Outcome
+
+
+@dataclass(frozen=True)
+class Probability:
+    """One row of the table: `width` is the bar's, in percent; `percent` the words shown."""
+
+    label: str
+    percent: str
+    width: float
+    is_mine: bool
+    is_model: bool
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of the passage; `kind` is mine, model, both or empty."""
+
+    text: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one target said."""
+
+    name: str
+    said: str
+    sure: str
+    fooled: bool | None
+    overlap: float | None
+    rows: Sequence[Probability]
+    pieces: Sequence[Piece]
+
+
+def confidence(probability: float, shown: str) -> str:
+    """The chance in words: full, rounded to ten percent, or hidden (exact ones invite small edits).
+
+    >>> confidence(0.914, "full"), confidence(0.914, "rounded"), confidence(0.914, "hidden")
+    ('91%', 'about 90%', '')
+    """
+    if shown == "hidden":
+        return ""
+    if shown == "rounded":
+        return f"about {round(probability * 10) * 10}%"
+    return f"{probability:.0%}"
+
+
+def spans(passage: str, mine: Mapping[str, Any], model: Mapping[str, Any]) -> list[Piece]:
+    """The passage cut where either span begins or ends."""
+    cuts = sorted({0, len(passage), mine["start"], mine["end"], model["start"], model["end"]})
+    pieces = []
+    for start, end in zip(cuts, cuts[1:], strict=False):
+        in_mine = mine["start"] <= start < mine["end"]
+        in_model = model["start"] <= start < model["end"]
+        kind = "both" if in_mine and in_model else "mine" if in_mine else "model" if in_model else ""
+        pieces.append(Piece(passage[start:end], kind))
+    return pieces
+
+
+def answers(example: Example, config: TaskConfig, outputs: Sequence[TargetOutput]) -> list[Answer]:
+    """What each target said to the example."""
+    show_names = example.round.show_target_name or example.round.state in ("closed", "released")
+    return [_answer(example, config, output, show_names) for output in outputs]
+
+
+def _answer(example: Example, config: TaskConfig, output: TargetOutput, named: bool) -> Answer:
+    name = output.target.name if named else f"Model {chr(ord('A') + output.position % 26)}"
+    rows: list[Probability] = []
+    pieces: list[Piece] = []
+    said, sure = "", ""
+    for field in config.target_fields:
+        component = config.component(field)
+        mine, theirs = example.inputs.get(field), output.output.get(field)
+        if component.type == "span" and isinstance(mine, Mapping):
+            said = str(theirs)
+            model = {"start": output.output["start"], "end": output.output["end"]}
+            pieces = spans(str(example.context.fields[str(component.reference)]), mine, model)
+        else:
+            said = config.display(field, theirs)
+            rows = _rows(component, output.prob or {}, mine, theirs, config)
+            chance = (output.prob or {}).get(str(theirs))
+            if chance is not None:
+                sure = confidence(chance, config.limits.show_confidence)
+    return Answer(name, said, sure, output.fooled, output.score if pieces else None, rows, pieces)
+
+
+def _rows(
+    component: Component, prob: Mapping[str, float], mine: Any, theirs: Any, config: TaskConfig
+) -> list[Probability]:
+    shown = config.limits.show_confidence
+    if shown == "hidden":
+        return []
+    steps = 10 if shown == "rounded" else 100
+    return [
+        Probability(
+            config.display(component.name, label),
+            confidence(chance, shown),
+            round(chance * steps) * 100 / steps,
+            label == mine,
+            label == theirs,
+        )
+        for label, chance in sorted(prob.items(), key=lambda item: -item[1])
+    ]
+
+
+def heading(outcome: str, several: bool, fooled: int, asked: int) -> str:
+    """The verdict in words."""
+    if outcome == Status.FOOLED:
+        return f"You fooled {fooled} of {asked} models" if several else "You fooled the model"
+    if outcome == Status.NOT_FOOLED:
+        return "The models got it right" if several else "The model got it right"
+    if outcome == Status.UNDECIDED:
+        return "Too close to call"
+    return "Saved, no model in this round"
+
+
+def own_chance(answers: Sequence[Answer]) -> str:
+    """The chance that the first target gave the author's label; empty when not shown."""
+    rows = answers[0].rows if answers else []
+    return next((row.percent for row in rows if row.is_mine), "")
+
+
+def why_components(config: TaskConfig, outcome: str, inputs: Mapping[str, Any]) -> list[Component]:
+    """The questions after the verdict whose condition holds."""
+
+    def holds(component: Component) -> bool:
+        when = component.when
+        if when is None:
+            return True
+        if when.outcome is not None:
+            return when.outcome == outcome
+        return when.field is not None and inputs.get(when.field) == when.equals
+
+    return [component for component in config.metadata.create if holds(component)]
+
+
+def goal_parts(config: TaskConfig, goal: str) -> tuple[str, str, str]:
+    """The goal sentence as (before, the goal's words, after); the words are empty without a goal."""
+    field = config.goal.field
+    if not field or not goal:
+        return config.goal.text, "", ""
+    before, _, after = config.goal.text.partition("{" + field + "}")
+    words = next(
+        (label.goal or label.display or label.value)
+        for label in config.labels(field)
+        if label.value == goal
+    )
+    return before, words, after

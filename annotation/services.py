@@ -1,0 +1,362 @@
+"""Writes about assignments, attempts and examples. The locks are listed in docs/locking.md."""
+
+import random
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from annotation import selectors
+from annotation.models import Assignment, Attempt, Example, GatePass, Report, TargetOutput
+from annotation.outcome import Outcome, judge, resolve
+from dynabench.accounts.models import Annotator
+from tasks.endpoints.base import Prediction
+from tasks.models import Context, Round, RoundTarget, Task, context_digest
+from tasks.services import note_version
+
+State = Attempt.State
+
+
+class Refused(Exception):
+    """A write that the rules forbid; `status` is the HTTP status that says why."""
+
+    status = 403
+
+    def __init__(self, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.details = details
+
+
+class RoundClosed(Refused):
+    """The round does not take examples now."""
+
+    status = 410
+
+
+class NoContext(Refused):
+    """Nothing to write about is left."""
+
+    status = 200
+
+
+class Stale(Refused):
+    """The form belongs to an assignment or a goal that was left."""
+
+    status = 409
+
+
+class CapReached(Refused):
+    """Enough for this context or for today."""
+
+    status = 429
+
+
+class Duplicate(Refused):
+    """The annotator wrote this text here before; details: `example`."""
+
+    status = 422
+
+
+class _NoLongerAsking(Exception):
+    """The attempt was failed or asked anew while the targets answered; undoes the transaction."""
+
+
+def pass_gate(*, annotator: Annotator, task: Task) -> None:
+    """Note that the annotator accepts the task's content warning; no lock."""
+    GatePass.objects.get_or_create(annotator=annotator, task=task)
+
+
+def assign(
+    *, annotator: Annotator, round: Round, fresh: bool = False, minimal_edit: bool = False
+) -> Assignment:
+    """The annotator's assignment in the round: the current one, or with `fresh` a new one.
+
+    Hands out the least used context and the least used goal. Locks the round, so two people who
+    come at once get different contexts. Raises RoundClosed, NoContext.
+    """
+    current = selectors.current_assignment(annotator, round)
+    if current and not fresh:
+        return current
+    with transaction.atomic():
+        locked = _open_round(round.pk)
+        current = selectors.current_assignment(annotator, locked)
+        if current and not fresh:
+            return current
+        if current:
+            current.left_at = timezone.now()
+            current.save(update_fields=["left_at"])
+        if minimal_edit:
+            return _assign_edit(annotator, locked)
+        context = _next_context(locked, current)
+        return Assignment.objects.create(
+            annotator=annotator, round=locked, context=context, goal=_next_goal(locked)
+        )
+
+
+def _open_round(pk: int) -> Round:
+    """The locked round. Raises RoundClosed unless it is open."""
+    round = Round.objects.select_for_update(of=("self",)).select_related("task").get(pk=pk)
+    if round.state != Round.State.OPEN:
+        raise RoundClosed(f"Round {round.number} is {round.state}.", round=round)
+    return round
+
+
+def _next_context(round: Round, left: Assignment | None) -> Context:
+    candidates = list(selectors.least_used_contexts(round)[:2])
+    if not candidates:
+        raise NoContext(f"No passages are left in round {round.number}.")
+    if left and len(candidates) == 2 and candidates[0].pk == left.context_id:
+        return candidates[1]
+    return candidates[0]
+
+
+def _next_goal(round: Round, after: str = "") -> str:
+    """The goal that was handed out least, by chance among equals; never `after` if there is one."""
+    choices = [value for value in round.task.config.goal_choices if value != after]
+    if not choices:
+        return after
+    uses = selectors.goal_uses(round)
+    fewest = min(uses.get(value, 0) for value in choices)
+    return random.choice([value for value in choices if uses.get(value, 0) == fewest])
+
+
+def _assign_edit(annotator: Annotator, round: Round) -> Assignment:
+    parent = selectors.parent_candidates(annotator, round).select_related("context").first()
+    if parent is None:
+        raise NoContext("Nobody else has written an example here yet that you could change.")
+    return Assignment.objects.create(
+        annotator=annotator,
+        round=round,
+        context=parent.context,
+        goal=_next_goal(round, after=parent.goal),
+        parent=parent,
+    )
+
+
+def assign_kept(
+    *, annotator: Annotator, context: Context, goal: str, inputs: Mapping[str, Any]
+) -> Assignment:
+    """Go on with a practice text: its context and goal, the text as draft. Locks the round."""
+    with transaction.atomic():
+        round = _open_round(context.round_id)
+        current = selectors.current_assignment(annotator, round)
+        if current:
+            current.left_at = timezone.now()
+            current.save(update_fields=["left_at"])
+        return Assignment.objects.create(
+            annotator=annotator,
+            round=round,
+            context=context,
+            goal=goal,
+            draft=dict(inputs),
+            draft_saved_at=timezone.now(),
+        )
+
+
+def change_goal(*, assignment: Assignment) -> Assignment:
+    """Draw another goal for the same context. Locks the round, as handing out does."""
+    with transaction.atomic():
+        round = _open_round(assignment.round_id)
+        assignment.goal = _next_goal(round, after=assignment.goal)
+        assignment.save(update_fields=["goal"])
+    return assignment
+
+
+def save_draft(*, assignment: Assignment, inputs: Mapping[str, Any]) -> datetime:
+    """Keep what was typed so far; the last save wins."""
+    assignment.draft, assignment.draft_saved_at = dict(inputs), timezone.now()
+    assignment.save(update_fields=["draft", "draft_saved_at"])
+    return assignment.draft_saved_at
+
+
+def begin_attempt(
+    *,
+    annotator: Annotator,
+    assignment: Assignment,
+    key: uuid.UUID,
+    inputs: Mapping[str, Any],
+    parent: Example | None = None,
+) -> tuple[Attempt, bool]:
+    """The attempt with this key, and whether the caller is the one who must ask the targets.
+
+    Locks the annotator, so that caps hold for two tabs. A repeated key returns the first attempt;
+    a failed one may be asked again. Raises RoundClosed, Stale, CapReached, Duplicate.
+    """
+    with transaction.atomic():
+        Annotator.objects.select_for_update(of=("self",)).get(pk=annotator.pk)
+        attempt = Attempt.objects.filter(annotator=annotator, key=key).first()
+        if attempt and attempt.state != State.FAILED:
+            return attempt, False
+        _check_may_write(annotator, assignment, context_digest(dict(inputs)))
+        values = {
+            "assignment": assignment,
+            "inputs": dict(inputs),
+            "parent": parent,
+            "state": State.ASKING,
+            "failure": "",
+            "asked_at": timezone.now(),
+        }
+        attempt, _ = Attempt.objects.update_or_create(
+            annotator=annotator, key=key, defaults=values
+        )
+    save_draft(assignment=assignment, inputs=inputs)
+    return attempt, True
+
+
+def _check_may_write(annotator: Annotator, assignment: Assignment, digest: str) -> None:
+    round, limits = assignment.round, assignment.round.task.config.limits
+    state = Round.objects.values_list("state", flat=True).get(pk=round.pk)
+    if state != Round.State.OPEN:
+        raise RoundClosed(f"Round {round.number} is {state}.", round=round)
+    if assignment.left_at is not None:
+        raise Stale("You have gone on to another passage since you opened this page.")
+    example = selectors.twin(assignment, digest)
+    if example:
+        raise Duplicate("You sent this text before. Change it to try again.", example=example)
+    if selectors.tries_here(assignment) >= limits.tries_per_context:
+        raise CapReached(
+            f"You have used your {limits.tries_per_context} tries on this passage. Take another."
+        )
+    if selectors.tries_today(annotator, round.task) >= limits.tries_per_day:
+        raise CapReached(
+            f"You have reached today's {limits.tries_per_day} tries (they start again at 00:00 UTC)."
+        )
+
+
+def finish_attempt(
+    *, attempt: Attempt, targets: Sequence[RoundTarget], predictions: Sequence[Prediction]
+) -> Example | None:
+    """Judge what the targets answered and store the example, once.
+
+    `predictions` are in the order of `targets`; both empty for a round without targets. Locks the
+    round, so that no example enters a closed one. Returns None when the attempt is no longer asking,
+    or could not be stored (its `failure` says why).
+    """
+    task = attempt.assignment.round.task
+    outcome = judge(
+        expected=attempt.inputs,
+        outputs=[prediction.output for prediction in predictions],
+        rule=task.config.verdict,
+        ensemble=attempt.assignment.round.rule,
+    )
+    versions = [
+        note_version(entry.target, prediction.fingerprint)
+        for entry, prediction in zip(targets, predictions, strict=True)
+    ]
+    try:
+        with transaction.atomic():
+            _open_round(attempt.assignment.round_id)
+            example = _store_example(attempt, outcome)
+            TargetOutput.objects.bulk_create(
+                TargetOutput(
+                    example=example,
+                    target=entry.target,
+                    version=version,
+                    position=entry.position,
+                    output=dict(prediction.output),
+                    prob=dict(prediction.prob) if prediction.prob is not None else None,
+                    seconds=prediction.seconds,
+                    fooled=verdict.fooled,
+                    score=verdict.score,
+                )
+                for entry, prediction, version, verdict in zip(
+                    targets, predictions, versions, outcome.per_target, strict=True
+                )
+            )
+            if not _still_asking(attempt).update(state=State.DONE, example=example):
+                raise _NoLongerAsking
+            Assignment.objects.filter(pk=attempt.assignment_id).update(
+                draft={}, draft_saved_at=None
+            )
+    except _NoLongerAsking:
+        return None
+    except RoundClosed:
+        fail_attempt(attempt=attempt, reason="closed")
+        return None
+    except IntegrityError:  # example_one_text: another tab was first with the same text
+        fail_attempt(attempt=attempt, reason="duplicate")
+        return None
+    return example
+
+
+def _store_example(attempt: Attempt, outcome: Outcome) -> Example:
+    assignment = attempt.assignment
+    return Example.objects.create(
+        uuid=attempt.uuid,
+        round=assignment.round,
+        context=assignment.context,
+        annotator=attempt.annotator,
+        parent=attempt.parent or assignment.parent,
+        goal=assignment.goal,
+        inputs=attempt.inputs,
+        digest=context_digest(attempt.inputs),
+        outcome=outcome.status,
+        shown_at=assignment.assigned_at,
+    )
+
+
+def fail_attempt(*, attempt: Attempt, reason: str) -> None:
+    """Note that the targets gave no usable answer; nothing counts. By conditional update."""
+    _still_asking(attempt).update(state=State.FAILED, failure=reason)
+
+
+def _still_asking(attempt: Attempt) -> QuerySet[Attempt]:
+    """The attempt's row, while this very call is the one that everybody waits for."""
+    return Attempt.objects.filter(pk=attempt.pk, state=State.ASKING, asked_at=attempt.asked_at)
+
+
+def expire_attempt(*, attempt: Attempt) -> Attempt:
+    """Fail an attempt that outlived the deadline, as after a killed process, and read it again."""
+    limit = timedelta(seconds=settings.LIVE_DEADLINE_SECONDS)
+    if attempt.state == State.ASKING and timezone.now() - attempt.asked_at > limit:
+        fail_attempt(attempt=attempt, reason="slow")
+    attempt.refresh_from_db()
+    return attempt
+
+
+def answer_undecided(*, example: Example, model_right: bool) -> Example:
+    """The author says whether the model's answer is acceptable; only the first answer counts.
+
+    Locks the example. Raises Refused when nothing is to be decided.
+    """
+    with transaction.atomic():
+        locked = Example.objects.select_for_update(of=("self",)).get(pk=example.pk)
+        if locked.outcome != Example.Outcome.UNDECIDED:
+            raise Refused("This was decided before.")
+        locked.outcome = resolve(model_right)
+        locked.decided_by = Example.DecidedBy.AUTHOR
+        locked.save(update_fields=["outcome", "decided_by"])
+    return locked
+
+
+def explain(*, example: Example, metadata: Mapping[str, Any]) -> None:
+    """Keep the author's answers to the questions after the verdict; the last save wins."""
+    example.metadata = dict(metadata)
+    example.save(update_fields=["metadata"])
+
+
+def retract_example(*, example: Example) -> Example:
+    """Take an example back; twice is once. Locks the example, as voting does.
+
+    Raises Refused when somebody has judged it.
+    """
+    with transaction.atomic():
+        locked = Example.objects.select_for_update(of=("self",)).get(pk=example.pk)
+        if locked.retracted_at is None:
+            if selectors.is_judged(locked):
+                raise Refused("Somebody has judged this example. Ask the task owner to withdraw it.")
+            locked.retracted_at = timezone.now()
+            locked.save(update_fields=["retracted_at"])
+    return locked
+
+
+def report_context(*, annotator: Annotator, context: Context, reason: str, comment: str) -> Report:
+    """Tell the task's owners that something is wrong with a context; once a person and context."""
+    return Report.objects.update_or_create(
+        annotator=annotator, context=context, defaults={"reason": reason, "comment": comment}
+    )[0]

@@ -1,0 +1,19 @@
+from django.urls import path
+
+from annotation import practice, views
+
+app_name = "annotation"
+urlpatterns = [
+    path("t/<slug:code>/gate/", views.gate, name="gate"),
+    path("t/<slug:code>/write/", views.write, name="write"),
+    path("t/<slug:code>/write/next/", views.write_next, name="write-next"),
+    path("t/<slug:code>/try/", practice.try_out, name="try-out"),
+    path("t/<slug:code>/keep/", practice.keep, name="keep"),
+    path("draft/<int:pk>/", views.draft, name="draft"),
+    path("attempt/<uuid:uuid>/", views.attempt_detail, name="attempt"),
+    path("attempt/<uuid:uuid>/answer/", views.attempt_answer, name="attempt-answer"),
+    path("attempt/<uuid:uuid>/why/", views.attempt_why, name="attempt-why"),
+    path("attempt/<uuid:uuid>/saliency/", views.attempt_saliency, name="attempt-saliency"),
+    path("attempt/<uuid:uuid>/retract/", views.attempt_retract, name="attempt-retract"),
+    path("context/<int:pk>/report/", views.context_report, name="context-report"),
+]

@@ -1,0 +1,277 @@
+"""The pages on which a person writes an example and learns whether the model was fooled."""
+
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_not_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from annotation import live, selectors, services, work
+from annotation.forms import ReportForm, WhyForm
+from annotation.models import Assignment, Attempt, Example
+from annotation.panels import why_components
+from annotation.work import Work
+from dynabench.accounts.models import Annotator
+from dynabench.accounts.services import annotator_of
+from dynabench.lib.htmx import htmx_partial, render_page
+from tasks.endpoints.base import EndpointError
+from tasks.models import Context, Round, Task
+from tasks.permissions import can_annotate, can_see
+
+
+def find_task(request: HttpRequest, code: str) -> Task:
+    """The task, if this person may know of it."""
+    task = get_object_or_404(Task, code=code)
+    if not can_see(request.user, task):
+        raise Http404
+    return task
+
+
+def writer(request: HttpRequest, task: Task) -> Annotator:
+    """The signed-in person's annotator, if they may write for the task."""
+    if not can_annotate(request.user, task):
+        raise Http404
+    return annotator_of(request.user)  # type: ignore[arg-type]
+
+
+def live_round(task: Task) -> Round | None:
+    return task.rounds.filter(state__in=[Round.State.OPEN, Round.State.PAUSED]).first()
+
+
+def refusal(request: HttpRequest, error: services.Refused, task: Task) -> HttpResponse:
+    """A page that says why nothing can be written, and what can be done instead."""
+    values = {"task": task, "message": str(error), "details": error.details}
+    return render_page(
+        request, "annotation/refused.html", values, part="panel", status=error.status
+    )
+
+
+def gate(request: HttpRequest, code: str) -> HttpResponse:
+    """A sensitive task's content warning, and the way past it."""
+    task = find_task(request, code)
+    wanted = "annotation:try-out" if request.GET.get("for") == "try" else "annotation:write"
+    if request.method == "POST":
+        if request.user.is_authenticated:
+            services.pass_gate(annotator=writer(request, task), task=task)
+        else:
+            request.session[f"gate-{task.pk}"] = True
+        return redirect(wanted, code=code)
+    return render(request, "annotation/gate.html", {"task": task, "wanted": wanted})
+
+
+gate = login_not_required(require_http_methods(["GET", "POST"])(gate))
+
+
+def gate_is_shut(request: HttpRequest, task: Task) -> bool:
+    if not task.is_sensitive or request.session.get(f"gate-{task.pk}"):
+        return False
+    user = request.user
+    return not user.is_authenticated or not selectors.has_passed_gate(annotator_of(user), task)  # type: ignore[arg-type]
+
+
+@require_http_methods(["GET", "POST"])
+def write(request: HttpRequest, code: str) -> HttpResponse:
+    """Write one example against the round's targets."""
+    task = find_task(request, code)
+    annotator = writer(request, task)
+    if gate_is_shut(request, task):
+        return redirect("annotation:gate", code=code)
+    round = live_round(task)
+    if round is None:
+        return render(request, "annotation/refused.html", {"task": task, "message": "No round is open."})
+    if request.method == "POST":
+        return _submit(request, task, annotator)
+    try:
+        assignment = services.assign(annotator=annotator, round=round)
+    except services.Refused as error:
+        return refusal(request, error, task)
+    return work.show(request, Work.of(assignment, _retried(request, assignment)))
+
+
+def _retried(request: HttpRequest, assignment: Assignment) -> Example | None:
+    """The own example that the person edits, if it stands on the current context."""
+    mine = Example.objects.filter(annotator=assignment.annotator_id, context=assignment.context_id)
+    try:
+        return mine.filter(uuid=UUID(request.GET.get("retry", ""))).first()
+    except ValueError:
+        return None
+
+
+def _submit(request: HttpRequest, task: Task, annotator: Annotator) -> HttpResponse:
+    """Check the form, ask the targets, show what came of it."""
+    assignment = _posted_assignment(request, annotator, task)
+    now = Work.of(assignment)
+    form = now.form(request.POST)
+    if not form.is_valid():
+        return work.show(request, now, form=form, status=422)
+    data = form.cleaned_data
+    try:
+        if data["goal"] != assignment.goal:
+            raise services.Stale("Your goal has changed since you opened this page.")
+        attempt, is_mine = services.begin_attempt(
+            annotator=annotator,
+            assignment=assignment,
+            key=data["attempt_key"],
+            inputs=form.inputs,
+            parent=_own_example(annotator, data["parent"]),
+        )
+    except services.Refused as error:
+        refused = {"panel": "annotation/_refused.html", "said": str(error), **error.details}
+        return work.show(request, now, refused, form=form, status=error.status)
+    attempt = live.settle(attempt) if is_mine else attempt
+    if attempt.state == Attempt.State.DONE and not htmx_partial(request):
+        return redirect("annotation:attempt", uuid=attempt.uuid)
+    return work.show_attempt(request, now, attempt)
+
+
+def _posted_assignment(request: HttpRequest, annotator: Annotator, task: Task) -> Assignment:
+    mine = Assignment.objects.filter(annotator=annotator, round__task=task)
+    pk = request.POST.get("assignment", "")
+    return get_object_or_404(
+        mine.select_related("context", "parent", "round__task"), pk=pk if pk.isdecimal() else 0
+    )
+
+
+def _own_example(annotator: Annotator, uuid: UUID | None) -> Example | None:
+    return Example.objects.filter(annotator=annotator, uuid=uuid).first() if uuid else None
+
+
+@require_POST
+def write_next(request: HttpRequest, code: str) -> HttpResponse:
+    """Another passage, another goal, or somebody's example to change: as the person asks."""
+    task = find_task(request, code)
+    annotator, round = writer(request, task), live_round(task)
+    if gate_is_shut(request, task):
+        return redirect("annotation:gate", code=code)
+    wanted = request.POST.get("want")
+    try:
+        if round is None:
+            raise services.RoundClosed("No round is open.")
+        assignment = services.assign(
+            annotator=annotator, round=round, fresh=wanted != "goal", minimal_edit=wanted == "edit"
+        )
+        if wanted == "goal":
+            services.change_goal(assignment=assignment)
+    except services.Refused as error:
+        return refusal(request, error, task)
+    if not htmx_partial(request):
+        return redirect("annotation:write", code=code)
+    return render_page(request, work.TEMPLATE, Work.of(assignment).page(), part="work")
+
+
+@require_POST
+def draft(request: HttpRequest, pk: int) -> HttpResponse:
+    """Keep what is being typed; never an error, for it comes by itself."""
+    assignment = get_object_or_404(
+        Assignment.objects.select_related("round__task", "context"),
+        pk=pk,
+        annotator=annotator_of(request.user),  # type: ignore[arg-type]
+    )
+    names = {component.name for component in assignment.round.task.config.input}
+    inputs = {name: request.POST[name][:10_000] for name in names if request.POST.get(name)}
+    saved_at = services.save_draft(assignment=assignment, inputs=inputs)
+    return render(request, "annotation/_draft_saved.html", {"saved_at": saved_at})
+
+
+def _own_attempt(request: HttpRequest, uuid: UUID) -> Attempt:
+    attempts = Attempt.objects.select_related(
+        "assignment__round__task", "assignment__context", "example__round__task", "example__context"
+    )
+    return get_object_or_404(
+        attempts,
+        uuid=uuid,
+        annotator=annotator_of(request.user),  # type: ignore[arg-type]
+    )
+
+
+def attempt_detail(request: HttpRequest, uuid: UUID) -> HttpResponse:
+    """One attempt: what came of it, or that the model is still asked."""
+    attempt = services.expire_attempt(attempt=_own_attempt(request, uuid))
+    return work.show_attempt(request, Work.of(attempt.assignment), attempt)
+
+
+def _shown_example(request: HttpRequest, uuid: UUID) -> tuple[Work, Example]:
+    """A stored example of this person's own."""
+    attempt = _own_attempt(request, uuid)
+    if attempt.example is None:
+        raise Http404
+    return Work.of(attempt.assignment), attempt.example
+
+
+@require_POST
+def attempt_answer(request: HttpRequest, uuid: UUID) -> HttpResponse:
+    """The author says whether the model's answer is acceptable."""
+    now, example = _shown_example(request, uuid)
+    if request.POST.get("model_right") not in ("yes", "no"):
+        return work.show(request, now, work.result(example), status=422)
+    try:
+        right = request.POST["model_right"] == "yes"
+        services.answer_undecided(example=example, model_right=right)
+    except services.Refused:
+        pass  # answered before: show what was decided then
+    if not htmx_partial(request):
+        return redirect("annotation:attempt", uuid=uuid)
+    example.refresh_from_db(fields=["outcome", "decided_by"])
+    return work.show(request, now, work.result(example))
+
+
+@require_POST
+def attempt_why(request: HttpRequest, uuid: UUID) -> HttpResponse:
+    """Keep why the label is right and why a model might miss it."""
+    now, example = _shown_example(request, uuid)
+    questions = why_components(now.task.config, example.outcome, example.inputs)
+    form = WhyForm(questions, request.POST)
+    if form.is_valid():
+        services.explain(example=example, metadata=form.inputs)
+        if not htmx_partial(request):
+            return redirect("annotation:attempt", uuid=uuid)
+    values = {**now.page(), **work.result(example), "why_form": form, "why_saved": form.is_valid()}
+    return render_page(
+        request, work.TEMPLATE, values, part="why", status=200 if form.is_valid() else 422
+    )
+
+
+@require_http_methods(["GET", "POST"])
+def attempt_retract(request: HttpRequest, uuid: UUID) -> HttpResponse:
+    """Take an example back, after a page that asks once more."""
+    now, example = _shown_example(request, uuid)
+    if request.method == "GET":
+        return render(request, "annotation/retract.html", {"example": example, "task": now.task})
+    try:
+        example = services.retract_example(example=example)
+    except services.Refused as error:
+        refused = {"panel": "annotation/_refused.html", "said": str(error)}
+        return work.show(request, now, refused, status=error.status)
+    if not htmx_partial(request):
+        return redirect("annotation:attempt", uuid=uuid)
+    return work.show(request, now, work.result(example))
+
+
+@require_http_methods(["GET", "POST"])
+def context_report(request: HttpRequest, pk: int) -> HttpResponse:
+    """Say that something is wrong with a passage that one was given."""
+    annotator = annotator_of(request.user)  # type: ignore[arg-type]
+    context = get_object_or_404(
+        Context.objects.filter(assignments__annotator=annotator).distinct(), pk=pk
+    )
+    form = ReportForm(request.POST or None)
+    values = {"form": form, "context": context, "task": context.round.task}
+    if request.method == "POST" and form.is_valid():
+        services.report_context(annotator=annotator, context=context, **form.cleaned_data)
+        return render_page(request, "annotation/report.html", {**values, "sent": True}, part="report")
+    status = 422 if request.method == "POST" else 200
+    return render_page(request, "annotation/report.html", values, part="report", status=status)
+
+
+@require_http_methods(["GET"])
+def attempt_saliency(request: HttpRequest, uuid: UUID) -> HttpResponse:
+    """Which words mattered to the first target: its answer again without each of them."""
+    now, example = _shown_example(request, uuid)
+    try:
+        words = live.saliency(example, now.text_field)
+    except EndpointError:
+        words = []
+    top = sorted(words, key=lambda word: -word.drop)[:5]
+    values = {**now.page(), **work.result(example), "saliency": words, "saliency_top": top}
+    return render_page(request, work.TEMPLATE, {**values, "saliency_asked": True}, part="saliency")

@@ -1,0 +1,212 @@
+"""The write page's values: one builder for the page, its parts and its states."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+
+from annotation import panels, selectors
+from annotation.forms import ExampleForm, WhyForm
+from annotation.models import Assignment, Attempt, Example
+from dynabench.lib.htmx import render_page
+from dynabench.lib.markdown import render_markdown
+from tasks.models import Context, Round, Task
+
+TEMPLATE = "annotation/write.html"
+
+
+@dataclass
+class Work:
+    """Somebody, or a passer-by without an account, at one context with one goal."""
+
+    task: Task
+    round: Round
+    context: Context
+    goal: str
+    assignment: Assignment | None = None  # None: a try-out
+    given: Mapping[str, Any] = field(default_factory=dict)
+    retry_of: Example | None = None
+
+    @classmethod
+    def of(cls, assignment: Assignment, retry_of: Example | None = None) -> "Work":
+        """The work of an assignment: a draft goes before a retry, a retry before the prompt."""
+        task, context = assignment.round.task, assignment.context
+        given = (
+            assignment.draft
+            or (retry_of.inputs if retry_of else {})
+            or (assignment.parent.inputs if assignment.parent else {})
+        )
+        return cls(task, assignment.round, context, assignment.goal, assignment, given, retry_of)
+
+    @property
+    def unchanged(self) -> str:
+        """The text that the person is to change: the parent's, or the prompt sentence."""
+        return self._parent_text or self._prompt
+
+    @property
+    def _prompt(self) -> str:
+        support = self.task.config.support
+        name = support.prompt_field if support else None
+        return str(self.context.fields.get(name, "")) if name else ""
+
+    @property
+    def _parent_text(self) -> str:
+        parent = self.assignment.parent if self.assignment else None
+        return str(parent.inputs.get(self.text_field, "")) if parent else ""
+
+    @property
+    def text_field(self) -> str:
+        """The field in which people write."""
+        inputs = self.task.config.input
+        return next((c.name for c in inputs if c.type in ("long_text", "text")), inputs[0].name)
+
+    def form(self, data: Mapping[str, Any] | None = None) -> ExampleForm:
+        """The form, empty or bound."""
+        given = dict(self.given)
+        if not given and self.unchanged:
+            given = {self.text_field: self.unchanged}
+        parent: UUID | None = self.retry_of.uuid if self.retry_of else None
+        form = ExampleForm(
+            data,
+            config=self.task.config,
+            context=self.context.fields,
+            assignment_id=self.assignment.pk if self.assignment else self.context.pk,
+            goal=self.goal,
+            given=given,
+            unchanged=self.unchanged,
+            parent=parent,
+        )
+        attrs = form.fields[self.text_field].widget.attrs
+        attrs["data-given"] = given.get(self.text_field, "")
+        if self.retry_of:
+            attrs["autofocus"] = True
+        if self.assignment:  # drafts save themselves, apart from the form's own requests
+            attrs["hx-post"] = reverse("annotation:draft", args=[self.assignment.pk])
+            attrs.update({"hx-trigger": "input delay:1500ms", "hx-swap": "none"})
+            attrs["hx-sync"] = "this:replace"
+        return form
+
+    def page(self, form: ExampleForm | None = None) -> dict[str, Any]:
+        """Everything that the template names but the panel."""
+        before, words, after = panels.goal_parts(self.task.config, self.goal)
+        values: dict[str, Any] = {
+            "work": self,
+            "task": self.task,
+            "round": self.round,
+            "context": self.context,
+            "shown_context": self._shown_context(),
+            "form": form or self.form(),
+            "goal_before": before,
+            "goal_words": words,
+            "goal_after": after,
+            "practice": self.assignment is None,
+            "targets": ", ".join(self.round.target_names) or "no model in this round",
+            "limits": self.task.config.limits,
+            "instructions": render_markdown(self.task.config.instructions),
+            "form_url": reverse(
+                "annotation:write" if self.assignment else "annotation:try-out",
+                args=[self.task.code],
+            ),
+            "new_key": uuid4(),
+        }
+        return {**values, **(self._own(self.assignment) if self.assignment else {})}
+
+    def _own(self, assignment: Assignment) -> dict[str, Any]:
+        """What only somebody with an account has: tries, history, an example to change."""
+        cap = self.task.config.limits.tries_per_context
+        earlier = selectors.history(assignment.annotator, self.context)
+        return {
+            "try_number": min(selectors.tries_here(assignment) + 1, cap),
+            "history": [(example, example.inputs.get(self.text_field)) for example in earlier],
+            "is_newcomer": selectors.is_newcomer(assignment.annotator, self.task),
+            "parent_verdict": result(assignment.parent) if assignment.parent else None,
+        }
+
+    def _shown_context(self) -> list[tuple[str, str, str]]:
+        """(label, type, value) of the context fields; a prompt stands in the text field already."""
+        support = self.task.config.support
+        hidden = support.prompt_field if support else None
+        return [
+            (component.label or component.name, component.type, str(value))
+            for component in self.task.config.context
+            if component.name != hidden and (value := self.context.fields.get(component.name))
+        ]
+
+
+def result(example: Example) -> dict[str, Any]:
+    """The result panel of a stored example."""
+    config = example.round.task.config
+    outputs = list(example.target_outputs.select_related("target"))
+    return {
+        **verdict(example, config, outputs),
+        "example": example,
+        "why_form": WhyForm(
+            panels.why_components(config, example.outcome, example.inputs), initial=example.metadata
+        ),
+        "can_retract": example.retracted_at is None and not selectors.is_judged(example),
+    }
+
+
+def verdict(example: Example, config: Any, outputs: list[Any]) -> dict[str, Any]:
+    """The verdict in words and numbers, of a stored example or of a try-out."""
+    answers = panels.answers(example, config, outputs)
+    fooled = sum(answer.fooled is True for answer in answers)
+    goal_field = config.goal.field
+    return {
+        "panel": "annotation/_result.html",
+        "outcome": example.outcome,
+        "heading": panels.heading(example.outcome, len(answers) > 1, fooled, len(answers)),
+        "answers": answers,
+        "own_chance": panels.own_chance(answers),
+        "you_said": config.display(goal_field, example.goal) if goal_field else "",
+        "threshold": getattr(config.verdict, "threshold", None),
+        "needed": config.validation.votes.needed,
+    }
+
+
+FAILURES = {
+    "busy": "Many people are asking the model right now.",
+    "slow": "The model took too long to answer.",
+    "closed": "The round closed while the model was asked.",
+    "duplicate": "You sent this very text from another window.",
+    "refused": "The model declined this text.",
+}
+
+
+def show(
+    request: HttpRequest,
+    work: Work,
+    panel: Mapping[str, Any] | None = None,
+    *,
+    form: ExampleForm | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    """The write page in one of its states; for htmx the panel alone, or the form with its errors."""
+    part = "panel" if panel else "form"
+    response = render_page(
+        request, TEMPLATE, {**work.page(form), **(panel or {})}, part=part, status=status
+    )
+    if part == "form":
+        response["HX-Retarget"], response["HX-Reswap"] = "#form", "outerHTML"
+    return response
+
+
+def show_attempt(request: HttpRequest, work: Work, attempt: Attempt) -> HttpResponse:
+    """The state of an attempt: the verdict, still waiting, or no answer."""
+    if attempt.state == Attempt.State.DONE and attempt.example:
+        return show(request, work, result(attempt.example))
+    if attempt.state == Attempt.State.ASKING:
+        waiting = {"panel": "annotation/_waiting.html", "attempt": attempt}
+        response = show(request, work, waiting, status=202)
+        response["Refresh"] = "5"  # without JavaScript the browser asks again
+        return response
+    status = {"closed": 410, "duplicate": 422}.get(attempt.failure, 503)
+    said = FAILURES.get(attempt.failure, "The model did not answer.")
+    failed = {"panel": "annotation/_failed.html", "attempt": attempt, "said": said}
+    response = show(request, work, failed, status=status)
+    if status == 503:
+        response["Retry-After"] = "10"
+    return response

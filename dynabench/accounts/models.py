@@ -1,0 +1,87 @@
+"""People: who signs in, who contributes, and what was done."""
+
+import secrets
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractUser, BaseUserManager
+from django.db import models
+from django.db.models.functions import Lower, Now
+
+
+class UserManager(BaseUserManager["User"]):
+    """Makes users that are known by their e-mail address."""
+
+    def create_user(self, email: str, password: str | None = None, **fields: Any) -> "User":
+        user = self.model(email=self.normalize_email(email), **fields)
+        user.set_password(password)
+        user.save(using=self._db)
+        return user
+
+    def create_superuser(self, email: str, password: str | None = None, **fields: Any) -> "User":
+        return self.create_user(email, password, is_staff=True, is_superuser=True, **fields)
+
+
+class User(AbstractUser):
+    """Somebody who signs in, with an e-mail address and no user name."""
+
+    username = None  # type: ignore[assignment]
+    email = models.EmailField("e-mail address", unique=True)
+
+    USERNAME_FIELD = "email"
+    REQUIRED_FIELDS = []
+
+    objects = UserManager()  # type: ignore[assignment,misc]
+
+    class Meta:
+        constraints = [models.UniqueConstraint(Lower("email"), name="user_one_email")]
+
+
+def new_pseudonym() -> str:
+    """A short public name such as w-7f3k2m; the unique constraint refuses the rare repeat."""
+    alphabet = "23456789abcdefghjkmnpqrstuvwxyz"
+    return "w-" + "".join(secrets.choice(alphabet) for _ in range(6))
+
+
+class Annotator(models.Model):
+    """The pseudonymous contributor that examples and validations point at.
+
+    Deleting the user leaves the annotator, and so the released rows, without a name.
+    """
+
+    class Source(models.TextChoices):
+        SITE = "site"
+        PROLIFIC = "prolific"
+        MTURK = "mturk"
+        PANEL = "panel"
+        IMPORT = "import"
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True
+    )
+    pseudonym = models.CharField(max_length=40, unique=True, default=new_pseudonym)
+    source = models.CharField(max_length=10, choices=Source, default=Source.SITE)
+    keyboard_mode = models.BooleanField(default=False)
+    created_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return self.pseudonym
+
+
+class LogEntry(models.Model):
+    """What somebody did to something, in a dotted word: round.closed, target.registered."""
+
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True
+    )
+    action = models.CharField(max_length=60, db_index=True)
+    target = models.CharField(max_length=200)
+    data = models.JSONField(default=dict, blank=True)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["-pk"]
+        verbose_name_plural = "log entries"
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.target}"

@@ -1,0 +1,45 @@
+"""The account page, help, and the keyboard switch."""
+
+from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.models import AnonymousUser
+from django.db import connection
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST
+
+from dynabench.accounts.models import User
+from dynabench.accounts.services import annotator_of, set_keyboard_mode
+
+
+@login_not_required
+def help_page(request: HttpRequest) -> HttpResponse:
+    """What the site is for, and its keys."""
+    _ensure_annotator(request.user)
+    return render(request, "help.html")
+
+
+def account(request: HttpRequest) -> HttpResponse:
+    """What a person may do about their account."""
+    _ensure_annotator(request.user)
+    return render(request, "accounts/account.html")
+
+
+@require_POST
+def keyboard_mode(request: HttpRequest) -> HttpResponse:
+    """Switch single-key shortcuts."""
+    assert isinstance(request.user, User)
+    set_keyboard_mode(annotator=annotator_of(request.user), on=request.POST.get("on") == "1")
+    return redirect("help")
+
+
+@login_not_required
+def healthz(request: HttpRequest) -> HttpResponse:
+    """For supervisors: the web process answers and reaches its database."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    return JsonResponse({"status": "ok"})
+
+
+def _ensure_annotator(user: User | AnonymousUser) -> None:
+    if isinstance(user, User):
+        annotator_of(user)

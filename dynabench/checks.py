@@ -1,0 +1,54 @@
+"""System checks of an installation: what must be set before strangers may use it."""
+
+import os
+import sys
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
+
+REQUIRED = ("SECRET_KEY", "ALLOWED_HOSTS", "DATABASE_URL")
+
+
+@register(Tags.security, deploy=True)
+def required_settings(**kwargs: Any) -> list[CheckMessage]:
+    """Production names its secret, its hosts and its database."""
+    return [
+        Error(
+            f"{name} is not set.",
+            hint=f"Set the environment variable {name} (docs/operators.md).",
+            id="dynabench.E001",
+        )
+        for name in REQUIRED
+        if not (os.environ.get(name) or os.environ.get(f"{name}_FILE"))
+    ]
+
+
+@register(Tags.caches, deploy=True)
+def shared_cache(**kwargs: Any) -> list[CheckMessage]:
+    """Sign-in limits and circuit breakers are per process without a shared cache."""
+    if settings.CACHE_URL or int(os.environ.get("WEB_CONCURRENCY") or 1) == 1:
+        return []
+    return [
+        Warning(
+            "Several web processes, but the cache is not shared.",
+            hint="Set CACHE_URL=redis://HOST:PORT.",
+            id="dynabench.W001",
+        )
+    ]
+
+
+@register()
+def queue_never_retries_by_itself(**kwargs: Any) -> list[CheckMessage]:
+    """django-q2 runs a job twice when `retry` is not far above `timeout`."""
+    if settings.Q_CLUSTER["retry"] >= 4 * settings.Q_CLUSTER["timeout"]:
+        return []
+    return [Error("Q_CLUSTER: retry must be at least 4 x timeout.", id="dynabench.E002")]
+
+
+@register()
+def no_torch_in_the_web(**kwargs: Any) -> list[CheckMessage]:
+    """Importing torch costs a second and 250 MB in each web process."""
+    if "torch" not in sys.modules:
+        return []
+    return [Error("torch is imported by a web module.", id="dynabench.E003")]

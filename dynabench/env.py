@@ -1,0 +1,88 @@
+"""Reading settings from the environment, with errors that name the variable."""
+
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+
+class EnvError(ValueError):
+    """A variable holds something that the setting cannot be."""
+
+
+def env_bool(name: str, default: bool) -> bool:
+    """True or False from 1/0, true/false, yes/no. Raises EnvError on anything else."""
+    text = os.environ.get(name, "").strip().lower()
+    if text in ("", "1", "true", "yes", "0", "false", "no"):
+        return default if text == "" else text in ("1", "true", "yes")
+    raise EnvError(f"{name}={text!r} is not a yes or no. Write 1 or 0.")
+
+
+def env_int(name: str, default: int) -> int:
+    """A whole number. Raises EnvError on anything else."""
+    text = os.environ.get(name, "")
+    try:
+        return int(text) if text else default
+    except ValueError:
+        raise EnvError(f"{name}={text!r} is not a whole number.") from None
+
+
+def env_list(name: str) -> list[str]:
+    """Comma-separated words."""
+    return [word.strip() for word in os.environ.get(name, "").split(",") if word.strip()]
+
+
+def env_secret(name: str) -> str:
+    """The secret in NAME, or in the file that NAME_FILE points to; empty when neither is set."""
+    path = os.environ.get(f"{name}_FILE")
+    return Path(path).read_text().strip() if path else os.environ.get(name, "")
+
+
+def kept_secret(path: Path) -> str:
+    """The secret kept in a file that only its owner can read; made at the first call."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return path.read_text().strip()
+    with os.fdopen(descriptor, "w") as file:
+        file.write(secrets.token_urlsafe(48))
+    return path.read_text().strip()
+
+
+SQLITE_OPTIONS = {
+    "transaction_mode": "IMMEDIATE",
+    "timeout": 20,
+    "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+}
+
+
+def database(url: str) -> dict[str, Any]:
+    """Django's database entry for sqlite:///PATH or postgres://user:password@host:port/name.
+
+    Raises EnvError on any other form.
+    """
+    parts = urlsplit(url)
+    if parts.scheme == "sqlite" and len(parts.path) > 1:
+        return {
+            "ENGINE": "django.db.backends.sqlite3",
+            "NAME": parts.path[1:],  # sqlite:////absolute/path or sqlite:///relative/path
+            "OPTIONS": dict(SQLITE_OPTIONS),
+        }
+    if parts.scheme in ("postgres", "postgresql") and len(parts.path) > 1:
+        options = {"options": "-c lock_timeout=3000", **dict(parse_qsl(parts.query))}
+        return {
+            "ENGINE": "django.db.backends.postgresql",
+            "NAME": unquote(parts.path[1:]),
+            "USER": unquote(parts.username or ""),
+            "PASSWORD": unquote(parts.password or ""),
+            "HOST": unquote(parts.hostname or options.pop("host", "")),
+            "PORT": str(parts.port or ""),
+            "CONN_MAX_AGE": 60,
+            "CONN_HEALTH_CHECKS": True,
+            "OPTIONS": options,
+        }
+    raise EnvError(
+        "DATABASE_URL must be sqlite:///PATH or postgres://USER:PASSWORD@HOST:PORT/NAME."
+    )

@@ -1,0 +1,29 @@
+"""Which shape of a page a request wants."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.cache import patch_vary_headers
+
+
+def htmx_partial(request: HttpRequest) -> bool:
+    """Whether to answer with a part of the page."""
+    htmx = request.htmx  # type: ignore[attr-defined]
+    return bool(htmx) and not htmx.boosted and not htmx.history_restore_request
+
+
+def render_page(
+    request: HttpRequest,
+    template: str,
+    context: Mapping[str, Any],
+    *,
+    part: str,
+    status: int = 200,
+) -> HttpResponse:
+    """The page, or for htmx the named part of the same template."""
+    name = f"{template}#{part}" if htmx_partial(request) else template
+    response = render(request, name, {**context, "is_part": htmx_partial(request)}, status=status)
+    patch_vary_headers(response, ["HX-Request"])
+    return response

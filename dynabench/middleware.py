@@ -1,0 +1,58 @@
+"""What every request passes through: an id, the content security policy, no redirect for htmx."""
+
+import logging
+import uuid
+from collections.abc import Callable
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render, resolve_url
+from django_htmx.http import HttpResponseClientRedirect
+
+Handler = Callable[[HttpRequest], HttpResponse]
+logger = logging.getLogger(__name__)
+
+
+def request_id(get_response: Handler) -> Handler:
+    """Give each request an id; the page of a server error shows it, the log line carries it."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        request.id = uuid.uuid4().hex[:12]  # type: ignore[attr-defined]
+        response = get_response(request)
+        response["X-Request-Id"] = request.id  # type: ignore[attr-defined]
+        if response.status_code >= 500:
+            logger.warning("%s %s %s", response.status_code, request.path, response["X-Request-Id"])
+        return response
+
+    return middleware
+
+
+def content_security_policy(get_response: Handler) -> Handler:
+    """Send settings.SECURE_CSP. Delete with Django 6, which has this middleware."""
+    policy = "; ".join(f"{name} {' '.join(sources)}" for name, sources in settings.SECURE_CSP.items())
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        response = get_response(request)
+        response.headers.setdefault("Content-Security-Policy", policy)
+        return response
+
+    return middleware
+
+
+def no_redirect_for_htmx(get_response: Handler) -> Handler:
+    """Turn a redirect of an htmx request into what htmx can show.
+
+    A browser follows a 3xx unseen, and htmx would paint the sign-in page into a panel.
+    To the sign-in page: 401 with a notice. Anywhere else: a full navigation.
+    """
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        response = get_response(request)
+        if not request.htmx or not 300 <= response.status_code < 400:  # type: ignore[attr-defined]
+            return response
+        target = response.get("Location", "")
+        if target.split("?")[0] == resolve_url(settings.LOGIN_URL):
+            return render(request, "signed_out.html", {"login_url": target}, status=401)
+        return HttpResponseClientRedirect(target)
+
+    return middleware

@@ -1,0 +1,226 @@
+"""All settings. Everything that differs between installations comes from the environment."""
+
+import os
+from pathlib import Path
+
+from django.urls import reverse_lazy
+
+from dynabench.env import database, env_bool, env_int, env_list, env_secret, kept_secret
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+# Database, models, secrets and uploads of a plain installation live below one folder.
+HOME = Path(os.environ.get("DYNABENCH_HOME") or BASE_DIR / "var").resolve()
+HOME.mkdir(parents=True, exist_ok=True)
+
+DEBUG = env_bool("DEBUG", False)
+# HTTPS=1 says that people reach the site by https: secure cookies, HSTS, redirect from http.
+HTTPS = env_bool("HTTPS", False)
+SECRET_KEY = env_secret("SECRET_KEY") or kept_secret(HOME / "secret_key")
+ALLOWED_HOSTS = env_list("ALLOWED_HOSTS") or ["localhost", "127.0.0.1", "[::1]"]
+CSRF_TRUSTED_ORIGINS = env_list("CSRF_TRUSTED_ORIGINS")
+
+INSTALLED_APPS = [
+    "dynabench.accounts",
+    "dynabench",
+    "tasks",
+    "annotation",
+    "validation",
+    "evaluation",
+    "leaderboard",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+    "django.forms",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.usersessions",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "django_filters",
+    "django_htmx",
+    "template_partials",
+    "django_q",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "dynabench.middleware.request_id",
+    "dynabench.middleware.content_security_policy",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "dynabench.middleware.no_redirect_for_htmx",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "allauth.usersessions.middleware.UserSessionsMiddleware",
+]
+
+ROOT_URLCONF = "dynabench.urls"
+WSGI_APPLICATION = "dynabench.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    }
+]
+FORM_RENDERER = "dynabench.lib.forms.FieldRenderer"
+
+DATABASES = {"default": database(os.environ.get("DATABASE_URL") or f"sqlite:///{HOME}/db.sqlite3")}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# Several web processes need a shared cache (breakers, sign-in limits): CACHE_URL=redis://…
+CACHE_URL = os.environ.get("CACHE_URL", "")
+CACHES = {
+    "default": (
+        {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": CACHE_URL}
+        if CACHE_URL
+        else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
+    )
+}
+
+# People
+AUTH_USER_MODEL = "accounts.User"
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+LOGIN_URL = "account_login"
+LOGIN_REDIRECT_URL = reverse_lazy("home")
+ACCOUNT_LOGOUT_REDIRECT_URL = reverse_lazy("home")
+ACCOUNT_USER_MODEL_USERNAME_FIELD = None
+ACCOUNT_LOGIN_METHODS = {"email"}
+ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
+ACCOUNT_EMAIL_VERIFICATION = os.environ.get("EMAIL_VERIFICATION") or "optional"
+ACCOUNT_EMAIL_NOTIFICATIONS = True
+ACCOUNT_RATE_LIMITS = {"signup": "20/m/ip", "login": "30/m/ip"}
+ALLAUTH_TRUSTED_PROXY_COUNT = env_int("TRUSTED_PROXY_COUNT", 0)
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+# Browsers allow passkeys on http only for localhost; so does this setting.
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not HTTPS
+USERSESSIONS_TRACK_ACTIVITY = False
+
+EMAIL_BACKEND = os.environ.get("EMAIL_BACKEND") or "django.core.mail.backends.console.EmailBackend"
+EMAIL_HOST = os.environ.get("EMAIL_HOST") or "localhost"
+EMAIL_PORT = env_int("EMAIL_PORT", 25)
+EMAIL_HOST_USER = os.environ.get("EMAIL_HOST_USER", "")
+EMAIL_HOST_PASSWORD = env_secret("EMAIL_HOST_PASSWORD")
+EMAIL_USE_TLS = env_bool("EMAIL_USE_TLS", False)
+DEFAULT_FROM_EMAIL = os.environ.get("DEFAULT_FROM_EMAIL") or "dynabench@localhost"
+
+# Security headers. The shape of SECURE_CSP is Django 6's, whose middleware will replace ours.
+SECURE_CSP = {
+    "default-src": ["'none'"],
+    "script-src": ["'self'"],
+    "style-src": ["'self'"],
+    "img-src": ["'self'", "data:"],
+    "media-src": ["'self'"],
+    "font-src": ["'self'"],
+    "connect-src": ["'self'"],
+    "frame-src": ["'self'"],
+    "form-action": ["'self'"],
+    "frame-ancestors": ["'none'"],
+    "base-uri": ["'none'"],
+}
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
+SECURE_HSTS_SECONDS = 31536000 if HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
+if env_bool("BEHIND_PROXY", False):
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+
+# Text, time, files
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_I18N = True
+USE_TZ = True
+STATIC_URL = "static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STATIC_ROOT = HOME / "static"
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
+        if DEBUG
+        else "whitenoise.storage.CompressedManifestStaticFilesStorage"
+    },
+}
+MEDIA_ROOT = HOME / "media"
+
+# The API
+REST_FRAMEWORK = {
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["rest_framework.authentication.SessionAuthentication"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Dynabench",
+    "VERSION": "1",
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SERVE_INCLUDE_SCHEMA": False,
+}
+
+# The queue is only a doorbell: why these numbers, see docs/architecture.md ("The queue").
+Q_CLUSTER = {
+    "name": "dynabench",
+    "orm": "default",
+    "workers": env_int("QUEUE_WORKERS", 1),
+    "timeout": 6 * 3600,
+    "retry": 86400,
+    "ack_failures": True,
+    "max_attempts": 1,
+    "bulk": 1,
+    "queue_limit": 1,
+    "poll": 1,
+    "recycle": 20,
+    "save_limit": 100,
+    "catch_up": False,
+}
+
+# Live target models
+MODEL_SERVER_URL = os.environ.get("MODEL_SERVER_URL") or "http://127.0.0.1:8100"
+MODELS_HOME = HOME / "models"
+# Hosts and networks of targets that may be private addresses (the model server's own always may).
+TARGET_PRIVATE_HOSTS = env_list("TARGET_PRIVATE_HOSTS")
+LIVE_CALLS = env_int("LIVE_CALLS", 8)  # at once in a web process; keep below its threads
+LIVE_WAIT_SECONDS = 5  # then the page answers 202 and asks again
+LIVE_DEADLINE_SECONDS = 90  # then the attempt has failed and does not count
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": os.environ.get("LOG_LEVEL") or "INFO"},
+    # One line a request, at INFO, is noise; httpx says the same of each model call.
+    "loggers": {"httpx": {"level": "WARNING"}},
+}

@@ -1,0 +1,23 @@
+"""Site map."""
+
+from allauth.account.decorators import secure_admin_login
+from django.contrib import admin
+from django.urls import include, path
+
+from dynabench import pages
+from dynabench.accounts import views
+
+admin.site.site_header = admin.site.site_title = "Dynabench"
+admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
+
+urlpatterns = [
+    path("", pages.home, name="home"),
+    path("t/<slug:code>/", pages.task, name="task"),
+    path("", include("annotation.urls")),
+    path("account/", views.account, name="account"),
+    path("account/keyboard-mode/", views.keyboard_mode, name="keyboard-mode"),
+    path("help/", views.help_page, name="help"),
+    path("healthz/", views.healthz, name="healthz"),
+    path("accounts/", include("allauth.urls")),
+    path("admin/", admin.site.urls),
+]

@@ -1,0 +1,77 @@
+// Small helps over pages that work without: status while waiting, offline, drafts in the browser,
+// a character counter, Ctrl+Enter, single keys. No framework, no state that the server trusts.
+"use strict";
+
+const say = (text) => { document.getElementById("status").textContent = text; };
+const form = () => document.getElementById("write-form");
+const draftKey = () => form()?.dataset.draftKey;
+
+// Waiting: the button keeps its focus and is only said to be busy.
+let slow;
+document.addEventListener("htmx:beforeRequest", (event) => {
+  const element = event.detail.elt;
+  if (element.tagName !== "FORM") return;
+  element.setAttribute("aria-busy", "true");
+  element.querySelector("button:not([type=button])")?.setAttribute("aria-disabled", "true");
+  if (element.dataset.waiting) slow = setTimeout(() => say(element.dataset.waiting), 1000);
+});
+document.addEventListener("htmx:afterRequest", (event) => {
+  clearTimeout(slow);
+  const element = event.detail.elt;
+  element.removeAttribute("aria-busy");
+  element.querySelector?.("button[aria-disabled]")?.removeAttribute("aria-disabled");
+  if (event.detail.xhr.status === 200 && element.id === "write-form" && draftKey()) localStorage.removeItem(draftKey());
+});
+const lost = () => say("No connection. Your text is kept in this browser.");
+document.addEventListener("htmx:sendError", lost);
+document.addEventListener("htmx:timeout", lost);
+document.addEventListener("htmx:responseError", (event) => {
+  const id = event.detail.xhr.getResponseHeader("X-Request-Id") || "unknown";
+  document.getElementById("alert").textContent = `Something went wrong (${id}). Your text is kept.`;
+});
+
+// Focus goes to the new heading, which the server marks.
+document.addEventListener("htmx:afterSettle", (event) => {
+  const target = event.detail.elt;
+  const heading = target.matches?.("[autofocus]") ? target : target.querySelector?.("[autofocus]");
+  heading?.focus();
+  count();
+});
+
+// Drafts: the server's copy is the truth; this one outlives an outage.
+const typed = () => form()?.querySelector("textarea");
+document.addEventListener("input", (event) => {
+  if (event.target !== typed()) return;
+  if (draftKey()) localStorage.setItem(draftKey(), event.target.value);
+  count();
+});
+const count = () => {
+  const box = typed(), counter = document.getElementById("counter");
+  if (!box?.dataset.limit || !counter) return;
+  const limit = Number(box.dataset.limit), length = Array.from(box.value).length;
+  counter.textContent = `${length} of ${limit} characters`;
+  if (length === Math.ceil(limit * 0.9) || length === limit) say(counter.textContent);
+};
+document.addEventListener("DOMContentLoaded", () => {
+  const box = typed(), kept = draftKey() && localStorage.getItem(draftKey());
+  if (box && kept && box.value.trim() === (box.dataset.given || "").trim() && kept !== box.value) {
+    box.value = kept;
+    say("Your text was restored from this browser.");
+  }
+  count();
+  document.querySelector("[autofocus]")?.focus();
+});
+
+// Keys.
+document.addEventListener("keydown", (event) => {
+  const inside = event.target.closest("form");
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && inside) {
+    event.preventDefault();
+    inside.requestSubmit();
+  }
+  const typing = event.target.closest("input, textarea, select, [contenteditable], [data-keys]");
+  if (!("keyboardMode" in document.body.dataset) || typing) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  const control = document.querySelector(`[data-key="${CSS.escape(event.key.toLowerCase())}"]`);
+  if (control) { event.preventDefault(); control.click(); }
+});

@@ -1,0 +1,256 @@
+"""Stage 1: what is asked, of which models, with which texts."""
+
+import hashlib
+import json
+from functools import lru_cache
+from typing import Any
+
+from django.conf import settings
+from django.core.validators import MinValueValidator, RegexValidator
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from tasks.schema import TaskConfig, load_config
+
+# A configuration is frozen, so all rows with the same text share one parsed object.
+parsed_config = lru_cache(maxsize=256)(load_config)
+
+
+class Task(models.Model):
+    """A question that people and models answer, described by its configuration."""
+
+    code = models.CharField(
+        max_length=40,
+        unique=True,
+        validators=[
+            RegexValidator(
+                r"^[a-z0-9]+(-[a-z0-9]+)*$", "Use lower-case letters, digits and single hyphens."
+            )
+        ],
+    )
+    name = models.CharField(max_length=100)
+    summary = models.CharField(max_length=200, blank=True)
+    config_text = models.TextField("configuration", help_text="YAML; see docs/task-config.md.")
+    is_official = models.BooleanField(default=False)
+    is_visible = models.BooleanField(
+        default=True, help_text="Shown to everybody. Otherwise only to its members."
+    )
+    allow_try_out = models.BooleanField(
+        default=True, help_text="People without an account may try the model; nothing is kept."
+    )
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.code
+
+    @property
+    def config(self) -> TaskConfig:
+        """The parsed configuration."""
+        return parsed_config(self.config_text)
+
+    @property
+    def is_sensitive(self) -> bool:
+        """Whether people pass a content gate first."""
+        return self.config.content_warning is not None
+
+
+class TaskMember(models.Model):
+    """A user's role in a task."""
+
+    class Role(models.TextChoices):
+        OWNER = "owner"  # everything, members too
+        EDITOR = "editor"  # configuration, rounds, contexts, targets
+        MODERATOR = "moderator"  # reports, examples, validations
+        VIEWER = "viewer"  # reads what is not public
+
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="members")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
+    role = models.CharField(max_length=10, choices=Role)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["task", "user"], name="member_one_role")]
+
+    def __str__(self) -> str:
+        return f"{self.user}: {self.role}"
+
+
+class TargetModel(models.Model):
+    """A model that answers: in a round's loop, or as an entrant of the leaderboard."""
+
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="targets")
+    name = models.SlugField(max_length=60, help_text="Unique; part of the model server's URL.")
+    adapter = models.CharField(max_length=40, default="http")
+    url = models.URLField(
+        max_length=500, blank=True, help_text="Empty: our own model server, which loads `source`."
+    )
+    source = models.CharField(
+        max_length=500, blank=True, help_text="A folder, or a hub id with a pinned revision."
+    )
+    revision = models.CharField(max_length=64, blank=True)
+    options = models.JSONField(default=dict, blank=True)
+    secret_env = models.CharField(
+        max_length=100,
+        blank=True,
+        help_text="Name of the environment variable that holds the target's bearer secret.",
+        validators=[
+            RegexValidator(
+                r"^TARGET_[A-Z0-9_]+$", "Use a name like TARGET_MYMODEL_SECRET: TARGET_ comes first."
+            )
+        ],
+    )
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["name"], name="target_one_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def base_url(self) -> str:
+        """Where the target answers."""
+        return self.url or f"{settings.MODEL_SERVER_URL}/models/{self.name}"
+
+
+class TargetVersion(models.Model):
+    """Exactly what answered: weights, tokenizer, backend and precision of a target, by digest."""
+
+    target = models.ForeignKey(TargetModel, on_delete=models.CASCADE, related_name="versions")
+    digest = models.CharField(max_length=64)
+    fingerprint = models.JSONField(default=dict)
+    first_seen_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["target", "digest"], name="version_one_digest")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.target} {self.digest}"
+
+
+class Round(models.Model):
+    """One turn of the loop: people against this round's targets."""
+
+    class State(models.TextChoices):
+        DRAFT = "draft"
+        READY = "ready"
+        OPEN = "open"
+        PAUSED = "paused"
+        CLOSED = "closed"
+        RELEASED = "released"
+
+    class Rule(models.TextChoices):
+        MAJORITY = "majority", "fools the majority of the targets"
+        ALL = "all", "fools all targets"
+        ANY = "any", "fools one target"
+
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="rounds")
+    number = models.PositiveIntegerField(validators=[MinValueValidator(1)])
+    state = models.CharField(max_length=10, choices=State, default=State.DRAFT)
+    rule = models.CharField(max_length=10, choices=Rule, default=Rule.MAJORITY)
+    show_target_name = models.BooleanField(
+        default=True, help_text="Otherwise people read Model A, Model B until the round closes."
+    )
+    description = models.TextField(blank=True, help_text="Markdown.")
+    parents = models.ManyToManyField("self", symmetrical=False, related_name="children", blank=True)
+    targets = models.ManyToManyField(TargetModel, through="RoundTarget", related_name="rounds")
+    opened_at = models.DateTimeField(null=True, blank=True)
+    closed_at = models.DateTimeField(null=True, blank=True)
+    ends_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["task_id", "number"]
+        constraints = [
+            models.UniqueConstraint(fields=["task", "number"], name="round_one_number"),
+            models.UniqueConstraint(
+                fields=["task"],
+                condition=Q(state__in=["open", "paused"]),
+                name="round_one_live",
+                violation_error_message="Another round of this task is open. Close it first.",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.task.code} round {self.number}"
+
+    @property
+    def target_names(self) -> list[str]:
+        """The targets as people may read them now."""
+        named = self.show_target_name or self.state in (self.State.CLOSED, self.State.RELEASED)
+        entries = self.round_targets.all()
+        return [entry.target.name if named else entry.public_name for entry in entries]
+
+
+class RoundTarget(models.Model):
+    """A target in a round's loop."""
+
+    round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="round_targets")
+    target = models.ForeignKey(TargetModel, on_delete=models.PROTECT)
+    position = models.PositiveSmallIntegerField(default=0)
+
+    class Meta:
+        ordering = ["position", "pk"]
+        constraints = [
+            models.UniqueConstraint(fields=["round", "target"], name="roundtarget_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.round}: {self.target}"
+
+    @property
+    def public_name(self) -> str:
+        """Model A, Model B …: shown while the round hides its targets."""
+        return f"Model {chr(ord('A') + self.position % 26)}"
+
+
+def context_digest(fields: dict[str, Any]) -> str:
+    """The same for the same fields, whatever their order; 32 hex digits."""
+    text = json.dumps(fields, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+class ContextBatch(models.Model):
+    """One import of contexts."""
+
+    round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="batches")
+    file_name = models.CharField(max_length=200)
+    imported_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True
+    )
+    imported_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        verbose_name_plural = "context batches"
+
+    def __str__(self) -> str:
+        return f"{self.file_name} in {self.round}"
+
+
+class Context(models.Model):
+    """A text (or image …) that people write against; its fields are those of the configuration."""
+
+    round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="contexts")
+    batch = models.ForeignKey(ContextBatch, on_delete=models.SET_NULL, null=True, blank=True)
+    fields = models.JSONField(default=dict)
+    tag = models.CharField(max_length=100, blank=True)
+    metadata = models.JSONField(default=dict, blank=True)
+    digest = models.CharField(max_length=32, editable=False)
+    is_retired = models.BooleanField(default=False, help_text="Not handed out any more.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["round", "digest"],
+                name="context_once",
+                violation_error_message="This round has this context already.",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"context {self.pk} of {self.round}"

@@ -1,0 +1,47 @@
+"""Who may do what with a task: one function for each question."""
+
+from django.contrib.auth.models import AnonymousUser
+
+from dynabench.accounts.models import User
+from tasks.models import Task, TaskMember
+
+Person = User | AnonymousUser
+Role = TaskMember.Role
+
+
+def role_of(user: Person, task: Task) -> str | None:
+    """The user's role in the task; None for everybody else."""
+    if not user.is_authenticated:
+        return None
+    member = TaskMember.objects.filter(task=task, user=user).first()
+    return member.role if member else None
+
+
+def can_see(user: Person, task: Task) -> bool:
+    """Whether the task's page exists for this person."""
+    return task.is_visible or user.is_superuser or role_of(user, task) is not None
+
+
+def can_annotate(user: Person, task: Task) -> bool:
+    """Whether the person may write examples that are kept."""
+    return user.is_authenticated and user.is_active and can_see(user, task)
+
+
+def can_try_out(user: Person, task: Task) -> bool:
+    """Whether the person may try the model without anything being kept."""
+    return task.allow_try_out and can_see(user, task)
+
+
+def can_edit(user: Person, task: Task) -> bool:
+    """Whether the person may change configuration, rounds, contexts and targets."""
+    return user.is_superuser or role_of(user, task) in (Role.OWNER, Role.EDITOR)
+
+
+def can_own(user: Person, task: Task) -> bool:
+    """Whether the person may name members and delete."""
+    return user.is_superuser or role_of(user, task) == Role.OWNER
+
+
+def can_moderate(user: Person, task: Task) -> bool:
+    """Whether the person may act on reports and examples."""
+    return user.is_superuser or role_of(user, task) in (Role.OWNER, Role.EDITOR, Role.MODERATOR)

@@ -1,0 +1,158 @@
+"""Writes about tasks, rounds, contexts and targets."""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from dynabench.accounts.models import User
+from dynabench.accounts.services import log
+from tasks.models import (
+    Context,
+    ContextBatch,
+    Round,
+    RoundTarget,
+    TargetModel,
+    TargetVersion,
+    Task,
+    context_digest,
+)
+
+OFFICIAL = Path(__file__).parent / "official"
+State = Round.State
+NEXT_STATES: dict[str, tuple[str, ...]] = {
+    State.DRAFT: (State.READY, State.OPEN),
+    State.READY: (State.DRAFT, State.OPEN),
+    State.OPEN: (State.PAUSED, State.CLOSED),
+    State.PAUSED: (State.OPEN, State.CLOSED),
+    State.CLOSED: (State.OPEN,),
+    State.RELEASED: (),
+}
+
+
+class RoundError(Exception):
+    """A round cannot go to the wanted state; the message says why."""
+
+
+def install_official_tasks() -> list[Task]:
+    """Create the official tasks that are missing, each with an open first round and its contexts.
+
+    Returns the new ones. What exists is left as its owners made it. One transaction a task.
+    """
+    return [
+        _install(folder)
+        for folder in sorted(OFFICIAL.iterdir())
+        if (folder / "task.yaml").exists() and not Task.objects.filter(code=folder.name).exists()
+    ]
+
+
+@transaction.atomic
+def _install(folder: Path) -> Task:
+    task = Task(code=folder.name, config_text=(folder / "task.yaml").read_text(), is_official=True)
+    task.name, task.summary = task.config.name, task.config.summary
+    task.save()
+    first = Round.objects.create(task=task, number=1)
+    with (folder / "contexts.jsonl").open() as lines:
+        store_contexts(round=first, rows=map(json.loads, lines), file_name="contexts.jsonl")
+    set_round_state(round=first, state=State.OPEN, actor=None)
+    return task
+
+
+@transaction.atomic
+def store_contexts(
+    *,
+    round: Round,
+    rows: Iterable[Mapping[str, Any]],
+    file_name: str,
+    actor: User | None = None,
+) -> ContextBatch:
+    """Store checked rows (context fields, `tag`, `metadata`) as one batch; no lock.
+
+    A context that the round already has is left out by its unique digest.
+    """
+    batch = ContextBatch.objects.create(round=round, file_name=file_name, imported_by=actor)
+    names = [component.name for component in round.task.config.context]
+    contexts = []
+    for row in rows:
+        fields = {name: row[name] for name in names if name in row}
+        contexts.append(
+            Context(
+                round=round,
+                batch=batch,
+                fields=fields,
+                tag=row.get("tag") or "",
+                metadata=row.get("metadata") or {},
+                digest=context_digest(fields),
+            )
+        )
+    Context.objects.bulk_create(contexts, batch_size=500, ignore_conflicts=True)
+    log(actor, "contexts.imported", round, file=file_name, rows=len(contexts))
+    return batch
+
+
+@transaction.atomic
+def set_round_state(*, round: Round, state: str, actor: User | None) -> Round:
+    """Move a round along NEXT_STATES. Locks the round.
+
+    Raises RoundError when the step does not exist, when a round to open has no context, or when
+    another round of the task is live.
+    """
+    locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
+    if state not in NEXT_STATES[locked.state]:
+        raise RoundError(f"A {locked.state} round cannot become {state}.")
+    if state == State.OPEN:
+        _check_can_open(locked)
+    changes: dict[str, Any] = {"state": state}
+    if state == State.OPEN and not locked.opened_at:
+        changes["opened_at"] = timezone.now()
+    if state == State.CLOSED:
+        changes["closed_at"] = timezone.now()
+    for name, value in changes.items():
+        setattr(locked, name, value)
+    locked.save(update_fields=list(changes))
+    log(actor, f"round.{state}", locked)
+    return locked
+
+
+def _check_can_open(round: Round) -> None:
+    others = round.task.rounds.exclude(pk=round.pk)
+    live = others.filter(state__in=[State.OPEN, State.PAUSED]).first()
+    if live:
+        raise RoundError(f"Round {live.number} is {live.state}. Close it first.")
+    if not round.task.config.context:  # a task without contexts has one empty context a round
+        store_contexts(round=round, rows=[{}], file_name="(no contexts)")
+    if not round.contexts.filter(is_retired=False).exists():
+        raise RoundError("The round has no contexts. Import some first.")
+
+
+@transaction.atomic
+def register_target(
+    *,
+    task: Task,
+    name: str,
+    round: Round | None = None,
+    actor: User | None = None,
+    **fields: Any,
+) -> TargetModel:
+    """Create or update the target `name` and put it into a round's loop; no lock."""
+    target, created = TargetModel.objects.update_or_create(
+        name=name, defaults={"task": task, **fields}
+    )
+    if round is not None:
+        RoundTarget.objects.get_or_create(
+            round=round, target=target, defaults={"position": round.round_targets.count()}
+        )
+    log(actor, "target.registered" if created else "target.changed", target, round=str(round))
+    return target
+
+
+def note_version(target: TargetModel, fingerprint: Mapping[str, Any]) -> TargetVersion:
+    """The row of what answered, made when this fingerprint is seen for the first time; no lock."""
+    return TargetVersion.objects.get_or_create(
+        target=target,
+        digest=str(fingerprint["digest"]),
+        defaults={"fingerprint": dict(fingerprint)},
+    )[0]

@@ -1,0 +1,62 @@
+"""From a target's row to the endpoint that asks it."""
+
+import json
+import os
+from functools import lru_cache
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+from tasks.endpoints.base import QA_KIND, Endpoint, EndpointConfig
+from tasks.endpoints.registry import build
+from tasks.models import TargetModel
+
+
+def endpoint_of(target: TargetModel) -> Endpoint:
+    """The target's endpoint; the same object, and so the same connections, for the same settings.
+
+    Raises EndpointError(misconfigured).
+    """
+    config = target.task.config
+    output = config.target_fields[0]
+    component = config.component(output)
+    is_span = component.type == "span"
+    labels = tuple(label.value for label in config.labels(output)) or None
+    options = {**target.options, **({"passage_field": component.reference} if is_span else {})}
+    return _endpoint(
+        target.adapter,
+        target.base_url,
+        tuple(config.model_fields),
+        output,
+        labels,
+        QA_KIND if is_span else "remote",
+        os.environ.get(target.secret_env) if target.secret_env else None,
+        json.dumps(options, sort_keys=True),
+    )
+
+
+@lru_cache(maxsize=256)
+def _endpoint(
+    adapter: str,
+    url: str,
+    fields: tuple[str, ...],
+    output: str,
+    labels: tuple[str, ...] | None,
+    kind: str,
+    secret: str | None,
+    options: str,
+) -> Endpoint:
+    own_server = urlsplit(settings.MODEL_SERVER_URL)
+    is_own = urlsplit(url)[:2] == own_server[:2]
+    allowed = (*settings.TARGET_PRIVATE_HOSTS, *([own_server.hostname or ""] if is_own else []))
+    config = EndpointConfig(
+        url=url,
+        fields=fields,
+        output=output,
+        labels=labels,
+        kind=kind,
+        secret=secret,
+        options=json.loads(options),
+        allow_private_hosts=allowed,
+    )
+    return build(adapter, config)
