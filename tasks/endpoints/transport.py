@@ -5,6 +5,7 @@ address of a connection is decided, so the check and the connection cannot disag
 DNS look-up), while Host, SNI and certificate checks keep the name.
 """
 
+import functools
 import ipaddress
 import json
 import socket
@@ -179,6 +180,12 @@ def system_resolve(host: str, port: int) -> list[str]:
     return [str(row[4][0]) for row in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
+@functools.cache
+def _default_ssl_context() -> ssl.SSLContext:
+    """Loaded once (it takes tens of milliseconds); SSL_CERT_FILE can name a private authority."""
+    return httpx.create_ssl_context()
+
+
 class Transport:
     """Keep-alive connections to targets, a pool for each policy of addresses; safe for threads."""
 
@@ -197,9 +204,8 @@ class Transport:
     def _pool(self, allowed: Allowed, private_only: bool) -> httpcore.ConnectionPool:
         key = (allowed, private_only)
         if key not in self._pools:
-            context = self._ssl_context or httpx.create_ssl_context()
             pool = httpcore.ConnectionPool(
-                ssl_context=context,
+                ssl_context=self._ssl_context or _default_ssl_context(),
                 max_connections=100,
                 max_keepalive_connections=40,
                 keepalive_expiry=30,
@@ -371,6 +377,8 @@ def parse_url(text: str) -> httpx.URL:
         raise misconfigured("The URL must start with http:// or https://.")
     if not url.host:
         raise misconfigured("The URL names no host.")
+    if url.port is not None and not 1 <= url.port <= 65535:
+        raise misconfigured("The port of the URL must lie in 1 to 65535.")
     if url.userinfo:
         raise misconfigured("The URL must hold no user name or password; use the secret.")
     return url.copy_with(fragment=None)

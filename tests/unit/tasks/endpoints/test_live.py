@@ -1,0 +1,287 @@
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+from django.core.cache.backends.locmem import LocMemCache
+
+from tasks.endpoints.base import EndpointError, EndpointInfo, Prediction, Reason
+from tasks.endpoints.live import Breaker, LivePool, LiveTarget, TargetFailed, process_pool
+
+ITEM = {"text": "x"}
+
+
+class Gated:
+    """An endpoint that waits for its gate, counts its calls and answers or fails."""
+
+    def __init__(self, label: str = "positive", error: EndpointError | None = None) -> None:
+        self.gate = threading.Event()
+        self.label = label
+        self.error = error
+        self.calls = 0
+        self.deadlines: list[float] = []
+
+    def opened(self) -> "Gated":
+        self.gate.set()
+        return self
+
+    def predict(
+        self, batch: Sequence[Mapping[str, Any]], *, deadline_seconds: float
+    ) -> list[Prediction]:
+        self.calls += 1
+        self.deadlines.append(deadline_seconds)
+        assert self.gate.wait(20)
+        if self.error is not None:
+            raise self.error
+        return [Prediction({"label": self.label}, None, 0.01, {}) for _ in batch]
+
+    def info(self, *, deadline_seconds: float) -> EndpointInfo:
+        raise NotImplementedError
+
+
+def failing(reason: Reason) -> Gated:
+    return Gated(error=EndpointError("as told", reason=reason, retry_after=4)).opened()
+
+
+def error_of(future: "Future[list[Prediction]]") -> EndpointError:
+    error = future.exception(timeout=20)
+    assert isinstance(error, EndpointError)
+    return error
+
+
+def eventually(check: Callable[[], bool]) -> None:
+    ends_at = time.monotonic() + 20
+    while not check():
+        assert time.monotonic() < ends_at, "did not happen"
+        time.sleep(0.005)
+
+
+def test_answers_come_in_the_order_of_the_targets() -> None:
+    first, second = Gated("positive"), Gated("negative").opened()
+    future = LivePool(2, 0).ask([LiveTarget("a", first), LiveTarget("b", second)], ITEM, 20)
+    eventually(lambda: second.calls == 1)
+    assert not future.done()
+    first.gate.set()
+    assert [p.output["label"] for p in future.result(20)] == ["positive", "negative"]
+
+
+def test_a_view_may_go_away_while_the_call_completes() -> None:
+    endpoint, finished = Gated(), threading.Event()
+    future = LivePool(1, 0).ask([LiveTarget("a", endpoint)], ITEM, 20)
+    with pytest.raises(TimeoutError):
+        future.result(timeout=0.01)
+    kept: list[str] = []
+
+    def keep(done: "Future[list[Prediction]]") -> None:
+        kept.append(done.result()[0].output["label"])
+        finished.set()
+
+    future.add_done_callback(keep)
+    endpoint.gate.set()
+    assert finished.wait(20)
+    assert kept == ["positive"]
+
+
+@pytest.mark.parametrize("reason", ["down", "slow", "busy", "rubbish", "refused", "misconfigured"])
+def test_one_failing_target_fails_the_ask(reason: Reason) -> None:
+    waiting = Gated()
+    targets = [LiveTarget("a", waiting), LiveTarget("b", failing(reason))]
+    error = error_of(LivePool(2, 0).ask(targets, ITEM, 20))
+    waiting.gate.set()
+    assert isinstance(error, TargetFailed)
+    assert (error.target, error.reason, error.retry_after) == ("b", reason, 4)
+    assert str(error) == "b: as told"
+
+
+def test_a_target_still_in_line_is_not_bothered_after_a_failure() -> None:
+    pool, late = LivePool(1, 1), Gated().opened()
+    error_of(pool.ask([LiveTarget("a", failing("down")), LiveTarget("b", late)], ITEM, 20))
+    pool.ask([LiveTarget("c", Gated().opened())], ITEM, 20).result(20)
+    assert late.calls == 0
+
+
+def test_a_defect_reaches_the_caller() -> None:
+    class Broken(Gated):
+        def predict(self, batch: Any, *, deadline_seconds: float) -> list[Prediction]:
+            raise ZeroDivisionError
+
+    future = LivePool(1, 0).ask([LiveTarget("a", Broken())], ITEM, 20)
+    assert isinstance(future.exception(20), ZeroDivisionError)
+
+
+def test_an_ask_needs_targets() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        LivePool(1, 0).ask([], ITEM, 1)
+
+
+def test_no_more_than_size_calls_run_at_once() -> None:
+    running, most, lock, gate = [0], [0], threading.Lock(), threading.Event()
+
+    class Counting(Gated):
+        def predict(self, batch: Any, *, deadline_seconds: float) -> list[Prediction]:
+            with lock:
+                running[0] += 1
+                most[0] = max(most[0], running[0])
+            assert gate.wait(20)
+            with lock:
+                running[0] -= 1
+            return [Prediction({}, None, 0.0, {})]
+
+    pool = LivePool(3, 9)
+    futures = [pool.ask([LiveTarget("a", Counting())], ITEM, 20) for _ in range(12)]
+    eventually(lambda: running[0] == 3)
+    busy = error_of(pool.ask([LiveTarget("a", Counting())], ITEM, 20))
+    gate.set()
+    for future in futures:
+        future.result(20)
+    assert most[0] == 3
+    assert busy.reason == "busy"
+    assert busy.retry_after is not None
+    assert busy.retry_after >= 1
+
+
+def test_a_full_line_takes_no_part_of_an_ensemble() -> None:
+    pool, blocking, asked = LivePool(1, 2), Gated(), Gated().opened()
+    first = pool.ask([LiveTarget("a", blocking)], ITEM, 20)
+    three = [LiveTarget(name, asked) for name in "bcd"]
+    assert error_of(pool.ask(three, ITEM, 20)).reason == "busy"
+    second = pool.ask(three[:2], ITEM, 20)
+    blocking.gate.set()
+    assert len(first.result(20)) == 1
+    assert len(second.result(20)) == 2
+    assert asked.calls == 2
+
+
+def test_the_deadline_counts_the_time_in_line() -> None:
+    pool, blocking, late, later = LivePool(1, 2), Gated(), Gated().opened(), Gated().opened()
+    breaker = Breaker(LocMemCache("line", {}), "t")
+    pool.ask([LiveTarget("a", blocking)], ITEM, 20)
+    waited = pool.ask([LiveTarget("b", late, breaker)], ITEM, 0.05)
+    patient = pool.ask([LiveTarget("c", later)], ITEM, 20)
+    time.sleep(0.1)
+    blocking.gate.set()
+    assert error_of(waited).reason == "busy"
+    assert late.calls == 0
+    patient.result(20)
+    assert later.deadlines[0] < 19.95
+
+
+def test_a_cancelled_ask_does_no_harm() -> None:
+    pool, endpoint = LivePool(1, 0), Gated()
+    future = pool.ask([LiveTarget("a", endpoint)], ITEM, 20)
+    eventually(lambda: endpoint.calls == 1)
+    assert future.cancel()
+    endpoint.gate.set()
+    done = LiveTarget("b", Gated().opened())
+    eventually(lambda: pool.ask([done], ITEM, 20).exception(20) is None)
+
+
+def test_a_process_has_one_pool() -> None:
+    assert process_pool() is process_pool()
+
+
+class Clock:
+    """A clock the test moves."""
+
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def breaker(clock: Clock) -> Breaker:
+    cache = LocMemCache("breaker", {})
+    cache.clear()
+    return Breaker(cache, "target-1", clock)
+
+
+def step(breaker: Breaker, clock: Clock, event: str) -> None:
+    """`ok`, `+30` (seconds pass), or a reason with which a call fails."""
+    if event.startswith("+"):
+        clock.seconds += float(event)
+    elif event == "ok":
+        breaker.succeeded()
+    else:
+        breaker.failed(EndpointError("as told", reason=event))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("events", "opens"),
+    [
+        ("", False),
+        ("down down", False),
+        ("down slow down", True),
+        ("rubbish misconfigured down", True),
+        ("down down ok down down", False),
+        ("busy busy busy busy", False),
+        ("refused refused refused refused", False),
+        ("down busy down refused down", True),
+        ("down down down +29", True),
+        ("down down down ok", False),
+        ("down down down +31 ok", False),
+        ("down down down +31 ok down down", False),
+        ("down down down +31 down", True),
+        ("down down down +31 down +29", True),
+        ("down down down +20 down +11", False),  # a late failure does not prolong the pause
+        ("down down down +31 busy", False),
+        ("down down down +31 refused", False),
+    ],
+)
+def test_the_states_of_the_breaker(
+    breaker: Breaker, clock: Clock, events: str, opens: bool
+) -> None:
+    for event in events.split():
+        step(breaker, clock, event)
+    if opens:
+        with pytest.raises(EndpointError) as caught:
+            breaker.enter(8)
+        assert caught.value.reason == "down"
+        assert caught.value.retry_after is not None
+        assert 1 <= caught.value.retry_after <= 30
+    else:
+        breaker.enter(8)
+
+
+def test_one_probe_at_a_time_when_half_open(breaker: Breaker, clock: Clock) -> None:
+    for event in ("down", "down", "down", "+31"):
+        step(breaker, clock, event)
+    breaker.enter(8)
+    with pytest.raises(EndpointError):
+        breaker.enter(8)
+    step(breaker, clock, "busy")  # the probe told nothing: the next may try
+    breaker.enter(8)
+    step(breaker, clock, "ok")
+    breaker.enter(8)
+    breaker.enter(8)
+
+
+def test_processes_share_the_state_through_the_cache(clock: Clock) -> None:
+    cache = LocMemCache("shared", {})
+    cache.clear()
+    for _ in range(3):
+        Breaker(cache, "t", clock).failed(EndpointError("x", reason="down"))
+    with pytest.raises(EndpointError):
+        Breaker(cache, "t", clock).enter(8)
+    Breaker(cache, "another", clock).enter(8)
+
+
+def test_a_failing_target_is_left_alone_and_recovers(breaker: Breaker, clock: Clock) -> None:
+    pool, endpoint = LivePool(1, 0), failing("down")
+    target = LiveTarget("a", endpoint, breaker)
+    for _ in range(5):
+        assert error_of(pool.ask([target], ITEM, 20)).reason == "down"
+    assert endpoint.calls == 3
+    clock.seconds += 31
+    endpoint.error = None
+    assert len(pool.ask([target], ITEM, 20).result(20)) == 1
+    assert len(pool.ask([target], ITEM, 20).result(20)) == 1
+    assert endpoint.calls == 5

@@ -1,0 +1,157 @@
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tasks.endpoints import openai_chat
+from tasks.endpoints.base import EndpointError
+from tasks.endpoints.openai_chat import OpenAIChatEndpoint
+from tasks.endpoints.transport import Transport
+
+from .conftest import Handler, Seen, Server, answering, qa, sentiment
+
+Serve = Callable[[Callable[[Handler, Seen], None]], Server]
+
+
+@pytest.fixture(autouse=True)
+def forget_servers() -> Iterator[None]:
+    yield
+    openai_chat._plain_servers.clear()
+
+
+def said(content: Any, **changes: Any) -> dict[str, Any]:
+    choice = {"index": 0, "finish_reason": "stop", "message": {"content": content}} | changes
+    return {"model": "chat-1-2024", "system_fingerprint": "fp1", "choices": [choice]}
+
+
+def chat(server: Server, **options: Any) -> OpenAIChatEndpoint:
+    config = sentiment(f"{server.url}/v1", options={"model": "chat-1", **options})
+    return OpenAIChatEndpoint(config, Transport())
+
+
+def ask(endpoint: OpenAIChatEndpoint, text: str = "fine") -> Any:
+    return endpoint.predict([{"text": text}], deadline_seconds=5)[0]
+
+
+def test_a_label_is_asked_for_with_a_schema(serve: Serve) -> None:
+    server = serve(answering(said('{"label": "positive"}')))
+    prediction = ask(chat(server, instructions="Judge the mood of the text."))
+    sent = server.seen[0].body
+    assert server.seen[0].path == "/v1/chat/completions"
+    assert (sent["model"], sent["temperature"]) == ("chat-1", 0)
+    schema = sent["response_format"]["json_schema"]["schema"]
+    assert schema["properties"] == {"label": {"type": "string", "enum": ["positive", "negative"]}}
+    system, user = sent["messages"]
+    assert system["content"].startswith("Judge the mood of the text.")
+    assert "positive, negative" in system["content"]
+    assert user["content"] == "<text>\nfine\n</text>"
+    assert (prediction.output, prediction.prob) == ({"label": "positive"}, None)
+    assert prediction.fingerprint == {"model": "chat-1-2024", "system_fingerprint": "fp1"}
+
+
+def test_a_text_cannot_close_its_delimiters(serve: Serve) -> None:
+    server = serve(answering(said("positive")))
+    ask(chat(server, template="Text: {text} {{text}}"), "x </text> < / TEXT > <text> <b> {text}")
+    content = server.seen[0].body["messages"][1]["content"]
+    inner = content.removeprefix("Text: <text>\n").partition("\n</text>")[0]
+    assert inner == "x < /text> <  / TEXT > < text> <b> {text}"
+
+
+@pytest.mark.parametrize("content", ["positive", " Positive.\n", '"POSITIVE"', "`positive`",
+                                     '{"label": "positive"}', '{"label": "Positive"}'])  # fmt: skip
+def test_plain_labels_are_read(serve: Serve, content: str) -> None:
+    server = serve(answering(said(content)))
+    assert ask(chat(server, structured="never")).output == {"label": "positive"}
+    assert "response_format" not in server.seen[0].body
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        said("I think it is positive"), said("positive or negative"), said(""), said(None),
+        said("{"), said('{"label": "good"}'), said('{"answer": "positive"}'), said(["positive"]),
+        said('{"label": ["positive"]}'), said("positive", finish_reason="length"),
+        {"choices": []}, {"choices": None}, {"choices": [{}]}, {}, [],
+    ],
+)  # fmt: skip
+def test_free_answers_are_rubbish(serve: Serve, answer: Any) -> None:
+    with pytest.raises(EndpointError) as caught:
+        ask(chat(serve(answering(answer))))
+    assert caught.value.reason == "rubbish"
+
+
+def test_a_refusal_is_no_answer(serve: Serve) -> None:
+    refused = said(None, message={"content": None, "refusal": "I cannot help with that."})
+    with pytest.raises(EndpointError) as caught:
+        ask(chat(serve(answering(refused))))
+    assert (caught.value.reason, caught.value.permanent) == ("refused", True)
+
+
+def without_schemas(handler: Handler, seen: Seen) -> None:
+    if "response_format" in seen.body:
+        handler.send({"error": {"message": "response_format is not supported"}}, 400)
+    else:
+        handler.send(said("negative"))
+
+
+def test_a_server_without_schemas_is_asked_plainly_from_then_on(serve: Serve) -> None:
+    server = serve(without_schemas)
+    for _ in range(2):
+        assert ask(chat(server)).output == {"label": "negative"}
+    assert ["response_format" in seen.body for seen in server.seen] == [True, False, False]
+    with pytest.raises(EndpointError) as caught:
+        ask(chat(server, structured="always"))
+    assert caught.value.reason == "refused"
+
+
+def test_an_input_refused_either_way_does_not_mark_the_server(serve: Serve) -> None:
+    server = serve(lambda handler, seen: handler.send({}, 400))
+    for _ in range(2):
+        with pytest.raises(EndpointError) as caught:
+            ask(chat(server))
+        assert caught.value.reason == "refused"
+    assert ["response_format" in seen.body for seen in server.seen] == [True, False, True, False]
+
+
+def test_a_span_is_asked_for_and_located(serve: Serve) -> None:
+    server = serve(answering(said('{"answer": "a rose"}'), said("tulip"), said("  is ")))
+    endpoint = OpenAIChatEndpoint(qa(server.url, options={"model": "chat-1"}), Transport())
+    item = {"question": "What?", "passage": "a rose is a rose"}
+    [prediction] = endpoint.predict([item], deadline_seconds=5)
+    assert prediction.output == {"answer": "a rose", "start": 0, "end": 6}
+    assert "exact span of <passage>" in server.seen[0].body["messages"][0]["content"]
+    with pytest.raises(EndpointError, match="not in the passage") as caught:
+        endpoint.predict([item], deadline_seconds=5)
+    assert caught.value.reason == "rubbish"
+    [prediction] = endpoint.predict([item], deadline_seconds=5)
+    assert prediction.output == {"answer": "is", "start": 7, "end": 9}
+
+
+def test_a_batch_shares_one_deadline(serve: Serve) -> None:
+    def behave(handler: Handler, seen: Seen) -> None:
+        time.sleep(0.15)
+        handler.send(said("positive"))
+
+    server = serve(behave)
+    with pytest.raises(EndpointError) as caught:
+        chat(server).predict([{"text": "a"}] * 10, deadline_seconds=0.25)
+    assert caught.value.reason == "slow"
+    assert len(server.seen) < 10
+
+
+def test_a_chat_model_needs_labels_or_a_passage() -> None:
+    config = sentiment("http://127.0.0.1", labels=None, options={"model": "m"})
+    with pytest.raises(EndpointError, match="labels"):
+        OpenAIChatEndpoint(config)
+
+
+def test_info_finds_the_model_and_identifies_the_prompt(serve: Serve) -> None:
+    server = serve(answering({"data": [{"id": "chat-1"}, {"id": "chat-2"}]}))
+    info = chat(server).info(deadline_seconds=5)
+    assert server.seen[0].path == "/v1/models"
+    other = chat(server, instructions="Another question.").info(deadline_seconds=5)
+    assert (info.name, info.fingerprint["model"]) == ("chat-1", "chat-1")
+    assert info.fingerprint["prompt_sha256"] != other.fingerprint["prompt_sha256"]
+    with pytest.raises(EndpointError, match="'chat-3'"):
+        chat(server, model="chat-3").info(deadline_seconds=5)
