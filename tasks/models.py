@@ -91,7 +91,12 @@ class TargetModel(models.Model):
         max_length=500, blank=True, help_text="A folder, or a hub id with a pinned revision."
     )
     revision = models.CharField(max_length=64, blank=True)
-    options = models.JSONField(default=dict, blank=True)
+    options = models.JSONField(default=dict, blank=True, help_text="Of the adapter.")
+    serving = models.JSONField(
+        default=dict,
+        blank=True,
+        help_text="How our model server loads it: backend, precision, fields, output, labels.",
+    )
     secret_env = models.CharField(
         max_length=100,
         blank=True,

@@ -1,15 +1,19 @@
 """From a target's row to the endpoint that asks it."""
 
 import json
+import math
 import os
+import time
 from functools import lru_cache
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.db import connection
 
 from tasks.endpoints.base import QA_KIND, Endpoint, EndpointConfig
 from tasks.endpoints.registry import build
 from tasks.models import TargetModel
+from tasks.serving.spec import ModelSpec
 
 
 def endpoint_of(target: TargetModel) -> Endpoint:
@@ -60,3 +64,48 @@ def _endpoint(
         allow_private_hosts=allowed,
     )
     return build(adapter, config)
+
+
+REMEMBER_SECONDS = 2.0
+_remembered: dict[str, tuple[float, ModelSpec | None]] = {}
+
+
+def spec_of(target: TargetModel) -> ModelSpec:
+    """How our model server loads a target that has no address of its own."""
+    serving = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in target.serving.items()
+    }
+    return ModelSpec(
+        name=target.name, source=target.source, revision=target.revision or None, **serving
+    )
+
+
+def registered_spec(name: str) -> ModelSpec | None:
+    """The registered target of this name, for the model server; closes its connection.
+
+    Asked before each prediction, so an answer is kept for REMEMBER_SECONDS.
+    """
+    now = time.monotonic()
+    asked_at, spec = _remembered.get(name, (-math.inf, None))
+    if now - asked_at > REMEMBER_SECONDS:
+        spec = _read_spec(name)
+        _remembered[name] = now, spec
+    return spec
+
+
+def _read_spec(name: str) -> ModelSpec | None:
+    try:
+        target = TargetModel.objects.filter(name=name, url="").exclude(source="").first()
+        return spec_of(target) if target else None
+    finally:
+        connection.close()
+
+
+def registered_names() -> list[str]:
+    """The names of all targets that our model server answers for."""
+    try:
+        targets = TargetModel.objects.filter(url="").exclude(source="")
+        return list(targets.values_list("name", flat=True))
+    finally:
+        connection.close()

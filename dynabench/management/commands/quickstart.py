@@ -1,0 +1,180 @@
+"""The whole loop on one machine with one command: set up what is missing, then run everything."""
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from argparse import ArgumentParser
+from pathlib import Path
+from types import FrameType
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+
+from dynabench.accounts.models import User
+from evaluation.starters import prepare_starters
+from tasks.models import Task, TaskMember
+from tasks.services import install_official_tasks, register_target
+
+ROLES = ("admin", "owner", "annotator", "validator")
+READY_SECONDS = 120
+STOP_SECONDS = 15
+
+
+class Command(BaseCommand):
+    help = "Set up what is missing and run web, queue worker and model server until Ctrl-C."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--setup-only", action="store_true", help="set up, do not run")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        signal.signal(signal.SIGTERM, stop)
+        port = int(os.environ.get("PORT") or 8000)
+        call_command("migrate", verbosity=0)
+        call_command("collectstatic", interactive=False, verbosity=0)
+        for task in install_official_tasks():
+            self.stdout.write(f"Installed the task {task.code}.")
+        self._starters()
+        self._accounts()
+        if options["setup_only"]:
+            return
+        processes = Processes(port)
+        try:
+            processes.wait_until_ready()
+            self.stdout.write(f"\nDynabench is at http://localhost:{port}/  (Ctrl-C stops it)\n")
+            processes.watch()
+        except KeyboardInterrupt:
+            self.stdout.write("\nStopping …")
+        finally:
+            processes.stop()
+        self.stdout.write("Stopped.")
+
+    def _starters(self) -> None:
+        """Train what is missing and put each starter into its task's first round."""
+        for code, folder in prepare_starters(settings.HOME).items():
+            task = Task.objects.get(code=code)
+            first = task.rounds.filter(number=1).first()
+            known = task.targets.filter(name=f"starter-{code}").first()
+            if not known or known.source != str(folder):
+                register_target(
+                    task=task,
+                    name=f"starter-{code}",
+                    round=None if known else first,
+                    source=str(folder),
+                )
+
+    def _accounts(self) -> None:
+        """One account a role; passwords are made once, printed once and kept where only we read."""
+        if User.objects.exists():
+            return
+        kept = settings.HOME / "demo-accounts.txt"
+        lines = []
+        for role in ROLES:
+            password = secrets.token_urlsafe(9)
+            make = User.objects.create_superuser if role == "admin" else User.objects.create_user
+            user = make(f"{role}@example.com", password)
+            lines.append(f"{user.email:24} {password}")
+            if role == "owner":
+                User.objects.filter(pk=user.pk).update(is_staff=True)
+                for task in Task.objects.all():
+                    TaskMember.objects.create(task=task, user=user, role=TaskMember.Role.OWNER)
+        kept.touch(mode=0o600)
+        kept.write_text("\n".join(lines) + "\n")
+        self.stdout.write("\nAccounts (also in " + str(kept) + "):")
+        self.stdout.write("\n".join(f"  {line}" for line in lines))
+
+
+class Processes:
+    """Web server, queue worker and model server, each in a process group of its own.
+
+    Ctrl-C then reaches only this command, which asks each main process to stop: django-q2 hangs
+    when a signal reaches its whole group.
+    """
+
+    def __init__(self, port: int) -> None:
+        manage = [sys.executable, str(settings.BASE_DIR / "manage.py")]
+        model_url = urlsplit(settings.MODEL_SERVER_URL)
+        self.urls = {
+            "web": f"http://127.0.0.1:{port}/healthz/",
+            "models": f"{settings.MODEL_SERVER_URL}/health",
+        }
+        threads = str(2 * settings.LIVE_CALLS)
+        web = [sys.executable, "-m", "gunicorn", "dynabench.wsgi", "--bind", f"127.0.0.1:{port}"]
+        web += ["--worker-class", "gthread", "--threads", threads, "--no-control-socket"]
+        served = ["--host", model_url.hostname or "127.0.0.1", "--port", str(model_url.port or 80)]
+        commands = {
+            "models": [*manage, "serve_model", "--registered", *served],
+            "queue": [*manage, "qcluster"],
+            "web": web,
+        }
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
+        logs = settings.HOME / "logs"
+        logs.mkdir(exist_ok=True)
+        for name, command in commands.items():
+            self.running[name] = self._start(command, logs / f"{name}.log")
+
+    def _start(self, command: list[str], log: Path) -> "subprocess.Popen[bytes]":
+        environment = {**os.environ, "ALLOWED_HOSTS": ",".join(settings.ALLOWED_HOSTS)}
+        with log.open("ab") as file:
+            return subprocess.Popen(
+                command,
+                cwd=settings.BASE_DIR,
+                env=environment,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def wait_until_ready(self) -> None:
+        """Return when web and model server answer; raises CommandError with the log to read."""
+        deadline = time.monotonic() + READY_SECONDS
+        for name, url in self.urls.items():
+            while not answers(url):
+                self._check_alive()
+                if time.monotonic() > deadline:
+                    raise CommandError(f"{name} did not start; see {settings.HOME}/logs/{name}.log.")
+                time.sleep(0.2)
+
+    def watch(self) -> None:
+        """Return never; raises CommandError when a process ends by itself."""
+        while True:
+            self._check_alive()
+            time.sleep(1)
+
+    def _check_alive(self) -> None:
+        for name, process in self.running.items():
+            if process.poll() is not None:
+                log = f"{settings.HOME}/logs/{name}.log"
+                raise CommandError(f"{name} ended with {process.returncode}; see {log}.")
+
+    def stop(self) -> None:
+        """Ask every main process to end, and end those that do not."""
+        for process in self.running.values():
+            process.terminate()
+        deadline = time.monotonic() + STOP_SECONDS
+        for process in self.running.values():
+            try:
+                process.wait(max(0.1, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def answers(url: str) -> bool:
+    """Whether a GET of the address succeeds."""
+    try:
+        with urllib.request.urlopen(url, timeout=2):
+            return True
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def stop(number: int, frame: FrameType | None) -> None:
+    """SIGTERM means what Ctrl-C means."""
+    raise KeyboardInterrupt

@@ -1,0 +1,121 @@
+"""Register a model as a target, in one line."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from tasks.endpoints.base import EndpointError
+from tasks.endpoints.registry import ADAPTERS
+from tasks.models import Round, TargetModel, Task
+from tasks.serving.errors import MisconfiguredError
+from tasks.targets import endpoint_of, spec_of
+from tasks.serving.spec import open_folder
+from tasks.services import register_target
+
+
+class Command(BaseCommand):
+    help = "Register a folder, a hub id (org/name@COMMIT) or a URL as a target of a task."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("task", help="the task's code, such as nli")
+        parser.add_argument("source", help="a folder, org/name@COMMIT, or http(s)://…")
+        parser.add_argument("--name", help="the target's name; default: the last part of source")
+        parser.add_argument("--round", type=int, help="put it into this round's loop")
+        parser.add_argument("--adapter", default="http", choices=sorted(ADAPTERS))
+        parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE",
+                            help="of the adapter, such as model=NAME")  # fmt: skip
+        parser.add_argument("--secret-env", default="", help="TARGET_…, holds the bearer secret")
+        parser.add_argument("--backend", default="onnx", choices=["onnx", "torch"])
+        parser.add_argument("--precision", default="fp32", choices=["fp32", "int8", "bf16"])
+        parser.add_argument("--labels", help="the task's labels in the order of the model's logits")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        task = Task.objects.filter(code=options["task"]).first()
+        if task is None:
+            known = ", ".join(Task.objects.values_list("code", flat=True))
+            raise CommandError(f"There is no task {options['task']!r}. Tasks: {known or 'none'}.")
+        target = self._target(task, options)
+        self._check(target)
+        fields = {
+            name: getattr(target, name)
+            for name in ("adapter", "url", "source", "revision", "options", "serving", "secret_env")
+        }
+        round = self._round(task, options["round"])
+        register_target(task=task, name=target.name, round=round, **fields)
+        where = f" in round {round.number}" if round else ""
+        self.stdout.write(f"{target.name} is a target of {task.code}{where}: {target.base_url}")
+
+    def _target(self, task: Task, options: dict[str, Any]) -> TargetModel:
+        """The row, unsaved."""
+        source, revision, url = options["source"], "", ""
+        if source.startswith(("http://", "https://")):
+            source, url = "", source.rstrip("/")
+        elif Path(source).is_dir():
+            source = str(Path(source).resolve())
+        else:
+            source, _, revision = source.partition("@")
+        last = (url or source).rstrip("/").rsplit("/", 1)[-1]
+        return TargetModel(
+            task=task,
+            name=options["name"] or last.lower().replace(".", "-").replace(":", "-"),
+            adapter=options["adapter"],
+            url=url,
+            source=source,
+            revision=revision,
+            options=dict(self._pair(option) for option in options["option"]),
+            serving={} if url else self._serving(task, options),
+            secret_env=options["secret_env"],
+        )
+
+    def _pair(self, text: str) -> tuple[str, str]:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise CommandError(f"--option {text!r}: write KEY=VALUE.")
+        return key, value
+
+    def _serving(self, task: Task, options: dict[str, Any]) -> dict[str, Any]:
+        """How our model server loads it; what is not said here is read from its folder."""
+        config = task.config
+        output = config.target_fields[0]
+        settings = {
+            "backend": options["backend"],
+            "precision": options["precision"],
+            "fields": list(config.model_fields),
+            "output": output,
+        }
+        if config.component(output).type == "span":
+            settings["fields"] = sorted(
+                config.model_fields, key=lambda name: name == config.component(output).reference
+            )
+        if options["labels"]:
+            settings["labels"] = options["labels"].split(",")
+        return settings
+
+    def _round(self, task: Task, number: int | None) -> Round | None:
+        if number is None:
+            return None
+        round = task.rounds.filter(number=number).first()
+        if round is None:
+            numbers = ", ".join(str(n) for n in task.rounds.values_list("number", flat=True))
+            raise CommandError(f"{task.code} has no round {number}. Rounds: {numbers or 'none'}.")
+        return round
+
+    def _check(self, target: TargetModel) -> None:
+        """What can be known before the first call: the folder's files, labels, options."""
+        target.clean_fields(exclude=["task"])
+        try:
+            endpoint_of(target)
+            if not target.source:
+                return
+            folder = open_folder(spec_of(target))
+        except (EndpointError, MisconfiguredError) as error:
+            raise CommandError(str(error)) from None
+        config = target.task.config
+        wanted = {label.value for label in config.labels(config.target_fields[0])}
+        if folder.labels and set(folder.labels) != wanted:
+            raise CommandError(
+                f"The model's labels are {', '.join(folder.labels)}, the task's "
+                f"{', '.join(sorted(wanted))}. Say which is which with --labels, in the model's order."
+            )

@@ -1,0 +1,65 @@
+"""Parts of the tests that need a real component, and what every test shares.
+
+A missing component leaves its tests out and names them at the end; with REQUIRE_ALL=1 that is a
+failure.
+"""
+
+import os
+import shutil
+import socket
+from pathlib import Path
+
+import pytest
+
+DATA = Path(os.environ.get("DYNABENCH_DATA") or Path(__file__).parents[2] / "shared" / "data")
+REQUIRE_ALL = os.environ.get("REQUIRE_ALL") == "1"
+_left_out: dict[str, int] = {}
+
+
+def _has_docker() -> bool:
+    host = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+    if not host.startswith("unix://"):
+        return True
+    with socket.socket(socket.AF_UNIX) as connection:
+        try:
+            connection.connect(host.removeprefix("unix://"))
+        except OSError:
+            return False
+    return True
+
+
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+COMPONENTS = {
+    "data": ("the data folder ../shared/data", lambda: (DATA / "README.md").exists()),
+    "postgres": (
+        "PostgreSQL (DATABASE_URL=postgres://…)",
+        lambda: os.environ.get("DATABASE_URL", "").startswith("postgres"),
+    ),
+    "browser": ("Chromium", lambda: CHROMIUM is not None),
+    "docker": ("a Docker engine", _has_docker),
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    present = {name: check() for name, (_, check) in COMPONENTS.items()}
+    for item in items:
+        missing = [n for n in present if not present[n] and item.get_closest_marker(n)]
+        if missing:
+            _left_out[missing[0]] = _left_out.get(missing[0], 0) + 1
+            item.add_marker(pytest.mark.skip(reason=f"needs {COMPONENTS[missing[0]][0]}"))
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    for name, count in _left_out.items():
+        terminalreporter.write_line(f"LEFT OUT: {count} tests that need {COMPONENTS[name][0]}.")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if REQUIRE_ALL and _left_out:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """The folder of real data collected by others."""
+    return DATA
