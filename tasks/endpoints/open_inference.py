@@ -1,4 +1,4 @@
-"""The adapter for servers of the Open Inference Protocol v2 over REST (KServe, Triton, MLServer)."""
+"""The adapter for Open Inference Protocol v2 servers over REST: KServe, Triton, MLServer."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -18,7 +18,7 @@ ADAPTERS: Mapping[str, str] = MappingProxyType(
 
 
 def build(adapter: str, config: EndpointConfig) -> Endpoint:
-    """The endpoint of a configuration; raises EndpointError(misconfigured) and says what to mend."""
+    """The endpoint of a configuration; raises EndpointError(misconfigured) saying what to mend."""
     if adapter not in ADAPTERS:
         raise misconfigured(f"Unknown adapter {adapter!r}; valid: {', '.join(sorted(ADAPTERS))}.")
     module, name = ADAPTERS[adapter].split(":")

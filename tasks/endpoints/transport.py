@@ -285,7 +285,7 @@ class Transport:
             with self._pool(allowed, unencrypted_secret).stream(
                 method,
                 target,
-                headers=_headers(url, secret, content),
+                headers=_headers(url, secret, content, budget.seconds()),
                 content=content,
                 extensions={"timeout": {"pool": budget.seconds()}},
             ) as response:
@@ -334,12 +334,15 @@ def _too_large(max_bytes: int) -> EndpointError:
     return rubbish(f"The answer is larger than {max_bytes} bytes.")
 
 
-def _headers(url: httpx.URL, secret: str | None, content: bytes) -> list[tuple[bytes, bytes]]:
+def _headers(
+    url: httpx.URL, secret: str | None, content: bytes, seconds: float
+) -> list[tuple[bytes, bytes]]:
     headers = [
         (b"Host", url.netloc),
         (b"Accept", b"application/json"),
         (b"Accept-Encoding", b"identity"),
         (b"User-Agent", b"dynabench"),
+        (b"X-Deadline-Seconds", b"%.3f" % min(3600, max(0.001, seconds))),
     ]
     if content:
         headers += [(b"Content-Type", b"application/json")]

@@ -456,6 +456,15 @@ def test_what_is_not_http_is_rubbish(serve: Serve) -> None:
     assert failure(client(serve(behave).url)).reason == "rubbish"
 
 
+@pytest.mark.parametrize(("seconds", "least", "most"), [(5.0, 1.0, 5.0), (9000.0, 3600.0, 3600.0)])
+def test_the_target_is_told_how_long_we_wait(
+    serve: Serve, seconds: float, least: float, most: float
+) -> None:
+    server = serve(lambda handler, seen: handler.send({}))
+    ask(client(server.url), seconds)
+    assert least <= float(server.seen[0].headers["X-Deadline-Seconds"]) <= most
+
+
 def test_connections_are_kept_alive(serve: Serve) -> None:
     ports = []
 
