@@ -133,7 +133,7 @@ class Batcher(Generic[Item, Result]):
     def _answer(self, jobs: list[_Job[Item, Result]]) -> None:
         try:
             results = self._run([job.item for job in jobs])
-        except Exception as error:  # noqa: BLE001  whoever waits for the future gets it
+        except Exception as error:  # whoever waits for the future gets it
             if len(jobs) == 1:
                 jobs[0].future.set_exception(error)
             else:  # one bad item must not fail its neighbours

@@ -29,12 +29,15 @@ class Answer:
 class Codec(ABC):
     """Encodes the fields of one input into one or several encodings and decodes their logits.
 
-    `max_length` counts tokens with the special ones. The tokenizer truncates and pads nothing.
+    `max_length` counts tokens with the special ones. Truncation is done here, padding by the
+    backend, so both are turned off in the tokenizer, which then may serve several threads.
     """
 
     def __init__(self, folder: ModelFolder, tokenizer: Tokenizer, max_length: int) -> None:
         self.fields, self.output, self.labels = folder.fields, folder.output, folder.labels
         self.tokenizer, self.max_length = tokenizer, max_length
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
 
     @abstractmethod
     def encode(self, row: Mapping[str, str]) -> list[Encoding]:

@@ -115,8 +115,6 @@ def _load_tokenizer(spec: ModelSpec, path: Path) -> Any:
         raise MisconfiguredError(
             f"{spec.name}: {path} has no tokenizer.json. Save its tokenizer as a fast one."
         )
-    tokenizer.backend_tokenizer.no_truncation()
-    tokenizer.backend_tokenizer.no_padding()
     return tokenizer
 
 
@@ -148,7 +146,7 @@ class ModelRegistry:
         self._lock = threading.Lock()
 
     def get(self, name: str) -> ServedModel:
-        """The loaded model. Raises UnknownError, LoadingError (and starts loading), or its error."""
+        """The loaded model. Raises UnknownError, LoadingError (and starts loading), its error."""
         spec = self._resolve(name)
         if spec is None:
             raise UnknownError(f"There is no model {name!r} here. GET /models lists them.")

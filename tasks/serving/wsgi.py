@@ -43,18 +43,19 @@ class Application:
         self.registry = registry
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        status, headers = 200, []
+        status, headers = 200, [("Content-Type", "application/json")]
         try:
             answer = self._answer(environ)
         except ServingError as error:
-            status, headers, answer = error.status, _headers(error), _error(error)
+            status, answer = error.status, _error(error)
+            if isinstance(error, TryLaterError):
+                headers.append(("Retry-After", str(error.retry_after)))
         except Exception:
             logger.exception("%s failed", environ.get("PATH_INFO"))
             failed = ServingError("The model failed on this input. The server's log says why.")
             status, answer = failed.status, _error(failed)
         body = json.dumps(answer, separators=(",", ":")).encode()
-        headers += [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
-        start_response(STATUS[status], headers)
+        start_response(STATUS[status], [*headers, ("Content-Length", str(len(body)))])
         return [body]
 
     def _answer(self, environ: Environ) -> dict[str, Any]:
@@ -91,13 +92,6 @@ def _error(error: ServingError) -> dict[str, Any]:
     return {"error": {"code": error.code, "message": str(error), "fields": error.fields}}
 
 
-def _headers(error: ServingError) -> list[tuple[str, str]]:
-    if isinstance(error, TryLaterError):
-        return [("Retry-After", str(error.retry_after))]
-    # The rest of a body that is too large is not read, so the connection cannot be used again.
-    return [("Connection", "close")] if isinstance(error, TooLargeError) else []
-
-
 def _only(method: str, allowed: str) -> None:
     if method != allowed:
         raise WrongMethodError(f"Use {allowed}.")
@@ -115,11 +109,11 @@ def _deadline_seconds(environ: Environ) -> float:
 
 
 def _body(environ: Environ) -> Any:
-    declared = environ.get("CONTENT_LENGTH") or "0"
-    body = b""
-    if int(declared) <= MAX_BODY_BYTES:
-        body = environ["wsgi.input"].read(MAX_BODY_BYTES + 1)
-    if int(declared) > MAX_BODY_BYTES or len(body) > MAX_BODY_BYTES:
+    # Without a length the body is chunked, which only some servers undo and end by themselves.
+    chunked = MAX_BODY_BYTES + 1 if environ.get("wsgi.input_terminated") else 0
+    length = int(environ.get("CONTENT_LENGTH") or chunked)
+    body = environ["wsgi.input"].read(min(length, MAX_BODY_BYTES + 1))
+    if len(body) > MAX_BODY_BYTES:
         raise TooLargeError(f"The body is larger than {MAX_BODY_BYTES} bytes. Send fewer inputs.")
     try:
         return json.loads(body)

