@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from tokenizers import Encoding
 
 from .codecs import Logits
 from .errors import MisconfiguredError
 from .spec import SPAN, ModelFolder, ModelSpec
+from .tokens import Tokens, keep_tokens, kept_tokens, read_tokens
 
 if TYPE_CHECKING:
     import torch
@@ -50,27 +52,23 @@ def backend_version(spec: ModelSpec) -> str:
     return f"{torch.__version__} cuda" if torch.cuda.is_available() else str(torch.__version__)
 
 
-def load_backend(
-    spec: ModelSpec, folder: ModelFolder, *, inputs: Sequence[str], pad: int, exports: Path
-) -> Backend:
-    """The backend of a spec; `exports` is the folder that keeps its ONNX files.
-
-    `inputs` names the arrays the model takes, `pad` is the id that fills short rows.
-    """
+def load_backend(spec: ModelSpec, folder: ModelFolder, *, exports: Path) -> tuple[Backend, Tokens]:
+    """The backend of a spec and what feeds it; `exports` is the folder that keeps its ONNX file."""
     if spec.backend == "torch":
-        return TorchBackend(spec, folder, inputs=inputs, pad=pad)
-    graph = exports / "model.onnx"
-    if not graph.exists():
+        tokens = read_tokens(spec, folder.path)
+        return TorchBackend(spec, folder, tokens), tokens
+    if not exports.exists():
         logger.info("%s: exporting to ONNX, once", spec.name)
-        export_onnx(spec, folder, inputs=inputs, exports=exports)
-    return OnnxBackend(graph, inputs=inputs, pad=pad, int8=spec.precision == "int8")
+        export_onnx(spec, folder, exports=exports)
+    tokens = kept_tokens(exports)
+    return OnnxBackend(exports / "model.onnx", tokens, int8=spec.precision == "int8"), tokens
 
 
-def _padded(batch: Sequence[Encoding], inputs: Sequence[str], pad: int) -> dict[str, Any]:
-    """int64 arrays [batch, longest], by the model's input names."""
+def _padded(batch: Sequence[Encoding], tokens: Tokens) -> dict[str, NDArray[np.int64]]:
+    """Arrays [batch, longest] by the model's input names."""
     shape = (len(batch), max(len(encoding) for encoding in batch))
-    arrays = {name: np.zeros(shape, np.int64) for name in inputs}
-    arrays["input_ids"].fill(pad)
+    arrays = {name: np.zeros(shape, np.int64) for name in tokens.inputs}
+    arrays["input_ids"].fill(tokens.pad)
     for row, encoding in enumerate(batch):
         size = len(encoding)
         arrays["input_ids"][row, :size] = encoding.ids
@@ -90,7 +88,7 @@ def _cut(logits: Logits, batch: Sequence[Encoding]) -> list[Logits]:
 class OnnxBackend:
     """An ONNX Runtime session without threads of its own, shared by one calling thread a core."""
 
-    def __init__(self, graph: Path, *, inputs: Sequence[str], pad: int, int8: bool) -> None:
+    def __init__(self, graph: Path, tokens: Tokens, *, int8: bool) -> None:
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
@@ -99,28 +97,26 @@ class OnnxBackend:
         self._session = onnxruntime.InferenceSession(
             str(graph), options, providers=["CPUExecutionProvider"]
         )
-        self._inputs, self._pad = inputs, pad
+        self._tokens = tokens
         self.workers, self.max_batch, self.similar = cores(), 16 if int8 else 4, 1.25
 
     def run(self, batch: Sequence[Encoding]) -> list[Logits]:
         """See Backend."""
-        (logits,) = self._session.run(None, _padded(batch, self._inputs, self._pad))
+        (logits,) = self._session.run(None, _padded(batch, self._tokens))
         return _cut(logits, batch)
 
 
 class TorchBackend:
     """The model in torch, on CUDA where there is a device, else with one thread a caller."""
 
-    def __init__(
-        self, spec: ModelSpec, folder: ModelFolder, *, inputs: Sequence[str], pad: int
-    ) -> None:
+    def __init__(self, spec: ModelSpec, folder: ModelFolder, tokens: Tokens) -> None:
         import torch
 
         self._cuda = torch.cuda.is_available()
         torch.set_num_threads(1)
         precision = torch.bfloat16 if spec.precision == "bf16" else torch.float32
         self._model = load_torch(spec, folder, precision).to("cuda" if self._cuda else "cpu")
-        self._inputs, self._pad = inputs, pad
+        self._tokens = tokens
         if self._cuda:
             self.workers, self.max_batch, self.similar = 1, 64, 2.0
         else:
@@ -130,7 +126,7 @@ class TorchBackend:
         """See Backend."""
         import torch
 
-        arrays = _padded(batch, self._inputs, self._pad)
+        arrays = _padded(batch, self._tokens)
         device = "cuda" if self._cuda else "cpu"
         with torch.inference_mode():
             logits = self._model(*(torch.from_numpy(a).to(device) for a in arrays.values()))
@@ -177,14 +173,13 @@ def load_torch(spec: ModelSpec, folder: ModelFolder, precision: Any) -> "torch.n
     return Logit().eval()
 
 
-def export_onnx(
-    spec: ModelSpec, folder: ModelFolder, *, inputs: Sequence[str], exports: Path
-) -> None:
-    """Write `exports/model.onnx`, whole or not at all; int8 by dynamic quantisation."""
+def export_onnx(spec: ModelSpec, folder: ModelFolder, *, exports: Path) -> None:
+    """Write the folder `exports` (model.onnx and its tokens), whole or not at all."""
     import torch
 
+    tokens = read_tokens(spec, folder.path)
     model = load_torch(spec, folder, torch.float32)
-    example = tuple(torch.ones((2, 8), dtype=torch.int64) for _ in inputs)
+    example = tuple(torch.ones((2, 8), dtype=torch.int64) for _ in tokens.inputs)
     free = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
     exports.parent.mkdir(parents=True, exist_ok=True)
     beside = Path(tempfile.mkdtemp(prefix=".export-", dir=exports.parent))
@@ -192,9 +187,9 @@ def export_onnx(
         program = torch.onnx.export(
             model,
             example,
-            input_names=list(inputs),
+            input_names=list(tokens.inputs),
             output_names=["logits"],
-            dynamic_shapes=tuple(free for _ in inputs),
+            dynamic_shapes=tuple(free for _ in tokens.inputs),
             dynamo=True,
             verbose=False,
         )
@@ -206,7 +201,9 @@ def export_onnx(
                 file.unlink()
         else:
             (beside / "fp32.onnx").rename(beside / "model.onnx")
-        beside.replace(exports)
+        keep_tokens(tokens, beside)
+        if not exports.exists():  # another process may have been faster
+            beside.replace(exports)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
 

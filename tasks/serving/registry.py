@@ -29,7 +29,6 @@ logger = logging.getLogger(__name__)
 
 MAX_ENCODINGS = 256  # of one call: texts, or windows of passages
 RETRY_FAILED_SECONDS = 60.0
-LONGEST = 512  # tokens, for tokenizers that name no limit
 # One load at a time: imports of transformers and torch's exporter belong to the whole process.
 _LOADING = threading.Lock()
 
@@ -40,26 +39,17 @@ class ServedModel:
     def __init__(self, spec: ModelSpec, cache_dir: Path, *, max_queued: int) -> None:
         """Load it: seconds, minutes when it is exported first. Raises MisconfiguredError."""
         folder = open_folder(spec)
-        tokenizer = _load_tokenizer(spec, folder.path)
         identity = fingerprint(
             spec,
             folder,
             backend_version=backend_version(spec),
             hashes=FileHashes(cache_dir / "hashes.json"),
         )
-        inputs = ["input_ids", "attention_mask"]
-        if "token_type_ids" in tokenizer.model_input_names:
-            inputs.append("token_type_ids")
-        backend = load_backend(
-            spec,
-            folder,
-            inputs=inputs,
-            pad=tokenizer.pad_token_id or 0,
-            exports=cache_dir / "onnx" / identity["digest"],
+        backend, tokens = load_backend(
+            spec, folder, exports=cache_dir / "onnx" / identity["digest"]
         )
-        limit = tokenizer.model_max_length if tokenizer.model_max_length < 10**6 else LONGEST
         self.codec: Codec = codec_for(
-            folder, tokenizer.backend_tokenizer, min(folder.max_length or limit, limit)
+            folder, tokens.tokenizer, min(folder.max_length or tokens.limit, tokens.limit)
         )
         self.fields = folder.fields
         self.digest = identity["digest"]
@@ -102,20 +92,6 @@ class ServedModel:
     def close(self) -> None:
         """Answer what is running and stop."""
         self._batcher.close()
-
-
-def _load_tokenizer(spec: ModelSpec, path: Path) -> Any:
-    from transformers import AutoTokenizer
-
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
-    except Exception as error:  # transformers raises many kinds
-        raise MisconfiguredError(f"{spec.name}: no tokenizer in {path}: {error}") from error
-    if not tokenizer.is_fast:
-        raise MisconfiguredError(
-            f"{spec.name}: {path} has no tokenizer.json. Save its tokenizer as a fast one."
-        )
-    return tokenizer
 
 
 @dataclass
