@@ -1,0 +1,263 @@
+"""Reading configurations: safe YAML with positions, and problems that say how to mend them."""
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import yaml
+
+MAX_BYTES = 256 * 1024
+MAX_DEPTH = 20
+
+Loc = tuple[str | int, ...]
+Position = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong with a configuration; line and column count from 1."""
+
+    severity: Literal["error", "warning"]
+    path: str
+    line: int
+    column: int
+    message: str
+    fix: str
+
+    def __str__(self) -> str:
+        where = f"line {self.line}, column {self.column}"
+        at = f"{where}, `{self.path}`" if self.path else where
+        return f"{at}: {self.message}; {self.fix}"
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be used; `problems` lists everything that was found."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("\n".join(map(str, problems)))
+        self.problems = list(problems)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A problem before its position is known; an empty `key` means the value, else the key."""
+
+    loc: Loc
+    message: str
+    fix: str
+
+
+def path_of(loc: Iterable[str | int]) -> str:
+    """A location in words.
+
+    >>> path_of(("input", 1, "labels"))
+    'input[1].labels'
+    """
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc)
+    return path.removeprefix(".")
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """What to do about an unknown word: the most similar known one, or all of them."""
+    choices = list(known)
+    close = difflib.get_close_matches(word, choices, n=1, cutoff=0.6)
+    return f'did you mean "{close[0]}"?' if close else f"use one of: {', '.join(choices)}"
+
+
+class _Refused(Exception):
+    """Something that YAML allows and a configuration does not."""
+
+    def __init__(self, mark: yaml.Mark, message: str, fix: str) -> None:
+        super().__init__(message)
+        self.mark, self.message, self.fix = mark, message, fix
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML without tags, anchors and aliases, and with JSON's few kinds of plain words.
+
+    So `no` and `2024-01-01` are texts, as in the core schema of YAML 1.2 (section 10.3).
+    """
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+    depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        event = self.peek_event()
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+            raise _Refused(
+                event.start_mark, "anchors and aliases are not allowed", "write the value out"
+            )
+        if getattr(event, "tag", None):
+            raise _Refused(
+                event.start_mark, f"the tag {event.tag} is not allowed", "remove the tag"
+            )
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise _Refused(event.start_mark, f"more than {MAX_DEPTH} levels", "nest less deeply")
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes whatever any YAML reader, 1.1 or 1.2, could take for something else than a text."""
+
+    yaml_implicit_resolvers = {
+        first: list(found) for first, found in yaml.SafeDumper.yaml_implicit_resolvers.items()
+    }
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+
+_KINDS: tuple[tuple[str, str, list[str]], ...] = (
+    ("null", r"^(?:null|Null|NULL|~|)$", [*"nN~", ""]),
+    ("bool", r"^(?:true|True|TRUE|false|False|FALSE)$", [*"tTfF"]),
+    ("int", r"^[-+]?(?:0|[1-9][0-9]*)$", [*"-+0123456789"]),
+    ("float", r"^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$", [*"-+.0123456789"]),
+)
+for _kind, _pattern, _first in _KINDS:
+    for _class in (_Loader, _Dumper):
+        _class.add_implicit_resolver(f"tag:yaml.org,2002:{_kind}", re.compile(_pattern), _first)
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
+def dump_yaml(data: Mapping[str, Any]) -> str:
+    """The data as YAML that `read_yaml` reads back equal."""
+    return yaml.dump(dict(data), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+
+
+@dataclass(frozen=True)
+class Document:
+    """A configuration as plain data, with the YAML nodes that know the positions."""
+
+    data: Any
+    root: yaml.Node
+
+    def position(self, loc: Loc) -> Position:
+        """Line and column of the key or item at `loc`, or of the nearest thing around it."""
+        node, mark = self.root, self.root.start_mark
+        for part in loc:
+            found = _child(node, part)
+            if found is None:
+                continue  # a missing key, or the name of a union's member
+            mark, node = found
+        return mark.line + 1, mark.column + 1
+
+    def real(self, loc: Loc) -> Loc:
+        """`loc` without the parts that are not in the document, such as a union's member."""
+        node, parts = self.root, []
+        for part in loc:
+            found = _child(node, part)
+            if found is not None:
+                parts.append(part)
+                node = found[1]
+        return tuple(parts)
+
+    def problem(self, finding: Finding, severity: Literal["error", "warning"] = "error") -> Problem:
+        """The finding with its position."""
+        line, column = self.position(finding.loc)
+        return Problem(severity, path_of(finding.loc), line, column, finding.message, finding.fix)
+
+
+def _child(node: yaml.Node, part: str | int) -> tuple[yaml.Mark, yaml.Node] | None:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if key.value == part:
+                return key.start_mark, value
+    elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+        item = node.value[part]
+        return item.start_mark, item
+    return None
+
+
+def read_yaml(text: str) -> Document:
+    """Parse YAML or JSON. Raises ConfigError with the one place where reading stopped."""
+    if len(text.encode("utf-8", "replace")) > MAX_BYTES:
+        fix = f"keep it below {MAX_BYTES // 1024} KiB"
+        raise ConfigError([Problem("error", "", 1, 1, "the configuration is too large", fix)])
+    if text.lstrip().startswith("{"):
+        text = text.replace("\t", " ")  # JSON may be indented with tabs; its texts hold none
+    try:
+        root = yaml.compose(text, Loader=_Loader)
+        if not isinstance(root, yaml.MappingNode):
+            line, column = _place(root.start_mark) if root else (1, 1)
+            message = "a configuration is a mapping of keys and values"
+            raise ConfigError(
+                [Problem("error", "", line, column, message, "begin with `version: 1`")]
+            )
+        return Document(_plain(root), root)
+    except _Refused as error:
+        message, fix, mark = error.message, error.fix, error.mark
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        column = error.position - (text.rfind("\n", 0, error.position) + 1) + 1
+        message = "a character that is not allowed"
+        raise ConfigError([Problem("error", "", line, column, message, "delete it")]) from None
+    except yaml.MarkedYAMLError as error:
+        message, fix = _explain(error.problem or "this is not YAML")
+        mark = error.problem_mark or error.context_mark
+    line, column = _place(mark) if mark else (1, 1)
+    raise ConfigError([Problem("error", "", line, column, message, fix)])
+
+
+def _place(mark: yaml.Mark) -> Position:
+    return mark.line + 1, mark.column + 1
+
+
+def _explain(problem: str) -> tuple[str, str]:
+    """The parser's words in ours, and how to mend it."""
+    if "mapping values are not allowed" in problem:
+        return "a colon inside a value, or wrong indentation", "put the value in quotes"
+    if "'\\t'" in problem:
+        return "a tab", "indent with spaces"
+    if "cannot start any token" in problem:
+        return problem, "put the value in quotes"
+    if "expected a single document" in problem or "but found another document" in problem:
+        return "more than one document", "remove the line `---`"
+    return problem, "check the indentation, quotes and brackets here and in the line above"
+
+
+def _plain(node: yaml.Node) -> Any:
+    """The node as dict, list, text, number, truth or None."""
+    if isinstance(node, yaml.MappingNode):
+        result: dict[str, Any] = {}
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise _Refused(key.start_mark, "a key must be a word", "use a plain word as key")
+            if key.value in result:
+                raise _Refused(
+                    key.start_mark,
+                    f'the key "{key.value}" is there twice',
+                    "remove one of the two",
+                )
+            result[key.value] = _plain(value)
+        return result
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(item) for item in node.value]
+    kind, text = node.tag.rpartition(":")[2], node.value
+    if kind == "null":
+        return None
+    if kind == "bool":
+        return text.lower() == "true"
+    if kind in ("int", "float") and len(text) > 30:
+        raise _Refused(node.start_mark, "a number with too many digits", "shorten it")
+    if kind == "int":
+        return int(text)
+    if kind == "float":
+        return float(text)
+    try:  # JSON writes characters beyond the first plane as two halves
+        return text.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        raise _Refused(
+            node.start_mark, "half a character (a lone surrogate)", "write the character out"
+        ) from None
