@@ -201,7 +201,7 @@ class WhyForm(ComponentForm):
         return self.cleaned_data
 
 
-class ReportForm(forms.ModelForm[Report]):
+class ReportForm(forms.ModelForm):
     """What is wrong with a passage."""
 
     class Meta:

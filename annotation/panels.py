@@ -78,7 +78,7 @@ def _answer(example: Example, config: TaskConfig, output: TargetOutput, named: b
     rows: list[Probability] = []
     pieces: list[Piece] = []
     said, sure = "", ""
-    for field in config.target_fields:
+    for field in config.target_fields or (config.answer_field,):
         component = config.component(field)
         mine, theirs = example.inputs.get(field), output.output.get(field)
         if component.type == "span" and isinstance(mine, Mapping):

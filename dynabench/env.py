@@ -69,6 +69,8 @@ def database(url: str) -> dict[str, Any]:
             "ENGINE": "django.db.backends.sqlite3",
             "NAME": parts.path[1:],  # sqlite:////absolute/path or sqlite:///relative/path
             "OPTIONS": dict(SQLITE_OPTIONS),
+            # In a file, so that the threads of a test see what they would see in real life.
+            "TEST": {"NAME": f"{parts.path[1:]}.test"},
         }
     if parts.scheme in ("postgres", "postgresql") and len(parts.path) > 1:
         options = {"options": "-c lock_timeout=3000", **dict(parse_qsl(parts.query))}

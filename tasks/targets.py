@@ -22,7 +22,7 @@ def endpoint_of(target: TargetModel) -> Endpoint:
     Raises EndpointError(misconfigured).
     """
     config = target.task.config
-    output = config.target_fields[0]
+    output = config.answer_field
     component = config.component(output)
     is_span = component.type == "span"
     labels = tuple(label.value for label in config.labels(output)) or None

@@ -6,7 +6,7 @@ from dynabench.accounts.models import Annotator, LogEntry, User
 
 
 @admin.register(User)
-class UserAdmin(BaseUserAdmin):  # type: ignore[type-arg]
+class UserAdmin(BaseUserAdmin):
     ordering = ["email"]
     list_display = ["email", "is_staff", "is_active", "date_joined"]
     search_fields = ["email"]
@@ -21,7 +21,7 @@ class UserAdmin(BaseUserAdmin):  # type: ignore[type-arg]
 
 
 @admin.register(Annotator)
-class AnnotatorAdmin(admin.ModelAdmin[Annotator]):
+class AnnotatorAdmin(admin.ModelAdmin):
     list_display = ["pseudonym", "source", "created_at"]
     list_filter = ["source"]
     search_fields = ["pseudonym"]
@@ -29,7 +29,7 @@ class AnnotatorAdmin(admin.ModelAdmin[Annotator]):
 
 
 @admin.register(LogEntry)
-class LogEntryAdmin(admin.ModelAdmin[LogEntry]):
+class LogEntryAdmin(admin.ModelAdmin):
     list_display = ["created_at", "actor", "action", "target"]
     list_filter = ["action"]
     list_select_related = ["actor"]

@@ -72,7 +72,11 @@ class LogEntry(models.Model):
     """What somebody did to something, in a dotted word: round.closed, target.registered."""
 
     actor = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="deeds",
     )
     action = models.CharField(max_length=60, db_index=True)
     target = models.CharField(max_length=200)

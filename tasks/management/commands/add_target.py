@@ -78,7 +78,7 @@ class Command(BaseCommand):
     def _serving(self, task: Task, options: dict[str, Any]) -> dict[str, Any]:
         """How our model server loads it; what is not said here is read from its folder."""
         config = task.config
-        output = config.target_fields[0]
+        output = config.answer_field
         settings = {
             "backend": options["backend"],
             "precision": options["precision"],
@@ -113,7 +113,7 @@ class Command(BaseCommand):
         except (EndpointError, MisconfiguredError) as error:
             raise CommandError(str(error)) from None
         config = target.task.config
-        wanted = {label.value for label in config.labels(config.target_fields[0])}
+        wanted = {label.value for label in config.labels(config.answer_field)}
         if folder.labels and set(folder.labels) != wanted:
             raise CommandError(
                 f"The model's labels are {', '.join(folder.labels)}, the task's "

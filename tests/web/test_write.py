@@ -1,0 +1,344 @@
+"""The write page: one text, one verdict, whatever the browser sends."""
+
+import re
+import uuid
+
+import pytest
+
+from annotation.models import Assignment, Attempt, Example, Report, TargetOutput
+from dynabench.accounts.services import annotator_of
+from tasks.models import Round
+from tests.factories import ContextFactory, scripted_target
+from tests.web.conftest import HTMX
+
+NLI_PROB = {"entailment": 0.91, "neutral": 0.07, "contradiction": 0.02}
+URL = "/t/nli/write/"
+
+
+def open_form(client, url=URL, text="The shop was open at ten.", **fields):
+    """The values that the page's form would send, with a text filled in."""
+    page = client.get(url)
+    assert page.status_code == 200, page.content
+    found = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page.text))
+    names = ("attempt_key", "assignment", "goal")
+    return {**{name: found.get(name, "") for name in names}, "hypothesis": text, **fields}
+
+
+def goal_is(client, label, url=URL):
+    """Make the goal this label, as if the server had drawn it."""
+    client.get(url)
+    Assignment.objects.filter(left_at__isnull=True).update(goal=label)
+
+
+@pytest.mark.parametrize("headers", [{}, HTMX], ids=["page", "htmx"])
+def test_a_fooled_model_is_told_at_once(as_alice, alice, nli, headers):
+    scripted_target(nli, output={"label": "entailment"}, prob=NLI_PROB)
+    goal_is(as_alice, "neutral")
+    response = as_alice.post(URL, open_form(as_alice), follow=not headers, **headers)
+    assert response.status_code == 200
+    assert "You fooled the model" in response.text
+    assert "91%" in response.text
+    assert ("<html" in response.text) == (not headers)
+    example = Example.objects.get()
+    assert example.outcome == "fooled"
+    assert example.annotator == annotator_of(alice)
+    assert example.inputs == {"hypothesis": "The shop was open at ten.", "label": "neutral"}
+    output = TargetOutput.objects.get()
+    assert output.output == {"label": "entailment"}
+    assert output.fooled is True
+    assert output.version.digest
+
+
+def test_a_model_that_is_right_is_no_failure_of_the_person(as_alice, nli):
+    scripted_target(nli, output={"label": "entailment"}, prob=NLI_PROB)
+    goal_is(as_alice, "entailment")
+    response = as_alice.post(URL, open_form(as_alice), **HTMX)
+    assert "The model got it right" in response.text
+    assert "Your label had 91%" in response.text
+    assert Example.objects.get().outcome == "not_fooled"
+
+
+def test_forged_fields_change_nothing(as_alice, alice, bob, nli):
+    scripted_target(nli, output={"label": "entailment"}, prob=NLI_PROB)
+    goal_is(as_alice, "entailment")
+    forged = {
+        "fooled": "1",
+        "outcome": "fooled",
+        "model_wrong": "true",
+        "output": '{"label": "neutral"}',
+        "model_url": "http://evil.test/",
+        "target": "evil",
+        "user": str(bob.pk),
+        "annotator": str(annotator_of(bob).pk),
+        "label": "neutral",
+    }
+    as_alice.post(URL, open_form(as_alice, **forged), **HTMX)
+    example = Example.objects.get()
+    assert example.outcome == "not_fooled"
+    assert example.inputs["label"] == "entailment"
+    assert example.annotator == annotator_of(alice)
+
+
+def test_another_goal_than_the_servers_is_refused(as_alice, nli):
+    scripted_target(nli, output={"label": "entailment"})
+    goal_is(as_alice, "entailment")
+    response = as_alice.post(URL, open_form(as_alice, goal="neutral"), **HTMX)
+    assert response.status_code == 409
+    assert not Example.objects.exists()
+
+
+def test_a_double_submit_is_one_row_and_one_call(as_alice, nli, monkeypatch):
+    from tasks.endpoints import scripted
+
+    calls = []
+    ask = scripted.ScriptedEndpoint.predict
+
+    def counted(self, batch, *, deadline_seconds):
+        calls.append(batch)
+        return ask(self, batch, deadline_seconds=deadline_seconds)
+
+    monkeypatch.setattr(scripted.ScriptedEndpoint, "predict", counted)
+    scripted_target(nli, output={"label": "entailment"}, prob=NLI_PROB)
+    goal_is(as_alice, "neutral")
+    form = open_form(as_alice)
+    first = as_alice.post(URL, form, **HTMX)
+    again = as_alice.post(URL, form, **HTMX)
+    assert first.status_code == again.status_code == 200
+    assert "You fooled the model" in again.text
+    assert len(calls) == Example.objects.count() == 1
+
+
+@pytest.mark.parametrize("reason", ["down", "slow", "busy", "rubbish", "misconfigured"])
+def test_a_failing_target_stores_nothing_and_loses_nothing(as_alice, nli, reason):
+    scripted_target(nli, fail=reason, name=f"fails-{reason}", label="entailment")
+    form = open_form(as_alice)
+    response = as_alice.post(URL, form, **HTMX)
+    assert response.status_code == 503
+    assert response["Retry-After"]
+    assert "does not count as a try" in response.text
+    assert not Example.objects.exists()
+    assert "The shop was open at ten." in as_alice.get(URL).text  # the draft
+    assert "Try 1 of" in as_alice.get(URL).text
+
+
+def test_after_a_failure_the_same_form_works(as_alice, nli):
+    target = scripted_target(nli, fail="down", label="entailment")
+    form = open_form(as_alice)
+    assert as_alice.post(URL, form, **HTMX).status_code == 503
+    target.options = {"label": "entailment", "prob": NLI_PROB}
+    target.save()
+    assert as_alice.post(URL, form, **HTMX).status_code == 200
+    assert Example.objects.count() == Attempt.objects.count() == 1
+
+
+@pytest.mark.parametrize("headers", [{}, HTMX], ids=["page", "htmx"])
+def test_an_empty_text_is_named_and_nothing_is_lost(as_alice, nli, headers):
+    scripted_target(nli, label="entailment")
+    response = as_alice.post(URL, open_form(as_alice, text="Hm"), **headers)
+    assert response.status_code == 422
+    assert "There is a problem" in response.text
+    assert "<title>Error:" in response.text
+    assert 'value="Hm"' in response.text or ">\nHm</textarea>" in response.text
+
+
+def test_the_same_text_again_is_pointed_out(as_alice, nli):
+    scripted_target(nli, label="entailment", prob=NLI_PROB)
+    as_alice.post(URL, open_form(as_alice), **HTMX)
+    response = as_alice.post(URL, open_form(as_alice), **HTMX)
+    assert response.status_code == 422
+    assert "You sent this text before" in response.text
+    assert str(Example.objects.get().uuid) in response.text
+
+
+def test_ten_tries_a_passage(as_alice, alice, nli):
+    scripted_target(nli, label="entailment", prob=NLI_PROB)
+    for number in range(10):
+        response = as_alice.post(URL, open_form(as_alice, text=f"Statement {number} here."), **HTMX)
+        assert response.status_code == 200
+    response = as_alice.post(URL, open_form(as_alice, text="Statement ten here."), **HTMX)
+    assert response.status_code == 429
+    assert "10 tries on this passage" in response.text
+
+
+def test_a_closed_round_keeps_the_text(as_alice, nli):
+    scripted_target(nli, label="entailment")
+    form = open_form(as_alice)
+    Round.objects.update(state="paused")
+    response = as_alice.post(URL, form, **HTMX)
+    assert response.status_code == 410
+    assert not Example.objects.exists()
+
+
+def test_the_goal_stays_until_another_is_asked_for(as_alice, nli):
+    scripted_target(nli, label="entailment", prob=NLI_PROB)
+    form = open_form(as_alice)
+    as_alice.post(URL, form, **HTMX)
+    assert open_form(as_alice)["goal"] == form["goal"]
+    as_alice.post("/t/nli/write/next/", {"want": "goal"}, **HTMX)
+    assert open_form(as_alice)["goal"] != form["goal"]
+    assert open_form(as_alice)["assignment"] == form["assignment"]
+
+
+def test_another_passage_is_another(as_alice, nli):
+    before = Assignment.objects.count()
+    first = open_form(as_alice)["assignment"]
+    response = as_alice.post("/t/nli/write/next/", {"want": "passage"}, **HTMX)
+    assert response.status_code == 200
+    assert 'id="work"' in response.text
+    assert open_form(as_alice)["assignment"] != first
+    contexts = Assignment.objects.values_list("context", flat=True)
+    assert len(set(contexts)) == len(contexts) == before + 2
+
+
+def test_a_form_of_a_left_passage_is_stale(as_alice, nli):
+    scripted_target(nli, label="entailment")
+    form = open_form(as_alice)
+    as_alice.post("/t/nli/write/next/", {"want": "passage"})
+    response = as_alice.post(URL, form, **HTMX)
+    assert response.status_code == 409
+    assert not Example.objects.exists()
+
+
+def test_somebody_elses_assignment_is_not_found(as_alice, bob, client, nli):
+    scripted_target(nli, label="entailment")
+    form = open_form(as_alice)
+    client.force_login(bob)
+    assert client.post(URL, form, **HTMX).status_code == 404
+
+
+def test_signed_out_htmx_gets_401_and_no_redirect(client, nli):
+    response = client.post(URL, {"hypothesis": "x"}, **HTMX)
+    assert response.status_code == 401
+    assert "You were signed out" in response.text
+    assert "<form" not in response.text
+
+
+def test_a_draft_survives(as_alice, nli):
+    form = open_form(as_alice)
+    response = as_alice.post(f"/draft/{form['assignment']}/", {"hypothesis": "Half a sen"}, **HTMX)
+    assert "Saved draft" in response.text
+    as_alice.logout()
+    as_alice.force_login(annotator_user())
+    assert "Half a sen" in as_alice.get(URL).text
+
+
+def annotator_user():
+    from dynabench.accounts.models import User
+
+    return User.objects.get(email="alice@example.com")
+
+
+def stored(client, **kwargs):
+    client.post(URL, open_form(client, **kwargs), **HTMX)
+    return Example.objects.latest("pk")
+
+
+def test_why_is_kept(as_alice, nli):
+    scripted_target(nli, label="entailment", prob=NLI_PROB)
+    example = stored(as_alice)
+    page = as_alice.get(f"/attempt/{example.uuid}/").text
+    name, value = re.search(r'type="checkbox" name="(\w+)" value="([^"]+)"', page).groups()
+    response = as_alice.post(f"/attempt/{example.uuid}/why/", {name: [value]}, **HTMX)
+    assert "Reason saved" in response.text
+    example.refresh_from_db()
+    assert example.metadata == {name: [value]}
+
+
+@pytest.mark.parametrize("headers", [{}, HTMX], ids=["page", "htmx"])
+def test_retract_twice_is_once(as_alice, nli, headers):
+    scripted_target(nli, label="entailment", prob=NLI_PROB)
+    example = stored(as_alice)
+    url = f"/attempt/{example.uuid}/retract/"
+    assert "Retract this example?" in as_alice.get(url).text
+    first = as_alice.post(url, follow=not headers, **headers)
+    assert "Retracted." in first.text
+    example.refresh_from_db()
+    when = example.retracted_at
+    as_alice.post(url, **headers)
+    example.refresh_from_db()
+    assert example.retracted_at == when
+
+
+def test_a_judged_example_cannot_be_retracted(as_alice, bob, nli):
+    from validation.models import Validation
+
+    scripted_target(nli, label="entailment", prob=NLI_PROB)
+    example = stored(as_alice)
+    assert ">Retract</button>" in as_alice.get(f"/attempt/{example.uuid}/").text
+    Validation.objects.create(example=example, validator=annotator_of(bob), verdict="correct")
+    assert ">Retract</button>" not in as_alice.get(f"/attempt/{example.uuid}/").text
+    response = as_alice.post(f"/attempt/{example.uuid}/retract/", **HTMX)
+    assert response.status_code == 403
+    example.refresh_from_db()
+    assert example.retracted_at is None
+
+
+@pytest.mark.parametrize("path", ["", "why/", "retract/", "answer/", "saliency/"])
+def test_others_attempts_do_not_exist_for_me(as_alice, bob, client, nli, path):
+    scripted_target(nli, label="entailment", prob=NLI_PROB)
+    example = stored(as_alice)
+    client.force_login(bob)
+    get, post = client.get, client.post
+    url = f"/attempt/{example.uuid}/{path}"
+    assert {get(url).status_code, post(url).status_code} <= {404, 405}
+
+
+def test_edit_and_retry_chains(as_alice, nli):
+    scripted_target(nli, label="entailment", prob=NLI_PROB)
+    first = stored(as_alice)
+    page = as_alice.get(f"{URL}?retry={first.uuid}", **HTMX)
+    assert first.inputs["hypothesis"] in page.text
+    second = stored(as_alice, text="The shop was open at noon.", parent=str(first.uuid))
+    assert second.parent == first
+
+
+def test_a_parent_of_somebody_else_is_ignored(as_alice, client, bob, nli):
+    scripted_target(nli, label="entailment", prob=NLI_PROB)
+    first = stored(as_alice)
+    client.force_login(bob)
+    second = stored(client, text="Bob wrote this one.", parent=str(first.uuid))
+    assert second.parent is None
+
+
+def test_flag_a_passage(as_alice, nli):
+    form = open_form(as_alice)
+    context = Assignment.objects.get(pk=form["assignment"]).context
+    url = f"/context/{context.pk}/report/"
+    assert as_alice.post(url, {}, **HTMX).status_code == 422
+    response = as_alice.post(url, {"reason": "broken", "comment": "It ends mid-word"}, **HTMX)
+    assert "Thank you" in response.text
+    assert Report.objects.get().reason == "broken"
+    other = ContextFactory(round=nli)
+    assert as_alice.get(f"/context/{other.pk}/report/").status_code == 404
+
+
+def test_an_ensemble_is_judged_by_the_rounds_rule(as_alice, nli):
+    Round.objects.update(rule="any", show_target_name=False)
+    scripted_target(nli, name="right", label="neutral", prob=None)
+    scripted_target(nli, name="wrong", label="entailment", prob=None)
+    goal_is(as_alice, "neutral")
+    text = as_alice.post(URL, open_form(as_alice), **HTMX).text
+    assert "You fooled 1 of 2 models" in text
+    assert "Model A" in text
+    assert "Model B" in text
+    assert TargetOutput.objects.filter(fooled=True).count() == 1
+
+
+def test_a_round_without_targets_stores(as_alice, nli):
+    response = as_alice.post(URL, open_form(as_alice), **HTMX)
+    assert "Saved, no model in this round" in response.text
+    assert Example.objects.get().outcome == "no_model"
+
+
+def test_nothing_left_to_write_about(as_alice, nli):
+    nli.contexts.update(is_retired=True)
+    response = as_alice.get(URL)
+    assert response.status_code == 200
+    assert "No passages are left" in response.text
+
+
+def test_an_unknown_key_makes_no_500(as_alice, nli):
+    form = open_form(as_alice, attempt_key="x")
+    assert as_alice.post(URL, form, **HTMX).status_code == 422
+    assert as_alice.post(URL, {**form, "assignment": "x"}, **HTMX).status_code == 404
+    assert as_alice.get(f"/attempt/{uuid.uuid4()}/").status_code == 404
