@@ -136,7 +136,7 @@ def _text(value: Any) -> str:
 
 
 def _comparable(value: Any) -> Any:
-    """A value whose equality is that of the answer: a span is its text, the order of choices is not."""
+    """What is compared of a value: a span's text, and a list without its order."""
     if isinstance(value, Mapping) and "text" in value:
         return value["text"]
     if isinstance(value, list | tuple):

@@ -121,7 +121,7 @@ class Component(Part):
     labels: Many[LabelOrText] = ()
     """The choices."""
     reference: Name | None = None
-    """span, spans: the context text; prob: the labelled output; candidates: the context's candidates."""
+    """span, spans: a context text; prob: the labels' field; candidates: those of the context."""
     tags: Many[Words] = ()
     """spans: the names that a stretch of text can get."""
     minimum: float | None = None

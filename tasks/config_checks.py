@@ -1,6 +1,7 @@
 """Whether the parts of a configuration fit together: what no single part can know."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -17,15 +18,8 @@ RESERVED = (
     "parent", "tag", "tags", "uid",
 )  # fmt: skip
 CONTEXT_TYPES = (
-    "text",
-    "long_text",
-    "image",
-    "audio",
-    "number",
-    "multiclass",
-    "chat",
-    "candidates",
-)
+    "text", "long_text", "image", "audio", "number", "multiclass", "chat", "candidates",
+)  # fmt: skip
 TEXTS = ("text", "long_text")
 COMPARABLE = ("text", "long_text", "span")
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
@@ -34,7 +28,7 @@ Group = tuple[Loc, tuple[Component, ...]]
 
 
 def outputs_resolved(data: Any) -> Any:
-    """The data with outputs written out: a name alone, or no type, means the input's or context's."""
+    """The data with outputs written out: one without a type has that of the input or context."""
     if not isinstance(data, dict) or not isinstance(data.get("output"), list):
         return data
     kinds = {
@@ -86,8 +80,8 @@ def _each(config: "TaskConfig") -> Iterator[tuple[Loc, Component]]:
 
 
 def _twice(values: Iterable[str]) -> str | None:
-    seen: set[str] = set()
-    return next((value for value in values if value in seen or seen.add(value)), None)
+    counts = Counter(values)
+    return next((value for value, count in counts.items() if count > 1), None)
 
 
 def _names(config: "TaskConfig") -> Iterator[Finding]:
@@ -115,7 +109,7 @@ def _names(config: "TaskConfig") -> Iterator[Finding]:
 def _components(config: "TaskConfig") -> Iterator[Finding]:
     for loc, component in _each(config):
         yield from _keys(loc, component)
-        yield from _labels(loc, component, config)
+        yield from _labels(loc, component)
         yield from _ranges(loc, component)
         yield from _reference(loc, component, config)
         if loc[0] == "context" and component.type not in CONTEXT_TYPES:
@@ -134,7 +128,7 @@ def _keys(loc: Loc, component: Component) -> Iterator[Finding]:
         )
 
 
-def _labels(loc: Loc, component: Component, config: "TaskConfig") -> Iterator[Finding]:
+def _labels(loc: Loc, component: Component) -> Iterator[Finding]:
     at = (*loc, "labels")
     if component.type in CHOICES and loc[0] != "output" and len(component.labels) < 2:
         key = at if "labels" in component.model_fields_set else loc
@@ -197,6 +191,9 @@ def _refers(at: Loc, component: Component, names: list[str], what: str) -> Itera
 
 
 def _outputs(config: "TaskConfig") -> Iterator[Finding]:
+    if not config.model_fields:
+        fix = "add a text to the context or the input that is no output"
+        yield Finding(("input",), "the model is given nothing to read", fix)
     inputs = {component.name: component for component in config.input}
     for index, output in enumerate(config.output):
         loc: Loc = ("output", index)
@@ -345,10 +342,9 @@ def _validation(config: "TaskConfig") -> Iterator[Finding]:
     elif votes.of is not None and votes.needed > votes.of:
         fix = "lower needed or raise of"
         yield Finding((*at, "needed"), f"{votes.needed} of {votes.of} votes cannot be", fix)
-    elif votes.of is not None and votes.rule in ("strict", "plurality"):
-        if votes.needed != votes.of // 2 + 1:
-            fix = f"remove needed; the rule {votes.rule} goes by of alone"
-            yield Finding((*at, "needed"), "needed does not fit the rule", fix)
+    elif votes.rule in ("strict", "plurality") and votes.needed != (votes.of or 0) // 2 + 1:
+        fix = f"remove needed; the rule {votes.rule} goes by of alone"
+        yield Finding((*at, "needed"), "needed does not fit the rule", fix)
     if config.validation.mode == "label" and not any(
         config.component(name).type == "multiclass" for name in config.target_fields
     ):
@@ -367,11 +363,6 @@ def _support(config: "TaskConfig") -> Iterator[Finding]:
         yield Finding(at, f'"{field}" is not a text of the context', nearest(field, texts))
     if config.support and not any(c.type in TEXTS for c in config.input):
         yield Finding(("support",), "there is no text to write in", "add a long_text to the input")
-    for index, output in enumerate(config.output):
-        if output.name not in config.target_fields or output.type == "prob":
-            continue
-        if not config.model_fields:
-            yield Finding(("output", index), "the model is given nothing to read", "add an input")
 
 
 def _examples(config: "TaskConfig") -> Iterator[Finding]:
@@ -392,13 +383,15 @@ def _example(
         for component in components:
             value = _as_span(component, values.get(component.name), example.context)
             at = (*loc, part, component.name)
-            if value is not None:
-                if is_good or component.type in CHOICES:
-                    for message in check_value(component, value, example.context):
-                        yield Finding(at, message, "change the example")
-            elif is_good and component.required:
-                if component.when is None or component.when.holds(example.input):
-                    yield Finding((*loc, part), missing_message(component), "complete the example")
+            if value is not None and (is_good or component.type in CHOICES):
+                for message in check_value(component, value, example.context):
+                    yield Finding(at, message, "change the example")
+            elif value is None and is_good and _is_asked(component, example.input):
+                yield Finding((*loc, part), missing_message(component), "complete the example")
+
+
+def _is_asked(component: Component, inputs: Mapping[str, Any]) -> bool:
+    return component.required and (component.when is None or component.when.holds(inputs))
 
 
 def _as_span(component: Component, value: Any, context: Mapping[str, Any]) -> Any:

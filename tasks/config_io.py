@@ -1,6 +1,7 @@
 """Reading configurations: safe YAML with positions, and problems that say how to mend them."""
 
 import difflib
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,7 +43,7 @@ class ConfigError(ValueError):
 
 @dataclass(frozen=True)
 class Finding:
-    """A problem before its position is known; an empty `key` means the value, else the key."""
+    """A problem before its position is known."""
 
     loc: Loc
     message: str
@@ -69,7 +70,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 class _Refused(Exception):
     """Something that YAML allows and a configuration does not."""
 
-    def __init__(self, mark: yaml.Mark, message: str, fix: str) -> None:
+    def __init__(self, mark: yaml.Mark | None, message: str, fix: str) -> None:
         super().__init__(message)
         self.mark, self.message, self.fix = mark, message, fix
 
@@ -80,11 +81,11 @@ class _Loader(yaml.SafeLoader):
     So `no` and `2024-01-01` are texts, as in the core schema of YAML 1.2 (section 10.3).
     """
 
-    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+    yaml_implicit_resolvers = {}  # noqa: RUF012 -- PyYAML declares it so
     depth = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        event = self.peek_event()
+        event = self.peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             raise _Refused(
                 event.start_mark, "anchors and aliases are not allowed", "write the value out"
@@ -104,7 +105,7 @@ class _Loader(yaml.SafeLoader):
 class _Dumper(yaml.SafeDumper):
     """Quotes whatever any YAML reader, 1.1 or 1.2, could take for something else than a text."""
 
-    yaml_implicit_resolvers = {
+    yaml_implicit_resolvers = {  # noqa: RUF012
         first: list(found) for first, found in yaml.SafeDumper.yaml_implicit_resolvers.items()
     }
 
@@ -183,35 +184,29 @@ def _child(node: yaml.Node, part: str | int) -> tuple[yaml.Mark, yaml.Node] | No
 def read_yaml(text: str) -> Document:
     """Parse YAML or JSON. Raises ConfigError with the one place where reading stopped."""
     if len(text.encode("utf-8", "replace")) > MAX_BYTES:
-        fix = f"keep it below {MAX_BYTES // 1024} KiB"
-        raise ConfigError([Problem("error", "", 1, 1, "the configuration is too large", fix)])
+        raise _stopped(None, "the configuration is too large", f"keep it below {MAX_BYTES} bytes")
     if text.lstrip().startswith("{"):
         text = text.replace("\t", " ")  # JSON may be indented with tabs; its texts hold none
     try:
         root = yaml.compose(text, Loader=_Loader)
         if not isinstance(root, yaml.MappingNode):
-            line, column = _place(root.start_mark) if root else (1, 1)
-            message = "a configuration is a mapping of keys and values"
-            raise ConfigError(
-                [Problem("error", "", line, column, message, "begin with `version: 1`")]
-            )
+            mark = root.start_mark if root else None
+            raise _Refused(mark, "a configuration is keys and values", "begin with `version: 1`")
         return Document(_plain(root), root)
     except _Refused as error:
-        message, fix, mark = error.message, error.fix, error.mark
+        raise _stopped(error.mark, error.message, error.fix) from None
     except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        column = error.position - (text.rfind("\n", 0, error.position) + 1) + 1
-        message = "a character that is not allowed"
-        raise ConfigError([Problem("error", "", line, column, message, "delete it")]) from None
+        line = text.count("\n", 0, error.position)
+        column = error.position - text.rfind("\n", 0, error.position) - 1
+        mark = yaml.Mark("", 0, line, column, None, 0)
+        raise _stopped(mark, "a character that is not allowed", "delete it") from None
     except yaml.MarkedYAMLError as error:
-        message, fix = _explain(error.problem or "this is not YAML")
-        mark = error.problem_mark or error.context_mark
-    line, column = _place(mark) if mark else (1, 1)
-    raise ConfigError([Problem("error", "", line, column, message, fix)])
+        raise _stopped(error.problem_mark, *_explain(error.problem or "")) from None
 
 
-def _place(mark: yaml.Mark) -> Position:
-    return mark.line + 1, mark.column + 1
+def _stopped(mark: yaml.Mark | None, message: str, fix: str) -> ConfigError:
+    line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+    return ConfigError([Problem("error", "", line, column, message, fix)])
 
 
 def _explain(problem: str) -> tuple[str, str]:
@@ -229,35 +224,34 @@ def _explain(problem: str) -> tuple[str, str]:
 
 def _plain(node: yaml.Node) -> Any:
     """The node as dict, list, text, number, truth or None."""
-    if isinstance(node, yaml.MappingNode):
-        result: dict[str, Any] = {}
-        for key, value in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise _Refused(key.start_mark, "a key must be a word", "use a plain word as key")
-            if key.value in result:
-                raise _Refused(
-                    key.start_mark,
-                    f'the key "{key.value}" is there twice',
-                    "remove one of the two",
-                )
-            result[key.value] = _plain(value)
-        return result
     if isinstance(node, yaml.SequenceNode):
         return [_plain(item) for item in node.value]
+    if not isinstance(node, yaml.MappingNode):
+        return _scalar(node)
+    result: dict[str, Any] = {}
+    for key, value in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            raise _Refused(key.start_mark, "a key must be a word", "use a plain word as key")
+        if key.value in result:
+            message = f'the key "{key.value}" is there twice'
+            raise _Refused(key.start_mark, message, "remove one of the two")
+        result[key.value] = _plain(value)
+    return result
+
+
+def _scalar(node: yaml.Node) -> Any:
     kind, text = node.tag.rpartition(":")[2], node.value
     if kind == "null":
         return None
     if kind == "bool":
         return text.lower() == "true"
-    if kind in ("int", "float") and len(text) > 30:
-        raise _Refused(node.start_mark, "a number with too many digits", "shorten it")
-    if kind == "int":
-        return int(text)
-    if kind == "float":
-        return float(text)
+    if kind in ("int", "float"):
+        number = float(text) if kind == "float" or len(text) > 18 else int(text)
+        if not math.isfinite(number):
+            raise _Refused(node.start_mark, "the number is too large", "use a smaller one")
+        return number
     try:  # JSON writes characters beyond the first plane as two halves
         return text.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:
-        raise _Refused(
-            node.start_mark, "half a character (a lone surrogate)", "write the character out"
-        ) from None
+        message = "half a character (a lone surrogate)"
+        raise _Refused(node.start_mark, message, "write the character out") from None

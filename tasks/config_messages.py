@@ -9,10 +9,10 @@ from pydantic_core import ErrorDetails
 from tasks.config_io import Document, Finding, Loc, Problem, nearest
 
 _BOUNDS = {
-    "greater_than": ("gt", "use a number above {}"),
-    "greater_than_equal": ("ge", "use {} or more"),
-    "less_than": ("lt", "use a number below {}"),
-    "less_than_equal": ("le", "use {} or less"),
+    "greater_than": ("gt", "use a number above {:g}"),
+    "greater_than_equal": ("ge", "use {:g} or more"),
+    "less_than": ("lt", "use a number below {:g}"),
+    "less_than_equal": ("le", "use {:g} or less"),
     "string_too_long": ("max_length", "use at most {} characters"),
     "too_short": ("min_length", "give at least {}"),
     "too_long": ("max_length", "give at most {}"),
@@ -58,7 +58,7 @@ def _findings(
     if kind == "missing":
         return [Finding((*loc, last), f'the key "{last}" is missing', f"add `{last}: ...`")]
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
-        fix = nearest(last, _known_keys(schema, detail["loc"][:-1])) + ", or remove it"
+        fix = "remove it; " + nearest(last, _known_keys(schema, detail["loc"][:-1]))
         return [Finding(loc, f'there is no key "{last}" here', fix)]
     return [_value_finding(kind, context, loc, detail)]
 

@@ -89,7 +89,7 @@ class ContentWarning(Part):
 class ShownExample(Part):
     """An example on the task page."""
 
-    context: dict[str, Any] = {}
+    context: dict[str, Any] = Field(default_factory=dict)
     input: dict[str, Any]
     reason: Words
     """Why it is good or bad."""
@@ -167,7 +167,7 @@ class Metrics(Part):
 class Leaderboard(Part):
     """The owner's weights, with which the leaderboard opens."""
 
-    weights: dict[str, Annotated[float, Field(ge=0)]] = {}
+    weights: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
 
 
 class Votes(Part):
@@ -308,7 +308,7 @@ class TaskConfig:
 
     @property
     def weights(self) -> dict[str, float]:
-        """The owner's weights, or four for the main metric, one for costs and deltas, none else."""
+        """The owner's weights; else 4 for the main metric and 1 for costs and deltas."""
         ones = ("throughput", "memory", *self.metrics.deltas)
         return dict(self.leaderboard.weights) or {
             self.metrics.main: 4.0,
