@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +20,10 @@ MAX_ANSWER_TOKENS = 30
 
 @dataclass(frozen=True)
 class Answer:
-    """One prediction: `output` by name, `prob` by label (None for spans)."""
+    """One prediction: `output` by name, `prob` by label, of a span the answer's alone."""
 
     output: dict[str, Any]
-    prob: dict[str, float] | None
+    prob: dict[str, float]
 
 
 class Codec(ABC):
@@ -95,7 +95,8 @@ class SpanCodec(Codec):
     """Extractive QA: the best non-empty span of at most 30 tokens over windows of the passage.
 
     Logits have the shape [2, tokens]: start and end. The score of a span is start + end, as in
-    Devlin et al. 2019, section 4.2; offsets of the answer are code points of the passage.
+    Devlin et al. 2019, section 4.2, its probability the softmax over the spans of all windows;
+    offsets of the answer are code points of the passage.
     """
 
     def encode(self, row: Mapping[str, str]) -> list[Encoding]:
@@ -113,17 +114,17 @@ class SpanCodec(Codec):
         self, row: Mapping[str, str], encodings: Sequence[Encoding], logits: Sequence[Logits]
     ) -> Answer:
         passage = row[self.fields[1]]
-        best = max(
-            (
-                _best_span(scores, _readable(window, passage), window.offsets)
-                for window, scores in zip(encodings, logits, strict=True)
-            ),
-            key=lambda span: span[0],
-        )
-        text = passage[best[1] : best[2]]
-        start = best[1] + len(text) - len(text.lstrip())
+        spans = [
+            _best_span(scores, _readable(window, passage), window.offsets)
+            for window, scores in zip(encodings, logits, strict=True)
+        ]
+        best = max(spans)
+        text = passage[best.start : best.end]
+        start = best.start + len(text) - len(text.lstrip())
         answer = text.strip()
-        return Answer({self.output: answer, "start": start, "end": start + len(answer)}, None)
+        share = np.exp(best.score - np.logaddexp.reduce([span.total for span in spans]))
+        output = {self.output: answer, "start": start, "end": start + len(answer)}
+        return Answer(output, {answer: float(share)})
 
 
 def _readable(window: Encoding, passage: str) -> NDArray[np.bool_]:
@@ -136,18 +137,29 @@ def _readable(window: Encoding, passage: str) -> NDArray[np.bool_]:
     )
 
 
+class _Span(NamedTuple):
+    """A window's best span, and the log of the summed exponentials of all its spans' scores."""
+
+    score: float
+    start: int
+    end: int
+    total: float
+
+
 def _best_span(
     scores: Logits, allowed: NDArray[np.bool_], offsets: Sequence[tuple[int, int]]
-) -> tuple[float, int, int]:
-    """(score, start, end) of the best span between allowed tokens; -inf when there is none."""
+) -> _Span:
+    """The best span between allowed tokens; its score is -inf when there is none."""
     starts, ends = np.where(allowed, scores.astype(np.float64), -np.inf)
-    best = (-np.inf, 0, 0)
+    best = _Span(-np.inf, 0, 0, -np.inf)
+    total = -np.inf
     for more in range(min(MAX_ANSWER_TOKENS, len(starts))):
         sums = starts[: len(starts) - more] + ends[more:]
+        total = np.logaddexp(total, np.logaddexp.reduce(sums))
         first = int(sums.argmax())
-        if sums[first] > best[0]:
-            best = (float(sums[first]), offsets[first][0], offsets[first + more][1])
-    return best
+        if sums[first] > best.score:
+            best = _Span(float(sums[first]), offsets[first][0], offsets[first + more][1], 0.0)
+    return best._replace(total=float(total))
 
 
 def codec_for(folder: ModelFolder, tokenizer: Tokenizer, max_length: int) -> Codec:

@@ -98,7 +98,10 @@ def test_an_answer_is_a_stretch_of_the_passage_and_never_empty(passage: str, see
         assume(False)
     random = np.random.default_rng(seed)
     logits = [random.normal(0, 5, (2, len(w))).astype(np.float32) for w in windows]
-    output = codec(SPAN).decode(row, windows, logits).output
+    answer = codec(SPAN).decode(row, windows, logits)
+    output = answer.output
+    assert list(answer.prob) == [output["answer"]]
+    assert 0 < answer.prob[output["answer"]] <= 1
     assert output["answer"] == passage[output["start"] : output["end"]]
     assert output["answer"] == output["answer"].strip() != ""
 
@@ -133,13 +136,14 @@ def test_the_best_span_is_the_best_of_all_spans(length: int, seed: int) -> None:
         for b in range(a, min(length, a + MAX_ANSWER_TOKENS))
         if allowed[a] and allowed[b]
     ]
-    assert _best_span(scores, allowed, offsets) == max(spans, default=(-np.inf, 0, 0))
+    found = _best_span(scores, allowed, offsets)
+    assert found[:3] == max(spans, default=(-np.inf, 0, 0))
+    assert np.exp(found.total) == pytest.approx(sum(np.exp(score) for score, _, _ in spans))
 
 
 def test_probabilities_are_the_softmax_in_the_order_of_the_logits() -> None:
     logits = np.array([900.0, 1000.0, 1000.0 + np.log(3)], np.float32)
     answer = codec(PAIR).decode({}, [SimpleNamespace()], [logits])  # type: ignore[list-item]
     assert answer.output == {"label": "contradiction"}
-    assert answer.prob is not None
     assert list(answer.prob) == ["entailment", "neutral", "contradiction"]
     assert list(answer.prob.values()) == pytest.approx([0, 0.25, 0.75], abs=1e-4)
