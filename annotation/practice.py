@@ -1,7 +1,7 @@
 """Trying the model without an account: nothing is stored, and it can be kept by signing up."""
 
 import random
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlencode
 
 from allauth.account.adapter import get_adapter
@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods
 
 from annotation import live, selectors, services, work
 from annotation.models import Example, TargetOutput
-from annotation.outcome import judge
+from annotation.outcome import Ensemble, judge
 from annotation.views import find_task, gate_is_shut, live_round, refusal, writer
 from annotation.work import Work
 from tasks.endpoints.base import EndpointError, Prediction
@@ -83,7 +83,7 @@ def _unsaved(
         expected=inputs,
         outputs=[prediction.output for prediction in predictions],
         rule=now.task.config.verdict,
-        ensemble=now.round.rule,
+        ensemble=cast(Ensemble, now.round.rule),
     )
     example = Example(
         round=now.round, context=now.context, goal=now.goal, inputs=inputs, outcome=outcome.status

@@ -4,7 +4,7 @@ import random
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from annotation import selectors
 from annotation.models import Assignment, Attempt, Example, GatePass, Report, TargetOutput
-from annotation.outcome import Outcome, judge, resolve
+from annotation.outcome import Ensemble, Outcome, TargetVerdict, judge, resolve
 from dynabench.accounts.models import Annotator
 from tasks.endpoints.base import Prediction
 from tasks.models import Context, Round, RoundTarget, Task, context_digest
@@ -242,7 +242,7 @@ def finish_attempt(
         expected=attempt.inputs,
         outputs=[prediction.output for prediction in predictions],
         rule=task.config.verdict,
-        ensemble=attempt.assignment.round.rule,
+        ensemble=cast(Ensemble, attempt.assignment.round.rule),
     )
     versions = [
         note_version(entry.target, prediction.fingerprint)
@@ -328,9 +328,11 @@ def answer_undecided(*, example: Example, model_right: bool) -> Example:
         locked = Example.objects.select_for_update(of=("self",)).get(pk=example.pk)
         if locked.outcome != Example.Outcome.UNDECIDED:
             raise Refused("This was decided before.")
-        locked.outcome = resolve(model_right)
+        verdicts = tuple(TargetVerdict(o.fooled, o.score) for o in locked.target_outputs.all())
+        locked.outcome = resolve(Outcome(None, verdicts, "undecided"), model_right).status
         locked.decided_by = Example.DecidedBy.AUTHOR
         locked.save(update_fields=["outcome", "decided_by"])
+        locked.target_outputs.filter(fooled__isnull=True).update(fooled=not model_right)
     return locked
 
 

@@ -19,11 +19,12 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from dynabench.accounts.models import User
-from evaluation.starters import prepare_starters
+from evaluation.starters import STARTERS, starter_folder
 from tasks.models import Task, TaskMember
 from tasks.services import install_official_tasks, register_target
 
 ROLES = ("admin", "owner", "annotator", "validator")
+MANAGE = [sys.executable, str(settings.BASE_DIR / "manage.py")]
 READY_SECONDS = 120
 STOP_SECONDS = 15
 
@@ -58,7 +59,11 @@ class Command(BaseCommand):
 
     def _starters(self) -> None:
         """Train what is missing and put each starter into its task's first round."""
-        for code, folder in prepare_starters(settings.HOME).items():
+        folders = {code: starter_folder(code, settings.HOME) for code in STARTERS}
+        if not all(folder.exists() for folder in folders.values()):
+            self.stdout.write("Training the starter models (some minutes, once) …")
+            subprocess.run([*MANAGE, "train_starters", "--home", settings.HOME], check=True)
+        for code, folder in folders.items():
             task = Task.objects.get(code=code)
             first = task.rounds.filter(number=1).first()
             known = task.targets.filter(name=f"starter-{code}").first()
@@ -99,7 +104,6 @@ class Processes:
     """
 
     def __init__(self, port: int) -> None:
-        manage = [sys.executable, str(settings.BASE_DIR / "manage.py")]
         model_url = urlsplit(settings.MODEL_SERVER_URL)
         self.urls = {
             "web": f"http://127.0.0.1:{port}/healthz/",
@@ -110,8 +114,8 @@ class Processes:
         web += ["--worker-class", "gthread", "--threads", threads, "--no-control-socket"]
         served = ["--host", model_url.hostname or "127.0.0.1", "--port", str(model_url.port or 80)]
         commands = {
-            "models": [*manage, "serve_model", "--registered", *served],
-            "queue": [*manage, "qcluster"],
+            "models": [*MANAGE, "serve_model", "--registered", *served],
+            "queue": [*MANAGE, "qcluster"],
             "web": web,
         }
         self.running: dict[str, subprocess.Popen[bytes]] = {}

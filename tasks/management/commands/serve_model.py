@@ -9,19 +9,25 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from tasks.serving.arguments import parse_model
 from tasks.serving.registry import ModelRegistry
 from tasks.serving.server import ModelServer
+from tasks.targets import registered_names, registered_spec
 
 
 class Command(BaseCommand):
     help = "Serve transformers models over HTTP until stopped; a target's URL is /models/NAME."
-    requires_system_checks: ClassVar[list[str]] = []  # needs no database and no queue
+    requires_system_checks: ClassVar[list[str]] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
             "models",
-            nargs="+",
+            nargs="*",
             metavar="NAME=PATH[,backend=onnx|torch][,precision=fp32|int8|bf16]",
             help="A folder in Hugging Face layout, or a hub id with ,revision=COMMIT. Further "
             "keys: kind, fields (a+b), output, labels (a+b), max_length.",
+        )
+        parser.add_argument(
+            "--registered",
+            action="store_true",
+            help="serve the targets that add_target registered, new ones without a restart",
         )
         parser.add_argument("--host", default="127.0.0.1")
         parser.add_argument("--port", type=int, default=8100)
@@ -33,10 +39,15 @@ class Command(BaseCommand):
             specs = {spec.name: spec for spec in map(parse_model, options["models"])}
         except ValueError as error:
             raise CommandError(str(error)) from None
+        if bool(specs) == options["registered"]:
+            raise CommandError("Name the models to serve, or say --registered; one of the two.")
+        resolve, names = specs.get, specs.keys
+        if options["registered"]:
+            resolve, names = registered_spec, registered_names
         ModelServer(
-            lambda: ModelRegistry(specs.get, specs.keys, options["cache_dir"]),
+            lambda: ModelRegistry(resolve, names, options["cache_dir"]),
             host=options["host"],
             port=options["port"],
             threads=options["threads"],
-            preload=tuple(specs),
+            preload=tuple(names()),
         ).run()
