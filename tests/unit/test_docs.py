@@ -1,0 +1,161 @@
+"""The pages for people say what is true: links, files, commands, options, variables."""
+
+import ast
+import os
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from django.core.management import get_commands, load_command_class
+
+ROOT = Path(__file__).parents[2]
+APPS = ("dynabench", "tasks", "annotation", "validation", "evaluation", "leaderboard")
+PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
+READERS = "env_bool env_int env_list env_secret os.environ os.environ.get os.getenv".split()
+# Read by libraries, not by us.
+FOREIGN = {"SSL_CERT_FILE", "HF_HOME", "HF_HUB_OFFLINE", "PIP_EXTRA_INDEX_URL"}
+ENDINGS = "py md html js css toml txt yaml yml jsonl json sh".split()
+TEXT = {"", *(f".{ending}" for ending in ENDINGS)}
+FILE = rf"`((?:[\w.-]+/)+[\w.-]+\.(?:{'|'.join(ENDINGS)}))(?:::(\w+))?`"
+# In pieces, so that this file does not hold them.
+FORBIDDEN = (
+    *("/wo" + "rk/", "/opt/" + "wheels", "TO" + "DO", "FIX" + "ME"),
+    *("pypi" + ".org", "download.pytorch" + ".org", "registry.npmjs" + ".org", "npmjs" + ".com"),
+)
+
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+def project_files() -> Iterator[Path]:
+    """Text files of the checkout, without what is made or vendored."""
+    skipped = {"var", "vendor", "staticfiles", "build", "__pycache__"}
+    for folder, folders, names in os.walk(ROOT):
+        folders[:] = [n for n in folders if n not in skipped and (n[0] != "." or n == ".ci")]
+        yield from (Path(folder, name) for name in names if Path(name).suffix in TEXT)
+
+
+def slug(heading: str) -> str:
+    """The anchor that a heading gets.
+
+    >>> slug("Small `torch`, too")
+    'small-torch-too'
+    """
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"`[^`\n]*`", "", re.sub(r"(?ms)^```.*?^```", "", text))
+
+
+@each_page
+def test_relative_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", without_code(page.read_text())):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        if file.parent.name == "pictures" and not file.parent.exists():
+            continue
+        assert file.exists(), f"{page.name}: {target} does not exist"
+        if anchor:
+            headings = re.findall(r"(?m)^#+ (.+)$", file.read_text())
+            assert anchor in map(slug, headings), f"{page.name}: {target} has no such heading"
+
+
+@each_page
+def test_named_files_and_tests_exist(page: Path) -> None:
+    for name, test in re.findall(FILE, page.read_text()):
+        if name.startswith("var/"):
+            continue
+        assert (ROOT / name).exists(), f"{page.name}: there is no {name}"
+        found = not test or f"def {test}(" in (ROOT / name).read_text()
+        assert found, f"{page.name}: there is no {name}::{test}"
+
+
+@each_page
+def test_commands_and_their_options_exist(page: Path) -> None:
+    known = get_commands()
+    text = page.read_text().replace("\\\n", " ")
+    for line in re.findall(r"manage\.py ([^\n`|]+)", text):
+        name, *words = line.split("#")[0].split()
+        assert name in known, f"{page.name}: manage.py has no command {name}"
+        parser = load_command_class(known[name], name).create_parser("manage.py", name)
+        options = {option for action in parser._actions for option in action.option_strings}
+        used = {word.split("=")[0].rstrip(".,;:") for word in words if word.startswith("--")}
+        assert used <= options, f"{page.name}: {name} has no {', '.join(sorted(used - options))}"
+
+
+@cache
+def variables(*folders: str) -> frozenset[str]:
+    """Environment variables that Python files below the folders read by a literal name."""
+    found = set()
+    for folder in folders:
+        for file in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text())):
+                found |= read_here(node)
+    return frozenset(found)
+
+
+def read_here(node: ast.AST) -> set[str]:
+    """The variables that one expression reads.
+
+    >>> read_here(ast.parse('env_secret("KEY")', mode="eval").body) == {"KEY", "KEY_FILE"}
+    True
+    """
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+        reader, name = node.value, node.slice
+    elif isinstance(node, ast.Call) and node.args:
+        reader, name = node.func, node.args[0]
+    else:
+        return set()
+    said = ast.unparse(reader)
+    if said not in READERS or not isinstance(name, ast.Constant):
+        return set()
+    return {name.value, f"{name.value}_FILE"} if said == "env_secret" else {name.value}
+
+
+def shell_variables() -> set[str]:
+    scripts = [ROOT / "run", ROOT / "test", ROOT / ".ci" / "run", *(ROOT / "scripts").glob("*.sh")]
+    return {
+        name
+        for script in scripts
+        for name in re.findall(r"\$\{([A-Z][A-Z0-9_]+):-", script.read_text())
+    }
+
+
+def test_operators_page_lists_exactly_the_variables_that_the_site_reads() -> None:
+    table = (ROOT / "docs" / "operators.md").read_text().partition("\n## Environment\n")[2]
+    table = table.partition("\n## ")[0]
+    listed = re.findall(r"(?m)^\| `([A-Z0-9_]+)` \|", table)
+    assert sorted(listed) == sorted(variables(*APPS))
+
+
+def test_developers_page_names_the_variables_of_tests_and_scripts() -> None:
+    pages = [(ROOT / "docs" / name).read_text() for name in ("operators.md", "developers.md")]
+    named = set(re.findall(r"\b[A-Z][A-Z0-9_]+\b", " ".join(pages)))
+    assert shell_variables() | variables("tests") - FOREIGN <= named
+
+
+@each_page
+def test_variables_that_a_page_names_are_read(page: Path) -> None:
+    text = page.read_text()
+    assigned = re.findall(r"(?m)(?:^|[\s`])([A-Z][A-Z0-9_]+)=", text)
+    quoted = re.findall(r"`([A-Z][A-Z0-9]*_[A-Z0-9_]+)(?:=[^`]*)?`", text)
+    known = variables(*APPS, "tests") | shell_variables() | FOREIGN
+    for name in {*assigned, *quoted}:
+        own = name.startswith("TARGET_")  # chosen by owners
+        setting = f"{name} = " in (ROOT / "dynabench" / "settings.py").read_text()
+        assert name in known or own or setting, f"{page.name}: nothing reads {name}"
+
+
+def test_no_file_names_a_machine_or_leaves_work_open() -> None:
+    found = [
+        f"{file.relative_to(ROOT)}: {word}"
+        for file in project_files()
+        for text in [file.read_text(errors="ignore")]
+        for word in FORBIDDEN
+        if word in text
+    ]
+    assert found == []
