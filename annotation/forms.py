@@ -137,7 +137,7 @@ class ExampleForm(ComponentForm):
         """The question which of several places is meant, when it must be asked."""
         name = f"{self.span_name}_start"
         field = self.fields.get(name)
-        return self[name] if isinstance(field, forms.ChoiceField) else None
+        return field.get_bound_field(self, name) if isinstance(field, forms.ChoiceField) else None
 
     def clean(self) -> dict[str, Any]:
         values = self.values()

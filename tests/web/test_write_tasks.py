@@ -1,0 +1,269 @@
+"""What differs between the four tasks."""
+
+import re
+
+import pytest
+
+from annotation.models import Assignment, Example
+from tests.factories import ContextFactory, TaskFactory, scripted_target
+from tests.web.conftest import HTMX
+from tests.web.test_write import goal_is, open_form, stored
+
+PASSAGE = "Ada built the mill in 1840. The mill burned down. Ada left Tarn in 1850."
+
+
+def ask(client, answer, **fields):
+    form = open_form(client, "/t/qa/write/", question="When did Ada leave?", **fields)
+    return client.post("/t/qa/write/", {**form, "answer": answer}, **HTMX)
+
+
+def says(round, text):
+    start = PASSAGE.index(text)
+    output = {"answer": text, "start": start, "end": start + len(text)}
+    return scripted_target(round, output=output)
+
+
+def test_a_typed_answer_is_found_in_the_passage(as_alice, qa):
+    says(qa, "1840")
+    response = ask(as_alice, "1850")
+    assert "You fooled the model" in response.text
+    assert "Overlap 0% (below 40% counts as fooled)" in response.text
+    start = PASSAGE.index("1850")
+    assert Example.objects.get().inputs["answer"] == {
+        "text": "1850",
+        "start": start,
+        "end": start + 4,
+    }
+
+
+def test_an_answer_that_is_not_there_is_refused(as_alice, qa):
+    says(qa, "1840")
+    response = ask(as_alice, "in 1850 sharp")
+    assert response.status_code == 422
+    assert "Choose the answer in the passage, or type it exactly as it appears" in response.text
+
+
+def test_an_ambiguous_answer_is_asked_about(as_alice, qa):
+    says(qa, "1840")
+    response = ask(as_alice, "The mill".lower())
+    assert response.status_code == 200  # "the mill" is there once
+    Example.objects.all().delete()
+    response = ask(as_alice, "Ada")
+    assert response.status_code == 422
+    assert "Which one?" in response.text
+    starts = re.findall(r'name="answer_start" value="(\d+)"', response.text)
+    assert [PASSAGE[int(s) :][:3] for s in starts] == ["Ada", "Ada"]
+    response = ask(as_alice, "Ada", answer_start=starts[1])
+    assert response.status_code == 200
+    assert Example.objects.get().inputs["answer"]["start"] == int(starts[1])
+
+
+def test_a_forged_offset_is_not_believed(as_alice, qa):
+    says(qa, "1840")
+    ask(as_alice, "1850", answer_start="0")
+    assert Example.objects.get().inputs["answer"]["start"] == PASSAGE.index("1850")
+
+
+@pytest.mark.parametrize(
+    ("right", "outcome"), [("yes", "not_fooled"), ("no", "fooled")], ids=["right", "wrong"]
+)
+def test_a_borderline_overlap_is_the_authors_call_once(as_alice, qa, right, outcome):
+    says(qa, "mill in 1840")  # "in 1850" shares one of five words: F1 0.4
+    response = ask(as_alice, "in 1850")
+    assert "Too close to call" in response.text
+    assert "Is the model" in response.text
+    example = Example.objects.get()
+    assert example.outcome == "undecided"
+    url = f"/attempt/{example.uuid}/answer/"
+    assert as_alice.post(url, {}, **HTMX).status_code == 422
+    as_alice.post(url, {"model_right": right}, **HTMX)
+    as_alice.post(url, {"model_right": "yes" if right == "no" else "no"}, **HTMX)
+    example.refresh_from_db()
+    assert (example.outcome, example.decided_by) == (outcome, "author")
+
+
+def test_offsets_are_code_points(as_alice, qa):
+    ContextFactory(round=qa, fields={"passage": "🐀🐀 Ada came in 1850."})
+    qa.contexts.exclude(fields__passage__startswith="🐀").update(is_retired=True)
+    scripted_target(qa, output={"answer": "Ada", "start": 3, "end": 6})
+    ask(as_alice, "1850")
+    assert Example.objects.get().inputs["answer"]["start"] == 15
+
+
+SENTIMENT = "/t/sentiment/write/"
+
+
+def test_the_prompt_is_there_to_be_changed(as_alice, sentiment):
+    scripted_target(sentiment, label="positive")
+    assert "The soup was warm and cheap.</textarea>" in as_alice.get(SENTIMENT).text
+    same = open_form(as_alice, SENTIMENT) | {"text": " The soup  was warm and cheap. "}
+    response = as_alice.post(SENTIMENT, same, **HTMX)
+    assert response.status_code == 422
+    assert "Change the given sentence before you submit" in response.text
+
+
+def test_the_prompt_never_reaches_the_model(as_alice, sentiment):
+    scripted_target(
+        sentiment, label="positive", rules=[{"contains": "soup", "label": "negative"}]
+    )
+    goal_is(as_alice, "negative", SENTIMENT)
+    form = open_form(as_alice, SENTIMENT) | {"text": "The bread was stale."}
+    as_alice.post(SENTIMENT, form, **HTMX)
+    assert Example.objects.get().outcome == "fooled"  # it saw only the bread: positive
+
+
+HATE = "/t/hate-speech/write/"
+
+
+@pytest.fixture
+def inside(as_alice, hate):
+    as_alice.post("/t/hate-speech/gate/")
+    scripted_target(hate, label="not-hate", prob={"hate": 0.2, "not-hate": 0.8})
+    return as_alice
+
+
+def test_nothing_is_shown_before_the_gate(client, as_alice, hate):
+    response = as_alice.get(HATE)
+    assert response.status_code == 302
+    gate = as_alice.get(response.url)
+    assert "Zorbians" not in re.sub(r"<details.*?</details>", "", gate.text, flags=re.S)
+    assert as_alice.post("/t/hate-speech/write/next/", {"want": "passage"}).status_code == 302
+    as_alice.post("/t/hate-speech/gate/")
+    assert as_alice.get(HATE).status_code == 200
+
+
+def test_htmx_at_the_gate_gets_no_redirect(as_alice, hate):
+    response = as_alice.get(HATE, **HTMX)
+    assert response.status_code == 200
+    assert response["HX-Redirect"].endswith("/gate/")
+
+
+def test_hate_asks_for_type_and_target(inside):
+    goal_is(inside, "hate", HATE)
+    page = inside.get(HATE).text
+    assert 'name="hate_type"' in page
+    assert 'name="hate_target"' in page
+    form = open_form(inside, HATE) | {"text": "Zorbians should all go away."}
+    assert inside.post(HATE, form, **HTMX).status_code == 422
+    kind = re.search(r'name="hate_type" value="([^"]+)"', page).group(1)
+    target = re.search(r'name="hate_target" value="([^"]+)"', page).group(1)
+    form |= {"hate_type": kind, "hate_target": [target]}
+    assert inside.post(HATE, form, **HTMX).status_code == 200
+    stored_inputs = Example.objects.get().inputs
+    assert (stored_inputs["hate_type"], stored_inputs["hate_target"]) == (kind, [target])
+
+
+def test_no_hate_asks_for_neither(inside):
+    goal_is(inside, "not-hate", HATE)
+    assert 'name="hate_type"' not in inside.get(HATE).text
+    form = open_form(inside, HATE) | {"text": "Zorbians make good bread."}
+    assert inside.post(HATE, form, **HTMX).status_code == 200
+
+
+def test_the_history_of_a_sensitive_task_is_shielded(inside):
+    goal_is(inside, "not-hate", HATE)
+    form = open_form(inside, HATE) | {"text": "Zorbians make good bread."}
+    inside.post(HATE, form)
+    shielded = re.findall(r'<details class="shield">.*?</details>', inside.get(HATE).text, re.S)
+    assert any("good bread" in text for text in shielded)
+
+
+def test_minimal_edit_flips_somebody_elses_example(inside, client, bob):
+    goal_is(inside, "not-hate", HATE)
+    form = open_form(inside, HATE) | {"text": "Zorbians make good bread."}
+    inside.post(HATE, form, **HTMX)
+    parent = Example.objects.get()
+    client.force_login(bob)
+    client.post("/t/hate-speech/gate/")
+    client.post("/t/hate-speech/write/next/", {"want": "edit"})
+    page = client.get(HATE).text
+    assert "Change as little as possible" in page
+    assert "80% sure" in page
+    assignment = Assignment.objects.get(annotator__user=bob, left_at__isnull=True)
+    assert assignment.goal == "hate"
+    kind = re.search(r'name="hate_type" value="([^"]+)"', page).group(1)
+    target = re.search(r'name="hate_target" value="([^"]+)"', page).group(1)
+    form = open_form(client, HATE, hate_type=kind, hate_target=[target])
+    unchanged = form | {"text": "Zorbians make good bread."}
+    assert client.post(HATE, unchanged, **HTMX).status_code == 422
+    client.post(HATE, form | {"text": "Zorbians make foul bread."}, **HTMX)
+    assert Example.objects.latest("pk").parent == parent
+
+
+def test_an_ask_user_task_waits_for_the_author(as_alice, nli):
+    task = nli.task
+    task.config_text = re.sub(
+        r"^verdict:.*?(?=^\w)", "verdict: {type: ask_user}\n", task.config_text, flags=re.S | re.M
+    )
+    task.save()
+    assert task.config.verdict.type == "ask_user"
+    scripted_target(nli, label="entailment")
+    example = stored(as_alice)
+    assert example.outcome == "undecided"
+    as_alice.post(f"/attempt/{example.uuid}/answer/", {"model_right": "no"})
+    example.refresh_from_db()
+    assert example.outcome == "fooled"
+
+
+def test_hidden_confidence_is_nowhere(as_alice, nli):
+    task = nli.task
+    task.config_text = re.sub(
+        r"^limits:.*?(?=^\w|\Z)", "limits: {show_confidence: hidden}\n", task.config_text,
+        flags=re.S | re.M,
+    )  # fmt: skip
+    if "show_confidence" not in task.config_text:
+        task.config_text += "\nlimits: {show_confidence: hidden}\n"
+    task.save()
+    assert task.config.limits.show_confidence == "hidden"
+    scripted_target(nli, label="entailment", prob={"entailment": 0.91, "neutral": 0.09, "contradiction": 0})
+    response = as_alice.post("/t/nli/write/", open_form(as_alice), **HTMX)
+    assert "91" not in re.sub(r'value="[^"]*"|/attempt/[^"]*', "", response.text)
+
+
+def test_try_out_keeps_nothing_and_can_be_kept(client, nli, alice):
+    scripted_target(nli, label="entailment", prob={"entailment": 0.91, "neutral": 0.09, "contradiction": 0})
+    page = client.get("/t/nli/try/")
+    assert "Practice: nothing is kept." in page.text
+    form = open_form(client, "/t/nli/try/")
+    response = client.post("/t/nli/try/", form, **HTMX)
+    assert response.status_code == 200
+    assert "said" in response.text
+    assert not Example.objects.exists()
+    assert not Assignment.objects.exists()
+    keep = re.search(r'name="keep" value="([^"]+)"', response.text).group(1)
+    response = client.post("/t/nli/keep/", {"keep": keep})
+    assert response.status_code == 302
+    assert response.url.startswith("/accounts/signup/?next=")
+    client.force_login(alice)
+    response = client.post("/t/nli/keep/", {"keep": keep}, follow=True)
+    assert "The shop was open at ten." in response.text
+    assert open_form(client)["goal"] == form["goal"]
+    assert client.post("/t/nli/keep/", {"keep": keep + "x"}).status_code == 404
+
+
+def test_try_out_has_a_limit(client, nli):
+    scripted_target(nli, label="entailment")
+    form = open_form(client, "/t/nli/try/")
+    answers = [client.post("/t/nli/try/", form, **HTMX).status_code for _ in range(21)]
+    assert answers == [200] * 20 + [429]
+
+
+def test_the_keep_link_survives_sign_up(client, nli):
+    scripted_target(nli, label="entailment")
+    response = client.post("/t/nli/try/", open_form(client, "/t/nli/try/"), **HTMX)
+    keep = re.search(r'name="keep" value="([^"]+)"', response.text).group(1)
+    sign_up = client.post("/t/nli/keep/", {"keep": keep}).url
+    account = {"email": "new@example.com", "password1": "a long enough one 7"}
+    hidden = re.findall(r'name="next" value="([^"]+)"', client.get(sign_up).text)[0]
+    response = client.post(
+        "/accounts/signup/", account | {"next": hidden.replace("&amp;", "&")}, follow=True
+    )
+    assert "The shop was open at ten." in response.text
+
+
+def test_a_task_for_members_only_does_not_exist_for_others(client, as_alice, nli):
+    nli.task.is_visible = False
+    nli.task.save()
+    for path in ("", "write/", "try/", "gate/"):
+        assert client.get(f"/t/nli/{path}").status_code == 404
+    assert TaskFactory._meta.model.objects.count() == 1
