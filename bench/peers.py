@@ -1,0 +1,148 @@
+"""What our server is compared with: a locked pipeline, LitServe and Mosec, with the same model.
+
+`python bench/peers.py PORT` serves $BENCH_PEER; all settings come from BENCH_* in the environment,
+because the peers start their workers as new processes. LitServe and Mosec get two workers of one
+thread each and the very backend object of our server, so that only the serving differs.
+"""
+
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tasks.serving.backends import backend_version, cores, load_backend
+from tasks.serving.codecs import codec_for
+from tasks.serving.fingerprint import FileHashes, fingerprint
+from tasks.serving.spec import ModelSpec, open_folder
+
+WAIT_MS = 2
+
+
+class Bare:
+    """A model in process: texts in, predictions out, no queue."""
+
+    def __init__(self, folder: str, cache: Path, *, backend: str, precision: str) -> None:
+        spec = ModelSpec("bench", folder, backend=backend, precision=precision)
+        files = open_folder(spec)
+        hashes = FileHashes(cache / "hashes.json")
+        identity = fingerprint(spec, files, backend_version=backend_version(spec), hashes=hashes)
+        self.backend, tokens = load_backend(
+            spec, files, exports=cache / "onnx" / identity["digest"]
+        )
+        self.codec = codec_for(files, tokens.tokenizer, files.max_length or tokens.limit)
+
+    def __call__(self, texts: list[str]) -> list[dict[str, Any]]:
+        encoded = [self.codec.encode({"text": text}) for text in texts]
+        logits = self.backend.run([encodings[0] for encodings in encoded])
+        answers = [
+            self.codec.decode({}, encodings, [row])
+            for encodings, row in zip(encoded, logits, strict=True)
+        ]
+        return [{"output": answer.output, "prob": answer.prob} for answer in answers]
+
+
+def from_environment() -> Bare:
+    """The model that BENCH_* names."""
+    return Bare(
+        os.environ["BENCH_MODEL"],
+        Path(os.environ["BENCH_CACHE"]),
+        backend=os.environ["BENCH_BACKEND"],
+        precision="fp32",
+    )
+
+
+def serve_pipeline(port: int) -> None:
+    """transformers.pipeline behind a lock, in the HTTP server that ours uses."""
+    import json
+
+    from gunicorn.app.base import BaseApplication
+
+    class Pipeline(BaseApplication):
+        def load_config(self) -> None:
+            self.cfg.set("bind", f"127.0.0.1:{port}")
+            self.cfg.set("worker_class", "gthread")
+            self.cfg.set("threads", 64)
+            self.cfg.set("keepalive", 75)
+            self.cfg.set("control_socket_disable", True)
+
+        def load(self) -> Any:
+            import torch
+            from transformers import pipeline
+
+            torch.set_num_threads(int(os.environ["BENCH_THREADS"]))
+            model = pipeline("text-classification", os.environ["BENCH_MODEL"], top_k=None)
+            lock = threading.Lock()
+
+            def app(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+                inputs = json.load(environ["wsgi.input"])["inputs"]
+                with lock:
+                    scores = model(inputs["text"], truncation=True)
+                body = json.dumps(scores).encode()
+                start_response("200 OK", [("Content-Length", str(len(body)))])
+                return [body]
+
+            return app
+
+    Pipeline().run()
+
+
+def serve_litserve(port: int) -> None:
+    import litserve
+
+    batch = int(os.environ["BENCH_BATCH"])
+
+    class Api(litserve.LitAPI):
+        def setup(self, device: str) -> None:
+            self.model = from_environment()
+
+        def decode_request(self, request: dict[str, Any]) -> str:
+            return str(request["inputs"]["text"])
+
+        def batch(self, inputs: list[str]) -> list[str]:
+            return list(inputs)
+
+        def predict(self, texts: Any) -> Any:
+            return self.model(texts) if batch > 1 else self.model([texts])[0]
+
+        def unbatch(self, output: list[Any]) -> list[Any]:
+            return output
+
+        def encode_response(self, output: Any) -> Any:
+            return output
+
+    api = Api(max_batch_size=batch, batch_timeout=WAIT_MS / 1000 if batch > 1 else 0.0)
+    server = litserve.LitServer(api, accelerator="cpu", workers_per_device=cores())
+    server.run(port=port, host="127.0.0.1", generate_client_file=False, log_level="error")
+
+
+def serve_mosec(port: int) -> None:
+    import mosec
+
+    batch = int(os.environ["BENCH_BATCH"])
+    sys.argv = [sys.argv[0], "--port", str(port), "--address", "127.0.0.1"]
+    server = mosec.Server()
+    server.append_worker(
+        MosecWorker, num=cores(), max_batch_size=batch, max_wait_time=WAIT_MS, timeout=60
+    )
+    server.run()
+
+
+if os.environ.get("BENCH_PEER") == "mosec":
+    import mosec
+
+    class MosecWorker(mosec.Worker):  # at the top, because its workers import it by name
+        def __init__(self) -> None:
+            self.model = from_environment()
+
+        def forward(self, data: Any) -> Any:
+            if isinstance(data, list):
+                return self.model([row["inputs"]["text"] for row in data])
+            return self.model([data["inputs"]["text"]])[0]
+
+
+if __name__ == "__main__":
+    serve = {"pipeline": serve_pipeline, "litserve": serve_litserve, "mosec": serve_mosec}
+    serve[os.environ["BENCH_PEER"]](int(sys.argv[1]))

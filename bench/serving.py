@@ -1,0 +1,338 @@
+"""How fast the model server is: against a locked pipeline, LitServe, Mosec, and its own limit.
+
+Every round measures every server with 1, 8 and 32 clients and the limit right after one another;
+ratios are taken within a round and their median over the rounds is told, because the speed of a
+shared machine changes from minute to minute. See bench/README.md.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import platform
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from bench.peers import Bare  # noqa: E402
+from evaluation.starters import seed_rows, train_starter  # noqa: E402
+from tasks.serving.backends import cores  # noqa: E402
+
+CLIENTS = (1, 8, 32)
+OURS = {"fp32": "onnx", "int8": "onnx", "bf16": "torch"}  # versions of the model: backend
+LIMIT_BATCH = 16
+BARS = {
+    "fp32 / limit at 32": 0.8,
+    "int8 / limit at 32": 0.8,
+    "fp32 / pipeline at 32": 2.5,
+    "int8 / pipeline at 32": 4.5,
+    "fp32 / litserve at 32": 1.0,
+    "fp32 / mosec at 32": 1.0,
+}
+
+
+@dataclass
+class Server:
+    """A server to measure."""
+
+    name: str
+    port: int
+    path: str
+    command: list[str]
+    env: dict[str, str] = field(default_factory=dict)
+
+
+@contextmanager
+def running(server: Server, log: Path) -> Iterator[None]:
+    """The server's process, until the end of the block."""
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            server.command,
+            cwd=ROOT,
+            env=os.environ | {"OMP_NUM_THREADS": "1"} | server.env,
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+def wait_for(server: Server, path: str, text: str) -> None:
+    """Until it answers one request."""
+    body = json.dumps({"inputs": {"text": text}}).encode()
+    for _ in range(1200):
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{server.port}{path}", body, timeout=30)
+            return
+        except OSError:
+            time.sleep(0.1)
+    raise RuntimeError(f"{server.name} did not start within two minutes; see its log.")
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def peer(
+    name: str, kind: str, python: str, model: Path, home: Path, *, batch: int = 1, threads: int = 1
+) -> Server:
+    """A server of bench/peers.py."""
+    port = free_port()
+    env = {
+        "BENCH_PEER": kind,
+        "BENCH_MODEL": str(model),
+        "BENCH_CACHE": str(home / "serving"),
+        "BENCH_BACKEND": "onnx",
+        "BENCH_BATCH": str(batch),
+        "BENCH_THREADS": str(threads),
+        "OMP_NUM_THREADS": str(threads),
+    }
+    path = {"pipeline": "/predict", "litserve": "/predict", "mosec": "/inference"}[kind]
+    return Server(name, port, path, [python, str(ROOT / "bench" / "peers.py"), str(port)], env)
+
+
+def servers(model: Path, home: Path, peers_python: str, *, quick: bool) -> list[Server]:
+    """What is measured: each peer with and without batches, pipelines with 1 and all threads."""
+    named = [
+        f"{precision}={model},backend={backend},precision={precision}"
+        for precision, backend in OURS.items()
+        if not (quick and precision == "bf16")
+    ]
+    port = free_port()
+    ours = Server(
+        "ours",
+        port,
+        "",
+        [sys.executable, "manage.py", "serve_model", f"--port={port}", *named],
+        {"DYNABENCH_HOME": str(home)},
+    )
+    found = [ours, peer("pipeline, 1 thread", "pipeline", sys.executable, model, home)]
+    if not quick:
+        many = cores()
+        found.append(
+            peer(f"pipeline, {many} threads", "pipeline", sys.executable, model, home, threads=many)
+        )
+    for kind in ("litserve", "mosec"):
+        if subprocess.run([peers_python, "-c", f"import {kind}"], capture_output=True).returncode:
+            print(f"{kind} is left out: pip install -r bench/requirements.txt", file=sys.stderr)
+            continue
+        found.append(peer(f"{kind}, one by one", kind, peers_python, model, home))
+        if not quick:
+            found.append(peer(f"{kind}, batches of 16", kind, peers_python, model, home, batch=16))
+    return found
+
+
+def limit(model: Bare, texts: list[str], seconds: float) -> float:
+    """Inputs a second of the backend alone, fed sorted full batches by one thread a core."""
+    encoded = sorted((model.codec.encode({"text": text})[0] for text in texts), key=len)
+    batches = [
+        encoded[start : start + LIMIT_BATCH]
+        for start in range(0, len(encoded) - LIMIT_BATCH + 1, LIMIT_BATCH)
+    ]
+    model.backend.run(batches[0])
+    done = [0] * cores()
+    stop = time.monotonic() + seconds
+
+    def work(worker: int) -> None:
+        turn = worker * len(batches) // len(done)
+        while time.monotonic() < stop:
+            # Steps through the lengths, so that a short run sees short and long ones alike.
+            done[worker] += len(model.backend.run(batches[turn * 7 % len(batches)]))
+            turn += 1
+
+    threads = [threading.Thread(target=work, args=[worker]) for worker in range(len(done))]
+    started = time.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(done) / (time.monotonic() - started)
+
+
+def load(port: int, path: str, clients: int, seconds: float, file: Path) -> dict[str, float]:
+    """One run of bench/load.py, in a process of its own."""
+    command = [sys.executable, "bench/load.py", str(port), path, str(clients), str(seconds)]
+    result = subprocess.run([*command, str(file)], cwd=ROOT, capture_output=True, check=True)
+    found: dict[str, float] = json.loads(result.stdout)
+    if found["failed"]:
+        raise RuntimeError(f"{path}: {found['failed']} answers were not 200.")
+    return found
+
+
+def agreement(models: dict[str, Bare], texts: list[str]) -> dict[str, float]:
+    """Shares of texts with the label of fp32; for int8 also in batches against one by one."""
+
+    def labels(model: Bare, size: int) -> list[str]:
+        parts = [texts[start : start + size] for start in range(0, len(texts), size)]
+        return [answer["output"]["label"] for part in parts for answer in model(part)]
+
+    def same(one: list[str], other: list[str]) -> float:
+        return sum(a == b for a, b in zip(one, other, strict=True)) / len(texts)
+
+    batched = {name: labels(model, LIMIT_BATCH) for name, model in models.items()}
+    shares = {name: same(found, batched["fp32"]) for name, found in batched.items()}
+    return shares | {
+        "int8, batches of 16 against one by one": same(batched["int8"], labels(models["int8"], 1))
+    }
+
+
+def measured_round(
+    found: list[Server], models: dict[str, Bare], file: Path, seconds: float
+) -> dict[str, dict[str, Any]]:
+    """Requests a second (and latencies) by name and number of clients; limits by version."""
+    texts = json.loads(file.read_text())
+    paths = {
+        **{f"{version}": (found[0].port, f"/models/{version}/predict") for version in models},
+        **{server.name: (server.port, server.path) for server in found[1:]},
+    }
+    result: dict[str, dict[str, Any]] = {"limit": {}, "load": {name: {} for name in paths}}
+    for name in models:
+        result["limit"][name] = limit(models[name], texts, seconds)
+    for clients in CLIENTS:
+        for name, (port, path) in paths.items():
+            result["load"][name][clients] = load(port, path, clients, seconds, file)
+    return result
+
+
+def ratios(rounds: list[dict[str, dict[str, Any]]]) -> dict[str, float]:
+    """Medians over the rounds of our rate by each peer's best setting and by the limit."""
+
+    def rate(one: dict[str, Any], name: str, clients: int) -> float:
+        """The best rate among the settings of a server."""
+        return max(
+            row[clients]["per_second"]
+            for setting, row in one["load"].items()
+            if setting.split(",")[0] == name
+        )
+
+    names = {setting.split(",")[0] for setting in rounds[0]["load"]}
+    told = {}
+    for clients in CLIENTS:
+        for ours in rounds[0]["limit"]:
+            told[f"{ours} / limit at {clients}"] = statistics.median(
+                rate(one, ours, clients) / one["limit"][ours] for one in rounds
+            )
+            for other in sorted(names - set(rounds[0]["limit"])):
+                told[f"{ours} / {other} at {clients}"] = statistics.median(
+                    rate(one, ours, clients) / rate(one, other, clients) for one in rounds
+                )
+    return told
+
+
+def texts_of(count: int) -> tuple[str, list[str]]:
+    """Where sentences come from, and the sentences: written by people where the data is there."""
+    data = Path(os.environ.get("DYNABENCH_DATA") or ROOT.parent / "shared" / "data")
+    file = data / "dynasent-r1-dev.jsonl.gz"
+    if file.exists():
+        with gzip.open(file, "rt") as lines:
+            return file.name, [json.loads(line)["input"]["text"] for line in lines][:count]
+    return "sentiment seeds", [row["text"] for row in seed_rows("sentiment")][:count]
+
+
+def machine() -> dict[str, Any]:
+    cpu = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line]
+    return {
+        "cpu": cpu[0].partition(": ")[2] if cpu else platform.processor(),
+        "cores": cores(),
+        "system": platform.platform(),
+        "load_average_at_start": os.getloadavg()[0],
+    }
+
+
+def measure(model: Path, home: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """The whole run as one object."""
+    seconds, turns = (1.0, 1) if options.quick else (options.seconds, options.rounds)
+    source, texts = texts_of(320 if options.quick else 3600)
+    told: dict[str, Any] = {"machine": machine()}
+    found = servers(model, home, options.peers, quick=options.quick)
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        file = Path(folder, "texts.json")
+        file.write_text(json.dumps(texts[:640]))
+        for server in found:
+            stack.enter_context(running(server, Path(folder, "log")))
+        versions = {name: b for name, b in OURS.items() if not options.quick or name != "bf16"}
+        for server in found[1:]:
+            wait_for(server, server.path, texts[0])
+        for name in versions:
+            wait_for(found[0], f"/models/{name}/predict", texts[0])
+        # Loaded last, so that our server has exported the ONNX files already.
+        models = {
+            name: Bare(str(model), home / "serving", backend=backend, precision=name)
+            for name, backend in versions.items()
+        }
+        rounds = [measured_round(found, models, file, seconds) for _ in range(turns)]
+    told["ratios"] = ratios(rounds)
+    told["bars"] = {
+        name: {"wanted": bar, "found": told["ratios"].get(name)} for name, bar in BARS.items()
+    }
+    told["agreement"] = {"sentences": source, "count": len(texts), **agreement(models, texts)}
+    told["machine"]["load_average_at_end"] = os.getloadavg()[0]
+    packages = ("torch", "transformers", "onnxruntime", "gunicorn", "tokenizers", "numpy")
+    told["versions"] = {"python": platform.python_version()} | {p: version(p) for p in packages}
+    told["seconds"], told["rounds"] = seconds, rounds
+    return told
+
+
+def show(told: dict[str, Any]) -> None:
+    """Medians a person can read."""
+    print(f"{told['machine']}\n{told['versions']}\n")
+    rounds = told["rounds"]
+    print(f"{'requests a second with clients':34}" + "".join(f"{c:>10}" for c in CLIENTS))
+    for name in rounds[0]["load"]:
+        cells = [
+            statistics.median(one["load"][name][clients]["per_second"] for one in rounds)
+            for clients in CLIENTS
+        ]
+        print(f"{name:34}" + "".join(f"{cell:10.0f}" for cell in cells))
+    for name in rounds[0]["limit"]:
+        print(
+            f"{name + ', limit':34}{statistics.median(one['limit'][name] for one in rounds):10.0f}"
+        )
+    print("\nratios (median of the rounds)")
+    for name, ratio in told["ratios"].items():
+        bar = BARS.get(name)
+        print(f"{name:34}{ratio:10.2f}" + (f"   wanted {bar}" if bar else ""))
+    print(f"\nagreement with fp32: {told['agreement']}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="under a minute, one short round")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=5.0, help="of each measurement")
+    parser.add_argument("--peers", default=sys.executable, help="Python that has the peers")
+    default = os.environ.get("DYNABENCH_HOME") or ROOT / "var"
+    parser.add_argument("--home", type=Path, default=default, help="where models are kept")
+    options = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = "1"
+    home = options.home.resolve()
+    model = train_starter("sentiment", home, lambda done, steps, words: None)
+    told = measure(model, home, options)
+    print(json.dumps(told)) if options.json else show(told)
+
+
+if __name__ == "__main__":
+    main()
