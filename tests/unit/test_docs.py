@@ -13,10 +13,10 @@ from django.core.management import get_commands, load_command_class
 ROOT = Path(__file__).parents[2]
 APPS = ("dynabench", "tasks", "annotation", "validation", "evaluation", "leaderboard")
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
-READERS = "env_bool env_int env_list env_secret os.environ os.environ.get os.getenv".split()
+READERS = re.compile(r"env_(bool|int|list|secret)|os\.(environ|environ\.get|getenv)")
 # Read by libraries, not by us.
 FOREIGN = {"SSL_CERT_FILE", "HF_HOME", "HF_HUB_OFFLINE", "PIP_EXTRA_INDEX_URL"}
-ENDINGS = "py md html js css toml txt yaml yml jsonl json sh".split()
+ENDINGS = ["py", "md", "html", "js", "css", "toml", "txt", "yaml", "yml", "jsonl", "json", "sh"]
 TEXT = {"", *(f".{ending}" for ending in ENDINGS)}
 FILE = rf"`((?:[\w.-]+/)+[\w.-]+\.(?:{'|'.join(ENDINGS)}))(?:::(\w+))?`"
 # In pieces, so that this file does not hold them.
@@ -111,7 +111,7 @@ def read_here(node: ast.AST) -> set[str]:
     else:
         return set()
     said = ast.unparse(reader)
-    if said not in READERS or not isinstance(name, ast.Constant):
+    if not READERS.fullmatch(said) or not isinstance(name, ast.Constant):
         return set()
     return {name.value, f"{name.value}_FILE"} if said == "env_secret" else {name.value}
 
