@@ -13,13 +13,13 @@ RADIO_LIMIT = 7  # more choices than this become a drop-down list
 
 
 def _choices(component: Component) -> list[tuple[str, str]]:
-    return [(label.value, label.display or label.value) for label in component.labels]
+    return [(label.value, label.words) for label in component.labels]
 
 
 def form_field(component: Component) -> forms.Field:
     """The Django field of one component; what is required is checked by `validate_inputs`."""
     common: dict[str, Any] = {
-        "label": component.label or component.name,
+        "label": component.title,
         "help_text": component.help or "",
         "required": False,
     }

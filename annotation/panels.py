@@ -132,16 +132,11 @@ def own_chance(answers: Sequence[Answer]) -> str:
 
 def why_components(config: TaskConfig, outcome: str, inputs: Mapping[str, Any]) -> list[Component]:
     """The questions after the verdict whose condition holds."""
-
-    def holds(component: Component) -> bool:
-        when = component.when
-        if when is None:
-            return True
-        if when.outcome is not None:
-            return when.outcome == outcome
-        return when.field is not None and inputs.get(when.field) == when.equals
-
-    return [component for component in config.metadata.create if holds(component)]
+    return [
+        component
+        for component in config.metadata.create
+        if component.when is None or component.when.holds(inputs, outcome=outcome)
+    ]
 
 
 def goal_parts(config: TaskConfig, goal: str) -> tuple[str, str, str]:
@@ -151,7 +146,7 @@ def goal_parts(config: TaskConfig, goal: str) -> tuple[str, str, str]:
         return config.goal.text, "", ""
     before, _, after = config.goal.text.partition("{" + field + "}")
     words = next(
-        (label.goal or label.display or label.value)
+        (label.goal or label.words)
         for label in config.labels(field)
         if label.value == goal
     )

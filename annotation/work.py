@@ -130,7 +130,7 @@ class Work:
         support = self.task.config.support
         hidden = support.prompt_field if support else None
         return [
-            (component.label or component.name, component.type, str(value))
+            (component.title, component.type, str(value))
             for component in self.task.config.context
             if component.name != hidden and (value := self.context.fields.get(component.name))
         ]

@@ -11,6 +11,7 @@ from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
 from tasks.models import Task
 from tasks.permissions import can_edit, can_see
+from tasks.schema import ShownExample, TaskConfig
 from tasks.selectors import listed_tasks
 
 
@@ -47,6 +48,22 @@ def task(request: HttpRequest, code: str) -> HttpResponse:
         "round": live,
         "instructions": render_markdown(found.config.instructions),
         "description": render_markdown(live.description) if live else "",
+        "example_groups": [
+            ("Good examples", [_shown(found.config, case) for case in found.config.examples.good]),
+            ("Bad examples", [_shown(found.config, case) for case in found.config.examples.bad]),
+        ],
         "can_edit": can_edit(request.user, found),
     }
     return render(request, "tasks/task.html", values)
+
+
+def _shown(config: TaskConfig, case: ShownExample) -> dict[str, Any]:
+    """A shipped example with the words that people read."""
+    values = {**case.context, **case.input}
+    return {
+        "reason": case.reason,
+        "shown": [
+            (config.component(name).title, config.display(name, value))
+            for name, value in values.items()
+        ],
+    }

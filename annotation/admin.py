@@ -1,0 +1,131 @@
+"""Examples and reports in the admin: read by a task's members, reports resolved by moderators."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+
+from annotation.models import Example, Report, TargetOutput
+from annotation.moderation import resolve_reports
+from tasks.admin_contexts import RoundFilter
+from tasks.admin_roles import MODERATORS, NOBODY, READERS, ByRole, RoleAdmin, shielded
+
+READ_ONLY = {"view": READERS, "add": NOBODY, "change": NOBODY, "delete": NOBODY}
+
+
+def _lines(values: dict[str, Any]) -> str:
+    return "\n".join(f"{name}: {value}" for name, value in values.items())
+
+
+class OutputInline(ByRole, admin.TabularInline):
+    model = TargetOutput
+    fields = readonly_fields = ["target", "version", "output", "prob", "seconds", "fooled", "score"]
+    extra = 0
+    to_task = "round__task"
+    may = READ_ONLY
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).select_related("target", "version__target", "example")
+
+
+@admin.register(Example)
+class ExampleAdmin(RoleAdmin):
+    list_display = ["uuid", "text", "round", "outcome", "decided_by", "annotator", "created_at"]
+    list_filter = [
+        RoundFilter,
+        "outcome",
+        "decided_by",
+        ("retracted_at", admin.EmptyFieldListFilter),
+    ]
+    list_select_related = ["round__task", "annotator"]
+    list_per_page = 50
+    search_fields = ["=uuid", "=annotator__pseudonym"]
+    ordering = ["-pk"]
+    fields = readonly_fields = [
+        *("uuid", "round", "annotator", "whole_context", "goal", "whole_inputs", "answers"),
+        *("outcome", "decided_by", "parent", "shown_at", "created_at", "retracted_at"),
+    ]
+    inlines = [OutputInline]
+    to_task = "round__task"
+    may = READ_ONLY
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Example]:
+        return super().get_queryset(request).select_related("context", "annotator", "parent")
+
+    @admin.display(description="text")
+    def text(self, example: Example) -> str:
+        return shielded(example.round.task, " | ".join(map(str, example.inputs.values())), 120)
+
+    @admin.display(description="context")
+    def whole_context(self, example: Example) -> str:
+        return shielded(example.round.task, _lines(example.context.fields), 100_000)
+
+    @admin.display(description="inputs")
+    def whole_inputs(self, example: Example) -> str:
+        return shielded(example.round.task, _lines(example.inputs), 100_000)
+
+    @admin.display(description="answers afterwards")
+    def answers(self, example: Example) -> str:
+        return shielded(example.round.task, _lines(example.metadata), 100_000)
+
+
+class ResolvedFilter(admin.SimpleListFilter):
+    """Open reports first, because they wait for somebody."""
+
+    title = "state"
+    parameter_name = "resolved"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("0", "open"), ("1", "resolved")]
+
+    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
+        if self.value() not in ("0", "1"):
+            return queryset
+        return queryset.filter(resolved_at__isnull=self.value() == "0")
+
+
+@admin.register(Report)
+class ReportAdmin(RoleAdmin):
+    list_display = ["created_at", "reason", "note", "text", "annotator", "resolved_at"]
+    list_filter = [
+        ResolvedFilter,
+        "reason",
+        ("context__round__task", admin.RelatedOnlyFieldListFilter),
+    ]
+    list_select_related = ["context__round__task", "annotator"]
+    list_per_page = 50
+    ordering = ["resolved_at", "-pk"]
+    fields = readonly_fields = [
+        *("reason", "note", "whole_context", "context_link", "annotator", "created_at"),
+        "resolved_at",
+    ]
+    actions = ["resolve"]
+    to_task = "context__round__task"
+    # Changing a report means resolving it; its fields are read-only for everybody.
+    may = {"view": READERS, "add": NOBODY, "change": MODERATORS, "delete": NOBODY}
+
+    @admin.display(description="comment")
+    def note(self, report: Report) -> str:
+        return shielded(report.context.round.task, report.comment, 500) if report.comment else ""
+
+    @admin.display(description="context")
+    def text(self, report: Report) -> str:
+        return shielded(report.context.round.task, _lines(report.context.fields), 120)
+
+    @admin.display(description="context")
+    def whole_context(self, report: Report) -> str:
+        return shielded(report.context.round.task, _lines(report.context.fields), 100_000)
+
+    @admin.display(description="where to retire it")
+    def context_link(self, report: Report) -> str:
+        url = reverse("admin:tasks_context_change", args=[report.context_id])
+        return format_html('<a href="{}">{}</a>', url, report.context)
+
+    @admin.action(description="Resolve", permissions=["change"])
+    def resolve(self, request: HttpRequest, queryset: Any) -> None:
+        reports = self.permitted(request, queryset, "change")
+        count = resolve_reports(reports=reports, actor=request.user)
+        messages.success(request, f"{count} reports resolved.")

@@ -1,0 +1,20 @@
+"""What moderators write."""
+
+from collections.abc import Collection
+
+from django.db import transaction
+from django.utils import timezone
+
+from annotation.models import Report
+from dynabench.accounts.models import User
+from dynabench.accounts.services import log
+
+
+@transaction.atomic
+def resolve_reports(*, reports: Collection[Report], actor: User) -> int:
+    """Mark open reports as dealt with and return how many; no lock."""
+    wanted = Report.objects.filter(pk__in=[r.pk for r in reports], resolved_at__isnull=True)
+    chosen = list(wanted.values_list("pk", flat=True))
+    count = Report.objects.filter(pk__in=chosen).update(resolved_at=timezone.now())
+    log(actor, "reports.resolved", f"{count} reports", reports=chosen)
+    return count

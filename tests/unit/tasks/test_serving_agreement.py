@@ -1,0 +1,55 @@
+"""The fast backend answers what the reference answers, on sentences that people wrote."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from evaluation.starters import STARTERS, encoder, seed_rows
+from evaluation.training import TrainingOptions, train
+from tasks.serving.registry import ServedModel
+from tasks.serving.spec import ModelSpec
+from tests.conftest import DATA
+
+NEEDED = 0.999
+
+
+@pytest.fixture(scope="module")
+def sentiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sentiment starter after one epoch."""
+    folder = tmp_path_factory.mktemp("trained") / "sentiment"
+    train(
+        seed_rows("sentiment"),
+        kind=STARTERS["sentiment"].kind,
+        base=encoder(),
+        output_dir=folder,
+        options=TrainingOptions(epochs=1, labels=("positive", "negative", "neutral")),
+        progress=lambda done, steps, words: None,
+    )
+    return folder
+
+
+def labels(folder: Path, cache: Path, backend: str, texts: list[str]) -> list[str]:
+    """What the served model answers, sorted by length as its batches are."""
+    model = ServedModel(ModelSpec("m", str(folder), backend=backend), cache, max_queued=64)
+    order = sorted(range(len(texts)), key=lambda n: len(texts[n]))
+    answers: dict[int, str] = {}
+    for start in range(0, len(order), 64):
+        part = order[start : start + 64]
+        found = model.predict([{"text": texts[n]} for n in part], deadline=float("inf"))
+        answers |= {n: answer.output["label"] for n, answer in zip(part, found, strict=True)}
+    model.close()
+    return [answers[n] for n in range(len(texts))]
+
+
+@pytest.mark.data
+def test_onnx_runtime_gives_the_labels_of_torch(sentiment: Path, tmp_path: Path) -> None:
+    with gzip.open(DATA / "dynasent-r1-dev.jsonl.gz", "rt") as file:
+        texts = [json.loads(line)["input"]["text"] for line in file]
+    assert len(texts) == 3600
+    torch, onnx = (labels(sentiment, tmp_path, backend, texts) for backend in ("torch", "onnx"))
+    assert {torch.count(label) > 100 for label in set(torch)} == {True}
+    assert len(set(torch)) == 3
+    same = sum(one == other for one, other in zip(torch, onnx, strict=True))
+    assert same / len(texts) >= NEEDED
