@@ -1,0 +1,267 @@
+"""The verdict on an example: SQuAD's comparison, the rules, ensembles and the author's word."""
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import product
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from annotation.outcome import (
+    Ensemble,
+    Outcome,
+    TargetVerdict,
+    exact_match,
+    judge,
+    resolve,
+    squad_f1,
+    squad_normalise,
+)
+from tasks.schema import AskUser, ExactMatch, StringF1
+
+LABEL = ExactMatch(type="exact_match", fields=("label",))
+ASK = AskUser(type="ask_user")
+F1 = StringF1(type="string_f1", field="answer", threshold=0.4)
+F1_ASKING = StringF1(type="string_f1", field="answer", threshold=0.4, ask_between=(0.3, 0.5))
+ENSEMBLES: Sequence[Ensemble] = get_args(Ensemble)
+
+
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [
+        ("The Eiffel Tower", "eiffel tower"),
+        ("an  apple, a\tday", "apple day"),
+        ("U.S.", "us"),
+        ("don't", "dont"),
+        ("well-known", "wellknown"),  # punctuation vanishes, it does not become a space
+        ("A.", ""),
+        ("theatre", "theatre"),
+        ("a the an", ""),
+        ("Ünïcode “quoted”", "ünïcode “quoted”"),  # only ASCII punctuation is removed
+        ("", ""),
+        (" ?! ", ""),
+    ],
+)
+def test_normalisation_is_squads(text: str, normal: str) -> None:
+    assert squad_normalise(text) == normal
+
+
+@pytest.mark.parametrize(
+    ("prediction", "gold", "f1", "em"),
+    [
+        ("Denver Broncos", "Denver Broncos", 1.0, True),
+        ("the Denver Broncos.", "denver broncos", 1.0, True),
+        ("Broncos", "Denver Broncos", 2 / 3, False),
+        ("Carolina Panthers", "Denver Broncos", 0.0, False),
+        ("Broncos Denver", "Denver Broncos", 1.0, False),  # a bag of words has no order
+        ("Santa Clara, California", "Levi's Stadium in Santa Clara", 0.5, False),
+        ("to to to", "to", 0.5, False),  # repeated words count as often as in both
+        ("1840 to 1850", "from 1840 to 1850", 6 / 7, False),
+        ("", "", 1.0, True),
+        ("the", "...", 1.0, True),
+        ("", "Denver", 0.0, False),
+        ("Denver", "the", 0.0, False),
+    ],
+)
+def test_f1_and_em(prediction: str, gold: str, f1: float, em: bool) -> None:
+    assert squad_f1(prediction, gold) == pytest.approx(f1, abs=1e-15)
+    assert exact_match(prediction, gold) is em
+
+
+PHRASES = st.lists(st.sampled_from(["the", "a", "Red", "red.", "fox", "fox-hole", "7", "é", "!"]))
+
+
+@given(PHRASES.map(" ".join), PHRASES.map(" ".join))
+def test_f1_is_symmetric_and_one_for_equal_bags_alone(one: str, other: str) -> None:
+    f1 = squad_f1(one, other)
+    assert f1 == squad_f1(other, one)
+    assert 0 <= f1 <= 1
+    bags = [Counter(squad_normalise(text).split()) for text in (one, other)]
+    assert (f1 == 1) == (bags[0] == bags[1])
+    assert (f1 == 0) == (not bags[0] & bags[1] and bags[0] != bags[1])
+    assert f1 == 1 or not exact_match(one, other)
+
+
+@given(PHRASES.map(" ".join))
+def test_normalising_twice_changes_nothing_more(text: str) -> None:
+    assert squad_normalise(squad_normalise(text)) == squad_normalise(text)
+
+
+def words(shared: int, mine: int, theirs: int) -> tuple[str, str]:
+    both = [f"w{i}" for i in range(shared)]
+    ours = both + [f"m{i}" for i in range(mine - shared)]
+    return " ".join(ours), " ".join(both + [f"t{i}" for i in range(theirs - shared)])
+
+
+@pytest.mark.parametrize(
+    ("shared", "mine", "theirs", "fooled"),
+    [(2, 5, 5, False), (1, 2, 3, False), (4, 10, 11, True), (3, 10, 4, False), (0, 1, 1, True)],
+)
+def test_fooled_is_strictly_below_the_threshold(
+    shared: int, mine: int, theirs: int, fooled: bool
+) -> None:
+    gold, said = words(shared, mine, theirs)
+    verdict = judge({"answer": gold}, [{"answer": said}], F1, "all")
+    assert verdict.fooled is fooled
+    assert verdict.per_target[0].score == 2 * shared / (mine + theirs)
+
+
+@pytest.mark.parametrize(
+    ("shared", "mine", "theirs", "fooled"),
+    [
+        (3, 10, 11, True),  # 6/21, just below 0.3
+        (3, 10, 10, None),  # 0.3
+        (2, 5, 5, None),  # 0.4
+        (1, 2, 2, None),  # 0.5
+        (11, 21, 22, False),  # 22/43, just above 0.5
+    ],
+)
+def test_near_the_threshold_the_author_is_asked(
+    shared: int, mine: int, theirs: int, fooled: bool | None
+) -> None:
+    gold, said = words(shared, mine, theirs)
+    outcome = judge({"answer": gold}, [{"answer": said}], F1_ASKING, "all")
+    assert outcome.fooled is fooled
+    assert outcome.per_target[0].score == 2 * shared / (mine + theirs)
+
+
+def test_a_span_is_compared_by_its_text() -> None:
+    expected = {"question": "Who?", "answer": {"text": "the fox", "start": 4, "end": 11}}
+    output = {"answer": "Fox!", "start": 8, "end": 12}
+    assert judge(expected, [output], F1, "all").per_target == (TargetVerdict(False, 1.0),)
+    exact = ExactMatch(type="exact_match", fields=("answer",))
+    assert judge(expected, [{"answer": "the fox"}], exact, "all").fooled is False
+    assert judge(expected, [output], exact, "all").fooled is True
+
+
+@pytest.mark.parametrize(
+    ("expected", "output", "fooled"),
+    [
+        ({"a": "x", "b": "y"}, {"a": "x", "b": "y"}, False),
+        ({"a": "x", "b": "y"}, {"a": "x", "b": "z"}, True),
+        ({"a": "x", "b": "y"}, {"a": "z", "b": "y"}, True),
+        ({"a": ["x", "y"], "b": 1}, {"a": ["y", "x"], "b": 1}, False),
+        ({"a": ["x", "x"], "b": 1}, {"a": ["x"], "b": 1}, True),
+        ({"a": [{"text": "x", "start": 0, "end": 1}], "b": 1}, {"a": [], "b": 1}, True),
+        (
+            {"a": [{"text": "x", "start": 0, "end": 1}], "b": 1},
+            {"a": [{"end": 1, "start": 0, "text": "x"}], "b": 1},
+            False,
+        ),
+    ],
+)
+def test_exact_match_needs_every_field(
+    expected: dict[str, Any], output: dict[str, Any], fooled: bool
+) -> None:
+    rule = ExactMatch(type="exact_match", fields=("a", "b"))
+    outcome = judge(expected, [output], rule, "majority")
+    assert outcome == Outcome(
+        fooled, (TargetVerdict(fooled),), "fooled" if fooled else "not_fooled"
+    )
+
+
+@pytest.mark.parametrize("ensemble", ENSEMBLES)
+def test_without_a_model_there_is_no_verdict(ensemble: Ensemble) -> None:
+    assert judge({"label": "x"}, [], LABEL, ensemble) == Outcome(None, (), "no_model")
+
+
+def test_ask_user_leaves_it_open_until_the_author_speaks_once() -> None:
+    outcome = judge({"question": "?"}, [{"answer": "x"}], ASK, "majority")
+    assert outcome == Outcome(None, (TargetVerdict(None),), "undecided")
+    assert resolve(outcome, True) == Outcome(False, (TargetVerdict(False),), "not_fooled")
+    fooled = resolve(outcome, False)
+    assert fooled == Outcome(True, (TargetVerdict(True),), "fooled")
+    for decided in (fooled, resolve(outcome, True), judge({}, [], ASK, "all")):
+        with pytest.raises(ValueError, match="only an undecided one"):
+            resolve(decided, True)
+
+
+@pytest.mark.parametrize(
+    ("expected", "output", "words_"),
+    [
+        ({}, {"label": "x"}, "The example lacks the field 'label'"),
+        ({"label": "x"}, {"lable": "x"}, "The target's output lacks the field 'label'"),
+    ],
+)
+def test_a_missing_field_is_named(
+    expected: dict[str, Any], output: dict[str, Any], words_: str
+) -> None:
+    with pytest.raises(ValueError, match=words_):
+        judge(expected, [output], LABEL, "all")
+
+
+def judged(answers: Sequence[bool | None], ensemble: Ensemble) -> Outcome:
+    """The outcome of targets that are fooled, right or undecided, in a rule that can be all."""
+    says = {True: "zzz", False: "w0", None: "w0 t0 t1"}  # F1 of 0, 1 and 0.5
+    outputs = [{"answer": says[answer]} for answer in answers]
+    outcome = judge({"answer": "w0"}, outputs, F1_ASKING, ensemble)
+    assert [verdict.fooled for verdict in outcome.per_target] == list(answers)
+    return outcome
+
+
+@pytest.mark.parametrize(
+    ("answers", "everyone", "majority", "anyone"),
+    [
+        ((True,), True, True, True),
+        ((False,), False, False, False),
+        ((None,), None, None, None),
+        ((True, False), False, False, True),  # one of two is no majority
+        ((True, None), None, None, True),
+        ((False, None), False, False, None),
+        ((True, True, False), False, True, True),
+        ((True, False, False), False, False, True),
+        ((True, True, None), None, True, True),
+        ((True, False, None), False, None, True),
+        ((False, False, None), False, False, None),
+        ((True, None, None), None, None, True),
+    ],
+)
+def test_ensembles(
+    answers: tuple[bool | None, ...],
+    everyone: bool | None,
+    majority: bool | None,
+    anyone: bool | None,
+) -> None:
+    found = [judged(answers, ensemble).fooled for ensemble in ("all", "majority", "any")]
+    assert found == [everyone, majority, anyone]
+
+
+ANSWERS = st.lists(st.sampled_from([True, False, None]), min_size=1, max_size=6)
+
+
+@given(ANSWERS, st.sampled_from(ENSEMBLES))
+def test_decided_exactly_when_the_undecided_cannot_change_it(
+    answers: list[bool | None], ensemble: Ensemble
+) -> None:
+    choices = [(True, False) if answer is None else (answer,) for answer in answers]
+    endings = {judged(ending, ensemble).fooled for ending in product(*choices)}
+    outcome = judged(answers, ensemble)
+    assert outcome.fooled == (endings.pop() if len(endings) == 1 else None)
+    if outcome.status == "undecided":
+        for right in (True, False):
+            told = tuple(not right if answer is None else answer for answer in answers)
+            assert resolve(outcome, right).fooled is judged(told, ensemble).fooled is not right
+
+
+@given(ANSWERS, st.sampled_from(ENSEMBLES), st.randoms())
+def test_the_order_of_targets_does_not_matter(
+    answers: list[bool | None], ensemble: Ensemble, random: Any
+) -> None:
+    shuffled = list(answers)
+    random.shuffle(shuffled)
+    assert judged(shuffled, ensemble).status == judged(answers, ensemble).status
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=6), st.data())
+def test_fooling_one_more_never_turns_fooled_into_not_fooled(
+    answers: list[bool], data: st.DataObject
+) -> None:
+    index = data.draw(st.integers(0, len(answers) - 1))
+    more = [*answers[:index], True, *answers[index + 1 :]]
+    verdicts = [judged(answers, ensemble).fooled for ensemble in ("all", "majority", "any")]
+    assert verdicts == sorted(verdicts, key=bool)  # all is the hardest, any the easiest
+    for ensemble in ENSEMBLES:
+        if judged(answers, ensemble).fooled:
+            assert judged(more, ensemble).fooled
