@@ -65,6 +65,13 @@ class Process:
         self.process.send_signal(signal_number)
         return self.process.wait(30)
 
+    def __enter__(self) -> "Process":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.process.poll() is None:
+            self.stop()
+
 
 def exchange(connection: http.client.HTTPConnection, path: str, body: object) -> tuple[int, Any]:
     sent = None if body is None else json.dumps(body).encode()
@@ -86,12 +93,10 @@ def model(home: Path) -> Path:
 @pytest.fixture(scope="module")
 def server(home: Path, model: Path) -> Iterator[Process]:
     arguments = [f"{precision}={model},precision={precision}" for precision in ("fp32", "int8")]
-    running = Process(home, *arguments, f"torch={model},backend=torch")
-    for name in ("fp32", "int8", "torch"):
-        running.wait_for(f"/models/{name}/health")
-    yield running
-    if running.process.poll() is None:
-        running.stop(signal.SIGKILL)
+    with Process(home, *arguments, f"torch={model},backend=torch") as running:
+        for name in ("fp32", "int8", "torch"):
+            running.wait_for(f"/models/{name}/health")
+        yield running
 
 
 def test_one_connection_serves_many_calls(server: Process) -> None:
@@ -165,22 +170,21 @@ def test_sigterm_ends_it_cleanly_and_a_kept_export_starts_without_torch(
     exchange(idle, "/health", None)
     assert server.stop() == 0
     idle.close()
-    again = Process(home, f"fp32={model}")
-    again.wait_for("/models/fp32/health")
-    (worker,) = (
-        Path(f"/proc/{again.process.pid}/task/{again.process.pid}/children").read_text().split()
-    )
-    assert "libtorch" not in Path(f"/proc/{worker}/maps").read_text()
-    assert again.stop(signal.SIGINT) == 0
+    with Process(home, f"fp32={model}") as again:
+        again.wait_for("/models/fp32/health")
+        pid = again.process.pid
+        (worker,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        assert "libtorch" not in Path(f"/proc/{worker}/maps").read_text()
+        assert again.stop(signal.SIGINT) == 0
 
 
 def test_a_stop_while_loading_is_clean(home: Path, model: Path) -> None:
-    loading = Process(home, f"torch={model},backend=torch")
-    loading.wait_for("/health")
-    assert loading.stop() == 0
+    with Process(home, f"torch={model},backend=torch") as loading:
+        loading.wait_for("/health")
+        assert loading.stop() == 0
 
 
 def test_arguments_that_are_wrong_are_told(home: Path) -> None:
-    refused = Process(home, "nothing")
-    assert refused.process.wait(60) == 1
-    assert "write NAME=PATH" in refused.log.read_text()
+    with Process(home, "nothing") as refused:
+        assert refused.process.wait(60) == 1
+        assert "write NAME=PATH" in refused.log.read_text()
