@@ -33,7 +33,8 @@ def project_files() -> Iterator[Path]:
     skipped = {"var", "vendor", "staticfiles", "build", "__pycache__"}
     for folder, folders, names in os.walk(ROOT):
         folders[:] = [n for n in folders if n not in skipped and (n[0] != "." or n == ".ci")]
-        yield from (Path(folder, name) for name in names if Path(name).suffix in TEXT)
+        texts = (name for name in names if name[0] != "." and Path(name).suffix in TEXT)
+        yield from (Path(folder, name) for name in texts)
 
 
 def slug(heading: str) -> str:
