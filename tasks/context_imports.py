@@ -1,0 +1,144 @@
+"""Bringing files of contexts into a round, and taking a batch out again."""
+
+import os
+import secrets
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core import signing
+from django.db import transaction
+from django.db.models import Q, QuerySet
+
+from dynabench.accounts.models import User
+from dynabench.accounts.services import log
+from tasks.context_files import Duplicate, LineError, Row, Summary, read_new, summarize
+from tasks.models import Context, ContextBatch, Round, context_digest
+from tasks.services import store_contexts
+
+UPLOADS = Path(settings.HOME) / "uploads"
+MAX_BYTES = 20 * 1024 * 1024
+KEEP_SECONDS = 3600
+SALT = "tasks.context_imports"
+FINISHED = (Round.State.CLOSED, Round.State.RELEASED)
+
+
+class ImportRefused(Exception):
+    """Contexts cannot be stored or taken out; the message says why."""
+
+
+class UploadGone(Exception):
+    """The kept upload is too old, somebody else's, or not on this machine."""
+
+
+def used_contexts() -> QuerySet[Context]:
+    """The contexts that were handed out, written about or reported."""
+    return Context.objects.filter(
+        Q(assignments__isnull=False) | Q(examples__isnull=False) | Q(reports__isnull=False)
+    )
+
+
+def preview_contexts(*, round: Round, lines: Iterable[bytes], file_name: str) -> Summary:
+    """What the file would bring into the round. Raises ImportRefused, FileError."""
+    return summarize(_items(round, lines, file_name), round.task.config)
+
+
+def import_contexts(
+    *, round: Round, lines: Iterable[bytes], file_name: str, actor: User | None
+) -> int:
+    """Store the good new rows of the file and return how many; no lock, a unique digest.
+
+    Raises ImportRefused, FileError.
+    """
+    good = [row.values for row in _items(round, lines, file_name) if isinstance(row, Row)]
+    if not good:
+        return 0
+    batch = store_contexts(round=round, rows=good, file_name=file_name[-200:], actor=actor)
+    return Context.objects.filter(batch=batch).count()
+
+
+def _items(
+    round: Round, lines: Iterable[bytes], file_name: str
+) -> Iterator[Row | LineError | Duplicate]:
+    if round.state in FINISHED:
+        raise ImportRefused(f"{round} is {round.state} and takes no contexts.")
+    config = round.task.config
+    if not config.context:
+        raise ImportRefused("The task's configuration has no context fields.")
+    stored = set(round.contexts.values_list("digest", flat=True))
+    return read_new(lines, file_name, config, digest_of=context_digest, stored=stored)
+
+
+@transaction.atomic
+def undo_import(*, batch: ContextBatch, actor: User | None) -> int:
+    """Delete a batch with its contexts, and return how many there were.
+
+    Locks the round, as handing out a context does. Raises ImportRefused when one is used.
+    """
+    round = Round.objects.select_for_update(of=("self",)).get(pk=batch.round_id)
+    used = used_contexts().filter(batch=batch).distinct().count()
+    if used:
+        raise ImportRefused(f"{batch}: {used} of its contexts are used. Retire contexts instead.")
+    contexts = Context.objects.filter(batch=batch)
+    count = contexts.count()
+    contexts.delete()
+    batch.delete()
+    log(actor, "contexts.undone", round, file=batch.file_name, rows=count)
+    return count
+
+
+@dataclass(frozen=True)
+class KeptUpload:
+    """An upload between its preview and its import."""
+
+    path: Path
+    file_name: str
+
+    def lines(self) -> Iterator[bytes]:
+        """The file line by line. Raises UploadGone."""
+        try:
+            with self.path.open("rb") as file:
+                yield from file
+        except FileNotFoundError:
+            raise UploadGone("The upload is not kept any more. Choose the file again.") from None
+
+    def forget(self) -> None:
+        """Delete the file."""
+        self.path.unlink(missing_ok=True)
+
+
+def keep_upload(
+    *, chunks: Iterable[bytes], file_name: str, round: Round, user: User
+) -> tuple[KeptUpload, str]:
+    """Keep an upload for an hour; also returns the signed ticket that gets it back."""
+    UPLOADS.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _sweep()
+    name = secrets.token_hex(16)
+    upload = KeptUpload(UPLOADS / name, file_name)
+    with os.fdopen(os.open(upload.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.writelines(chunks)
+    ticket = {"file": name, "name": file_name, "round": round.pk, "user": user.pk}
+    return upload, signing.dumps(ticket, salt=SALT)
+
+
+def kept_upload(*, ticket: str, round: Round, user: User) -> KeptUpload:
+    """The upload of a ticket. Raises UploadGone."""
+    try:
+        data: dict[str, Any] = signing.loads(ticket, salt=SALT, max_age=KEEP_SECONDS)
+    except signing.BadSignature:
+        raise UploadGone("This preview is too old. Choose the file again.") from None
+    if (data["round"], data["user"]) != (round.pk, user.pk):
+        raise UploadGone("This preview belongs to another round or person. Choose the file again.")
+    return KeptUpload(UPLOADS / data["file"], data["name"])
+
+
+def _sweep() -> None:
+    """Delete what was kept for too long."""
+    for path in UPLOADS.iterdir():
+        with suppress(FileNotFoundError):  # another process was first
+            if path.stat().st_mtime < time.time() - KEEP_SECONDS:
+                path.unlink()

@@ -1,0 +1,216 @@
+"""Rows of context files, and the words for those that cannot be stored."""
+
+import csv
+import io
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tasks.context_files import (
+    BINS,
+    LISTED,
+    SHOWN,
+    Duplicate,
+    FileError,
+    LineError,
+    Row,
+    histogram,
+    read_new,
+    read_rows,
+    summarize,
+)
+from tasks.schema import load_config
+
+CONFIG = load_config("""
+version: 1
+name: Test
+goal: {text: Write a statement}
+context:
+  - {name: premise, type: text, max_length: 60}
+  - {name: source, type: text, required: false}
+  - {name: year, type: number, minimum: 1900, required: false}
+  - {name: options, type: candidates, required: false}
+input:
+  - {name: hypothesis, type: long_text}
+  - {name: label, type: multiclass, labels: [a, b]}
+output:
+  - {name: label, type: multiclass}
+verdict: {type: exact_match, fields: [label]}
+metrics: {main: accuracy}
+""")
+
+
+def read(text, name="file.jsonl"):
+    raw = text if isinstance(text, bytes) else text.encode()
+    return list(read_rows(io.BytesIO(raw), name, CONFIG))
+
+
+def digest_of(fields):
+    return json.dumps(fields, sort_keys=True)
+
+
+def test_a_jsonl_row_keeps_its_fields_tag_and_metadata():
+    row = {"premise": "The shop opened.", "year": 1990, "tag": "trade", "metadata": {"id": "x-1"}}
+    assert read(json.dumps(row)) == [Row(1, row)]
+
+
+def test_the_same_rows_as_csv():
+    text = (
+        "premise,year,options,tag,metadata\r\n"
+        '"The shop, a small one,\nopened.",1990,"[""x"", ""y""]",trade,"{""id"": ""x-1""}"\r\n'
+        "2024,,,7,\r\n"
+    )
+    first = {
+        "premise": "The shop, a small one,\nopened.",
+        "year": 1990,
+        "options": ["x", "y"],
+        "tag": "trade",
+        "metadata": {"id": "x-1"},
+    }
+    assert read(text, "a.CSV") == [Row(2, first), Row(4, {"premise": "2024", "tag": "7"})]
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv"])
+def test_a_byte_order_mark_and_blank_lines_are_no_errors(name):
+    body = (
+        "premise\n\nThe shop opened.\n"
+        if name == "a.csv"
+        else '\n{"premise": "The shop opened."}\n'
+    )
+    rows = read(b"\xef\xbb\xbf" + body.encode(), name)
+    assert [row.values for row in rows] == [{"premise": "The shop opened."}]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('{"tag": "x"}', "`premise` is missing; add it"),
+        ('{"premise": "  "}', "`premise` is missing; add it"),
+        ('{"premise": null}', "`premise` is missing; add it"),
+        ('{"premise": 3}', "`premise`: premise must be a text"),
+        ('{"premise": "' + "x" * 61 + '"}', "at most 60 characters; it is 61"),
+        ('{"premise": "x", "yaer": 1990}', 'there is no field `yaer`; did you mean "year"?'),
+        ('{"premise": "x", "zzz": 1}', "use one of: premise, source, year, options, tag, metadata"),
+        ('{"premise": "x", "year": 1800}', "`year`: year must be at least 1900"),
+        ('{"premise": "x", "year": 1e999}', "`year`: year must be a number"),
+        ('{"premise": "x", "year": NaN}', "NaN is no number in JSON"),
+        ('{"premise": "x", "tag": 3}', "`tag` is not a text; write it in quotes"),
+        ('{"premise": "x", "tag": "' + "t" * 101 + '"}', "`tag` has 101 characters"),
+        ('{"premise": "x", "metadata": []}', "`metadata` is not an object"),
+        ('{"premise": "x", "metadata": {"n": 1e999}}', "a number that is too large"),
+        ('{"premise": "x", "metadata": {"n": ["\\u0000"]}}', "a control character"),
+        ('{"premise": "x", "metadata": {"\\ud800": 1}}', "half a character"),
+        ('{"premise": "x", "premise": "y"}', "`premise` is there twice"),
+        ('{"premise": "x"', "not JSON at character"),
+        ('[{"premise": "x"}]', "not an object; write one {…} a line"),
+        ('{"premise": ' + "1" * 5000 + "}", "a number with too many digits"),
+        ("[" * 100_000, "nest less deeply"),
+    ],
+)
+def test_a_bad_jsonl_line_says_what_to_do(line, words):
+    good = '{"premise": "The shop opened."}'
+    first, bad, last = read(f"{good}\n{line}\n{good}")
+    assert isinstance(first, Row)
+    assert isinstance(last, Row)
+    assert bad.line == 2
+    assert words in bad.message
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("premise;tag\nx;y\n", 1, "separate columns by commas"),
+        ("premise,tga\nx,y\n", 1, 'there is no field `tga`; did you mean "tag"?'),
+        ("premise,premise\nx,y\n", 1, "the column `premise` is there twice"),
+        ("tag\nx\n", 1, "the column `premise` is missing; add it"),
+        ("premise,tag\nx,y,z\n", 2, "3 cells, but the header has 2"),
+        ("premise,year\nx,soon\n", 2, "`year`: not JSON"),
+        ('premise,year\nx,"""1990"""\n', 2, "`year`: not a number"),
+        ("premise,tag\n,y\n", 2, "`premise` is missing; add it"),
+        ('premise,tag\n"x,y\nz,z\n', 2, "is a quote left open?"),
+    ],
+)
+def test_a_bad_csv_says_what_to_do(text, line, words):
+    *_, bad = read(text, "a.csv")
+    assert isinstance(bad, LineError)
+    assert bad.line == line
+    assert words in bad.message
+
+
+@pytest.mark.parametrize(
+    ("name", "raw"),
+    [
+        ("a.jsonl", b'{"premise": "x"}\n{"premise": "caf\xe9"}\n{"premise": "y"}\n'),
+        ("a.csv", b"premise\ncaf\xe9\ny\n"),
+    ],
+)
+def test_only_the_line_that_is_not_utf8_is_refused(name, raw):
+    items = read(raw, name)
+    bad = [item for item in items if isinstance(item, LineError)]
+    assert bad == [LineError(2, "not UTF-8; save the file as UTF-8")]
+    assert items[-1].values == {"premise": "y"}
+
+
+def test_another_kind_of_file_is_refused():
+    with pytest.raises(FileError, match=r"name the file \.jsonl or \.csv"):
+        read("{}", "contexts.xlsx")
+
+
+def test_duplicates_name_the_first_line_or_the_round():
+    texts = ["one", "two", "one", "three"]
+    lines = "\n".join(json.dumps({"premise": text, "tag": str(n)}) for n, text in enumerate(texts))
+    stored = {digest_of({"premise": "three"})}
+    items = list(
+        read_new(io.BytesIO(lines.encode()), "a.jsonl", CONFIG, digest_of=digest_of, stored=stored)
+    )
+    assert items[2:] == [Duplicate(3, 1), Duplicate(4, None)]
+    assert [item.message for item in items[2:]] == [
+        "the same as line 1",
+        "the round has it already",
+    ]
+
+
+def test_a_summary_counts_everything_and_keeps_little():
+    items = [Row(n, {"premise": "x" * 5, "source": "y"}) for n in range(SHOWN + 5)]
+    items += [LineError(n, "bad") for n in range(LISTED + 5)]
+    items += [Duplicate(n, None) for n in range(LISTED + 7)]
+    summary = summarize(items, CONFIG)
+    assert (summary.new, summary.error_count, summary.duplicate_count) == (
+        SHOWN + 5,
+        LISTED + 5,
+        LISTED + 7,
+    )
+    assert summary.row_count == len(items)
+    kept = (len(summary.rows), len(summary.errors), len(summary.duplicates))
+    assert kept == (SHOWN, LISTED, LISTED)
+    assert set(summary.lengths) == {6}
+
+
+@given(st.lists(st.integers(0, 10_000), max_size=50))
+def test_a_histogram_counts_every_length_once(lengths):
+    bins = histogram(lengths)
+    assert len(bins) <= BINS
+    assert sum(count for _, _, count in bins) == len(lengths)
+    for first, last, count in bins:
+        assert count == sum(first <= length <= last for length in lengths)
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=60)
+
+
+@given(st.lists(TEXT.filter(str.strip), min_size=1, max_size=5))
+def test_what_is_written_is_read_from_both_formats(texts):
+    jsonl = "\n".join(json.dumps({"premise": text}) for text in texts)
+    table = io.StringIO()
+    csv.writer(table).writerows([["premise"], *([text] for text in texts)])
+    expected = [{"premise": text} for text in texts]
+    assert [row.values for row in read(jsonl)] == expected
+    assert [row.values for row in read(table.getvalue(), "a.csv")] == expected
+
+
+@given(st.binary(max_size=200), st.sampled_from(["a.jsonl", "a.csv"]))
+def test_no_bytes_break_the_reader(raw, name):
+    for item in read(raw, name):
+        assert isinstance(item, Row | LineError)

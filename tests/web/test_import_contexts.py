@@ -1,0 +1,105 @@
+"""manage.py import_contexts, and what it shares with the admin: storing and undoing."""
+
+import json
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from annotation.models import Assignment
+from dynabench.accounts.models import LogEntry
+from dynabench.accounts.services import annotator_of
+from tasks.context_imports import ImportRefused, import_contexts, undo_import
+from tasks.models import Context, ContextBatch, Round
+from tasks.services import OFFICIAL
+from tests.factories import RoundFactory
+
+
+def run(*args):
+    """What the command said: (stdout, stderr)."""
+    out, err = StringIO(), StringIO()
+    call_command("import_contexts", *map(str, args), stdout=out, stderr=err)
+    return out.getvalue().strip(), err.getvalue().strip()
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "new.jsonl"
+    rows = [{"premise": "The tram stops here.", "tag": "city"}, {"premise": "Snow fell at noon."}]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return path
+
+
+def test_new_contexts_are_stored_once(nli, file):
+    assert run("nli", file)[0] == "nli round 1: 2 new, 0 duplicates."
+    stored = nli.contexts.get(tag="city")
+    assert stored.fields == {"premise": "The tram stops here."}
+    assert run("nli", file)[0] == "nli round 1: 0 new, 2 duplicates."
+    assert nli.contexts.count() == 5
+    assert ContextBatch.objects.count() == 1
+
+
+def test_an_official_file_is_accepted_unchanged(nli):
+    path = OFFICIAL / "nli" / "contexts.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    run("nli", path)
+    imported = Context.objects.filter(batch__isnull=False)
+    assert imported.count() == len(rows)
+    last = imported.order_by("pk").last()
+    assert (last.tag, last.metadata) == (rows[-1]["tag"], rows[-1]["metadata"])
+
+
+def test_a_bad_line_stops_everything_and_is_named(nli, file, capsys):
+    file.write_text(file.read_text() + '\n{"premises": "x"}\n')
+    err = StringIO()
+    with pytest.raises(CommandError, match="1 bad line cannot be stored, so nothing was"):
+        call_command("import_contexts", "nli", str(file), stderr=err)
+    assert err.getvalue().startswith(f"{file}:3: there is no field `premises`; did you mean")
+    assert nli.contexts.count() == 3
+
+
+def test_bad_lines_can_be_left_out(nli, file):
+    file.write_text(file.read_text() + '\n{"premises": "x"}\n')
+    out, err = run("nli", file, "--skip-bad")
+    assert out == "nli round 1: 2 new, 0 duplicates, 1 bad line left out."
+    assert f"{file}:3: " in err
+
+
+def test_the_latest_unfinished_round_is_meant(nli, file):
+    RoundFactory(task=nli.task, number=2, state="draft")
+    RoundFactory(task=nli.task, number=3, state="closed")
+    assert run("nli", file)[0].startswith("nli round 2: 2 new")
+    assert run("nli", file, "--round", 1)[0].startswith("nli round 1: 2 new")
+    with pytest.raises(CommandError, match="nli round 3 is closed and takes no contexts"):
+        run("nli", file, "--round", 3)
+
+
+def test_errors_name_what_there_is(nli, file, tmp_path):
+    with pytest.raises(CommandError, match=r"There is no task 'nil'. Tasks: nli"):
+        run("nil", file)
+    with pytest.raises(CommandError, match=r"no round 7. Rounds: 1 \(open\)"):
+        run("nli", file, "--round", 7)
+    with pytest.raises(CommandError, match="No such file"):
+        run("nli", tmp_path / "none.jsonl")
+
+
+def test_an_unused_batch_can_be_undone(nli, file, alice):
+    with file.open("rb") as lines:
+        import_contexts(round=nli, lines=lines, file_name=file.name, actor=alice)
+    batch = ContextBatch.objects.get()
+    assert undo_import(batch=batch, actor=alice) == 2
+    assert nli.contexts.count() == 3
+    assert not ContextBatch.objects.exists()
+    entry = LogEntry.objects.get(action="contexts.undone")
+    assert (entry.actor, entry.data) == (alice, {"file": "new.jsonl", "rows": 2})
+
+
+def test_a_used_batch_stays(nli, file, alice):
+    with file.open("rb") as lines:
+        import_contexts(round=nli, lines=lines, file_name=file.name, actor=alice)
+    batch = ContextBatch.objects.get()
+    context = Context.objects.filter(batch=batch).first()
+    Assignment.objects.create(annotator=annotator_of(alice), round=nli, context=context)
+    with pytest.raises(ImportRefused, match="1 of its contexts are used"):
+        undo_import(batch=batch, actor=alice)
+    assert Round.objects.get().contexts.count() == 5
