@@ -32,7 +32,11 @@ def form_field(component: Component) -> forms.Field:
             choices=_choices(component), widget=forms.CheckboxSelectMultiple, **common
         )
     if component.type in ("number", "slider"):
-        attrs = {"min": component.minimum, "max": component.maximum, "step": component.step or "any"}
+        attrs = {
+            "min": component.minimum,
+            "max": component.maximum,
+            "step": component.step or "any",
+        }
         return forms.FloatField(widget=forms.NumberInput(attrs=attrs), **common)
     if component.type == "long_text":
         return forms.CharField(widget=forms.Textarea(attrs={"rows": 4, "dir": "auto"}), **common)
@@ -85,7 +89,7 @@ class ExampleForm(ComponentForm):
         parent: uuid.UUID | None = None,
     ) -> None:
         """`given` is what the fields start with; a text equal to `unchanged` is refused."""
-        self.config, self.context, self.goal, self.unchanged = config, context, goal, unchanged
+        self.config, self.context, self.drawn, self.unchanged = config, context, goal, unchanged
         initial = {
             **(given or {}),
             "attempt_key": uuid.uuid4(),
@@ -108,7 +112,7 @@ class ExampleForm(ComponentForm):
             and not (
                 component.when
                 and component.when.field == goal_field
-                and component.when.equals != self.goal
+                and component.when.equals != self.drawn
             )
         ]
 
@@ -145,7 +149,7 @@ class ExampleForm(ComponentForm):
             if component.type == "span" and component.name in values:
                 values[component.name] = self._span(component, values[component.name])
         if self.config.goal.field:
-            values[self.config.goal.field] = self.goal
+            values[self.config.goal.field] = self.drawn
         self.inputs = {name: value for name, value in values.items() if value is not None}
         for name, messages in validate_inputs(self.config, self.context, self.inputs).items():
             if name in self.fields and not self.has_error(name):
@@ -182,7 +186,9 @@ class ExampleForm(ComponentForm):
         self.fields[start_name] = forms.ChoiceField(
             label="Which one?", choices=choices, widget=forms.RadioSelect
         )
-        self.add_error(name, f"“{text}” is in the passage {len(starts)} times. Say which one you mean")
+        self.add_error(
+            name, f"“{text}” is in the passage {len(starts)} times. Say which one you mean"
+        )
 
     def _refuse_unchanged(self) -> None:
         for component in self.components:

@@ -45,7 +45,9 @@ def ask(entries: Sequence[RoundTarget], inputs: Mapping[str, Any]) -> Asked:
     return pool.ask(targets, inputs, settings.LIVE_DEADLINE_SECONDS)
 
 
-def model_inputs(round: Round, context: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
+def model_inputs(
+    round: Round, context: Mapping[str, Any], inputs: Mapping[str, Any]
+) -> dict[str, Any]:
     """What a target may see of an example: never the target field."""
     values = {**context, **inputs}
     return {name: values.get(name, "") for name in round.task.config.model_fields}
@@ -118,9 +120,7 @@ def _conclude_later(attempt: Attempt, entries: Sequence[RoundTarget], asked: Ask
     asked.add_done_callback(conclude)
 
 
-def answers_now(
-    entries: Sequence[RoundTarget], inputs: Mapping[str, Any]
-) -> Sequence[Prediction]:
+def answers_now(entries: Sequence[RoundTarget], inputs: Mapping[str, Any]) -> Sequence[Prediction]:
     """The targets' answers within the time that a page waits; raises EndpointError."""
     if not entries:
         return []

@@ -190,9 +190,7 @@ class Report(models.Model):
     resolved_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["annotator", "context"], name="report_once")
-        ]
+        constraints = [models.UniqueConstraint(fields=["annotator", "context"], name="report_once")]
 
     def __str__(self) -> str:
         return f"{self.reason}: {self.context}"

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from annotation.models import Example, TargetOutput
@@ -59,10 +60,12 @@ def spans(passage: str, mine: Mapping[str, Any], model: Mapping[str, Any]) -> li
     """The passage cut where either span begins or ends."""
     cuts = sorted({0, len(passage), mine["start"], mine["end"], model["start"], model["end"]})
     pieces = []
-    for start, end in zip(cuts, cuts[1:], strict=False):
+    for start, end in pairwise(cuts):
         in_mine = mine["start"] <= start < mine["end"]
         in_model = model["start"] <= start < model["end"]
-        kind = "both" if in_mine and in_model else "mine" if in_mine else "model" if in_model else ""
+        kind = (
+            "both" if in_mine and in_model else "mine" if in_mine else "model" if in_model else ""
+        )
         pieces.append(Piece(passage[start:end], kind))
     return pieces
 
@@ -140,14 +143,12 @@ def why_components(config: TaskConfig, outcome: str, inputs: Mapping[str, Any]) 
 
 
 def goal_parts(config: TaskConfig, goal: str) -> tuple[str, str, str]:
-    """The goal sentence as (before, the goal's words, after); the words are empty without a goal."""
+    """The goal sentence: before, the goal's words, after. The words are empty without a goal."""
     field = config.goal.field
     if not field or not goal:
         return config.goal.text, "", ""
     before, _, after = config.goal.text.partition("{" + field + "}")
     words = next(
-        (label.goal or label.words)
-        for label in config.labels(field)
-        if label.value == goal
+        (label.goal or label.words) for label in config.labels(field) if label.value == goal
     )
     return before, words, after

@@ -1,6 +1,7 @@
 """Trying the model without an account: nothing is stored, and it can be kept by signing up."""
 
 import random
+from collections.abc import Sequence
 from typing import Any, cast
 from urllib.parse import urlencode
 
@@ -62,7 +63,9 @@ def _submit(request: HttpRequest, task: Task, round: Round) -> HttpResponse:
         return work.show(request, now, refused, form=form, status=429)
     entries = live.targets_of(round)
     try:
-        predictions = live.answers_now(entries, live.model_inputs(round, context.fields, form.inputs))
+        predictions = live.answers_now(
+            entries, live.model_inputs(round, context.fields, form.inputs)
+        )
     except EndpointError as error:
         said = work.FAILURES.get(error.reason, "")
         failed = {"panel": "annotation/_failed.html", "said": said}
@@ -76,7 +79,7 @@ def _submit(request: HttpRequest, task: Task, round: Round) -> HttpResponse:
 
 
 def _unsaved(
-    now: Work, inputs: dict[str, Any], entries: list[RoundTarget], predictions: list[Prediction]
+    now: Work, inputs: dict[str, Any], entries: list[RoundTarget], predictions: Sequence[Prediction]
 ) -> tuple[Example, list[TargetOutput]]:
     """The verdict on rows that are never saved."""
     outcome = judge(
@@ -97,9 +100,7 @@ def _unsaved(
             fooled=verdict.fooled,
             score=verdict.score,
         )
-        for entry, prediction, verdict in zip(
-            entries, predictions, outcome.per_target, strict=True
-        )
+        for entry, prediction, verdict in zip(entries, predictions, outcome.per_target, strict=True)
     ]
     return example, outputs
 

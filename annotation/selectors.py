@@ -50,9 +50,7 @@ def tries_today(annotator: Annotator, task: Task) -> int:
     """How many examples the annotator has written for the task since 00:00 UTC."""
     midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
     mine = {"annotator": annotator.pk}
-    examples = Example.objects.filter(
-        **mine, round__task=task, created_at__gte=midnight
-    ).count()
+    examples = Example.objects.filter(**mine, round__task=task, created_at__gte=midnight).count()
     return examples + _asking(**mine, assignment__round__task=task)
 
 
@@ -73,9 +71,7 @@ def twin(assignment: Assignment, digest: str) -> Example | None:
 
 def history(annotator: Annotator, context: Context) -> Sequence[Example]:
     """The annotator's examples on one context, oldest first."""
-    return list(
-        Example.objects.filter(annotator=annotator, context=context).order_by("pk")
-    )
+    return list(Example.objects.filter(annotator=annotator, context=context).order_by("pk"))
 
 
 def is_judged(example: Example) -> bool:

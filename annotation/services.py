@@ -201,9 +201,7 @@ def begin_attempt(
             "failure": "",
             "asked_at": timezone.now(),
         }
-        attempt, _ = Attempt.objects.update_or_create(
-            annotator=annotator, key=key, defaults=values
-        )
+        attempt, _ = Attempt.objects.update_or_create(annotator=annotator, key=key, defaults=values)
     save_draft(assignment=assignment, inputs=inputs)
     return attempt, True
 
@@ -224,7 +222,7 @@ def _check_may_write(annotator: Annotator, assignment: Assignment, digest: str) 
         )
     if selectors.tries_today(annotator, round.task) >= limits.tries_per_day:
         raise CapReached(
-            f"You have reached today's {limits.tries_per_day} tries (they start again at 00:00 UTC)."
+            f"You have reached today's {limits.tries_per_day} tries (reset at 00:00 UTC)."
         )
 
 
@@ -234,8 +232,8 @@ def finish_attempt(
     """Judge what the targets answered and store the example, once.
 
     `predictions` are in the order of `targets`; both empty for a round without targets. Locks the
-    round, so that no example enters a closed one. Returns None when the attempt is no longer asking,
-    or could not be stored (its `failure` says why).
+    round, so that no example enters a closed one. Returns None when the attempt is no longer
+    asking, or could not be stored (its `failure` says why).
     """
     task = attempt.assignment.round.task
     outcome = judge(
@@ -351,7 +349,9 @@ def retract_example(*, example: Example) -> Example:
         locked = Example.objects.select_for_update(of=("self",)).get(pk=example.pk)
         if locked.retracted_at is None:
             if selectors.is_judged(locked):
-                raise Refused("Somebody has judged this example. Ask the task owner to withdraw it.")
+                raise Refused(
+                    "Somebody has judged this example. Ask the task owner to withdraw it."
+                )
             locked.retracted_at = timezone.now()
             locked.save(update_fields=["retracted_at"])
     return locked

@@ -79,7 +79,9 @@ def write(request: HttpRequest, code: str) -> HttpResponse:
         return redirect("annotation:gate", code=code)
     round = live_round(task)
     if round is None:
-        return render(request, "annotation/refused.html", {"task": task, "message": "No round is open."})
+        return render(
+            request, "annotation/refused.html", {"task": task, "message": "No round is open."}
+        )
     if request.method == "POST":
         return _submit(request, task, annotator)
     try:
@@ -259,7 +261,9 @@ def context_report(request: HttpRequest, pk: int) -> HttpResponse:
     values = {"form": form, "context": context, "task": context.round.task}
     if request.method == "POST" and form.is_valid():
         services.report_context(annotator=annotator, context=context, **form.cleaned_data)
-        return render_page(request, "annotation/report.html", {**values, "sent": True}, part="report")
+        return render_page(
+            request, "annotation/report.html", {**values, "sent": True}, part="report"
+        )
     status = 422 if request.method == "POST" else 200
     return render_page(request, "annotation/report.html", values, part="report", status=status)
 

@@ -184,7 +184,7 @@ def show(
     form: ExampleForm | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    """The write page in one of its states; for htmx the panel alone, or the form with its errors."""
+    """The write page in one of its states; for htmx the panel, or the form with its errors."""
     part = "panel" if panel else "form"
     response = render_page(
         request, TEMPLATE, {**work.page(form), **(panel or {})}, part=part, status=status

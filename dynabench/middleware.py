@@ -29,7 +29,9 @@ def request_id(get_response: Handler) -> Handler:
 
 def content_security_policy(get_response: Handler) -> Handler:
     """Send settings.SECURE_CSP. Delete with Django 6, which has this middleware."""
-    policy = "; ".join(f"{name} {' '.join(sources)}" for name, sources in settings.SECURE_CSP.items())
+    policy = "; ".join(
+        f"{name} {' '.join(sources)}" for name, sources in settings.SECURE_CSP.items()
+    )
 
     def middleware(request: HttpRequest) -> HttpResponse:
         response = get_response(request)

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 from django.urls import reverse_lazy
 
@@ -190,7 +191,7 @@ SPECTACULAR_SETTINGS = {
 }
 
 # The queue is only a doorbell: why these numbers, see docs/architecture.md ("The queue").
-Q_CLUSTER = {
+Q_CLUSTER: dict[str, Any] = {
     "name": "dynabench",
     "orm": "default",
     "workers": env_int("QUEUE_WORKERS", 1),

@@ -103,7 +103,8 @@ class TargetModel(models.Model):
         help_text="Name of the environment variable that holds the target's bearer secret.",
         validators=[
             RegexValidator(
-                r"^TARGET_[A-Z0-9_]+$", "Use a name like TARGET_MYMODEL_SECRET: TARGET_ comes first."
+                r"^TARGET_[A-Z0-9_]+$",
+                "Use a name like TARGET_MYMODEL_SECRET: TARGET_ comes first.",
             )
         ],
     )
@@ -201,9 +202,7 @@ class RoundTarget(models.Model):
 
     class Meta:
         ordering = ["position", "pk"]
-        constraints = [
-            models.UniqueConstraint(fields=["round", "target"], name="roundtarget_once")
-        ]
+        constraints = [models.UniqueConstraint(fields=["round", "target"], name="roundtarget_once")]
 
     def __str__(self) -> str:
         return f"{self.round}: {self.target}"

@@ -5,6 +5,7 @@ import math
 import os
 import time
 from functools import lru_cache
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -72,7 +73,7 @@ _remembered: dict[str, tuple[float, ModelSpec | None]] = {}
 
 def spec_of(target: TargetModel) -> ModelSpec:
     """How our model server loads a target that has no address of its own."""
-    serving = {
+    serving: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in target.serving.items()
     }

@@ -28,7 +28,9 @@ def _has_docker() -> bool:
     return True
 
 
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+CHROMIUM = (
+    os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+)
 COMPONENTS = {
     "data": ("the data folder ../shared/data", lambda: (DATA / "README.md").exists()),
     "postgres": (

@@ -59,7 +59,5 @@ def scripted_target(round: Round, name: str = "scripted", **options) -> TargetMo
     target = TargetModel.objects.create(
         task=round.task, name=name, adapter="scripted", url="http://scripted.test", options=options
     )
-    RoundTarget.objects.create(
-        round=round, target=target, position=round.round_targets.count()
-    )
+    RoundTarget.objects.create(round=round, target=target, position=round.round_targets.count())
     return target

@@ -16,9 +16,7 @@ class Validation(models.Model):
         FLAGGED = "flagged"
 
     example = models.ForeignKey(Example, on_delete=models.PROTECT, related_name="validations")
-    validator = models.ForeignKey(
-        Annotator, on_delete=models.PROTECT, related_name="validations"
-    )
+    validator = models.ForeignKey(Annotator, on_delete=models.PROTECT, related_name="validations")
     label = models.CharField(max_length=200, blank=True)
     verdict = models.CharField(max_length=10, choices=Verdict, blank=True)
     created_at = models.DateTimeField(db_default=Now())

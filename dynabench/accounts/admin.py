@@ -16,7 +16,10 @@ class UserAdmin(BaseUserAdmin):
         ("Dates", {"fields": ["last_login", "date_joined"]}),
     ]
     add_fieldsets = [
-        (None, {"classes": ["wide"], "fields": ["email", "usable_password", "password1", "password2"]})
+        (
+            None,
+            {"classes": ["wide"], "fields": ["email", "usable_password", "password1", "password2"]},
+        )
     ]
 
 

@@ -29,9 +29,7 @@ def set_keyboard_mode(*, annotator: Annotator, on: bool) -> None:
     annotator.save(update_fields=["keyboard_mode"])
 
 
-def log(
-    actor: User | AnonymousUser | None, action: str, target: object, **data: Any
-) -> LogEntry:
+def log(actor: User | AnonymousUser | None, action: str, target: object, **data: Any) -> LogEntry:
     """Note that somebody did something; call it inside the transaction of the deed."""
     user = actor if isinstance(actor, User) else None
     return LogEntry.objects.create(actor=user, action=action, target=str(target), data=data)

@@ -103,9 +103,7 @@ def test_the_prompt_is_there_to_be_changed(as_alice, sentiment):
 
 
 def test_the_prompt_never_reaches_the_model(as_alice, sentiment):
-    scripted_target(
-        sentiment, label="positive", rules=[{"contains": "soup", "label": "negative"}]
-    )
+    scripted_target(sentiment, label="positive", rules=[{"contains": "soup", "label": "negative"}])
     goal_is(as_alice, "negative", SENTIMENT)
     form = open_form(as_alice, SENTIMENT) | {"text": "The bread was stale."}
     as_alice.post(SENTIMENT, form, **HTMX)
@@ -215,13 +213,17 @@ def test_hidden_confidence_is_nowhere(as_alice, nli):
         task.config_text += "\nlimits: {show_confidence: hidden}\n"
     task.save()
     assert task.config.limits.show_confidence == "hidden"
-    scripted_target(nli, label="entailment", prob={"entailment": 0.91, "neutral": 0.09, "contradiction": 0})
+    scripted_target(
+        nli, label="entailment", prob={"entailment": 0.91, "neutral": 0.09, "contradiction": 0}
+    )
     response = as_alice.post("/t/nli/write/", open_form(as_alice), **HTMX)
     assert "91" not in re.sub(r'value="[^"]*"|/attempt/[^"]*', "", response.text)
 
 
 def test_try_out_keeps_nothing_and_can_be_kept(client, nli, alice):
-    scripted_target(nli, label="entailment", prob={"entailment": 0.91, "neutral": 0.09, "contradiction": 0})
+    scripted_target(
+        nli, label="entailment", prob={"entailment": 0.91, "neutral": 0.09, "contradiction": 0}
+    )
     page = client.get("/t/nli/try/")
     assert "Practice: nothing is kept." in page.text
     form = open_form(client, "/t/nli/try/")

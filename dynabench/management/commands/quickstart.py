@@ -143,7 +143,9 @@ class Processes:
             while not answers(url):
                 self._check_alive()
                 if time.monotonic() > deadline:
-                    raise CommandError(f"{name} did not start; see {settings.HOME}/logs/{name}.log.")
+                    raise CommandError(
+                        f"{name} did not start; see {settings.HOME}/logs/{name}.log."
+                    )
                 time.sleep(0.2)
 
     def watch(self) -> None:
@@ -173,7 +175,7 @@ class Processes:
 def answers(url: str) -> bool:
     """Whether a GET of the address succeeds."""
     try:
-        with urllib.request.urlopen(url, timeout=2):
+        with urllib.request.urlopen(url, timeout=2):  # noqa: S310  (our own http address)
             return True
     except (urllib.error.URLError, OSError):
         return False

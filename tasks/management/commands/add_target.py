@@ -9,10 +9,10 @@ from django.core.management.base import BaseCommand, CommandError
 from tasks.endpoints.base import EndpointError
 from tasks.endpoints.registry import ADAPTERS
 from tasks.models import Round, TargetModel, Task
-from tasks.serving.errors import MisconfiguredError
-from tasks.targets import endpoint_of, spec_of
-from tasks.serving.spec import open_folder
 from tasks.services import register_target
+from tasks.serving.errors import MisconfiguredError
+from tasks.serving.spec import open_folder
+from tasks.targets import endpoint_of, spec_of
 
 
 class Command(BaseCommand):
@@ -117,5 +117,5 @@ class Command(BaseCommand):
         if folder.labels and set(folder.labels) != wanted:
             raise CommandError(
                 f"The model's labels are {', '.join(folder.labels)}, the task's "
-                f"{', '.join(sorted(wanted))}. Say which is which with --labels, in the model's order."
+                f"{', '.join(sorted(wanted))}. Name them with --labels, in the model's order."
             )
