@@ -98,8 +98,9 @@ def _names(config: "TaskConfig") -> Iterator[Finding]:
                 at, f'"{name}" is there already, in {clash[0]}', "give each field its own name"
             )
         others.append(home)
+    spans = [component.name for component in config.input if component.type == "span"]
     for index, component in enumerate(config.input):
-        if component.name.endswith("_start") and "input" in homes.get(component.name[:-6], ()):
+        if component.name in [f"{span}_start" for span in spans]:
             at = ("input", index, "name")
             yield Finding(
                 at, "a span's start is stored under this name", "choose a name without _start"

@@ -109,6 +109,9 @@ class _Dumper(yaml.SafeDumper):
         first: list(found) for first, found in yaml.SafeDumper.yaml_implicit_resolvers.items()
     }
 
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         super().increase_indent(flow, False)
 
