@@ -287,6 +287,7 @@ class _Run:
         _freeze(model, options.frozen_layers)
         if self.trained.codec.labels:
             _start_head(self.trained, self._draw(part)[:HEAD_ROWS])
+        self.tell("epoch 1")
         optimizer = _optimizer(model, options)
         for self.epoch in range(1, options.epochs + 1):
             loss = self._epoch(part, optimizer)

@@ -9,7 +9,9 @@ from typing import Any
 
 from tokenizers import Encoding
 
+from annotation.outcome import exact_match, squad_f1
 from tasks.serving.codecs import Answer, Codec
+from tasks.serving.errors import BadRequestError
 from tasks.serving.spec import FIELDS, SPAN
 
 Row = Mapping[str, Any]
@@ -80,21 +82,25 @@ def split_by_group(rows: Sequence[Row], *, share: float, salt: str) -> tuple[lis
 
 
 def draw_items(rows: Sequence[Row], codec: Codec, *, window: int, rng: random.Random) -> list[Item]:
-    """The items of one epoch: each row as often as its weight says, spans in a drawn window."""
+    """The items of one epoch: each row as often as its weight says, spans in a drawn window.
+
+    Raises TrainingError for a row that does not fit into the model's tokens.
+    """
     items = []
     for row in rows:
         weight = row.get("weight", 1.0)
         for _ in range(int(weight) + (rng.random() < weight % 1)):
-            items.append(
-                _span_item(row, codec, window, rng)
-                if codec.labels is None
-                else _label_item(row, codec, codec.labels)
-            )
+            try:
+                items.append(_item(row, codec, window, rng))
+            except BadRequestError as error:
+                raise TrainingError(f"{error} The row: {row}") from error
     return items
 
 
-def _label_item(row: Row, codec: Codec, labels: Sequence[str]) -> Item:
-    return Item(codec.encode(row)[0], (labels.index(row["label"]),))
+def _item(row: Row, codec: Codec, window: int, rng: random.Random) -> Item:
+    if codec.labels is None:
+        return _span_item(row, codec, window, rng)
+    return Item(codec.encode(row)[0], (codec.labels.index(row["label"]),))
 
 
 def _span_item(row: Row, codec: Codec, window: int, rng: random.Random) -> Item:
@@ -148,19 +154,19 @@ def batches(items: Sequence[Item], size: int, rng: random.Random) -> Iterator[li
 
 def score(rows: Sequence[Row], answers: Sequence[Answer], *, kind: str) -> dict[str, float]:
     """Scores (0-1): accuracy and macro_f1 of labels; f1 (SQuAD's token F1) and exact_match."""
+    both = list(zip(answers, rows, strict=True))
     if kind == SPAN:
-        from annotation.outcome import squad_f1
-
-        f1 = [squad_f1(a.output["answer"], r["answer"]) for a, r in zip(answers, rows, strict=True)]
-        return {"f1": sum(f1) / len(f1), "exact_match": sum(x == 1 for x in f1) / len(f1)}
-    pairs = Counter(
-        (row["label"], answer.output["label"]) for row, answer in zip(rows, answers, strict=True)
-    )
-    gold, said = Counter[str](), Counter[str]()
+        said = [(answer.output["answer"], row["answer"]) for answer, row in both]
+        return {
+            "f1": sum(squad_f1(*pair) for pair in said) / len(said),
+            "exact_match": sum(exact_match(*pair) for pair in said) / len(said),
+        }
+    pairs = Counter((row["label"], answer.output["label"]) for answer, row in both)
+    gold, guessed = Counter[str](), Counter[str]()
     for (true, guess), count in pairs.items():
         gold[true] += count
-        said[guess] += count
-    labels = gold.keys() | said.keys()
-    f1s = [2 * pairs[label, label] / (gold[label] + said[label]) for label in labels]
+        guessed[guess] += count
+    labels = gold.keys() | guessed.keys()
+    f1s = [2 * pairs[label, label] / (gold[label] + guessed[label]) for label in labels]
     hits = sum(pairs[label, label] for label in labels)
     return {"accuracy": hits / len(rows), "macro_f1": sum(f1s) / len(f1s)}

@@ -217,6 +217,13 @@ def test_weights_say_how_often_a_row_is_seen() -> None:
     assert 70 < len(drawn) < 130
 
 
+def test_a_text_that_leaves_no_room_is_named() -> None:
+    pair = codec("pair-classification", LABELS, max_length=16)
+    row = {"premise": "tea", "hypothesis": "the day " * 9, "label": "neutral"}
+    with pytest.raises(TrainingError, match=r"hypothesis has 18 tokens.*The row: .*the day"):
+        draw_items([row], pair, window=0, rng=random.Random(0))
+
+
 def test_batches_hold_every_item_once() -> None:
     text = codec("sequence-classification", ("negative", "positive"))
     items = draw_items(text_rows() * 9, text, window=0, rng=random.Random(0))
@@ -237,6 +244,9 @@ def test_scores() -> None:
     found = score(rows, said("aaaa"), kind="pair-classification")
     assert found["accuracy"] == 0.75
     assert found["macro_f1"] == pytest.approx((6 / 7 + 0) / 2)
+    spans = [Answer({"answer": answer}, None) for answer in ("The tea!", "good tea", "day")]
+    found = score([{"answer": "tea"}] * 3, spans, kind="extractive-qa")
+    assert found == pytest.approx({"f1": (1 + 2 / 3 + 0) / 3, "exact_match": 1 / 3})
 
 
 @pytest.mark.parametrize("kind", ROWS)
