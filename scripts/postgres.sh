@@ -2,25 +2,25 @@
 # POSTGRES_URL. An address that is set already is used as it is.
 start_postgres() {
   [ -n "${POSTGRES_URL:-}" ] && return 0
-  local bin initdb
+  local initdb
   initdb=$(ls -d /usr/lib/postgresql/*/bin/initdb 2>/dev/null | sort -V | tail -n 1 || true)
   [ -n "$initdb" ] || initdb=$(command -v initdb || true)
   [ -n "$initdb" ] || return 1
-  bin=$(dirname "$initdb")
+  PGBIN=$(dirname "$initdb")
   PGDIR=$(mktemp -d)
-  local as=()
+  PGAS=()
   if [ "$(id -u)" = 0 ]; then  # PostgreSQL refuses to run as root
     id postgres >/dev/null 2>&1 || return 1
     chown postgres "$PGDIR"
-    as=(runuser -u postgres --)
+    PGAS=(runuser -u postgres --)
   fi
   (
     cd "$PGDIR"
-    "${as[@]}" "$bin/initdb" -D "$PGDIR/data" -U dynabench --auth=trust >/dev/null
-    "${as[@]}" "$bin/pg_ctl" -D "$PGDIR/data" -w -l "$PGDIR/log" -o "-p 54329 -k $PGDIR \
+    "${PGAS[@]}" "$PGBIN/initdb" -D "$PGDIR/data" -U dynabench --auth=trust >/dev/null
+    "${PGAS[@]}" "$PGBIN/pg_ctl" -D "$PGDIR/data" -w -l "$PGDIR/log" -o "-p 54329 -k $PGDIR \
       -c listen_addresses=127.0.0.1 -c fsync=off -c full_page_writes=off -c max_connections=200" start >/dev/null
   ) || return 1
-  stop_postgres() { (cd "$PGDIR" && "${as[@]}" "$bin/pg_ctl" -D "$PGDIR/data" -m immediate stop >/dev/null); rm -rf "$PGDIR"; }
+  stop_postgres() { (cd "$PGDIR" && "${PGAS[@]}" "$PGBIN/pg_ctl" -D "$PGDIR/data" -m immediate stop >/dev/null); rm -rf "$PGDIR"; }
   trap stop_postgres EXIT
   POSTGRES_URL=postgres://dynabench@127.0.0.1:54329/postgres
 }
