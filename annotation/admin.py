@@ -3,7 +3,6 @@
 from typing import Any
 
 from django.contrib import admin, messages
-from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
@@ -40,7 +39,7 @@ class ExampleAdmin(RoleAdmin):
         "decided_by",
         ("retracted_at", admin.EmptyFieldListFilter),
     ]
-    list_select_related = ["round__task", "annotator"]
+    list_select_related = ["context", "annotator", "parent"]
     list_per_page = 50
     search_fields = ["=uuid", "=annotator__pseudonym"]
     ordering = ["-pk"]
@@ -51,9 +50,6 @@ class ExampleAdmin(RoleAdmin):
     inlines = [OutputInline]
     to_task = "round__task"
     may = READ_ONLY
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Example]:
-        return super().get_queryset(request).select_related("context", "annotator", "parent")
 
     @admin.display(description="text")
     def text(self, example: Example) -> str:
@@ -95,7 +91,7 @@ class ReportAdmin(RoleAdmin):
         "reason",
         ("context__round__task", admin.RelatedOnlyFieldListFilter),
     ]
-    list_select_related = ["context__round__task", "annotator"]
+    list_select_related = ["annotator"]
     list_per_page = 50
     ordering = ["resolved_at", "-pk"]
     fields = readonly_fields = [
@@ -104,8 +100,16 @@ class ReportAdmin(RoleAdmin):
     ]
     actions = ["resolve"]
     to_task = "context__round__task"
-    # Changing a report means resolving it; its fields are read-only for everybody.
-    may = {"view": READERS, "add": NOBODY, "change": MODERATORS, "delete": NOBODY}
+    may = {
+        "view": READERS,
+        "add": NOBODY,
+        "change": NOBODY,
+        "delete": NOBODY,
+        "resolve": MODERATORS,
+    }
+
+    def has_resolve_permission(self, request: HttpRequest) -> bool:
+        return self.allows(request, "resolve")
 
     @admin.display(description="comment")
     def note(self, report: Report) -> str:
@@ -124,8 +128,8 @@ class ReportAdmin(RoleAdmin):
         url = reverse("admin:tasks_context_change", args=[report.context_id])
         return format_html('<a href="{}">{}</a>', url, report.context)
 
-    @admin.action(description="Resolve", permissions=["change"])
+    @admin.action(description="Resolve", permissions=["resolve"])
     def resolve(self, request: HttpRequest, queryset: Any) -> None:
-        reports = self.permitted(request, queryset, "change")
+        reports = self.permitted(request, queryset, "resolve")
         count = resolve_reports(reports=reports, actor=request.user)
-        messages.success(request, f"{count} reports resolved.")
+        messages.success(request, f"Reports resolved: {count}.")

@@ -1,0 +1,207 @@
+"""Tasks and their members in the admin; rounds, contexts and targets have modules of their own."""
+
+import difflib
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.auth.models import AnonymousUser
+from django.core.exceptions import ValidationError
+from django.db.models import Model
+from django.forms.models import BaseInlineFormSet
+from django.http import HttpRequest
+from django.urls import reverse
+
+from dynabench.accounts.models import User
+from dynabench.accounts.services import log
+from tasks import admin_contexts, admin_rounds, admin_targets  # noqa: F401  (register themselves)
+from tasks.admin_roles import (
+    EDITORS,
+    NOBODY,
+    OWNERS,
+    READERS,
+    ByRole,
+    RoleAdmin,
+    count_of,
+)
+from tasks.config_changes import forbidden_changes
+from tasks.config_io import ConfigError, read_yaml
+from tasks.dynabench_import import convert
+from tasks.models import Round, Task, TaskMember
+from tasks.schema import TaskConfig, check_config
+
+OWN_KEYS = {"version", "verdict", "metrics"}  # no configuration of Dynabench 1.0 has one of them
+LONGEST_DIFF = 20_000
+
+
+class TaskForm(forms.ModelForm):
+    """A task; its configuration is checked, and converted when it is one of Dynabench 1.0."""
+
+    class Meta:
+        model = Task
+        fields = ["code", "config_text", "is_visible", "allow_try_out", "is_official"]
+        widgets = {
+            "config_text": forms.Textarea(
+                attrs={"rows": 40, "cols": 110, "spellcheck": "false", "wrap": "off"}
+            )
+        }
+        help_texts = {
+            "config_text": "YAML; see docs/task-config.md. A configuration of Dynabench 1.0 is "
+            "converted when you save."
+        }
+
+    notes: tuple[str, ...] = ()
+
+    def clean_config_text(self) -> str:
+        """The configuration, if it can be used and gives stored examples no other meaning."""
+        try:
+            text = self._converted(self.cleaned_data["config_text"])
+        except ConfigError as error:
+            raise ValidationError([str(problem) for problem in error.problems]) from None
+        config, problems = check_config(text)
+        if config is None:
+            raise ValidationError([str(problem) for problem in problems])
+        self.notes += tuple(map(str, problems))
+        self._refuse_other_meaning(config, text)
+        return text
+
+    def _converted(self, text: str) -> str:
+        """The text, or what it becomes, which the form then shows; raises ConfigError."""
+        if OWN_KEYS & read_yaml(text).data.keys():
+            return text
+        converted = convert(text, name=self.instance.name or "Imported task")
+        self.notes += ("Converted from Dynabench 1.0.", *converted.notes)
+        self.data = {**self.data.dict(), self.add_prefix("config_text"): converted.config_yaml_text}
+        return converted.config_yaml_text
+
+    def _refuse_other_meaning(self, config: TaskConfig, text: str) -> None:
+        opened = Round.objects.filter(task=self.instance.pk, opened_at__isnull=False)
+        if not opened.exists():
+            return
+        stored, _ = check_config(self.initial["config_text"])
+        found = forbidden_changes(stored, config) if stored else []
+        if found:
+            document = read_yaml(text)
+            locked = "A round has been opened, so this is fixed."
+            raise ValidationError([locked, *(str(document.problem(item)) for item in found)])
+
+
+class MemberForm(forms.ModelForm):
+    """A member, named by e-mail address, so that nobody's address is offered."""
+
+    email = forms.EmailField(label="E-mail address of the account")
+
+    class Meta:
+        model = TaskMember
+        fields = ["role"]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.pk:
+            self.fields["email"].initial = self.instance.user.email
+            self.fields["email"].disabled = True
+
+    def clean_email(self) -> str:
+        email: str = self.cleaned_data["email"]
+        if not self.instance.pk:
+            user = User.objects.filter(email__iexact=email, is_active=True).first()
+            if user is None:
+                raise ValidationError("Nobody has this address here. Ask them to sign up.")
+            self.instance.user = user
+        return email
+
+
+class MemberFormSet(BaseInlineFormSet):
+    """All members of a task."""
+
+    person: User | AnonymousUser = AnonymousUser()
+
+    def clean(self) -> None:
+        super().clean()
+        there = [form for form in self.forms if form not in self.deleted_forms]
+        kept = [form for form in there if form.is_valid() and form.instance.user_id]
+        people = [form.instance.user_id for form in kept]
+        if len(set(people)) < len(people):
+            raise ValidationError("A person is there twice. Give them one role.")
+        owners = [form for form in kept if form.cleaned_data.get("role") == TaskMember.Role.OWNER]
+        if not owners and not self.person.is_superuser:
+            raise ValidationError("A task needs an owner. Name another one first.")
+
+
+class MemberInline(ByRole, admin.TabularInline):
+    model = TaskMember
+    form = MemberForm
+    formset = MemberFormSet
+    fields = ["email", "role"]
+    extra = 0
+    to_task = ""
+    may = {"view": READERS, "add": OWNERS, "change": OWNERS, "delete": OWNERS}
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).select_related("user", "task")
+
+    def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
+        formset = super().get_formset(request, obj, **kwargs)
+        formset.person = request.user
+        return formset
+
+
+@admin.register(Task)
+class TaskAdmin(RoleAdmin):
+    form = TaskForm
+    inlines = [MemberInline]
+    list_display = ["code", "name", "round_count", "is_visible", "is_official"]
+    list_filter = ["is_visible", "is_official"]
+    search_fields = ["code", "name"]
+    to_task = ""
+    may = {"view": READERS, "add": NOBODY, "change": EDITORS, "delete": OWNERS}
+
+    def allows(self, request: HttpRequest, deed: str, row: Model | None = None) -> bool:
+        if deed == "add":
+            return bool(request.user.is_superuser)
+        return super().allows(request, deed, row)
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).annotate(rounds_in_all=count_of(Task, "rounds"))
+
+    @admin.display(description="rounds", ordering="rounds_in_all")
+    def round_count(self, task: Any) -> int:
+        return task.rounds_in_all  # type: ignore[no-any-return]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Task | None = None) -> list[str]:
+        fixed = ["code"] if obj else []
+        return fixed if request.user.is_superuser else [*fixed, "is_official"]
+
+    def view_on_site(self, task: Task) -> str:
+        return reverse("task", args=[task.code])
+
+    def save_model(self, request: HttpRequest, obj: Task, form: Any, change: bool) -> None:
+        config = obj.config
+        obj.name, obj.summary = config.name, config.summary
+        super().save_model(request, obj, form, change)
+        for note in form.notes:
+            messages.warning(request, note)
+        before = form.initial.get("config_text", "").splitlines()
+        diff = difflib.unified_diff(before, obj.config_text.splitlines(), lineterm="", n=1)
+        changes = {"fields": form.changed_data, "diff": "\n".join(diff)[:LONGEST_DIFF]}
+        log(request.user, "task.changed" if change else "task.created", obj, **changes)
+
+    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
+        super().save_formset(request, form, formset, change)
+        changed = [member for member, _ in formset.changed_objects]
+        deeds = {
+            "added": formset.new_objects,
+            "changed": changed,
+            "removed": formset.deleted_objects,
+        }
+        for deed, members in deeds.items():
+            for member in members:
+                names = {"user": member.user.email, "role": member.role}
+                log(request.user, f"member.{deed}", form.instance, **names)
+                if deed != "removed" and not member.user.is_staff:
+                    text = "%s reaches these pages once an administrator marks them as staff."
+                    messages.warning(request, text % member.user.email)
+
+    def delete_model(self, request: HttpRequest, obj: Task) -> None:
+        log(request.user, "task.deleted", obj)
+        super().delete_model(request, obj)

@@ -1,0 +1,129 @@
+"""The admin by role: what a person sees and does there follows from their tasks."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.db.models import Count, Model, OuterRef, QuerySet, Subquery
+from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
+from django.utils.html import format_html
+from django.utils.text import Truncator
+
+from tasks.models import Task, TaskMember
+
+Role = TaskMember.Role
+OWNERS = frozenset({Role.OWNER})
+EDITORS = OWNERS | {Role.EDITOR}
+MODERATORS = EDITORS | {Role.MODERATOR}
+READERS = frozenset(Role)
+NOBODY: frozenset[Role] = frozenset()
+
+
+def roles_of(request: HttpRequest) -> Mapping[int, str]:
+    """The person's role by task; one query a request."""
+    if not hasattr(request, "task_roles"):
+        members = TaskMember.objects.filter(user=request.user.pk)
+        request.task_roles = dict(members.values_list("task_id", "role"))  # type: ignore[attr-defined]
+    return request.task_roles  # type: ignore[attr-defined,no-any-return]
+
+
+def tasks_with(request: HttpRequest, roles: Collection[str]) -> QuerySet[Task]:
+    """The tasks in which the person has one of the roles; all of them for a superuser."""
+    if request.user.is_superuser:
+        return Task.objects.all()
+    return Task.objects.filter(pk__in=[t for t, role in roles_of(request).items() if role in roles])
+
+
+def count_of(model: type[Model], relation: str) -> Subquery:
+    """How many rows of a relation each row has; several of them do not multiply each other."""
+    counted = model._default_manager.filter(pk=OuterRef("pk")).order_by()
+    return Subquery(counted.annotate(rows=Count(relation)).values("rows"))
+
+
+def shielded(task: Task, text: str, length: int = 200) -> str:
+    """A text in a list; for a sensitive task people open it themselves."""
+    short = Truncator(text).chars(length)
+    if not task.is_sensitive:
+        return short
+    return format_html("<details><summary>Show the text</summary>{}</details>", short)
+
+
+class ByRole:
+    """Permissions of a ModelAdmin, or of an inline, from the role in the task of the row.
+
+    Django's own model permissions are not asked. `to_task` is the path of attributes from the row
+    (for an inline: from its parent) to the task, empty for the task itself.
+    """
+
+    to_task = "task"
+    may: Mapping[str, Collection[str]] = {
+        "view": READERS, "add": EDITORS, "change": EDITORS, "delete": EDITORS
+    }  # fmt: skip
+
+    def allows(self, request: HttpRequest, deed: str, row: Model | None = None) -> bool:
+        """Whether the person may do this to the row, or (None) to any row."""
+        roles = self.may[deed]
+        if request.user.is_superuser:
+            return bool(roles)
+        held = roles_of(request)
+        if row is None:
+            return any(role in roles for role in held.values())
+        return held.get(self.task_of(row).pk) in roles
+
+    def task_of(self, row: Any) -> Task:
+        """The task that the row belongs to."""
+        for name in filter(None, self.to_task.split("__")):
+            row = getattr(row, name)
+        return row  # type: ignore[no-any-return]
+
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return self.allows(request, "view", obj)
+
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return self.allows(request, "add", obj)
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return self.allows(request, "change", obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return self.allows(request, "delete", obj)
+
+
+class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
+    """A ModelAdmin that shows people the rows of their own tasks only."""
+
+    actions_on_bottom = True
+    list_select_related: Sequence[str] = ()  # beside the way to the task, and for pages too
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self.allows(request, "view")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        related = [*filter(None, [self.to_task]), *self.list_select_related]
+        rows = super().get_queryset(request).select_related(*related)
+        return rows.filter(**{f"{self.to_task or 'pk'}__in": tasks_with(request, self.may["view"])})
+
+    def row_for(self, request: HttpRequest, pk: int, deed: str) -> Any:
+        """The row of a page of our own: 404 when the person may not see it, 403 when not do it."""
+        row = get_object_or_404(self.get_queryset(request), pk=pk)
+        if not self.allows(request, deed, row):
+            raise PermissionDenied
+        return row
+
+    def permitted(self, request: HttpRequest, rows: QuerySet[Any], deed: str) -> QuerySet[Any]:
+        """Of the rows chosen for an action those to which the person may do this."""
+        tasks = tasks_with(request, self.may[deed])
+        return rows.filter(**{f"{self.to_task or 'pk'}__in": tasks})
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.related_model is Task:
+            kwargs["queryset"] = tasks_with(request, self.may["change"])
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Whoever may delete a row may delete what hangs on it; PROTECT still holds."""
+        listed, counts, _, protected = super().get_deleted_objects(objs, request)
+        refused = not all(self.allows(request, "delete", row) for row in objs)
+        return listed, counts, {str(self.opts.verbose_name)} if refused else set(), protected

@@ -1,0 +1,262 @@
+"""Rounds in the admin: their targets, their state, and the import of contexts."""
+
+from datetime import timedelta
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import ValidationError
+from django.db.models import Count, Q
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import path
+from django.utils import timezone
+from django.views.decorators.http import require_POST
+
+from dynabench.accounts.services import log
+from tasks.admin_roles import EDITORS, OWNERS, READERS, ByRole, RoleAdmin, count_of
+from tasks.context_files import FileError, histogram
+from tasks.context_imports import (
+    FINISHED,
+    MAX_BYTES,
+    ImportRefused,
+    UploadGone,
+    import_contexts,
+    keep_upload,
+    kept_upload,
+    preview_contexts,
+)
+from tasks.models import Round, RoundTarget, TargetModel
+from tasks.services import NEXT_STATES, RoundError, set_round_state
+
+State = Round.State
+STEPS = {
+    State.DRAFT: ("Back to draft", "The round is not announced."),
+    State.READY: ("Mark as ready", "Nobody can write yet; everything is prepared."),
+    State.OPEN: ("Open", "People can write. What an example means is fixed from now on."),
+    State.PAUSED: ("Pause", "Nobody can write until you open the round again; drafts are kept."),
+    State.CLOSED: ("Close", "Nobody can write any more; judging goes on."),
+}
+
+
+COUNTED = {"targets": "round_targets", "contexts": "contexts", "examples": "examples"}
+
+
+class RoundForm(forms.ModelForm):
+    """A round; its parents are other rounds of the same task."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "parents" in self.fields:
+            others = Round.objects.filter(task=self.instance.task_id).exclude(pk=self.instance.pk)
+            self.fields["parents"].queryset = others.select_related("task")
+
+
+class RoundTargetInline(ByRole, admin.TabularInline):
+    model = RoundTarget
+    fields = ["target", "position"]
+    extra = 0
+    verbose_name, verbose_name_plural = "target", "targets in the loop"
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).select_related("target", "round__task")
+
+    def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
+        """Only targets of the round's task, read once for all forms."""
+        formset = super().get_formset(request, obj, **kwargs)
+        targets = TargetModel.objects.filter(task=obj.task_id if obj else None)
+        field = formset.form.base_fields["target"]
+        field.queryset = targets
+        field.choices = [("", "---------"), *targets.values_list("pk", "name")]
+        return formset
+
+
+class UploadForm(forms.Form):
+    """A file of contexts."""
+
+    file = forms.FileField(
+        label="JSONL or CSV file", help_text="UTF-8, at most 20 MB.",
+        widget=forms.ClearableFileInput(attrs={"accept": ".jsonl,.ndjson,.csv"}),
+    )  # fmt: skip
+
+    def clean_file(self) -> Any:
+        file = self.cleaned_data["file"]
+        if file.size > MAX_BYTES:
+            raise ValidationError("The file is larger than 20 MB. Split it.")
+        return file
+
+
+class TicketForm(forms.Form):
+    """The signed name of a kept upload."""
+
+    ticket = forms.CharField(widget=forms.HiddenInput)
+
+
+class StateForm(forms.Form):
+    """The state that a round shall have."""
+
+    state = forms.ChoiceField(choices=State.choices)
+
+
+@admin.register(Round)
+class RoundAdmin(RoleAdmin):
+    form = RoundForm
+    inlines = [RoundTargetInline]
+    list_display = [
+        "__str__",
+        "state",
+        "target_count",
+        "context_count",
+        "example_count",
+        "opened_at",
+    ]
+    list_filter = ["state", ("task", admin.RelatedOnlyFieldListFilter)]
+    filter_horizontal = ["parents"]
+    may = {"view": READERS, "add": EDITORS, "change": EDITORS, "delete": OWNERS}
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        counts = {f"{name}_in_all": count_of(Round, relation) for name, relation in COUNTED.items()}
+        return super().get_queryset(request).annotate(**counts)
+
+    @admin.display(description="targets")
+    def target_count(self, round: Any) -> int:
+        return round.targets_in_all  # type: ignore[no-any-return]
+
+    @admin.display(description="contexts")
+    def context_count(self, round: Any) -> int:
+        return round.contexts_in_all  # type: ignore[no-any-return]
+
+    @admin.display(description="examples")
+    def example_count(self, round: Any) -> int:
+        return round.examples_in_all  # type: ignore[no-any-return]
+
+    def get_fields(self, request: HttpRequest, obj: Round | None = None) -> list[str]:
+        fields = ["task", "number", "rule", "show_target_name", "description", "ends_at"]
+        return [*fields, "parents", "state", "opened_at", "closed_at"] if obj else fields
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Round | None = None) -> list[str]:
+        fixed = ["task", "number", "state", "opened_at", "closed_at"] if obj else []
+        return [*fixed, "rule"] if obj and obj.opened_at else fixed
+
+    def get_inlines(self, request: HttpRequest, obj: Round | None) -> Any:
+        return self.inlines if obj else []
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        super().save_related(request, form, formsets, change)
+        fields = list(form.changed_data)
+        fields += ["targets"] if any(formset.has_changed() for formset in formsets) else []
+        deed = "round.changed" if change else "round.created"
+        log(request.user, deed, form.instance, fields=fields)
+
+    def delete_model(self, request: HttpRequest, obj: Round) -> None:
+        log(request.user, "round.deleted", obj)
+        super().delete_model(request, obj)
+
+    def render_change_form(
+        self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        round = kwargs.get("obj")
+        if round and self.has_change_permission(request, round):
+            context |= {"steps": _steps(round), "takes_contexts": round.state not in FINISHED}
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    def get_urls(self) -> Any:
+        def page(route: str, view: Any, name: str) -> Any:
+            guarded = self.admin_site.admin_view(view)
+            return path(f"<int:pk>/{route}/", guarded, name=f"tasks_round_{name}")
+
+        return [
+            page("state", require_POST(self.state_view), "state"),
+            page("import", self.import_view, "import"),
+            page("import/store", require_POST(self.store_view), "import_store"),
+            *super().get_urls(),
+        ]
+
+    def state_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Move the round to another state."""
+        round = self.row_for(request, pk, "change")
+        form = StateForm(request.POST)
+        if form.is_valid():
+            try:
+                moved = set_round_state(
+                    round=round, state=form.cleaned_data["state"], actor=request.user
+                )
+                messages.success(request, f"{moved} is {moved.state} now.")
+            except RoundError as error:
+                messages.error(request, str(error))
+        return redirect("admin:tasks_round_change", pk)
+
+    def import_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Choose a file of contexts, then see what it would bring; nothing is stored."""
+        round = self.row_for(request, pk, "change")
+        form = UploadForm(request.POST or None, request.FILES or None)
+        values: dict[str, Any] = {}
+        if form.is_valid():
+            file = form.cleaned_data["file"]
+            upload, ticket = keep_upload(
+                chunks=file.chunks(), file_name=file.name, round=round, user=request.user
+            )
+            try:
+                summary = preview_contexts(
+                    round=round, lines=upload.lines(), file_name=upload.file_name
+                )
+                values = _preview_values(round, summary, ticket, upload.file_name)
+            except (FileError, ImportRefused) as error:
+                upload.forget()
+                form.add_error("file", str(error))
+        return self._import_page(request, round, {"form": form, **values})
+
+    def store_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Store the good rows of the upload that the person has seen."""
+        round = self.row_for(request, pk, "change")
+        ticket = request.POST.get("ticket", "")
+        try:
+            upload = kept_upload(ticket=ticket, round=round, user=request.user)
+            count = import_contexts(
+                round=round, lines=upload.lines(), file_name=upload.file_name, actor=request.user
+            )
+        except (UploadGone, ImportRefused, FileError) as error:
+            messages.error(request, str(error))
+            return redirect("admin:tasks_round_import", pk)
+        upload.forget()
+        messages.success(request, f"New contexts in {round}: {count}.")
+        return redirect("admin:tasks_round_change", pk)
+
+    def _import_page(
+        self, request: HttpRequest, round: Round, values: dict[str, Any]
+    ) -> HttpResponse:
+        values |= {"title": "Import contexts", "subtitle": str(round), "round": round}
+        values |= {"opts": self.opts, "config": round.task.config}
+        return TemplateResponse(
+            request, "admin/tasks/round/import.html", self.admin_site.each_context(request) | values
+        )
+
+
+def _preview_values(round: Round, summary: Any, ticket: str, file_name: str) -> dict[str, Any]:
+    """What the preview shows; the first rows as cells in the order of the configuration."""
+    names = [*(component.name for component in round.task.config.context), "tag", "metadata"]
+    return {
+        "summary": summary,
+        "file_name": file_name,
+        "ticket": TicketForm(initial={"ticket": ticket}),
+        "names": names,
+        "rows": [(row.line, [row.values.get(name, "") for name in names]) for row in summary.rows],
+        "histogram": histogram(summary.lengths),
+        "is_sensitive": round.task.is_sensitive,
+    }
+
+
+def _steps(round: Round) -> list[dict[str, str]]:
+    """The buttons of a round's page, each with what it does."""
+    if round.state == State.OPEN:
+        lately = timezone.now() - timedelta(minutes=10)
+        writing = Q(assignment__left_at__isnull=True, assignment__draft_saved_at__gte=lately)
+        people = Round.objects.filter(pk=round.pk).aggregate(n=Count("assignment", filter=writing))
+        now = f" Drafts saved in the last ten minutes: {people['n']}."
+    else:
+        now = ""
+    return [
+        {"state": state, "words": STEPS[State(state)][0], "effect": STEPS[State(state)][1] + now}
+        for state in NEXT_STATES[round.state]
+    ]
