@@ -167,7 +167,7 @@ def run(home: Path, task: str | None, *, force: bool, as_json: bool) -> None:
 
             folder = train_starter(code, home, show, force=force)
             show(1, 1, "ready")
-        reports.append({**read_report(folder), "folder": str(folder)})
+        reports.append({**read_report(folder), "folder": str(folder.resolve())})
     if as_json:
         print(json.dumps(reports, indent=2))
         return

@@ -176,10 +176,13 @@ class _Trained:
         transformers.utils.logging.disable_progress_bar()
         transformers.logging.set_verbosity_error()  # a new head is meant to be new
         if labels is None:
-            model = transformers.AutoModelForQuestionAnswering.from_pretrained(base)
+            model = transformers.AutoModelForQuestionAnswering.from_pretrained(
+                base, use_safetensors=True
+            )
         else:
             model = transformers.AutoModelForSequenceClassification.from_pretrained(
                 base,
+                use_safetensors=True,  # pickled weights can run code
                 num_labels=len(labels),
                 id2label=dict(enumerate(labels)),
                 label2id={label: number for number, label in enumerate(labels)},

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import random
+import shutil
 from pathlib import Path
 
 import pytest
@@ -279,6 +280,18 @@ def test_the_folder_says_how_to_serve_it(base: Path, tmp_path: Path) -> None:
     names = {file.name for file in (tmp_path / "made").iterdir()}
     assert {"model.safetensors", "tokenizer.json"} <= names
     assert [child.name for child in tmp_path.iterdir()] == ["made"]
+
+
+def test_pickled_weights_are_refused(base: Path, tmp_path: Path) -> None:
+    import torch
+    from safetensors.torch import load_file
+
+    pickled = shutil.copytree(base, tmp_path / "pickled")
+    torch.save(load_file(base / "model.safetensors"), pickled / "pytorch_model.bin")
+    (pickled / "model.safetensors").unlink()
+    with pytest.raises(OSError, match="safetensors"):
+        trained("sequence-classification", pickled, tmp_path / "made")
+    assert not (tmp_path / "made").exists()
 
 
 def test_what_is_learned_can_be_continued(base: Path, tmp_path: Path) -> None:
