@@ -10,7 +10,7 @@ from django.utils.html import format_html
 from annotation.models import Example, Report, TargetOutput
 from annotation.moderation import resolve_reports
 from tasks.admin_contexts import RoundFilter
-from tasks.admin_roles import MODERATORS, NOBODY, READERS, ByRole, RoleAdmin, shielded
+from tasks.admin_roles import MODERATORS, NOBODY, READERS, ByRole, RoleAdmin, person, shielded
 
 READ_ONLY = {"view": READERS, "add": NOBODY, "change": NOBODY, "delete": NOBODY}
 
@@ -21,13 +21,21 @@ def _lines(values: dict[str, Any]) -> str:
 
 class OutputInline(ByRole, admin.TabularInline):
     model = TargetOutput
-    fields = readonly_fields = ["target", "version", "output", "prob", "seconds", "fooled", "score"]
+    fields = readonly_fields = ("target", "version", "answer", "prob", "seconds", "fooled", "score")
     extra = 0
     to_task = "round__task"
     may = READ_ONLY
 
     def get_queryset(self, request: HttpRequest) -> Any:
-        return super().get_queryset(request).select_related("target", "version__target", "example")
+        return (
+            super()
+            .get_queryset(request)
+            .select_related("target", "version__target", "example__round__task")
+        )
+
+    @admin.display(description="output")
+    def answer(self, output: TargetOutput) -> str:
+        return shielded(output.example.round.task, _lines(output.output), 100_000)
 
 
 @admin.register(Example)
@@ -43,10 +51,10 @@ class ExampleAdmin(RoleAdmin):
     list_per_page = 50
     search_fields = ["=uuid", "=annotator__pseudonym"]
     ordering = ["-pk"]
-    fields = readonly_fields = [
+    fields = readonly_fields = (
         *("uuid", "round", "annotator", "whole_context", "goal", "whole_inputs", "answers"),
         *("outcome", "decided_by", "parent", "shown_at", "created_at", "retracted_at"),
-    ]
+    )
     inlines = [OutputInline]
     to_task = "round__task"
     may = READ_ONLY
@@ -94,10 +102,10 @@ class ReportAdmin(RoleAdmin):
     list_select_related = ["annotator"]
     list_per_page = 50
     ordering = ["resolved_at", "-pk"]
-    fields = readonly_fields = [
+    fields = readonly_fields = (
         *("reason", "note", "whole_context", "context_link", "annotator", "created_at"),
         "resolved_at",
-    ]
+    )
     actions = ["resolve"]
     to_task = "context__round__task"
     may = {
@@ -131,5 +139,5 @@ class ReportAdmin(RoleAdmin):
     @admin.action(description="Resolve", permissions=["resolve"])
     def resolve(self, request: HttpRequest, queryset: Any) -> None:
         reports = self.permitted(request, queryset, "resolve")
-        count = resolve_reports(reports=reports, actor=request.user)
+        count = resolve_reports(reports=reports, actor=person(request))
         messages.success(request, f"Reports resolved: {count}.")

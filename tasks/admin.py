@@ -1,7 +1,7 @@
 """Tasks and their members in the admin; rounds, contexts and targets have modules of their own."""
 
 import difflib
-from typing import Any
+from typing import Any, cast
 
 from django import forms
 from django.contrib import admin, messages
@@ -9,7 +9,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import ValidationError
 from django.db.models import Model
 from django.forms.models import BaseInlineFormSet
-from django.http import HttpRequest
+from django.http import HttpRequest, QueryDict
 from django.urls import reverse
 
 from dynabench.accounts.models import User
@@ -24,8 +24,8 @@ from tasks.admin_roles import (
     RoleAdmin,
     count_of,
 )
-from tasks.config_changes import forbidden_changes
-from tasks.config_io import ConfigError, read_yaml
+from tasks.config_changes import context_changes, forbidden_changes
+from tasks.config_io import ConfigError, Finding, read_yaml
 from tasks.dynabench_import import convert
 from tasks.models import Round, Task, TaskMember
 from tasks.schema import TaskConfig, check_config
@@ -53,7 +53,7 @@ class TaskForm(forms.ModelForm):
     notes: tuple[str, ...] = ()
 
     def clean_config_text(self) -> str:
-        """The configuration, if it can be used and gives stored examples no other meaning."""
+        """The configuration, if it can be used and gives what is stored no other meaning."""
         try:
             text = self._converted(self.cleaned_data["config_text"])
         except ConfigError as error:
@@ -71,19 +71,23 @@ class TaskForm(forms.ModelForm):
             return text
         converted = convert(text, name=self.instance.name or "Imported task")
         self.notes += ("Converted from Dynabench 1.0.", *converted.notes)
-        self.data = {**self.data.dict(), self.add_prefix("config_text"): converted.config_yaml_text}
+        self.data = cast(QueryDict, self.data).copy()
+        self.data[self.add_prefix("config_text")] = converted.config_yaml_text
         return converted.config_yaml_text
 
     def _refuse_other_meaning(self, config: TaskConfig, text: str) -> None:
-        opened = Round.objects.filter(task=self.instance.pk, opened_at__isnull=False)
-        if not opened.exists():
-            return
-        stored, _ = check_config(self.initial["config_text"])
-        found = forbidden_changes(stored, config) if stored else []
+        stored = check_config(self.initial.get("config_text", ""))[0]
+        rounds = Round.objects.filter(task=self.instance.pk)
+        found: list[Finding] = []
+        if stored and rounds.filter(opened_at__isnull=False).exists():
+            why = "A round has been opened, so this is fixed."
+            found = forbidden_changes(stored, config)
+        elif stored and rounds.filter(contexts__isnull=False).exists():
+            why = "The task has contexts. Undo their imports to change this."
+            found = context_changes(stored, config)
         if found:
             document = read_yaml(text)
-            locked = "A round has been opened, so this is fixed."
-            raise ValidationError([locked, *(str(document.problem(item)) for item in found)])
+            raise ValidationError([why, *(str(document.problem(item)) for item in found)])
 
 
 class MemberForm(forms.ModelForm):
@@ -141,7 +145,7 @@ class MemberInline(ByRole, admin.TabularInline):
         return super().get_queryset(request).select_related("user", "task")
 
     def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
-        formset = super().get_formset(request, obj, **kwargs)
+        formset: Any = super().get_formset(request, obj, **kwargs)
         formset.person = request.user
         return formset
 
@@ -201,7 +205,3 @@ class TaskAdmin(RoleAdmin):
                 if deed != "removed" and not member.user.is_staff:
                     text = "%s reaches these pages once an administrator marks them as staff."
                     messages.warning(request, text % member.user.email)
-
-    def delete_model(self, request: HttpRequest, obj: Task) -> None:
-        log(request.user, "task.deleted", obj)
-        super().delete_model(request, obj)

@@ -3,11 +3,10 @@
 from typing import Any
 
 from django.contrib import admin, messages
-from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from dynabench.accounts.services import log
-from tasks.admin_roles import EDITORS, NOBODY, READERS, RoleAdmin, count_of, shielded
+from tasks.admin_roles import EDITORS, NOBODY, READERS, RoleAdmin, count_of, person, shielded
 from tasks.context_imports import ImportRefused, undo_import
 from tasks.models import Context, ContextBatch, Round
 
@@ -41,7 +40,7 @@ class ContextAdmin(RoleAdmin):
     to_task = "round__task"
     may = {"view": READERS, "add": NOBODY, "change": EDITORS, "delete": NOBODY}
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Context]:
+    def get_queryset(self, request: HttpRequest) -> Any:
         counts = {
             "assignments_in_all": count_of(Context, "assignments"),
             "examples_in_all": count_of(Context, "examples"),
@@ -90,7 +89,7 @@ class ContextBatchAdmin(RoleAdmin):
     list_display = ["file_name", "round", "imported_by", "imported_at", "context_count"]
     list_filter = [RoundFilter]
     list_select_related = ["imported_by"]
-    fields = readonly_fields = ["round", "file_name", "imported_by", "imported_at", "context_count"]
+    fields = readonly_fields = ("round", "file_name", "imported_by", "imported_at", "context_count")
     ordering = ["-pk"]
     actions = ["undo"]
     to_task = "round__task"
@@ -105,7 +104,7 @@ class ContextBatchAdmin(RoleAdmin):
     def has_undo_permission(self, request: HttpRequest) -> bool:
         return self.allows(request, "undo")
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[ContextBatch]:
+    def get_queryset(self, request: HttpRequest) -> Any:
         counted = count_of(ContextBatch, "context")
         return super().get_queryset(request).annotate(contexts_in_all=counted)
 
@@ -117,7 +116,7 @@ class ContextBatchAdmin(RoleAdmin):
     def undo(self, request: HttpRequest, queryset: Any) -> None:
         for batch in self.permitted(request, queryset, "undo"):
             try:
-                count = undo_import(batch=batch, actor=request.user)
+                count = undo_import(batch=batch, actor=person(request))
                 messages.success(request, f"{batch}: contexts taken out: {count}.")
             except ImportRefused as error:
                 messages.error(request, str(error))

@@ -1,16 +1,19 @@
 """The admin by role: what a person sees and does there follows from their tasks."""
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.db.models import Count, Model, OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from django.utils.html import format_html
 from django.utils.text import Truncator
 
+from dynabench.accounts.models import User
+from dynabench.accounts.services import log
 from tasks.models import Task, TaskMember
 
 Role = TaskMember.Role
@@ -19,6 +22,12 @@ EDITORS = OWNERS | {Role.EDITOR}
 MODERATORS = EDITORS | {Role.MODERATOR}
 READERS = frozenset(Role)
 NOBODY: frozenset[Role] = frozenset()
+
+
+def person(request: HttpRequest) -> User:
+    """Who is signed in; the admin lets nobody else in."""
+    assert isinstance(request.user, User)
+    return request.user
 
 
 def roles_of(request: HttpRequest) -> Mapping[int, str]:
@@ -95,7 +104,7 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
     """A ModelAdmin that shows people the rows of their own tasks only."""
 
     actions_on_bottom = True
-    list_select_related: Sequence[str] = ()  # beside the way to the task, and for pages too
+    list_select_related: ClassVar[list[str]] = []  # beside the way to the task; for pages too
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self.allows(request, "view")
@@ -121,6 +130,16 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
         if db_field.related_model is Task:
             kwargs["queryset"] = tasks_with(request, self.may["change"])
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def delete_model(self, request: HttpRequest, obj: Model) -> None:
+        log(request.user, f"{self.opts.model_name}.deleted", obj)
+        super().delete_model(request, obj)
+
+    @transaction.atomic
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        for row in queryset:
+            log(request.user, f"{self.opts.model_name}.deleted", row)
+        super().delete_queryset(request, queryset)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Whoever may delete a row may delete what hangs on it; PROTECT still holds."""

@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from dynabench.accounts.services import log
-from tasks.admin_roles import EDITORS, OWNERS, READERS, ByRole, RoleAdmin, count_of
+from tasks.admin_roles import EDITORS, OWNERS, READERS, ByRole, RoleAdmin, count_of, person
 from tasks.context_files import FileError, histogram
 from tasks.context_imports import (
     FINISHED,
@@ -43,17 +43,18 @@ STEPS = {
 COUNTED = {"targets": "round_targets", "contexts": "contexts", "examples": "examples"}
 
 
-class RoundForm(forms.ModelForm):
+class RoundForm(forms.ModelForm):  # type: ignore[type-arg]
     """A round; its parents are other rounds of the same task."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if "parents" in self.fields:
+        parents: Any = self.fields.get("parents")
+        if parents:
             others = Round.objects.filter(task=self.instance.task_id).exclude(pk=self.instance.pk)
-            self.fields["parents"].queryset = others.select_related("task")
+            parents.queryset = others.select_related("task")
 
 
-class RoundTargetInline(ByRole, admin.TabularInline):
+class RoundTargetInline(ByRole, admin.TabularInline):  # type: ignore[type-arg]
     model = RoundTarget
     fields = ["target", "position"]
     extra = 0
@@ -66,7 +67,7 @@ class RoundTargetInline(ByRole, admin.TabularInline):
         """Only targets of the round's task, read once for all forms."""
         formset = super().get_formset(request, obj, **kwargs)
         targets = TargetModel.objects.filter(task=obj.task_id if obj else None)
-        field = formset.form.base_fields["target"]
+        field: Any = formset.form.base_fields["target"]
         field.queryset = targets
         field.choices = [("", "---------"), *targets.values_list("pk", "name")]
         return formset
@@ -131,7 +132,7 @@ class RoundAdmin(RoleAdmin):
     def example_count(self, round: Any) -> int:
         return round.examples_in_all  # type: ignore[no-any-return]
 
-    def get_fields(self, request: HttpRequest, obj: Round | None = None) -> list[str]:
+    def get_fields(self, request: HttpRequest, obj: Round | None = None) -> Any:
         fields = ["task", "number", "rule", "show_target_name", "description", "ends_at"]
         return [*fields, "parents", "state", "opened_at", "closed_at"] if obj else fields
 
@@ -148,10 +149,6 @@ class RoundAdmin(RoleAdmin):
         fields += ["targets"] if any(formset.has_changed() for formset in formsets) else []
         deed = "round.changed" if change else "round.created"
         log(request.user, deed, form.instance, fields=fields)
-
-    def delete_model(self, request: HttpRequest, obj: Round) -> None:
-        log(request.user, "round.deleted", obj)
-        super().delete_model(request, obj)
 
     def render_change_form(
         self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
@@ -180,7 +177,7 @@ class RoundAdmin(RoleAdmin):
         if form.is_valid():
             try:
                 moved = set_round_state(
-                    round=round, state=form.cleaned_data["state"], actor=request.user
+                    round=round, state=form.cleaned_data["state"], actor=person(request)
                 )
                 messages.success(request, f"{moved} is {moved.state} now.")
             except RoundError as error:
@@ -195,7 +192,7 @@ class RoundAdmin(RoleAdmin):
         if form.is_valid():
             file = form.cleaned_data["file"]
             upload, ticket = keep_upload(
-                chunks=file.chunks(), file_name=file.name, round=round, user=request.user
+                chunks=file.chunks(), file_name=file.name, round=round, user=person(request)
             )
             try:
                 summary = preview_contexts(
@@ -212,9 +209,9 @@ class RoundAdmin(RoleAdmin):
         round = self.row_for(request, pk, "change")
         ticket = request.POST.get("ticket", "")
         try:
-            upload = kept_upload(ticket=ticket, round=round, user=request.user)
+            upload = kept_upload(ticket=ticket, round=round, user=person(request))
             count = import_contexts(
-                round=round, lines=upload.lines(), file_name=upload.file_name, actor=request.user
+                round=round, lines=upload.lines(), file_name=upload.file_name, actor=person(request)
             )
         except (UploadGone, ImportRefused, FileError) as error:
             messages.error(request, str(error))

@@ -24,18 +24,23 @@ def forbidden_changes(old: TaskConfig, new: TaskConfig) -> list[Finding]:
     return found
 
 
+def context_changes(old: TaskConfig, new: TaskConfig) -> list[Finding]:
+    """What may not change once the task has contexts; located in the new configuration."""
+    return list(_section(old, new, "context"))
+
+
 def _section(old: TaskConfig, new: TaskConfig, section: str) -> Iterator[Finding]:
     before = {component.name: component for component in getattr(old, section)}
     after = {component.name: component for component in getattr(new, section)}
     for name in before.keys() - after.keys():
-        message = f"stored examples have the field `{name}`"
+        message = f"what is stored has the field `{name}`"
         yield Finding((section,), message, f"put `{name}` back under {section}")
     for place, component in enumerate(getattr(new, section)):
         loc: Loc = (section, place)
         if component.name in before:
             yield from _component(before[component.name], component, loc)
         elif component.required and section != "output":
-            message = f"stored examples lack the new field `{component.name}`"
+            message = f"what is stored lacks the new field `{component.name}`"
             yield Finding(loc, message, "write `required: false`, or leave the field out")
 
 
@@ -43,11 +48,11 @@ def _component(old: Component, new: Component, loc: Loc) -> Iterator[Finding]:
     for key in ("type", "reference", "single"):
         was, now = getattr(old, key), getattr(new, key)
         if was != now:
-            message = f"`{old.name}` of stored examples has the {key} {was}"
+            message = f"stored values of `{old.name}` have the {key} {was}"
             yield Finding((*loc, key), message, f"write `{key}: {str(was).lower()}` again")
     for key, was, now in (("labels", old.values, new.values), ("tags", old.tags, new.tags)):
         if set(was) != set(now):
-            message = f"stored examples chose `{old.name}` among {', '.join(was)}"
+            message = f"stored values of `{old.name}` were chosen among {', '.join(was)}"
             yield Finding((*loc, key), message, "keep these values; `display` may change")
 
 

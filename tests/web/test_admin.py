@@ -199,6 +199,7 @@ def test_only_owners_delete_tasks_and_rounds(people, own, nli, role):
     response = sign_in(people[role]).post(url, {"post": "yes"})
     assert response.status_code == (302 if role in OWNERS else 403)
     assert Round.objects.filter(pk=empty.pk).exists() == (role not in OWNERS)
+    assert LogEntry.objects.filter(action="round.deleted").exists() == (role in OWNERS)
 
 
 def test_a_round_with_examples_cannot_be_deleted(owner, own, nli):
@@ -275,11 +276,20 @@ def test_after_opening_the_meaning_of_examples_is_fixed(editor, nli):
     text = nli.task.config_text.replace("neutral", "unclear")
     page = save_task(editor, nli.task, config_text=text)
     assert "A round has been opened, so this is fixed." in page.text
-    assert "stored examples chose `label` among" in page.text
+    assert "stored values of `label` were chosen among" in page.text
     assert Task.objects.get(code="nli").config_text == nli.task.config_text
 
 
+def test_contexts_fix_their_fields_before_the_opening(editor, nli):
+    text = nli.task.config_text.replace("premise", "passage")
+    assert "Undo their imports" in save_task(editor, nli.task, config_text=text).text
+    nli.contexts.all().delete()
+    save_task(editor, nli.task, config_text=text)
+    assert Task.objects.get(code="nli").config.context[0].name == "passage"
+
+
 def test_a_configuration_of_dynabench_1_is_converted(editor, nli):
+    nli.contexts.all().delete()
     old = """
 context:
 - {name: context, type: string, placeholder: Enter context...}

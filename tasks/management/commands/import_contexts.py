@@ -45,8 +45,8 @@ class Command(BaseCommand):
                 summary = preview_contexts(round=round, lines=lines, file_name=path.name)
         except OSError as error:
             raise CommandError(f"{path}: {error.strerror}.") from None
-        for error in summary.errors:
-            self.stderr.write(f"{path}:{error.line}: {error.message}")
+        for bad in summary.errors:
+            self.stderr.write(f"{path}:{bad.line}: {bad.message}")
         if summary.error_count > len(summary.errors):
             self.stderr.write(f"{path}: and {summary.error_count - len(summary.errors)} more")
         return summary
