@@ -89,12 +89,13 @@ def serve_pipeline(port: int) -> None:
     Pipeline().run()
 
 
-def serve_litserve(port: int) -> None:
+BATCH = int(os.environ.get("BENCH_BATCH", "1"))
+
+# The peers' classes stand at the top, because their workers import them by name.
+if os.environ.get("BENCH_PEER") == "litserve":
     import litserve
 
-    batch = int(os.environ["BENCH_BATCH"])
-
-    class Api(litserve.LitAPI):
+    class LitServeModel(litserve.LitAPI):
         def setup(self, device: str) -> None:
             self.model = from_environment()
 
@@ -105,7 +106,7 @@ def serve_litserve(port: int) -> None:
             return list(inputs)
 
         def predict(self, texts: Any) -> Any:
-            return self.model(texts) if batch > 1 else self.model([texts])[0]
+            return self.model(texts) if BATCH > 1 else self.model([texts])[0]
 
         def unbatch(self, output: list[Any]) -> list[Any]:
             return output
@@ -113,27 +114,17 @@ def serve_litserve(port: int) -> None:
         def encode_response(self, output: Any) -> Any:
             return output
 
-    api = Api(max_batch_size=batch, batch_timeout=WAIT_MS / 1000 if batch > 1 else 0.0)
-    server = litserve.LitServer(api, accelerator="cpu", workers_per_device=cores())
-    server.run(port=port, host="127.0.0.1", generate_client_file=False, log_level="error")
-
-
-def serve_mosec(port: int) -> None:
-    import mosec
-
-    batch = int(os.environ["BENCH_BATCH"])
-    sys.argv = [sys.argv[0], "--port", str(port), "--address", "127.0.0.1"]
-    server = mosec.Server()
-    server.append_worker(
-        MosecWorker, num=cores(), max_batch_size=batch, max_wait_time=WAIT_MS, timeout=60
-    )
-    server.run()
+    def serve_litserve(port: int) -> None:
+        wait = WAIT_MS / 1000 if BATCH > 1 else 0.0
+        api = LitServeModel(max_batch_size=BATCH, batch_timeout=wait)
+        server = litserve.LitServer(api, accelerator="cpu", workers_per_device=cores())
+        server.run(port=port, host="127.0.0.1", generate_client_file=False, log_level="error")
 
 
 if os.environ.get("BENCH_PEER") == "mosec":
     import mosec
 
-    class MosecWorker(mosec.Worker):  # at the top, because its workers import it by name
+    class MosecModel(mosec.Worker):
         def __init__(self) -> None:
             self.model = from_environment()
 
@@ -142,7 +133,20 @@ if os.environ.get("BENCH_PEER") == "mosec":
                 return self.model([row["inputs"]["text"] for row in data])
             return self.model([data["inputs"]["text"]])[0]
 
+    def serve_mosec(port: int) -> None:
+        sys.argv = [sys.argv[0], "--port", str(port), "--address", "127.0.0.1"]
+        server = mosec.Server()
+        server.append_worker(
+            MosecModel, num=cores(), max_batch_size=BATCH, max_wait_time=WAIT_MS, timeout=60
+        )
+        server.run()
+
 
 if __name__ == "__main__":
-    serve = {"pipeline": serve_pipeline, "litserve": serve_litserve, "mosec": serve_mosec}
-    serve[os.environ["BENCH_PEER"]](int(sys.argv[1]))
+    peer = os.environ["BENCH_PEER"]
+    if peer == "pipeline":
+        serve_pipeline(int(sys.argv[1]))
+    elif peer == "litserve":
+        serve_litserve(int(sys.argv[1]))
+    else:
+        serve_mosec(int(sys.argv[1]))

@@ -77,16 +77,20 @@ def running(server: Server, log: Path) -> Iterator[None]:
             process.kill()
 
 
-def wait_for(server: Server, path: str, text: str) -> None:
+def wait_for(server: Server, path: str, text: str, log: Path) -> None:
     """Until it answers one request."""
-    body = json.dumps({"inputs": {"text": text}}).encode()
-    for _ in range(1200):
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{server.port}{path}",
+        json.dumps({"inputs": {"text": text}}).encode(),
+        {"Content-Type": "application/json"},
+    )
+    for _ in range(900):
         try:
-            urllib.request.urlopen(f"http://127.0.0.1:{server.port}{path}", body, timeout=30)
+            urllib.request.urlopen(request, timeout=30)
             return
         except OSError:
             time.sleep(0.1)
-    raise RuntimeError(f"{server.name} did not start within two minutes; see its log.")
+    raise RuntimeError(f"{server.name} did not start: {log.read_text()[-2000:]}")
 
 
 def free_port() -> int:
@@ -268,16 +272,16 @@ def measure(model: Path, home: Path, options: argparse.Namespace) -> dict[str, A
     told: dict[str, Any] = {"machine": machine()}
     found = servers(model, home, options.peers, quick=options.quick)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        file = Path(folder, "texts.json")
+        file, log = Path(folder, "texts.json"), Path(folder, "log")
         file.write_text(json.dumps(texts[:640]))
-        for server in found:
-            stack.enter_context(running(server, Path(folder, "log")))
         versions = {name: b for name, b in OURS.items() if not options.quick or name != "bf16"}
+        stack.enter_context(running(found[0], log))
+        for name in versions:  # first, so that the others find the ONNX files
+            wait_for(found[0], f"/models/{name}/predict", texts[0], log)
         for server in found[1:]:
-            wait_for(server, server.path, texts[0])
-        for name in versions:
-            wait_for(found[0], f"/models/{name}/predict", texts[0])
-        # Loaded last, so that our server has exported the ONNX files already.
+            stack.enter_context(running(server, log))
+        for server in found[1:]:
+            wait_for(server, server.path, texts[0], log)
         models = {
             name: Bare(str(model), home / "serving", backend=backend, precision=name)
             for name, backend in versions.items()
