@@ -17,6 +17,7 @@ from annotation.services import fail_attempt, finish_attempt
 from tasks.endpoints.base import EndpointError, Prediction
 from tasks.endpoints.live import Breaker, LiveTarget, process_pool
 from tasks.models import Round, RoundTarget
+from tasks.selectors import targets_of
 from tasks.targets import endpoint_of
 
 logger = logging.getLogger(__name__)
@@ -26,11 +27,6 @@ SALIENCY_WORDS = 60
 # Views that wait for a target hold a thread of the server. Beyond so many they answer "still
 # waiting" at once, so that a slow target never takes the threads that other pages need.
 _may_wait = threading.BoundedSemaphore(settings.LIVE_CALLS)
-
-
-def targets_of(round: Round) -> list[RoundTarget]:
-    """The round's targets in their order."""
-    return list(round.round_targets.select_related("target__task"))
 
 
 def ask(entries: Sequence[RoundTarget], inputs: Mapping[str, Any]) -> Asked:
@@ -75,33 +71,45 @@ def settle(attempt: Attempt) -> Attempt:
     assignment = attempt.assignment
     entries = targets_of(assignment.round)
     if not entries:
-        finish_attempt(attempt=attempt, targets=[], predictions=[])
-        attempt.refresh_from_db()
+        _store(attempt, [], [])
         return attempt
     inputs = model_inputs(assignment.round, assignment.context.fields, attempt.inputs)
     try:
         asked = ask(entries, inputs)
     except EndpointError as error:
         logger.warning("attempt %s: %s", attempt.uuid, error)
-        fail_attempt(attempt=attempt, reason=error.reason)
+        _fail(attempt, error.reason)
     else:
         if waited(asked):
             _conclude(attempt, entries, asked)
         else:
             _conclude_later(attempt, entries, asked)
-            return attempt
-    attempt.refresh_from_db()
     return attempt
 
 
 def _conclude(attempt: Attempt, entries: Sequence[RoundTarget], asked: Asked) -> None:
     error = asked.exception()
     if error is None:
-        finish_attempt(attempt=attempt, targets=entries, predictions=asked.result())
+        _store(attempt, entries, asked.result())
         return
     reason = error.reason if isinstance(error, EndpointError) else "down"
     logger.warning("attempt %s: %s: %s", attempt.uuid, reason, error)
+    _fail(attempt, reason)
+
+
+def _store(
+    attempt: Attempt, entries: Sequence[RoundTarget], predictions: Sequence[Prediction]
+) -> None:
+    example = finish_attempt(attempt=attempt, targets=entries, predictions=predictions)
+    if example is None:
+        attempt.refresh_from_db()
+    else:
+        attempt.state, attempt.example = Attempt.State.DONE, example
+
+
+def _fail(attempt: Attempt, reason: str) -> None:
     fail_attempt(attempt=attempt, reason=reason)
+    attempt.refresh_from_db()
 
 
 def _conclude_later(attempt: Attempt, entries: Sequence[RoundTarget], asked: Asked) -> None:

@@ -24,6 +24,7 @@ from annotation.work import Work
 from tasks.endpoints.base import EndpointError, Prediction
 from tasks.models import Context, Round, RoundTarget, Task
 from tasks.permissions import can_try_out
+from tasks.selectors import targets_of
 
 TRIES_PER_HOUR = 20
 KEEP_SECONDS = 24 * 3600
@@ -61,7 +62,7 @@ def _submit(request: HttpRequest, task: Task, round: Round) -> HttpResponse:
         said = f"You have used the {TRIES_PER_HOUR} practice tries of this hour."
         refused = {"panel": "annotation/_refused.html", "said": said}
         return work.show(request, now, refused, form=form, status=429)
-    entries = live.targets_of(round)
+    entries = targets_of(round)
     try:
         predictions = live.answers_now(
             entries, live.model_inputs(round, context.fields, form.inputs)
@@ -79,7 +80,10 @@ def _submit(request: HttpRequest, task: Task, round: Round) -> HttpResponse:
 
 
 def _unsaved(
-    now: Work, inputs: dict[str, Any], entries: list[RoundTarget], predictions: Sequence[Prediction]
+    now: Work,
+    inputs: dict[str, Any],
+    entries: Sequence[RoundTarget],
+    predictions: Sequence[Prediction],
 ) -> tuple[Example, list[TargetOutput]]:
     """The verdict on rows that are never saved."""
     outcome = judge(

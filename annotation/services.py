@@ -16,7 +16,7 @@ from annotation.models import Assignment, Attempt, Example, GatePass, Report, Ta
 from annotation.outcome import Ensemble, Outcome, TargetVerdict, judge, resolve
 from dynabench.accounts.models import Annotator
 from tasks.endpoints.base import Prediction
-from tasks.models import Context, Round, RoundTarget, Task, context_digest
+from tasks.models import Context, Round, RoundTarget, TargetVersion, Task, context_digest
 from tasks.services import note_version
 
 State = Attempt.State
@@ -192,8 +192,8 @@ def begin_attempt(
         attempt = Attempt.objects.filter(annotator=annotator, key=key).first()
         if attempt and attempt.state != State.FAILED:
             return attempt, False
-        _check_may_write(annotator, assignment, context_digest(dict(inputs)))
-        values = {
+        _check_may_write(assignment, context_digest(dict(inputs)))
+        asked = {
             "assignment": assignment,
             "inputs": dict(inputs),
             "parent": parent,
@@ -201,12 +201,17 @@ def begin_attempt(
             "failure": "",
             "asked_at": timezone.now(),
         }
-        attempt, _ = Attempt.objects.update_or_create(annotator=annotator, key=key, defaults=values)
+        if attempt is None:
+            attempt = Attempt.objects.create(annotator=annotator, key=key, **asked)
+        else:
+            Attempt.objects.filter(pk=attempt.pk).update(**asked)
+            attempt = Attempt.objects.get(pk=attempt.pk)
+            attempt.assignment = assignment
     save_draft(assignment=assignment, inputs=inputs)
     return attempt, True
 
 
-def _check_may_write(annotator: Annotator, assignment: Assignment, digest: str) -> None:
+def _check_may_write(assignment: Assignment, digest: str) -> None:
     round, limits = assignment.round, assignment.round.task.config.limits
     state = Round.objects.values_list("state", flat=True).get(pk=round.pk)
     if state != Round.State.OPEN:
@@ -216,11 +221,12 @@ def _check_may_write(annotator: Annotator, assignment: Assignment, digest: str) 
     example = selectors.twin(assignment, digest)
     if example:
         raise Duplicate("You sent this text before. Change it to try again.", example=example)
-    if selectors.tries_here(assignment) >= limits.tries_per_context:
+    here, today = selectors.tries(assignment)
+    if here >= limits.tries_per_context:
         raise CapReached(
             f"You have used your {limits.tries_per_context} tries on this passage. Take another."
         )
-    if selectors.tries_today(annotator, round.task) >= limits.tries_per_day:
+    if today >= limits.tries_per_day:
         raise CapReached(
             f"You have reached today's {limits.tries_per_day} tries (reset at 00:00 UTC)."
         )
@@ -235,11 +241,10 @@ def finish_attempt(
     round, so that no example enters a closed one. Returns None when the attempt is no longer
     asking, or could not be stored (its `failure` says why).
     """
-    task = attempt.assignment.round.task
     outcome = judge(
         expected=attempt.inputs,
         outputs=[prediction.output for prediction in predictions],
-        rule=task.config.verdict,
+        rule=attempt.assignment.round.task.config.verdict,
         ensemble=cast(Ensemble, attempt.assignment.round.rule),
     )
     versions = [
@@ -250,27 +255,11 @@ def finish_attempt(
         with transaction.atomic():
             _open_round(attempt.assignment.round_id)
             example = _store_example(attempt, outcome)
-            TargetOutput.objects.bulk_create(
-                TargetOutput(
-                    example=example,
-                    target=entry.target,
-                    version=version,
-                    position=entry.position,
-                    output=dict(prediction.output),
-                    prob=dict(prediction.prob) if prediction.prob is not None else None,
-                    seconds=prediction.seconds,
-                    fooled=verdict.fooled,
-                    score=verdict.score,
-                )
-                for entry, prediction, version, verdict in zip(
-                    targets, predictions, versions, outcome.per_target, strict=True
-                )
-            )
+            _store_outputs(example, outcome, targets, versions, predictions)
             if not _still_asking(attempt).update(state=State.DONE, example=example):
                 raise _NoLongerAsking
-            Assignment.objects.filter(pk=attempt.assignment_id).update(
-                draft={}, draft_saved_at=None
-            )
+            assignment = Assignment.objects.filter(pk=attempt.assignment_id)
+            assignment.update(draft={}, draft_saved_at=None)
     except _NoLongerAsking:
         return None
     except RoundClosed:
@@ -280,6 +269,31 @@ def finish_attempt(
         fail_attempt(attempt=attempt, reason="duplicate")
         return None
     return example
+
+
+def _store_outputs(
+    example: Example,
+    outcome: Outcome,
+    targets: Sequence[RoundTarget],
+    versions: Sequence[TargetVersion],
+    predictions: Sequence[Prediction],
+) -> None:
+    TargetOutput.objects.bulk_create(
+        TargetOutput(
+            example=example,
+            target=entry.target,
+            version=version,
+            position=entry.position,
+            output=dict(prediction.output),
+            prob=dict(prediction.prob) if prediction.prob is not None else None,
+            seconds=prediction.seconds,
+            fooled=verdict.fooled,
+            score=verdict.score,
+        )
+        for entry, version, prediction, verdict in zip(
+            targets, versions, predictions, outcome.per_target, strict=True
+        )
+    )
 
 
 def _store_example(attempt: Attempt, outcome: Outcome) -> Example:

@@ -131,7 +131,8 @@ def _posted_assignment(request: HttpRequest, annotator: Annotator, task: Task) -
     mine = Assignment.objects.filter(annotator=annotator, round__task=task)
     pk = request.POST.get("assignment", "")
     return get_object_or_404(
-        mine.select_related("context", "parent", "round__task"), pk=pk if pk.isdecimal() else 0
+        mine.select_related("context", "parent", "annotator", "round__task"),
+        pk=pk if pk.isdecimal() else 0,
     )
 
 
@@ -178,7 +179,11 @@ def draft(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _own_attempt(request: HttpRequest, uuid: UUID) -> Attempt:
     attempts = Attempt.objects.select_related(
-        "assignment__round__task", "assignment__context", "example__round__task", "example__context"
+        "assignment__round__task",
+        "assignment__context",
+        "assignment__annotator",
+        "example__round__task",
+        "example__context",
     )
     return get_object_or_404(
         attempts,

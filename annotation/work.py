@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
+from django.utils.functional import SimpleLazyObject
 
 from annotation import panels, selectors
 from annotation.forms import ExampleForm, WhyForm
@@ -14,6 +15,7 @@ from annotation.models import Assignment, Attempt, Example
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
 from tasks.models import Context, Round, Task
+from tasks.selectors import targets_of
 
 TEMPLATE = "annotation/write.html"
 
@@ -92,20 +94,23 @@ class Work:
     def page(self, form: ExampleForm | None = None) -> dict[str, Any]:
         """Everything that the template names but the panel."""
         before, words, after = panels.goal_parts(self.task.config, self.goal)
+        targets_of(self.round)
         values: dict[str, Any] = {
             "work": self,
             "task": self.task,
             "round": self.round,
             "context": self.context,
             "shown_context": self._shown_context(),
-            "form": form or self.form(),
+            "form": form or SimpleLazyObject(self.form),
             "goal_before": before,
             "goal_words": words,
             "goal_after": after,
             "practice": self.assignment is None,
             "targets": ", ".join(self.round.target_names) or "no model in this round",
             "limits": self.task.config.limits,
-            "instructions": render_markdown(self.task.config.instructions),
+            "instructions": SimpleLazyObject(
+                lambda: render_markdown(self.task.config.instructions)
+            ),
             "form_url": reverse(
                 "annotation:write" if self.assignment else "annotation:try-out",
                 args=[self.task.code],
@@ -115,13 +120,17 @@ class Work:
         return {**values, **(self._own(self.assignment) if self.assignment else {})}
 
     def _own(self, assignment: Assignment) -> dict[str, Any]:
-        """What only somebody with an account has: tries, history, an example to change."""
+        """What only somebody with an account has. Lazy, for a part of the page shows little."""
         cap = self.task.config.limits.tries_per_context
-        earlier = selectors.history(assignment.annotator, self.context)
+        earlier = SimpleLazyObject(lambda: selectors.history(assignment.annotator, self.context))
         return {
-            "try_number": min(selectors.tries_here(assignment) + 1, cap),
-            "history": [(example, example.inputs.get(self.text_field)) for example in earlier],
-            "is_newcomer": selectors.is_newcomer(assignment.annotator, self.task),
+            "try_number": SimpleLazyObject(lambda: min(selectors.tries(assignment)[0] + 1, cap)),
+            "history": SimpleLazyObject(
+                lambda: [(example, example.inputs.get(self.text_field)) for example in earlier]
+            ),
+            "is_newcomer": SimpleLazyObject(
+                lambda: selectors.is_newcomer(assignment.annotator, self.task)
+            ),
             "parent_verdict": result(assignment.parent) if assignment.parent else None,
         }
 
@@ -201,7 +210,8 @@ def show_attempt(request: HttpRequest, work: Work, attempt: Attempt) -> HttpResp
     if attempt.state == Attempt.State.ASKING:
         waiting = {"panel": "annotation/_waiting.html", "attempt": attempt}
         response = show(request, work, waiting, status=202)
-        response["Refresh"] = "5"  # without JavaScript the browser asks again
+        # Without JavaScript the browser asks again, there and not at the address of the form.
+        response["Refresh"] = f"5; url={reverse('annotation:attempt', args=[attempt.uuid])}"
         return response
     status = {"closed": 410, "duplicate": 422}.get(attempt.failure, 503)
     said = FAILURES.get(attempt.failure, "The model did not answer.")

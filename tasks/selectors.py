@@ -2,10 +2,17 @@
 
 from collections.abc import Sequence
 
-from django.db.models import Q
+from django.db.models import Prefetch, Q, prefetch_related_objects
 
-from tasks.models import Task
+from tasks.models import Round, RoundTarget, Task
 from tasks.permissions import Person
+
+
+def targets_of(round: Round) -> Sequence[RoundTarget]:
+    """The round's targets in their order; one query, which `Round.target_names` then needs not."""
+    entries = RoundTarget.objects.select_related("target__task")
+    prefetch_related_objects([round], Prefetch("round_targets", entries))
+    return list(round.round_targets.all())
 
 
 def listed_tasks(user: Person) -> Sequence[Task]:

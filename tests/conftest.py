@@ -61,6 +61,16 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_leftover_database() -> None:
+    """A killed run leaves SQLite's side files, which do not fit to a new database."""
+    from django.conf import settings
+
+    name = settings.DATABASES["default"].get("TEST", {}).get("NAME")
+    for suffix in ("", "-wal", "-shm") if name else ():
+        Path(f"{name}{suffix}").unlink(missing_ok=True)
+
+
 @pytest.fixture(scope="session")
 def data() -> Path:
     """The folder of real data collected by others."""

@@ -342,3 +342,51 @@ def test_an_unknown_key_makes_no_500(as_alice, nli):
     assert as_alice.post(URL, form, **HTMX).status_code == 422
     assert as_alice.post(URL, {**form, "assignment": "x"}, **HTMX).status_code == 404
     assert as_alice.get(f"/attempt/{uuid.uuid4()}/").status_code == 404
+
+
+def test_a_zombie_cannot_store_what_was_asked_anew(as_alice, alice, nli):
+    from annotation.services import assign, begin_attempt, fail_attempt, finish_attempt
+    from tasks.endpoints.base import Prediction
+
+    scripted_target(nli, label="entailment")
+    annotator = annotator_of(alice)
+    assignment = assign(annotator=annotator, round=nli)
+    key, inputs = uuid.uuid4(), {"hypothesis": "Twice asked.", "label": assignment.goal}
+
+    def begin():
+        return begin_attempt(annotator=annotator, assignment=assignment, key=key, inputs=inputs)[0]
+
+    zombie = begin()
+    fail_attempt(attempt=zombie, reason="slow")
+    current = begin()
+    answer = Prediction(
+        output={"label": "neutral"}, prob=None, seconds=0.1, fingerprint={"digest": "d"}
+    )
+    entries = list(nli.round_targets.select_related("target"))
+    assert finish_attempt(attempt=zombie, targets=entries, predictions=[answer]) is None
+    assert not Example.objects.exists()
+    assert finish_attempt(attempt=current, targets=entries, predictions=[answer])
+
+
+def test_a_page_left_waiting_fails_after_the_deadline(as_alice, alice, nli):
+    """As after a killed web process: nobody will ever finish the attempt."""
+    from datetime import timedelta
+
+    from django.utils import timezone
+
+    from annotation.services import assign, begin_attempt
+
+    assignment = assign(annotator=annotator_of(alice), round=nli)
+    attempt, _ = begin_attempt(
+        annotator=annotator_of(alice),
+        assignment=assignment,
+        key=uuid.uuid4(),
+        inputs={"hypothesis": "Still there?", "label": assignment.goal},
+    )
+    waiting = as_alice.get(f"/attempt/{attempt.uuid}/")
+    assert waiting.status_code == 202
+    assert waiting["Refresh"]
+    Attempt.objects.update(asked_at=timezone.now() - timedelta(seconds=91))
+    failed = as_alice.get(f"/attempt/{attempt.uuid}/")
+    assert failed.status_code == 503
+    assert "Still there?" in failed.text

@@ -1,0 +1,151 @@
+"""Rules of the house that a machine can check, each with a line that it lets pass and one not."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ROOMS = ("dynabench", "tasks", "annotation", "validation", "evaluation", "leaderboard")
+PYTHON = [
+    path
+    for room in ROOMS
+    for path in sorted((ROOT / room).rglob("*.py"))
+    if "migrations" not in path.parts
+]
+TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
+SERVICES = [path for path in PYTHON if path.name == "services.py"]
+
+RULES = {
+    "mark_safe only in dynabench/lib": (
+        r"\bmark_safe\(|\|safe\b|\{% autoescape off",
+        [p for p in PYTHON + TEMPLATES if p.parent != ROOT / "dynabench" / "lib"],
+        "text = render_markdown(text)",
+        "text = mark_safe(text)",
+    ),
+    "no inline style, script or handler in templates": (
+        r"\sstyle=|<style|<script(?![^>]*\ssrc=)|\son[a-z]+=|javascript:",
+        TEMPLATES,
+        "<script src=\"{% static 'js/site.js' %}\" defer></script>",
+        '<p style="color: red" onclick="go()">',
+    ),
+    "save names its fields in services": (
+        r"\.save\((?!update_fields=)",
+        SERVICES,
+        'round.save(update_fields=["state"])',
+        "round.save()",
+    ),
+    "no address of another host in templates": (
+        r"(?:src|href|action)=[\"']?(?:https?:)?//",
+        TEMPLATES,
+        '<a href="/help/">',
+        '<script src="https://cdn.test/x.js">',
+    ),
+    "no unfinished work": (
+        r"TODO|FIXME|NotImplementedError|breakpoint\(|print\(.*# *debug",
+        PYTHON + TEMPLATES,
+        "return rows",
+        "raise NotImplementedError",
+    ),
+    "requests to other hosts only through the guarded transport": (
+        r"\brequests\.(get|post)|httpx\.(get|post|Client|AsyncClient)\(|urllib\.request",
+        [
+            p
+            for p in PYTHON
+            if p.parent != ROOT / "tasks" / "endpoints"
+            and p.name != "quickstart.py"  # asks its own processes whether they are up
+        ],
+        "endpoint.predict(batch, deadline_seconds=8)",
+        "httpx.post(target.url)",
+    ),
+}
+# A new row is complete when it is first saved.
+ALLOWED = {"tasks/services.py": ["    task.save()"]}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rule(name):
+    pattern, files, good, bad = RULES[name]
+    rule = re.compile(pattern)
+    assert not rule.search(good)
+    assert rule.search(bad)
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in files
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if rule.search(line) and line not in ALLOWED.get(str(path.relative_to(ROOT)), [])
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_the_web_process_loads_no_model_library():
+    code = (
+        "import django, sys; django.setup(); import importlib; "
+        "from django.conf import settings; importlib.import_module(settings.ROOT_URLCONF); "
+        "print([m for m in ('torch', 'transformers', 'onnxruntime', 'numpy') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "dynabench.settings"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("path", PYTHON, ids=lambda p: str(p.relative_to(ROOT)))
+def test_files_stay_short(path):
+    assert len(path.read_text().splitlines()) <= 500
+
+
+def test_functions_stay_short():
+    import ast
+
+    long = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {node.name}"
+        for path in PYTHON
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef) and node.end_lineno - node.lineno >= 50
+    ]
+    assert not long, "\n".join(long)
+
+
+def test_every_requirement_is_pinned_and_explained():
+    for name in ("requirements-web.txt", "requirements.txt", "requirements-dev.txt"):
+        for line in (ROOT / name).read_text().splitlines():
+            if line and not line.startswith(("#", "-r ")):
+                assert re.fullmatch(r"[\w.\[\]-]+==[\w.]+ +# .+", line), f"{name}: {line}"
+
+
+def test_deploy_checks_are_clean_with_production_settings():
+
+    production = {
+        "SECRET_KEY": "x9!" + "kfj3-Lw0_" * 8,
+        "ALLOWED_HOSTS": "bench.example.org",
+        "DATABASE_URL": f"sqlite:///{os.environ.get('DYNABENCH_HOME', '/tmp')}/deploy.sqlite3",
+        "HTTPS": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"],
+        cwd=ROOT,
+        env={**os.environ, "DEBUG": "0", **production},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    for name in ("SECRET_KEY", "ALLOWED_HOSTS", "DATABASE_URL"):
+        missing = {k: v for k, v in production.items() if k != name}
+        bare = {k: v for k, v in os.environ.items() if k not in production}
+        done = subprocess.run(
+            [sys.executable, "manage.py", "check", "--deploy"],
+            cwd=ROOT,
+            env={**bare, "DEBUG": "0", **missing},
+            capture_output=True,
+            text=True,
+        )
+        assert f"{name} is not set" in done.stderr

@@ -1,0 +1,82 @@
+"""How many queries each page needs: the same with one row as with many, and known.
+
+After a wanted change: UPDATE_QUERY_COUNTS=1 ./test web/test_queries.py
+"""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from annotation.models import Example
+from dynabench.accounts.services import annotator_of
+from tests.factories import ContextFactory, RoundFactory, TaskFactory, scripted_target
+from tests.web.test_write import open_form
+
+KNOWN = Path(__file__).parents[1] / "query_counts.json"
+PAGES = {
+    "home": "/",
+    "task": "/t/nli/",
+    "write": "/t/nli/write/",
+    "try-out": "/t/nli/try/",
+    "account": "/account/",
+    "help": "/help/",
+}
+
+
+def count(client, url):
+    client.get(url)  # sessions and content types are settled
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
+        response = client.get(url)
+    assert response.status_code == 200
+    return len(queries)
+
+
+def fill(rows, nli, alice, first=0):
+    context = nli.contexts.first()
+    for number in range(first, rows):
+        Example.objects.create(
+            round=nli,
+            context=context,
+            annotator=annotator_of(alice),
+            inputs={"hypothesis": str(number)},
+            digest=str(number),
+            outcome="fooled",
+        )
+        ContextFactory(round=nli)
+        RoundFactory(task=TaskFactory(code=f"more-{number}", config_text=nli.task.config_text))
+        RoundFactory(task=nli.task, number=number + 2, state="closed")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_query_count(page, as_alice, alice, nli):
+    nli.contexts.exclude(pk=nli.contexts.first().pk).delete()
+    scripted_target(nli, label="entailment")
+    fill(1, nli, alice)
+    few = count(as_alice, PAGES[page])
+    fill(12, nli, alice, first=1)
+    assert count(as_alice, PAGES[page]) == few
+    check(page, few)
+
+
+def test_query_count_of_a_submit(as_alice, nli):
+    scripted_target(nli, label="entailment", prob=None)
+    as_alice.post("/t/nli/write/", open_form(as_alice), HTTP_HX_REQUEST="true")
+    form = open_form(as_alice, text="Another statement.")
+    with CaptureQueriesContext(connection) as queries:
+        response = as_alice.post("/t/nli/write/", form, HTTP_HX_REQUEST="true")
+    assert response.status_code == 200
+    check("submit", len(queries))
+
+
+def check(page, found):
+    known = json.loads(KNOWN.read_text())
+    if os.environ.get("UPDATE_QUERY_COUNTS"):
+        known[page] = found
+        KNOWN.write_text(json.dumps(known, indent=2, sort_keys=True) + "\n")
+    assert known.get(page) == found
