@@ -8,12 +8,14 @@ import fcntl
 import hashlib
 import json
 import os
+import random
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -28,15 +30,16 @@ HELD_OUT = 0.1
 
 @dataclass(frozen=True)
 class Starter:
-    """The kind of a task's starter model and how it is trained."""
+    """The kind of a task's starter model and how it is trained; `joined`: see `joined_rows`."""
 
     kind: str
     options: TrainingOptions
+    joined: bool = False
 
 
-def _options(**changes: Any) -> TrainingOptions:
+def _options(learning_rate: float = 2e-4, **changes: Any) -> TrainingOptions:
     return TrainingOptions(
-        trained_on="the seed rows of the official task", learning_rate=2e-4, **changes
+        trained_on="the seed rows of the official task", learning_rate=learning_rate, **changes
     )
 
 
@@ -44,7 +47,11 @@ def _options(**changes: Any) -> TrainingOptions:
 STARTERS = {
     "nli": Starter(PAIR, _options(labels=("entailment", "neutral", "contradiction"), epochs=2)),
     "qa": Starter(SPAN, _options(epochs=3, max_length=384, window=48)),
-    "sentiment": Starter(SEQUENCE, _options(labels=("positive", "negative", "neutral"), epochs=5)),
+    "sentiment": Starter(
+        SEQUENCE,
+        _options(learning_rate=1e-4, labels=("positive", "negative", "neutral"), epochs=4),
+        joined=True,
+    ),
     "hate-speech": Starter(SEQUENCE, _options(labels=("hate", "not-hate"), epochs=5)),
 }
 
@@ -76,12 +83,36 @@ def held_out(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
     return split_by_group(rows, share=HELD_OUT, salt="held-out")
 
 
+def joined_rows(rows: Sequence[Row], seed: int) -> list[Row]:
+    """The rows and pairs of them as one text, as reviews are longer than the seed sentences.
+
+    A pair has the label of its parts; neutral gives way, and opposite labels are not joined. Only
+    rows of two partner groups are joined, and these become one group, so no text straddles a split.
+    """
+    chance = random.Random(seed)
+    groups = sorted({row["group"] for row in rows})
+    chance.shuffle(groups)
+    made: list[Row] = []
+    for pair in zip_longest(groups[::2], groups[1::2]):
+        first, second = ([row for row in rows if row["group"] == group] for group in pair)
+        name = "+".join(filter(None, pair))
+        made += [{**row, "group": name} for row in first + second]
+        for row in max(first, second, key=len) if second else ():
+            parts = [row, chance.choice(min(second, first, key=len))]
+            chance.shuffle(parts)
+            labels = {part["label"] for part in parts} - {"neutral"}
+            if len(labels) < 2:
+                text = " ".join(part["text"] for part in parts)
+                made.append({"group": name, "text": text, "label": (*labels, "neutral")[0]})
+    return made
+
+
 def starter_folder(code: str, home: Path) -> Path:
     """Where the starter model of a task is or will be; another seed file, another folder."""
     parts = [
         seed_rows(code),
         CODE_VERSION,
-        asdict(STARTERS[code].options),
+        asdict(STARTERS[code]),
         version(ENCODER),
         HELD_OUT,
     ]
@@ -109,6 +140,8 @@ def train_starter(code: str, home: Path, progress: Progress, *, force: bool = Fa
         rows, held = held_out(seed_rows(code))
         made = folder.with_name(f".{folder.name}-made")
         starter = STARTERS[code]
+        if starter.joined:
+            rows = joined_rows(rows, starter.options.seed)
         report = train(
             rows,
             kind=starter.kind,
