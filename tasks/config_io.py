@@ -218,7 +218,7 @@ def _explain(problem: str) -> tuple[str, str]:
         return "a colon inside a value, or wrong indentation", "put the value in quotes"
     if "'\\t'" in problem:
         return "a tab", "indent with spaces"
-    if "cannot start any token" in problem:
+    if "cannot start any token" in problem or "got '?'" in problem:
         return problem, "put the value in quotes"
     if "expected a single document" in problem or "but found another document" in problem:
         return "more than one document", "remove the line `---`"

@@ -5,6 +5,7 @@ Everything else about tasks reads `TaskConfig`; docs/task-config.md explains eac
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
@@ -377,6 +378,7 @@ def validate_inputs(
     return errors
 
 
+@cache
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of a configuration, as in task-config.schema.json, for editors."""
     schema = _config.json_schema()

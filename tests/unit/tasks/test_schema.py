@@ -1,0 +1,160 @@
+"""Task configurations: what is accepted, and what others ask of them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tasks.components import KEYS, Component, When
+from tasks.config_io import dump_yaml, read_yaml
+from tasks.schema import (
+    check_config,
+    dump_config,
+    json_schema,
+    load_config,
+)
+from tests.unit.tasks.config_texts import FULL, MINIMAL
+
+TASKS = Path(__file__).parents[3] / "tasks"
+OFFICIAL = sorted(TASKS.glob("official/*/task.yaml"))
+
+
+@pytest.mark.parametrize("path", OFFICIAL, ids=lambda path: path.parent.name)
+def test_official_tasks_load(path: Path) -> None:
+    config, advice = check_config(path.read_text())
+    assert config is not None
+    assert advice == []
+    assert config.target_fields
+    assert load_config(dump_config(config)) == config
+
+
+def test_all_official_tasks_are_tested() -> None:
+    assert [path.parent.name for path in OFFICIAL] == ["hate-speech", "nli", "qa", "sentiment"]
+
+
+def test_what_views_ask_of_a_configuration() -> None:
+    config = load_config(FULL)
+    assert config.target_fields == ("label", "answer")
+    assert config.answer_field == "label"
+    assert config.model_fields == ("passage", "offers", "text")
+    assert config.goal_choices == ("hate", "not-hate")
+    assert [label.words for label in config.labels("label")] == ["hateful", "not-hate"]
+    assert config.component("label").values == ("hate", "not-hate")
+    assert config.component("answer").type == "span"
+    assert config.component("better").type == "multiclass"
+    assert config.component("prompt").title == "prompt"
+    assert config.display("label", "hate") == "hateful"
+    assert config.display("label", "unknown") == "unknown"
+    assert config.display("kind", ["x", "y"]) == "x, y"
+    assert config.display("answer", {"text": "red", "start": 4, "end": 7}) == "red"
+    assert config.display("sure", 0.5) == "0.5"
+    assert config.display("text", None) == ""
+    assert config.weights == {"squad_f1": 4, "memory": 1}
+    with pytest.raises(KeyError):
+        config.component("nothing")
+
+
+def test_defaults_of_a_small_configuration() -> None:
+    config = load_config(MINIMAL)
+    assert config.target_fields == ()
+    assert config.answer_field == "answer"
+    assert config.model_fields == ("text",)
+    assert config.goal_choices == ()
+    assert config.weights == {"bleu": 4, "throughput": 1, "memory": 1}
+    assert config.validation.votes.needed == 3
+    assert config.limits.tries_per_context == 10
+    assert config.slices == ("tag",)
+
+
+@pytest.mark.parametrize(
+    ("rule", "needed"),
+    [("{rule: strict, of: 5}", 3), ("{rule: plurality, of: 4}", 3), ("{needed: 2}", 2)],
+)
+def test_a_majority_follows_from_the_number_of_votes(rule: str, needed: int) -> None:
+    text = FULL.replace("{rule: at-least, needed: 3, of: 5}", rule)
+    assert load_config(text).validation.votes.needed == needed
+
+
+def test_json_is_read_too() -> None:
+    config = load_config(MINIMAL)
+    text = json.dumps({**read_yaml(MINIMAL).data, "name": "Small 😀"}, indent="\t")
+    assert "\\ud83d" in text
+    assert load_config(text).name == "Small 😀"
+    assert load_config(text).input == config.input
+
+
+def test_words_that_look_like_something_else_stay_words() -> None:
+    text = FULL.replace("[x, y]", "[yes, 2024-01-01]").replace("kind: [x]", "kind: [yes]")
+    assert load_config(text).component("kind").values == ("yes", "2024-01-01")
+
+
+def test_a_condition_says_when_it_holds() -> None:
+    assert When(outcome="fooled").holds({}, outcome="fooled")
+    assert not When(outcome="fooled").holds({}, outcome="not_fooled")
+    assert When(verdict="flagged").holds({}, verdict="flagged")
+    assert not When(verdict="flagged").holds({}, outcome="fooled")
+    assert When(field="a", equals="x").holds({"a": "x"})
+    assert not When(field="a", equals="x").holds({})
+    assert not When().holds({})
+
+
+WORDS = st.text(
+    st.characters(exclude_categories=["Cs", "Cc", "Co", "Cn"]) | st.sampled_from(" \n:#-'\""),
+    min_size=1,
+    max_size=20,
+).filter(lambda text: text.strip() == text and "{" not in text and "}" not in text)
+TRICKY = st.sampled_from(
+    ["no", "null", "~", "1", "1.0", "1e5", "08", "0x1", "2024-01-01", "1:30", "=", "<<", "- a", "y"]
+)
+LABELS = st.lists(WORDS | TRICKY, min_size=2, max_size=5, unique_by=str.strip)
+
+
+@settings(max_examples=150, deadline=None)
+@given(WORDS | TRICKY, LABELS, st.integers(1, 9), st.floats(0.01, 1), st.booleans())
+def test_what_is_dumped_loads_as_the_same(
+    words: str, labels: list[str], needed: int, threshold: float, single: bool
+) -> None:
+    data = read_yaml(FULL).data
+    data["name"] = words
+    data["instructions"] = words + "\n\n" + words
+    data["input"][2]["labels"] = labels
+    data["examples"]["good"][0]["input"]["kind"] = labels[:1]
+    data["validation"] = {"votes": {"needed": needed}}
+    data["verdict"] = {"type": "string_f1", "field": "answer", "threshold": threshold}
+    data["output"][1] = {"name": "p", "type": "prob", "single": True} if single else "text"
+    config = load_config(dump_yaml(data))
+    assert config.component("kind").values == tuple(labels)
+    assert config.name == words
+    assert load_config(dump_config(config)) == config
+    assert load_config(json.dumps(data)) == config
+
+
+def test_the_exported_json_schema_is_current() -> None:
+    exported = json.loads((TASKS / "task-config.schema.json").read_text())
+    assert exported == json_schema(), (
+        "write json.dumps(json_schema(), indent=2) and a newline to tasks/task-config.schema.json"
+    )
+
+
+def test_the_reference_for_owners_names_every_key() -> None:
+    reference = (TASKS.parent / "docs" / "task-config.md").read_text()
+    schema = json_schema()
+    parts = {"": schema, **schema["$defs"]}
+    missing = {
+        f"{name}.{key}"
+        for name, part in parts.items()
+        for key in part.get("properties", {})
+        if f"`{key}`" not in reference and f"`{key}:" not in reference
+    }
+    assert missing == set()
+    types = set(KEYS) - {kind for kind in KEYS if f"`{kind}`" not in reference}
+    assert types == set(KEYS)
+    assert set(Component.model_fields["type"].annotation.__args__) == types  # type: ignore[union-attr]
+
+
+def test_the_smallest_task_of_the_reference_loads() -> None:
+    reference = (TASKS.parent / "docs" / "task-config.md").read_text()
+    example = reference.partition("```yaml\n")[2].partition("```")[0]
+    assert load_config(example).target_fields == ("same",)

@@ -1,0 +1,138 @@
+"""Every mistake in a configuration is named with its place, its path and its cure."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tasks.config_io import MAX_BYTES, ConfigError, path_of
+from tasks.schema import check_config, load_config
+from tests.unit.tasks.config_mistakes import MISTAKES
+from tests.unit.tasks.config_texts import FULL, MINIMAL
+
+
+def problems(text: str) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        load_config(text)
+    assert str(caught.value) == "\n".join(map(str, caught.value.problems))
+    return [str(problem) for problem in caught.value.problems]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "path", "place", "message", "fix"),
+    MISTAKES,
+    ids=[f"{mistake[2]}: {mistake[4]}" for mistake in MISTAKES],
+)
+def test_every_mistake_is_named(
+    old: str, new: str, path: str, place: str, message: str, fix: str
+) -> None:
+    assert FULL.count(old) == 1
+    text = FULL.replace(old, new)
+    with pytest.raises(ConfigError) as caught:
+        load_config(text)
+    found = caught.value.problems
+    match = [p for p in found if p.path == path and message in p.message and fix in p.fix]
+    assert match, "\n".join(map(str, found))
+    assert text.splitlines()[match[0].line - 1][match[0].column - 1 :].startswith(place)
+    assert match[0].severity == "error"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "path", "message"),
+    [
+        ("answer, type: text", "p, type: prob, single: true", "output", "no output is an answer"),
+        ("answer, type: text", "text", "input", "nothing to read"),
+        ("text, type: text}]", "a, type: image}]\nsupport: {}", "support", "no text to write in"),
+        (
+            "text, type: text}]",
+            "a, type: candidates, reference: b}]",
+            "input[0].reference",
+            '"b" is not candidates of the context',
+        ),
+    ],
+)
+def test_mistakes_of_small_configurations(old: str, new: str, path: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_config(MINIMAL.replace(old, new, 1))
+    found = [problem.path for problem in caught.value.problems if message in problem.message]
+    assert found == [path], str(caught.value)
+
+
+def test_a_problem_reads_as_a_sentence() -> None:
+    assert problems(FULL.replace("- not-hate", "- hate"))[0] == (
+        'line 18, column 5, `input[1].labels`: two labels are equal ("hate"); '
+        "give each label its own value"
+    )
+
+
+def test_all_problems_come_at_once_in_the_order_of_the_text() -> None:
+    text = FULL.replace("name: Test task", "nam: Test task").replace("main: squad_f1", "mian: x")
+    lines = [int(problem.split(",")[0].removeprefix("line ")) for problem in problems(text)]
+    assert lines == sorted(lines)
+    assert set(lines) == {1, 2, 39}
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "message", "fix"),
+    [
+        ("", 1, 1, "keys and values", "begin with"),
+        ("[1, 2]", 1, 1, "keys and values", "begin with"),
+        ("a: 1\nb: x: y", 2, 5, "a colon inside a value", "in quotes"),
+        ("a: 1\nb: {c: d?, e: f}", 2, 9, "got '?'", "in quotes"),
+        ("a: @b", 1, 4, "cannot start", "in quotes"),
+        ("a:\n\t- b", 2, 1, "a tab", "with spaces"),
+        ("a: [1", 1, 6, "expected ','", "brackets"),
+        ("a: 1\na: 2", 2, 1, 'the key "a" is there twice', "remove one"),
+        ("a: &b [1]", 1, 4, "anchors and aliases", "write the value out"),
+        ("a: 1\nb: *a", 2, 4, "anchors and aliases", "write the value out"),
+        ("a: !!python/object/apply:os.getcwd []", 1, 4, "the tag", "remove the tag"),
+        ("a: !!str 1", 1, 4, "the tag", "remove the tag"),
+        ("a: 1\n---\nb: 2", 2, 1, "more than one document", "---"),
+        ("? [a]\n: 1", 1, 3, "a key must be a word", "plain word"),
+        ("a: 1\nb: \x07", 2, 4, "a character that is not allowed", "delete it"),
+        ('{"a": "\\ud83d"}', 1, 7, "half a character", "write the character out"),
+        ("a: 1e999", 1, 4, "too large", "smaller"),
+        (f"a: {'9' * 400}", 1, 4, "too large", "smaller"),
+        ("[" * 100_000, 1, 21, "more than 20 levels", "nest less deeply"),
+        (f"a: {'b' * MAX_BYTES}", 1, 1, "configuration is too large", "keep it below"),
+    ],
+    ids=lambda value: str(value)[:12],
+)
+def test_reading_stops_safely(text: str, line: int, column: int, message: str, fix: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_config(text)
+    (problem,) = caught.value.problems
+    assert message in problem.message
+    assert fix in problem.fix
+    assert (problem.line, problem.column, problem.path) == (line, column, "")
+
+
+def test_advice_is_no_error() -> None:
+    config, advice = check_config(MINIMAL)
+    assert config == load_config(MINIMAL)
+    assert {problem.severity for problem in advice} == {"warning"}
+    assert [problem.path for problem in advice] == [
+        "instructions",
+        "examples.good",
+        "examples.bad",
+        "input[0]",
+    ]
+    assert check_config("a: 1")[0] is None
+    found = check_config(f"{MINIMAL}validation: {{judge_not_fooled: 0}}\n")[1]
+    assert (found[-1].path, found[-1].line) == ("validation.judge_not_fooled", 8)
+
+
+@given(st.text(max_size=200) | st.text(st.sampled_from("ab:-[]{},&*!?|>'\"%@` \n#1."), max_size=60))
+def test_any_text_is_a_configuration_or_a_problem_with_a_place(text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_config(text)
+    lines = text.split("\n")
+    for problem in caught.value.problems:
+        assert problem.message
+        assert problem.fix
+        assert 1 <= problem.line <= len(lines) + 1
+        assert problem.column >= 1
+
+
+def test_paths_read_like_code() -> None:
+    assert path_of(()) == ""
+    assert path_of(("input", 1, "labels", 0, "value")) == "input[1].labels[0].value"
