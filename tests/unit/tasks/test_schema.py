@@ -111,7 +111,7 @@ TRICKY = st.sampled_from(
 LABELS = st.lists(WORDS | TRICKY, min_size=2, max_size=5, unique_by=str.strip)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(WORDS | TRICKY, LABELS, st.integers(1, 9), st.floats(0.01, 1), st.booleans())
 def test_what_is_dumped_loads_as_the_same(
     words: str, labels: list[str], needed: int, threshold: float, single: bool
