@@ -16,11 +16,16 @@ document.addEventListener("htmx:beforeRequest", (event) => {
   if (element.dataset.waiting) slow = setTimeout(() => say(element.dataset.waiting), 1000);
 });
 document.addEventListener("htmx:afterRequest", (event) => {
-  clearTimeout(slow);
   const element = event.detail.elt;
+  if (element.tagName !== "FORM") return;
+  clearTimeout(slow);
   element.removeAttribute("aria-busy");
-  element.querySelector?.("button[aria-disabled]")?.removeAttribute("aria-disabled");
-  if (event.detail.xhr.status === 200 && element.id === "write-form" && draftKey()) localStorage.removeItem(draftKey());
+  element.querySelector("button[aria-disabled]")?.removeAttribute("aria-disabled");
+});
+// Signing in elsewhere changes the token; the cookie has the one that counts now.
+document.addEventListener("htmx:configRequest", (event) => {
+  const sent = event.detail.parameters, token = document.cookie.match(/csrftoken=(\w+)/);
+  if (token && sent.csrfmiddlewaretoken) sent.csrfmiddlewaretoken = token[1];
 });
 const lost = () => say("No connection. Your text is kept in this browser.");
 document.addEventListener("htmx:sendError", lost);
@@ -35,6 +40,7 @@ document.addEventListener("htmx:afterSettle", (event) => {
   const target = event.detail.elt;
   const heading = target.matches?.("[autofocus]") ? target : target.querySelector?.("[autofocus]");
   heading?.focus();
+  if (target.querySelector?.("#verdict") && draftKey()) localStorage.removeItem(draftKey());
   count();
 });
 

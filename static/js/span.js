@@ -3,23 +3,28 @@
 "use strict";
 
 (() => {
+  // The cursor and the anchor are indices into the words; chosen is "from,to".
+  let cursor, anchor, chosen;
   const parts = () => {
     const passage = document.getElementById("passage");
     if (!passage) return null;
     const name = passage.dataset.field;
+    if (passage.dataset.text === undefined) {  // a new passage, perhaps after a swap
+      passage.dataset.text = passage.textContent;
+      cursor = -1; anchor = null; chosen = "";
+    }
     return {
-      passage, text: passage.dataset.text ?? (passage.dataset.text = passage.textContent),
+      passage, text: passage.dataset.text,
       answer: document.getElementById(`id_${name}`),
       start: document.querySelector(`input[type=hidden][name="${name}_start"]`),
       line: document.getElementById("span-line"),
     };
   };
   const points = (text, units) => Array.from(text.slice(0, units)).length;
-  const words = (text) => [...text.matchAll(/\S+/g)].map((m) => [m.index, m.index + m[0].length]);
+  // Without the punctuation around them: "1840." is chosen as "1840".
+  const words = (text) => [...text.matchAll(/[^\s\p{P}](?:\S*(?:[^\s\p{P}]|%))?/gu)].map((m) => [m.index, m.index + m[0].length]);
 
-  // [from, to) in UTF-16 units; the cursor is an index into the words.
-  let cursor = 0, anchor = null;
-
+  // [from, to) in UTF-16 units.
   const paint = (from, to, at) => {
     const { passage, text } = parts();
     const cuts = [...new Set([0, from, to, ...(at || []), text.length])].filter((n) => n >= 0).sort((a, b) => a - b);
@@ -45,60 +50,84 @@
     if (from >= to) return;
     answer.value = text.slice(from, to);
     if (start) start.value = points(text, from);
+    chosen = String([from, to]);
     paint(from, to);
     describe(from, to);
   };
 
-  document.addEventListener("selectionchange", () => {
-    const found = parts(), selection = document.getSelection();
-    if (!found || selection.isCollapsed || !selection.rangeCount) return;
+  // Where the browser's own selection lies in the passage; from === to: a place without length.
+  const selected = () => {
+    const { passage } = parts(), selection = document.getSelection();
+    if (!selection.rangeCount) return null;
     const range = selection.getRangeAt(0);
-    if (!found.passage.contains(range.startContainer) || !found.passage.contains(range.endContainer)) return;
+    if (!passage.contains(range.startContainer) || !passage.contains(range.endContainer)) return null;
     const before = document.createRange();
-    before.selectNodeContents(found.passage);
+    before.selectNodeContents(passage);
     before.setEnd(range.startContainer, range.startOffset);
     const from = before.toString().length;
-    describe(from, from + range.toString().length);
-    found.passage.dataset.picked = `${from},${from + range.toString().length}`;
+    return [from, from + range.toString().length];
+  };
+  let dragged = null;
+  document.addEventListener("selectionchange", () => {
+    const found = parts() && selected();
+    if (!found || found[0] === found[1] || String(found) === chosen) return;
+    dragged = found;
+    describe(...found);
   });
+  // The selection stays, so that it can be copied.
   const finish = () => {
-    const found = parts();
-    if (!found?.passage.dataset.picked) return;
-    const [from, to] = found.passage.dataset.picked.split(",").map(Number);
-    delete found.passage.dataset.picked;
-    choose(from, to);
+    if (!dragged || !parts()) return;
+    const isLive = document.getSelection().toString();
+    choose(...dragged);
+    dragged = anchor = null;
+    const mine = parts().passage.querySelector(".mine");
+    if (mine && isLive) document.getSelection().selectAllChildren(mine);
   };
   document.addEventListener("pointerup", () => setTimeout(finish));
   document.addEventListener("touchend", () => setTimeout(finish));
+
+  // A tap on a word chooses it, a second tap the stretch up to there, a third begins anew.
+  document.addEventListener("click", (event) => {
+    const found = parts(), place = found?.passage.contains(event.target) && selected();
+    if (!place || place[0] !== place[1]) return;
+    const all = words(found.text), tapped = all.findIndex(([from, to]) => place[0] >= from && place[0] <= to);
+    if (tapped < 0) return;
+    const other = anchor ?? tapped;
+    anchor = anchor === null ? tapped : null;
+    cursor = tapped;
+    choose(all[Math.min(tapped, other)][0], all[Math.max(tapped, other)][1]);
+  });
 
   document.addEventListener("keydown", (event) => {
     const found = parts();
     if (!found || event.target !== found.passage) return;
     const all = words(found.text), step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
     if (step) {
+      anchor = event.shiftKey ? anchor ?? Math.max(0, cursor) : null;
       cursor = Math.max(0, Math.min(all.length - 1, cursor + step));
-      if (!event.shiftKey) anchor = null;
-      else if (anchor === null) anchor = cursor - step;
-    } else if (event.key === "Enter") {
+    } else if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) {
+      cursor = Math.max(0, cursor);
       const other = anchor ?? cursor;
       choose(all[Math.min(cursor, other)][0], all[Math.max(cursor, other)][1]);
       event.preventDefault();
       return;
     } else if (event.key === "Escape") {
-      anchor = null;
+      cursor = -1; anchor = null; chosen = "";
       found.answer.value = "";
       if (found.start) found.start.value = "";
       found.line.textContent = "";
     } else return;
     event.preventDefault();
     const low = Math.min(cursor, anchor ?? cursor), high = Math.max(cursor, anchor ?? cursor);
-    if (anchor === null) paint(-1, -1, all[cursor]);
+    if (anchor === null) paint(-1, -1, all[cursor] ?? null);
     else { paint(all[low][0], all[high][1], all[cursor]); describe(all[low][0], all[high][1]); }
   });
 
   // Typing the answer makes an earlier choice void: the server finds the place, or asks.
   document.addEventListener("input", (event) => {
     const found = parts();
-    if (found && event.target === found.answer && found.start) found.start.value = "";
+    if (!found || event.target !== found.answer) return;
+    chosen = "";
+    if (found.start) found.start.value = "";
   });
 })();

@@ -1,12 +1,21 @@
-"""A real browser against a real server."""
+"""A real browser against a real server; what is wrong in its console fails the test."""
 
 import os
+import re
+from collections.abc import Callable
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import sync_playwright
+from axe_playwright_python.base import AXE_SCRIPT
+from django.core.cache import cache
+from django.test import Client
+from playwright.sync_api import BrowserContext, Locator, Page, expect, sync_playwright
 
+from annotation import services
+from annotation.models import Assignment
+from dynabench.accounts.services import annotator_of
+from tasks.endpoints.scripted import ScriptedEndpoint
 from tests.conftest import CHROMIUM
+from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 
 # Playwright's own loop runs in this thread, which Django takes for asynchronous code.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
@@ -15,14 +24,33 @@ ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
-AXE = {
-    "runOnly": {
-        "type": "tag",
-        "values": [
-            *("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"),
-        ],
-    }
+# Chromium writes this line itself for the answers that the pages show on purpose.
+EXPECTED = re.compile(r"status of (401|409|410|422|429|503) |net::ERR_INTERNET_DISCONNECTED")
+PATIENCE = 20_000  # ms; the machine may be busy
+FAILED = pytest.StashKey[bool]()
+
+PASSAGE = "Ada built the mill in 1840. The mill burned down. Ada left Tarn (in 1850)."
+CONTEXTS = {
+    "nli": {"premise": "Every Tuesday the ferry leaves at nine, and Jonas always misses it."},
+    "qa": {"passage": PASSAGE},
+    "sentiment": {"prompt": "The soup was warm and cheap."},
+    "hate-speech": {"prompt": "The Zorbians moved in next door."},
 }
+START = PASSAGE.index("1840")
+ANSWERS = {
+    "nli": {
+        "label": "entailment",
+        "prob": {"entailment": 0.91, "neutral": 0.07, "contradiction": 0.02},
+    },
+    "qa": {"output": {"answer": "1840", "start": START, "end": START + 4}},
+    "sentiment": {
+        "label": "positive",
+        "prob": {"positive": 0.6, "negative": 0.3, "neutral": 0.1},
+    },
+    "hate-speech": {"label": "not-hate", "prob": {"hate": 0.2, "not-hate": 0.8}},
+}
+# With these goals the answers above are wrong.
+GOALS = {"nli": "neutral", "qa": "", "sentiment": "negative", "hate-speech": "hate"}
 
 
 def pytest_collection_modifyitems(items) -> None:
@@ -31,9 +59,194 @@ def pytest_collection_modifyitems(items) -> None:
             item.add_marker(pytest.mark.browser)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if report.failed:
+        item.stash[FAILED] = True
+    return report
+
+
 @pytest.fixture(scope="session")
 def chromium():
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield browser
         browser.close()
+
+
+@pytest.fixture(autouse=True)
+def _fast_and_clean(settings):
+    """Plain hashes and static names; no breaker or limit left over from another test."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    settings.STORAGES = {
+        **settings.STORAGES,
+        "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    }
+    cache.clear()
+
+
+def watch(context: BrowserContext, origin: str, problems: list[str]) -> None:
+    """Note errors of the console and the pages, broken policies, and requests to other hosts."""
+
+    def console(message) -> None:
+        if message.type in ("error", "warning") and not EXPECTED.search(message.text):
+            problems.append(f"console: {message.text}")
+
+    def request(request) -> None:
+        if not request.url.startswith((origin, "data:", "blob:")):
+            problems.append(f"request to another host: {request.url}")
+
+    context.on("console", console)
+    context.on("weberror", lambda error: problems.append(f"page error: {error.error}"))
+    context.on("request", request)
+
+
+Open = Callable[..., Page]
+
+
+@pytest.fixture
+def open_page(chromium, live_server, settings, request):
+    """Open an empty page in a new browser context, signed in as `user` or nobody."""
+    contexts: list[BrowserContext] = []
+    problems: list[str] = []
+
+    def open_page(user=None, **options) -> Page:
+        context = chromium.new_context(base_url=live_server.url, **options)
+        context.set_default_timeout(PATIENCE)
+        watch(context, live_server.url, problems)
+        contexts.append(context)
+        if user:
+            client = Client()
+            client.force_login(user)
+            key = client.cookies[settings.SESSION_COOKIE_NAME].value
+            cookie = {"name": settings.SESSION_COOKIE_NAME, "value": key, "url": live_server.url}
+            context.add_cookies([cookie])
+        return context.new_page()
+
+    yield open_page
+    pages = [page for context in contexts for page in context.pages]
+    if request.node.stash.get(FAILED, False):
+        folder = settings.HOME / "screenshots"
+        folder.mkdir(exist_ok=True)
+        for number, page in enumerate(pages):
+            name = re.sub(r"\W+", "-", request.node.name)
+            page.screenshot(path=folder / f"{name}-{number}.png", full_page=True)
+    for context in contexts:
+        context.close()
+    assert not problems, "\n".join(problems)
+
+
+@pytest.fixture
+def alice(transactional_db):
+    return UserFactory(email="alice@example.com")
+
+
+@pytest.fixture
+def page(open_page, alice):
+    """A page of a person who is signed in."""
+    return open_page(alice)
+
+
+def make_round(code: str, contexts: int = 1):
+    """An open round of an official task, with the contexts of these tests."""
+    round = RoundFactory(task=TaskFactory(code=code))
+    (name, text), = CONTEXTS[code].items()  # fmt: skip
+    ContextFactory(round=round, fields={name: text})
+    for number in range(1, contexts):
+        ContextFactory(round=round, fields={name: f"{text} It is day {number}."})
+    return round
+
+
+def assign(user, round, goal: str | None = None) -> Assignment:
+    """What the person works on: the first context, with the goal that the target gets wrong."""
+    annotator = annotator_of(user)
+    code = round.task.code
+    if round.task.is_sensitive:
+        services.pass_gate(annotator=annotator, task=round.task)
+    assignment = services.assign(annotator=annotator, round=round)
+    assignment.context = round.contexts.earliest("pk")
+    assignment.goal = GOALS[code] if goal is None else goal
+    assignment.save()
+    return assignment
+
+
+TEXTS = {
+    "nli": "Jonas has never been on the ferry.",
+    "qa": "When did Ada leave Tarn?",
+    "sentiment": "The soup was warm and cheap, once.",
+    "hate-speech": "The Zorbians moved in next door, so we lock up now.",
+}
+
+
+def text_box(page: Page) -> Locator:
+    return page.locator("#write-form textarea")
+
+
+def answer_box(page: Page) -> Locator:
+    return page.get_by_label("The answer", exact=True)
+
+
+def submit_button(page: Page) -> Locator:
+    return page.get_by_role("button", name="Submit and see the model's answer")
+
+
+def verdict(page: Page) -> Locator:
+    return page.locator("#verdict-title")
+
+
+def fill(page: Page, code: str) -> None:
+    """Fill the form of a task as a person with a mouse may."""
+    text_box(page).fill(TEXTS[code])
+    if code == "qa":
+        answer_box(page).fill("1850")
+    if code == "hate-speech":
+        page.get_by_label("Animosity").check()
+        page.get_by_label("a national group").check()
+
+
+def submit(page: Page, code: str = "nli") -> None:
+    """Fill the form, submit it and wait for the verdict."""
+    fill(page, code)
+    submit_button(page).click()
+    expect(verdict(page)).to_be_visible()
+
+
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+FAULTS = """rules => axe.run(document, {runOnly: {type: "tag", values: rules}}).then(
+    found => found.violations.flatMap(rule => rule.nodes.map(
+        node => `${rule.id}: ${node.html.slice(0, 200)} ${node.failureSummary}`)))"""
+
+
+def audit(page: Page) -> None:
+    """axe finds nothing in a wide light page and in a narrow dark one, which does not overflow.
+
+    Colours do not depend on the width, nor the layout on the colours: two runs see all four.
+    """
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE_SCRIPT)
+    for scheme, width in (("light", 1280), ("dark", 320)):
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size({"width": width, "height": 800})
+        faults = page.evaluate(FAULTS, RULES)
+        assert not faults, f"{page.url}, {scheme}, {width} px:\n" + "\n".join(faults)
+        room = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
+        assert room[0] <= room[1], f"{page.url} overflows at {width} px: {room}"
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size({"width": 1280, "height": 800})
+
+
+@pytest.fixture
+def model_calls(monkeypatch):
+    """The inputs with which a scripted target was asked."""
+    calls: list[dict] = []
+    ask = ScriptedEndpoint.predict
+
+    def counted(self, batch, *, deadline_seconds):
+        calls.extend(batch)
+        return ask(self, batch, deadline_seconds=deadline_seconds)
+
+    monkeypatch.setattr(ScriptedEndpoint, "predict", counted)
+    return calls

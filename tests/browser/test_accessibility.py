@@ -1,0 +1,134 @@
+"""Every page, and every state that a swap brings, read by axe in light and dark, wide and narrow."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from annotation.models import Example
+from tests.browser.conftest import (
+    ANSWERS,
+    answer_box,
+    assign,
+    audit,
+    fill,
+    make_round,
+    submit,
+    submit_button,
+    text_box,
+    verdict,
+)
+from tests.factories import scripted_target
+
+TASKS = ["nli", "qa", "sentiment", "hate-speech"]
+
+
+@pytest.mark.parametrize("code", TASKS)
+def test_the_write_page_in_all_its_states(page, alice, code):
+    round = make_round(code, contexts=2)
+    scripted_target(round, **ANSWERS[code])
+    assign(alice, round)
+    page.goto(f"/t/{code}/write/")
+    audit(page)
+    text_box(page).fill("Hm")
+    submit_button(page).click()
+    expect(page.locator("#error-summary")).to_be_focused()
+    audit(page)
+    fill(page, code)
+    submit_button(page).click()
+    expect(verdict(page)).to_have_text(re.compile("You fooled the model"))
+    audit(page)
+    page.get_by_label("negation").first.check()
+    page.get_by_role("button", name="Save reason").click()
+    expect(page.get_by_text("Your reason is saved")).to_be_visible()
+    if code != "qa":
+        page.get_by_role("button", name="Show which words mattered").click()
+        expect(page.get_by_role("heading", name="Which words mattered")).to_be_focused()
+    audit(page)
+    page.get_by_role("button", name="Write another").click()
+    expect(page.locator("#goal")).to_be_focused()
+    expect(verdict(page)).to_have_count(0)
+    audit(page)
+
+
+def test_other_answers_to_a_submit(page, alice):
+    round = make_round("qa", contexts=2)
+    target = scripted_target(round, fail="down", **ANSWERS["qa"])
+    assign(alice, round)
+    page.goto("/t/qa/write/")
+    fill(page, "qa")
+    submit_button(page).click()
+    expect(page.get_by_role("heading", name="The model did not answer")).to_be_focused()
+    audit(page)
+    target.options = ANSWERS["qa"]
+    target.save()
+    answer_box(page).fill("Ada")
+    submit_button(page).click()
+    expect(page.get_by_text("Which one?")).to_be_visible()
+    audit(page)
+    answer_box(page).fill("mill in 1840")
+    submit_button(page).click()
+    expect(verdict(page)).to_be_focused()
+    page.get_by_role("button", name="Edit and retry").click()
+    expect(text_box(page)).to_be_focused()
+    answer_box(page).fill("in 1840. The mill")
+    text_box(page).fill("What stood there in which year?")
+    submit_button(page).click()
+    expect(verdict(page)).to_have_text(re.compile("Too close to call"))
+    audit(page)
+
+
+PAGES = {
+    "home": "/",
+    "task": "/t/nli/",
+    "sensitive task": "/t/hate-speech/",
+    "gate": "/t/hate-speech/gate/",
+    "help": "/help/",
+    "account": "/account/",
+    "report": "/context/{context}/report/",
+    "result": "/attempt/{example}/",
+    "retract": "/attempt/{example}/retract/",
+    "missing page": "/nowhere/",
+}
+
+
+def test_pages_of_a_signed_in_person(page, alice):
+    make_round("hate-speech")
+    round = make_round("nli")
+    scripted_target(round, **ANSWERS["nli"])
+    context = assign(alice, round).context
+    page.goto("/t/nli/write/")
+    submit(page)
+    example = Example.objects.get()
+    for name, path in PAGES.items():
+        if name == "missing page":
+            continue
+        page.goto(path.format(context=context.pk, example=example.uuid))
+        audit(page)
+    page.goto(PAGES["report"].format(context=context.pk))
+    page.get_by_role("button", name="Send").click()
+    expect(page.locator(".error-summary")).to_be_focused()
+    audit(page)
+    page.get_by_label("Something else").or_(page.get_by_role("radio").first).first.check()
+    page.get_by_role("button", name="Send").click()
+    expect(page.get_by_role("heading", name="Thank you")).to_be_focused()
+    audit(page)
+
+
+ENTRANCES = ["/accounts/login/", "/accounts/signup/", "/accounts/password/reset/"]
+OWN_PAGES = [
+    "/accounts/password/change/",
+    "/accounts/email/",
+    "/accounts/2fa/",
+    "/accounts/sessions/",
+]
+
+
+def test_entrances(open_page, transactional_db):
+    page = open_page()
+    for path in ENTRANCES:
+        page.goto(path)
+        audit(page)
+        page.locator("main form button").first.click()
+        page.wait_for_load_state()
+        audit(page)

@@ -1,0 +1,172 @@
+"""Choosing the answer in a passage: by mouse, touch, keyboard or typing, with one result."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from annotation.models import Example
+from tasks.models import Context, TargetModel
+from tests.browser.conftest import (
+    ANSWERS,
+    PASSAGE,
+    TEXTS,
+    answer_box,
+    assign,
+    make_round,
+    submit_button,
+    text_box,
+    verdict,
+)
+from tests.factories import scripted_target
+
+PLACE = """([from, to]) => {
+    const range = document.createRange(), walk = document.createTreeWalker(
+        document.getElementById("passage"), NodeFilter.SHOW_TEXT);
+    let seen = 0, started = false;
+    for (let node; (node = walk.nextNode()); seen += node.length) {
+        if (!started && from < seen + node.length) {
+            range.setStart(node, from - seen);
+            started = true;
+        }
+        if (to <= seen + node.length) { range.setEnd(node, to - seen); break; }
+    }
+    const box = range.getBoundingClientRect();
+    return [box.left, box.right, box.top + box.height / 2];
+}"""
+WANTED = "1840. The mill burned"
+
+
+@pytest.fixture
+def at_passage(alice, open_page):
+    """The write page of the question task, opened in one way or another."""
+    round = make_round("qa")
+    scripted_target(round, **ANSWERS["qa"])
+    assign(alice, round)
+
+    def opened(**options) -> Page:
+        page = open_page(alice, **options)
+        page.goto("/t/qa/write/")
+        text_box(page).fill(TEXTS["qa"])
+        return page
+
+    return opened
+
+
+def place(page: Page, text: str) -> tuple[float, float, float]:
+    """Left, right and middle of a stretch of the passage that fits on one line."""
+    page.locator("#passage").scroll_into_view_if_needed()
+    start = PASSAGE.index(text)
+    left, right, middle = page.evaluate(PLACE, [start, start + len(text)])
+    return left, right, middle
+
+
+def by_drag(page: Page) -> None:
+    left, _, top = place(page, "1840")
+    _, right, bottom = place(page, "burned")
+    page.mouse.move(left + 1, top)
+    page.mouse.down()
+    page.mouse.move(right - 8, bottom, steps=4)
+    page.mouse.move(right, bottom)
+    page.mouse.up()
+
+
+def by_click(page: Page) -> None:
+    for word in ("1840", "burned"):
+        left, right, middle = place(page, word)
+        page.mouse.click((left + right) / 2, middle)
+        expect(page.locator("#span-line")).to_contain_text(word)
+
+
+def by_tap(page: Page) -> None:
+    for word in ("1840", "burned"):
+        left, right, middle = place(page, word)
+        page.touchscreen.tap((left + right) / 2, middle)
+        expect(page.locator("#span-line")).to_contain_text(word)
+
+
+def by_keyboard(page: Page) -> None:
+    page.locator("#passage").focus()
+    for key in ["ArrowRight"] * 6 + ["Shift+ArrowRight"] * 3 + ["Enter"]:
+        page.keyboard.press(key)
+
+
+def by_typing(page: Page) -> None:
+    answer_box(page).fill(WANTED)
+
+
+WAYS = {
+    "drag": by_drag,
+    "click": by_click,
+    "tap": by_tap,
+    "keyboard": by_keyboard,
+    "typing": by_typing,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_all_ways_give_the_same_offsets(at_passage, way):
+    page = at_passage(has_touch=way == "tap")
+    WAYS[way](page)
+    expect(answer_box(page)).to_have_value(WANTED)
+    if way != "typing":
+        expect(page.locator("#span-line")).to_have_text(f"Answer: “{WANTED}” (words 6 to 9)")
+        expect(page.locator("#passage .mine")).to_have_text(WANTED)
+    if way == "drag":
+        assert page.evaluate("getSelection().toString()") == WANTED  # it can still be copied
+    submit_button(page).click()
+    expect(verdict(page)).to_be_focused()
+    start = PASSAGE.index(WANTED)
+    assert Example.objects.get().inputs["answer"] == {
+        "text": WANTED,
+        "start": start,
+        "end": start + len(WANTED),
+    }
+
+
+def test_the_keyboard_may_change_its_mind(at_passage):
+    page = at_passage()
+    passage, answer = page.locator("#passage"), answer_box(page)
+    passage.focus()
+    for key in ["End", "ArrowDown", "ArrowDown", "Enter"]:
+        page.keyboard.press(key)
+    expect(answer).to_have_value("built")
+    page.keyboard.press("Escape")
+    expect(answer).to_have_value("")
+    expect(page.locator("#span-line")).to_have_text("")
+    expect(page.locator("#passage .mine")).to_have_count(0)
+    for key in ["ArrowRight"] * 4 + ["ArrowLeft", "Enter"]:
+        page.keyboard.press(key)
+    expect(answer).to_have_value("the")
+    expect(passage).to_be_focused()
+    expect(passage).to_have_text(PASSAGE)
+    page.keyboard.press("Tab")
+    expect(passage).not_to_be_focused()
+
+
+def test_which_of_two_places(at_passage):
+    page = at_passage()
+    answer_box(page).fill("Ada")
+    submit_button(page).click()
+    expect(page.locator("#error-summary")).to_be_focused()
+    expect(page.locator("#error-summary")).to_contain_text("is in the passage 2 times")
+    page.get_by_label("[Ada] left Tarn").check()
+    submit_button(page).click()
+    expect(verdict(page)).to_be_focused()
+    assert Example.objects.get().inputs["answer"]["start"] == PASSAGE.rindex("Ada")
+
+
+def test_a_choice_after_an_emoji_counts_code_points(at_passage):
+    """JavaScript counts 🐀 as two, the server as one."""
+    page = at_passage()
+    context = Context.objects.get()
+    context.fields = {"passage": "🐀🐀 Ada came, and Ada stayed."}
+    context.save()
+    TargetModel.objects.update(options={"output": {"answer": "Ada", "start": 3, "end": 6}})
+    page.reload()
+    text_box(page).fill("Who stayed there?")
+    page.locator("#passage").focus()
+    for key in ["ArrowRight"] * 5 + ["Enter"]:
+        page.keyboard.press(key)
+    expect(page.locator("input[name=answer_start]")).to_have_value("17")
+    submit_button(page).click()
+    expect(verdict(page)).to_be_focused()
+    assert Example.objects.get().inputs["answer"] == {"text": "Ada", "start": 17, "end": 20}
