@@ -154,6 +154,7 @@ class MemberInline(ByRole, admin.TabularInline):
 class TaskAdmin(RoleAdmin):
     form = TaskForm
     inlines = [MemberInline]
+    fields = ["code", "config_text", "is_visible", "allow_try_out", "is_official"]
     list_display = ["code", "name", "round_count", "is_visible", "is_official"]
     list_filter = ["is_visible", "is_official"]
     search_fields = ["code", "name"]

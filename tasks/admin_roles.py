@@ -103,6 +103,9 @@ class ByRole:
 class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
     """A ModelAdmin that shows people the rows of their own tasks only."""
 
+    class Media:
+        css: ClassVar = {"all": ["css/admin.css"]}
+
     actions_on_bottom = True
     list_select_related: ClassVar[list[str]] = []  # beside the way to the task; for pages too
 

@@ -6,7 +6,8 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
-from django.db.models import Count, Q
+from django.db.models import Count, Max, Q
+from django.forms.models import BaseInlineFormSet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -38,25 +39,34 @@ STEPS = {
     State.PAUSED: ("Pause", "Nobody can write until you open the round again; drafts are kept."),
     State.CLOSED: ("Close", "Nobody can write any more; judging goes on."),
 }
-
-
 COUNTED = {"targets": "round_targets", "contexts": "contexts", "examples": "examples"}
 
 
 class RoundForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A round; its parents are other rounds of the same task."""
+    """A round; its parents are earlier rounds of the same task."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         parents: Any = self.fields.get("parents")
         if parents:
-            others = Round.objects.filter(task=self.instance.task_id).exclude(pk=self.instance.pk)
-            parents.queryset = others.select_related("task")
+            earlier = Round.objects.filter(number__lt=self.instance.number)
+            parents.queryset = earlier.filter(task=self.instance.task_id).select_related("task")
+
+
+class LoopFormSet(BaseInlineFormSet):  # type: ignore[type-arg]
+    """A round's targets; a new one comes last, so that no two are shown as Model A."""
+
+    def save_new(self, form: Any, commit: bool = True) -> Any:
+        places = RoundTarget.objects.filter(round=self.instance)
+        last = places.aggregate(last=Max("position"))["last"]
+        form.instance.position = 0 if last is None else last + 1
+        return super().save_new(form, commit)
 
 
 class RoundTargetInline(ByRole, admin.TabularInline):  # type: ignore[type-arg]
     model = RoundTarget
-    fields = ["target", "position"]
+    formset = LoopFormSet
+    fields = ["target"]
     extra = 0
     verbose_name, verbose_name_plural = "target", "targets in the loop"
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import path
@@ -40,6 +41,18 @@ class TargetForm(forms.ModelForm):  # type: ignore[type-arg]
         assume_scheme="https",
         help_text="Empty: our own model server, which loads `source`.",
     )
+
+    def clean_options(self) -> dict[str, Any]:
+        return self._mapping("options")
+
+    def clean_serving(self) -> dict[str, Any]:
+        return self._mapping("serving")
+
+    def _mapping(self, name: str) -> dict[str, Any]:
+        value = self.cleaned_data[name] or {}
+        if not isinstance(value, dict):
+            raise ValidationError('Write keys and values, such as {"model": "x"}.')
+        return value
 
     def _post_clean(self) -> None:
         super()._post_clean()  # type: ignore[misc]

@@ -300,7 +300,7 @@ def _checked(row: Row, config: TaskConfig) -> Row | LineError:
             problems += [f"`{component.name}`: {message}" for message in found]
     if not problems and (reason := _unstorable(row.values)):
         problems.append(reason)
-    return LineError(row.line, ". ".join(problems)) if problems else row
+    return LineError(row.line, "; also: ".join(problems)) if problems else row
 
 
 def _key_problems(values: Mapping[str, Any], config: TaskConfig) -> list[str]:

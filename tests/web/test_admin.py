@@ -651,6 +651,8 @@ def test_editors_register_targets_of_their_own_tasks(editor, nli, foreign):
         ({"options": '{"lable": "neutral"}'}, "Unknown option &#x27;lable&#x27;"),
         ({"options": '{"fail": "often"}'}, "is one of"),
         ({"adapter": "open_inference_v2"}, "Unknown option"),
+        ({"options": "[1]"}, "Write keys and values"),
+        ({"serving": '"onnx"'}, "Write keys and values"),
         ({"adapter": "none"}, "is not one of the available choices"),
         ({"serving": '{"speed": 9}'}, "got an unexpected keyword argument &#x27;speed&#x27;"),
         ({"name": "not a slug"}, "valid"),

@@ -5,7 +5,7 @@ import io
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.context_files import (
@@ -188,6 +188,7 @@ def test_a_summary_counts_everything_and_keeps_little():
     assert set(summary.lengths) == {6}
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 10_000), max_size=50))
 def test_a_histogram_counts_every_length_once(lengths):
     bins = histogram(lengths)
@@ -200,6 +201,7 @@ def test_a_histogram_counts_every_length_once(lengths):
 TEXT = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=60)
 
 
+@settings(deadline=None)
 @given(st.lists(TEXT.filter(str.strip), min_size=1, max_size=5))
 def test_what_is_written_is_read_from_both_formats(texts):
     jsonl = "\n".join(json.dumps({"premise": text}) for text in texts)
@@ -210,6 +212,7 @@ def test_what_is_written_is_read_from_both_formats(texts):
     assert [row.values for row in read(table.getvalue(), "a.csv")] == expected
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200), st.sampled_from(["a.jsonl", "a.csv"]))
 def test_no_bytes_break_the_reader(raw, name):
     for item in read(raw, name):
