@@ -10,6 +10,7 @@ import gzip
 import json
 import os
 import platform
+import signal
 import socket
 import statistics
 import subprocess
@@ -19,7 +20,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -66,15 +67,16 @@ def running(server: Server, log: Path) -> Iterator[None]:
             env=os.environ | {"OMP_NUM_THREADS": "1"} | server.env,
             stdout=output,
             stderr=output,
+            start_new_session=True,
         )
     try:
         yield
     finally:
         process.terminate()
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(10)
+        with suppress(ProcessLookupError):  # the peers leave workers behind
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def wait_for(server: Server, path: str, text: str, log: Path) -> None:
