@@ -1,0 +1,209 @@
+"""Write, learn the verdict, say why, go on: each task with JavaScript, without it, by keyboard."""
+
+import re
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from annotation.models import Assignment, Example
+from tests.browser.conftest import (
+    ANSWERS,
+    PASSAGE,
+    TEXTS,
+    answer_box,
+    assign,
+    fill,
+    make_round,
+    submit_button,
+    text_box,
+    verdict,
+)
+from tests.factories import PASSWORD, scripted_target
+
+TASKS = ["nli", "qa", "sentiment", "hate-speech"]
+INPUTS = {
+    "nli": {"hypothesis": TEXTS["nli"], "label": "neutral"},
+    "qa": {
+        "question": TEXTS["qa"],
+        "answer": {
+            "text": "1850",
+            "start": PASSAGE.index("1850"),
+            "end": PASSAGE.index("1850") + 4,
+        },
+    },
+    "sentiment": {"text": TEXTS["sentiment"], "label": "negative"},
+    "hate-speech": {
+        "text": TEXTS["hate-speech"],
+        "label": "hate",
+        "hate_type": "animosity",
+        "hate_target": ["a national group"],
+    },
+}
+
+
+@pytest.fixture
+def start(alice):
+    """An open round with two contexts, and the first of them given to Alice."""
+
+    def start(code: str) -> Assignment:
+        round = make_round(code, contexts=2)
+        scripted_target(round, **ANSWERS[code])
+        return assign(alice, round)
+
+    return start
+
+
+@pytest.mark.parametrize("javascript", [True, False], ids=["javascript", "plain"])
+@pytest.mark.parametrize("code", TASKS)
+def test_write_verdict_why_next(open_page, alice, start, code, javascript):
+    first = start(code)
+    page = open_page(alice, java_script_enabled=javascript)
+    page.goto(f"/t/{code}/")
+    page.get_by_role("button", name="Write").or_(
+        page.get_by_role("link", name="Write", exact=True)
+    ).first.click()
+    fill(page, code)
+    submit_button(page).click()
+    expect(verdict(page)).to_have_text(re.compile("You fooled the model"))
+    expect(verdict(page)).to_be_focused()
+    example = Example.objects.get()
+    assert (example.outcome, example.inputs) == ("fooled", INPUTS[code])
+    page.get_by_text("Say why (optional)").click()
+    page.get_by_label("negation").first.check()
+    page.get_by_role("button", name="Save reason").click()
+    expect(page.get_by_text("Your reason is saved")).to_be_visible()
+    expect(page.get_by_label("negation").first).to_be_checked()
+    example.refresh_from_db()
+    assert example.metadata == {"why_right": ["negation"]}
+    page.get_by_role("button", name="Write another").click()
+    expect(verdict(page)).to_have_count(0)
+    now = Assignment.objects.get(left_at__isnull=True)
+    assert now.context_id != first.context_id
+    expect(page).to_have_url(re.compile(f"/t/{code}/write/$"))
+
+
+VISIBLE_FOCUS = """element => {
+    const style = getComputedStyle(element), box = element.getBoundingClientRect();
+    const seen = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+    return {
+        outlined: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2,
+        uncovered: !!seen && (element.contains(seen) || seen.contains(element)),
+        what: element.outerHTML.slice(0, 120),
+    };
+}"""
+
+
+def tab_to(page: Page, wanted: Locator) -> None:
+    """Press Tab until the element has the focus; every stop on the way shows that it has it."""
+    handle = wanted.element_handle()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        stop = page.evaluate_handle("document.activeElement").as_element()
+        if stop.evaluate("element => element === document.body"):
+            continue
+        seen = stop.evaluate(VISIBLE_FOCUS)
+        assert seen["outlined"], f"no visible focus: {seen['what']}"
+        assert seen["uncovered"], f"the focus is covered: {seen['what']}"
+        if stop.evaluate("(element, wanted) => element === wanted", handle):
+            return
+    raise AssertionError(f"Tab never came to {wanted}")
+
+
+def press_on(page: Page, wanted: Locator, key: str) -> None:
+    tab_to(page, wanted)
+    page.keyboard.press(key)
+
+
+@pytest.mark.parametrize("code", TASKS)
+def test_by_keyboard_alone(page, start, code):
+    start(code)
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.goto(f"/t/{code}/write/")
+    if code == "qa":
+        tab_to(page, page.locator("#passage"))
+        for key in ["ArrowLeft"] + ["ArrowRight"] * 13 + ["Enter"]:
+            page.keyboard.press(key)
+        expect(answer_box(page)).to_have_value("1850")
+    tab_to(page, text_box(page))
+    page.keyboard.press("Control+A")
+    page.keyboard.type(TEXTS[code])
+    if code == "hate-speech":
+        press_on(page, page.get_by_label("Threatening"), "ArrowUp")
+        expect(page.get_by_label("Animosity")).to_be_checked()
+        press_on(page, page.get_by_label("a national group"), "Space")
+    press_on(page, submit_button(page), "Enter")
+    expect(verdict(page)).to_be_focused()
+    assert Example.objects.get().inputs == INPUTS[code]
+    press_on(page, page.locator("#why summary"), "Enter")
+    press_on(page, page.get_by_label("negation").first, "Space")
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_text("Your reason is saved")).to_be_visible()
+    expect(page.get_by_role("button", name="Save reason")).to_be_focused()
+    press_on(page, page.get_by_role("button", name="Retract"), "Enter")
+    expect(page.get_by_text("Retracted. This example is not used.")).to_be_visible()
+    expect(verdict(page)).to_be_focused()
+    expect(page.locator("#status")).to_contain_text("Retracted.")
+    press_on(page, page.get_by_role("button", name="Write another"), "Enter")
+    expect(page.locator("#goal")).to_be_focused()
+    example = Example.objects.get()
+    assert example.retracted_at
+    assert example.metadata == {"why_right": ["negation"]}
+
+
+def test_without_javascript_errors_and_the_two_places(open_page, alice, start):
+    start("qa")
+    page = open_page(alice, java_script_enabled=False)
+    page.goto("/t/qa/write/")
+    submit_button(page).click()
+    expect(page.locator("#error-summary")).to_be_focused()
+    expect(page).to_have_title(re.compile("^Error:"))
+    text_box(page).fill(TEXTS["qa"])
+    answer_box(page).fill("Ada")
+    submit_button(page).click()
+    page.get_by_label("[Ada] left Tarn").check()
+    submit_button(page).click()
+    expect(verdict(page)).to_be_visible()
+    assert Example.objects.get().inputs["answer"]["start"] == PASSAGE.rindex("Ada")
+
+
+def test_without_javascript_retract_asks_on_a_page(open_page, alice, start):
+    start("nli")
+    page = open_page(alice, java_script_enabled=False)
+    page.goto("/t/nli/write/")
+    fill(page, "nli")
+    submit_button(page).click()
+    page.get_by_role("button", name="Retract").click()
+    expect(page.get_by_role("heading", name="Retract this example?")).to_be_visible()
+    page.get_by_role("button", name="Retract").click()
+    expect(page.get_by_text("This example is not used.")).to_be_visible()
+
+
+@pytest.mark.parametrize("javascript", [True, False], ids=["javascript", "plain"])
+def test_try_it_then_sign_up_and_go_on(open_page, transactional_db, javascript):
+    scripted_target(make_round("nli"), **ANSWERS["nli"])
+    page = open_page(java_script_enabled=javascript)
+    page.goto("/t/nli/try/")
+    fill(page, "nli")
+    submit_button(page).click()
+    expect(verdict(page)).to_be_focused()
+    assert not Example.objects.exists()
+    page.get_by_role("button", name="Keep this one").click()
+    page.get_by_label("Email").fill("new@example.com")
+    page.get_by_label("Password", exact=True).fill(f"{PASSWORD} 7")
+    page.locator("main form button").first.click()
+    expect(text_box(page)).to_have_value(TEXTS["nli"])
+
+
+def test_sign_in_and_out_by_the_form(open_page, alice):
+    page = open_page()
+    page.goto("/account/")
+    expect(page).to_have_url(re.compile(r"/accounts/login/\?next="))
+    page.get_by_label("Email").fill("alice@example.com")
+    page.get_by_label("Password", exact=True).fill("wrong")
+    page.locator("main form button").first.click()
+    expect(page.locator(".error-summary")).to_be_focused()
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.locator("main form button").first.click()
+    expect(page.get_by_role("heading", name="Your account")).to_be_visible()
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("link", name="Sign in")).to_be_visible()
