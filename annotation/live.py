@@ -90,7 +90,11 @@ def settle(attempt: Attempt) -> Attempt:
 def _conclude(attempt: Attempt, entries: Sequence[RoundTarget], asked: Asked) -> None:
     error = asked.exception()
     if error is None:
-        _store(attempt, entries, asked.result())
+        try:
+            _store(attempt, entries, asked.result())
+        except Exception:  # nobody shall wait for an attempt that will never be stored
+            _fail(attempt, "rubbish")
+            raise
         return
     reason = error.reason if isinstance(error, EndpointError) else "down"
     logger.warning("attempt %s: %s: %s", attempt.uuid, reason, error)

@@ -10,7 +10,7 @@ from django.contrib.auth.decorators import login_not_required
 from django.core import signing
 from django.core.cache import cache
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
@@ -127,6 +127,8 @@ def keep(request: HttpRequest, code: str) -> HttpResponse:
     if not request.user.is_authenticated:
         back = reverse("annotation:keep", args=[code], query={"keep": signed})
         return redirect(f"{reverse('account_signup')}?{urlencode({'next': back})}")
+    if request.method == "GET":  # back from signing up: reading an address writes nothing
+        return render(request, "annotation/keep.html", {"task": task, "keep": signed})
     try:
         pk, goal, inputs = signing.loads(signed, salt="keep", max_age=KEEP_SECONDS)
     except signing.BadSignature:

@@ -17,7 +17,7 @@ from annotation.outcome import Ensemble, Outcome, TargetVerdict, judge, resolve
 from dynabench.accounts.models import Annotator
 from tasks.endpoints.base import Prediction
 from tasks.models import Context, Round, RoundTarget, TargetVersion, Task, context_digest
-from tasks.services import note_version
+from tasks.targets import version_of
 
 State = Attempt.State
 
@@ -248,7 +248,7 @@ def finish_attempt(
         ensemble=cast(Ensemble, attempt.assignment.round.rule),
     )
     versions = [
-        note_version(entry.target, prediction.fingerprint)
+        version_of(entry.target, prediction.fingerprint)
         for entry, prediction in zip(targets, predictions, strict=True)
     ]
     try:

@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Callable
 
 from django.conf import settings
+from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render, resolve_url
 from django_htmx.http import HttpResponseClientRedirect
@@ -39,6 +40,26 @@ def content_security_policy(get_response: Handler) -> Handler:
         return response
 
     return middleware
+
+
+class BusyDatabase:
+    """Answer 503 when a lock was not to be had in time (lock_timeout), instead of an error."""
+
+    def __init__(self, get_response: Handler) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        """The page, with Retry-After; None for every other exception."""
+        text = str(exception)
+        if not isinstance(exception, OperationalError) or "lock" not in text:
+            return None
+        logger.warning("busy: %s %s: %s", request.method, request.path, text)
+        response = render(request, "busy.html", status=503)
+        response["Retry-After"] = "3"
+        return response
 
 
 def no_redirect_for_htmx(get_response: Handler) -> Handler:

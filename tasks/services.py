@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from dynabench.accounts.models import User
@@ -112,7 +112,11 @@ def set_round_state(*, round: Round, state: str, actor: User | None) -> Round:
         changes["closed_at"] = timezone.now()
     for name, value in changes.items():
         setattr(locked, name, value)
-    locked.save(update_fields=list(changes))
+    try:
+        with transaction.atomic():
+            locked.save(update_fields=list(changes))
+    except IntegrityError:  # round_one_live
+        raise RoundError("Another round was opened at the same moment.") from None
     log(actor, f"round.{state}", locked)
     return locked
 
@@ -150,9 +154,11 @@ def register_target(
 
 
 def note_version(target: TargetModel, fingerprint: Mapping[str, Any]) -> TargetVersion:
-    """The row of what answered, made when this fingerprint is seen for the first time; no lock."""
+    """The row of what answered, made when this fingerprint is seen for the first time; no lock.
+
+    A target that sends no digest of its own is known by the digest of all that it says of itself.
+    """
+    digest = str(fingerprint.get("digest") or context_digest(dict(fingerprint)))
     return TargetVersion.objects.get_or_create(
-        target=target,
-        digest=str(fingerprint["digest"]),
-        defaults={"fingerprint": dict(fingerprint)},
+        target=target, digest=digest, defaults={"fingerprint": dict(fingerprint)}
     )[0]

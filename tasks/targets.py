@@ -4,6 +4,7 @@ import json
 import math
 import os
 import time
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,9 +12,10 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.db import connection
 
-from tasks.endpoints.base import QA_KIND, Endpoint, EndpointConfig
+from tasks.endpoints.base import QA_KIND, Endpoint, EndpointConfig, EndpointError
 from tasks.endpoints.registry import build
-from tasks.models import TargetModel
+from tasks.models import TargetModel, TargetVersion
+from tasks.services import note_version
 from tasks.serving.spec import ModelSpec
 
 
@@ -67,6 +69,23 @@ def _endpoint(
     return build(adapter, config)
 
 
+def version_of(target: TargetModel, fingerprint: Mapping[str, Any]) -> TargetVersion:
+    """The row of what answered; a new one is filled with all that the target says of itself.
+
+    Call it outside transactions: a new digest costs one call to the target.
+    """
+    known = target.versions.filter(digest=str(fingerprint.get("digest"))).first()
+    if known:
+        return known
+    try:
+        whole = endpoint_of(target).info(deadline_seconds=INFO_SECONDS).fingerprint
+    except EndpointError:
+        whole = fingerprint
+    same = whole.get("digest") == fingerprint.get("digest")
+    return note_version(target, {**whole, **fingerprint} if same else fingerprint)
+
+
+INFO_SECONDS = 3.0
 REMEMBER_SECONDS = 2.0
 _remembered: dict[str, tuple[float, ModelSpec | None]] = {}
 

@@ -390,3 +390,46 @@ def test_a_page_left_waiting_fails_after_the_deadline(as_alice, alice, nli):
     failed = as_alice.get(f"/attempt/{attempt.uuid}/")
     assert failed.status_code == 503
     assert "Still there?" in failed.text
+
+
+def test_a_target_without_a_digest_of_its_own_is_known_by_what_it_says(as_alice, nli, monkeypatch):
+    from tasks.endpoints import scripted
+    from tasks.endpoints.base import Prediction
+    from tasks.models import TargetVersion
+
+    answer = Prediction(
+        output={"label": "neutral"}, prob=None, seconds=0.1, fingerprint={"model": "chat-1"}
+    )
+    monkeypatch.setattr(scripted.ScriptedEndpoint, "predict", lambda *a, **k: [answer])
+    scripted_target(nli, label="neutral")
+    stored(as_alice)
+    stored(as_alice, text="Another statement.")
+    assert TargetVersion.objects.get().fingerprint == {"model": "chat-1"}
+
+
+def test_an_answer_that_cannot_be_stored_leaves_nobody_waiting(as_alice, nli, monkeypatch):
+    from annotation import services
+
+    def broken(*args, **kwargs):
+        raise RuntimeError("as scripted")
+
+    monkeypatch.setattr(services, "judge", broken)
+    scripted_target(nli, label="neutral")
+    form = open_form(as_alice)
+    as_alice.raise_request_exception = False
+    assert as_alice.post(URL, form, **HTMX).status_code == 500
+    assert Attempt.objects.get().state == "failed"
+
+
+def test_a_busy_database_is_no_error(as_alice, nli, monkeypatch):
+    from django.db import OperationalError
+
+    from annotation import services
+
+    def busy(**kwargs):
+        raise OperationalError("canceling statement due to lock timeout")
+
+    monkeypatch.setattr(services, "begin_attempt", busy)
+    response = as_alice.post(URL, open_form(as_alice), **HTMX)
+    assert response.status_code == 503
+    assert response["Retry-After"]

@@ -260,6 +260,9 @@ def test_the_keep_link_survives_sign_up(client, nli):
     response = client.post(
         "/accounts/signup/", account | {"next": hidden.replace("&amp;", "&")}, follow=True
     )
+    assert "Keep what you wrote?" in response.text
+    assert not Assignment.objects.exists()
+    response = client.post("/t/nli/keep/", {"keep": keep}, follow=True)
     assert "The shop was open at ten." in response.text
 
 
