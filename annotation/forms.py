@@ -2,9 +2,11 @@
 
 import uuid
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from django import forms
+from django.utils.html import format_html_join
 
 from annotation.models import Report
 from tasks.schema import Component, TaskConfig, validate_inputs
@@ -205,6 +207,13 @@ class WhyForm(ComponentForm):
     def clean(self) -> dict[str, Any]:
         self.inputs = self.values()
         return self.cleaned_data
+
+
+@lru_cache(maxsize=256)
+def blank_fields(components: tuple[Component, ...]) -> str:
+    """The HTML of a form that nobody has filled yet; it is the same for everybody."""
+    fields = WhyForm(list(components))
+    return format_html_join("", "{}", ((bound.as_field_group(),) for bound in fields))
 
 
 class ReportForm(forms.ModelForm):

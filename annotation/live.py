@@ -13,7 +13,7 @@ from django.core.cache import cache
 from django.db import connection
 
 from annotation.models import Attempt, Example
-from annotation.services import fail_attempt, finish_attempt
+from annotation.services import fail_attempt, finish_attempt, save_draft
 from tasks.endpoints.base import EndpointError, Prediction
 from tasks.endpoints.live import Breaker, LiveTarget, process_pool
 from tasks.models import Round, RoundTarget
@@ -83,6 +83,7 @@ def settle(attempt: Attempt) -> Attempt:
         if waited(asked):
             _conclude(attempt, entries, asked)
         else:
+            save_draft(assignment=assignment, inputs=attempt.inputs)
             _conclude_later(attempt, entries, asked)
     return attempt
 

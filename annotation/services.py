@@ -207,7 +207,6 @@ def begin_attempt(
             Attempt.objects.filter(pk=attempt.pk).update(**asked)
             attempt = Attempt.objects.get(pk=attempt.pk)
             attempt.assignment = assignment
-    save_draft(assignment=assignment, inputs=inputs)
     return attempt, True
 
 
@@ -258,8 +257,9 @@ def finish_attempt(
             _store_outputs(example, outcome, targets, versions, predictions)
             if not _still_asking(attempt).update(state=State.DONE, example=example):
                 raise _NoLongerAsking
-            assignment = Assignment.objects.filter(pk=attempt.assignment_id)
-            assignment.update(draft={}, draft_saved_at=None)
+            if attempt.assignment.draft:
+                assignment = Assignment.objects.filter(pk=attempt.assignment_id)
+                assignment.update(draft={}, draft_saved_at=None)
     except _NoLongerAsking:
         return None
     except RoundClosed:
@@ -313,8 +313,12 @@ def _store_example(attempt: Attempt, outcome: Outcome) -> Example:
 
 
 def fail_attempt(*, attempt: Attempt, reason: str) -> None:
-    """Note that the targets gave no usable answer; nothing counts. By conditional update."""
-    _still_asking(attempt).update(state=State.FAILED, failure=reason)
+    """Note that the targets gave no usable answer; nothing counts, and the text is the draft.
+
+    By conditional update.
+    """
+    if _still_asking(attempt).update(state=State.FAILED, failure=reason):
+        save_draft(assignment=attempt.assignment, inputs=attempt.inputs)
 
 
 def _still_asking(attempt: Attempt) -> QuerySet[Attempt]:

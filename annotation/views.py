@@ -77,13 +77,13 @@ def write(request: HttpRequest, code: str) -> HttpResponse:
     annotator = writer(request, task)
     if gate_is_shut(request, task):
         return redirect("annotation:gate", code=code)
+    if request.method == "POST":
+        return _submit(request, task, annotator)
     round = live_round(task)
     if round is None:
         return render(
             request, "annotation/refused.html", {"task": task, "message": "No round is open."}
         )
-    if request.method == "POST":
-        return _submit(request, task, annotator)
     try:
         assignment = services.assign(annotator=annotator, round=round)
     except services.Refused as error:

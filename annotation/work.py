@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
 
 from annotation import panels, selectors
-from annotation.forms import ExampleForm, WhyForm
+from annotation.forms import ExampleForm, WhyForm, blank_fields
 from annotation.models import Assignment, Attempt, Example
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
@@ -149,12 +149,12 @@ def result(example: Example) -> dict[str, Any]:
     """The result panel of a stored example."""
     config = example.round.task.config
     outputs = list(example.target_outputs.select_related("target"))
+    questions = panels.why_components(config, example.outcome, example.inputs)
     return {
         **verdict(example, config, outputs),
         "example": example,
-        "why_form": WhyForm(
-            panels.why_components(config, example.outcome, example.inputs), initial=example.metadata
-        ),
+        "why_form": WhyForm(questions, initial=example.metadata) if example.metadata else None,
+        "why_fields": blank_fields(tuple(questions)),
         "can_retract": example.retracted_at is None and not selectors.is_judged(example),
     }
 

@@ -30,6 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from bench.peers import Bare  # noqa: E402
+from bench.verdict_page import verdict_page  # noqa: E402
 from evaluation.starters import seed_rows, train_starter  # noqa: E402
 from tasks.serving.backends import cores  # noqa: E402
 
@@ -43,6 +44,7 @@ BARS = {
     "int8 / pipeline at 32": 4.5,
     "fp32 / litserve at 32": 1.0,
     "fp32 / mosec at 32": 1.0,
+    "home_while_slow / home": 2.0,  # at most
 }
 
 
@@ -290,6 +292,9 @@ def measure(model: Path, home: Path, options: argparse.Namespace) -> dict[str, A
         }
         rounds = [measured_round(found, models, file, seconds) for _ in range(turns)]
     told["ratios"] = ratios(rounds)
+    told["verdict_page"] = verdict_page(model, 60 if options.quick else 300, free_port)
+    slow = "home_while_slow / home"
+    told["ratios"][slow] = told["verdict_page"].pop(slow)
     told["bars"] = {
         name: {"wanted": bar, "found": told["ratios"].get(name)} for name, bar in BARS.items()
     }
@@ -320,6 +325,8 @@ def show(told: dict[str, Any]) -> None:
     for name, ratio in told["ratios"].items():
         bar = BARS.get(name)
         print(f"{name:34}{ratio:10.2f}" + (f"   wanted {bar}" if bar else ""))
+    page = ", ".join(f"{name} {value:.1f}" for name, value in told["verdict_page"].items())
+    print(f"\nverdict page (ms, medians; wanted: page minus model at most 15): {page}")
     print(f"\nagreement with fp32: {told['agreement']}")
 
 

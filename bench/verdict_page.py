@@ -1,7 +1,8 @@
 """What a person waits for beside the model: POST of the write page, minus the bare model call.
 
 One person submits a sentence, and the same sentence goes to the model server alone, in turns, over
-connections that are kept. The site is a real one: gunicorn, sessions, CSRF, SQLite on disk.
+connections that are kept. The site is a real one: gunicorn, sessions, CSRF, SQLite on disk. Then
+the task list is fetched, alone and while people wait for a target that takes eight seconds.
 `python bench/verdict_page.py MODEL_FOLDER [COUNT]` prints one JSON object, times in milliseconds.
 """
 
@@ -12,6 +13,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.parse
 import urllib.request
@@ -21,6 +23,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TOKEN = "b" * 32  # the CSRF cookie and its header
+WAITING = 24  # people; more than the server has threads
 SETUP = """
 import sys, re
 from django.contrib.auth import SESSION_KEY, BACKEND_SESSION_KEY, HASH_SESSION_KEY
@@ -29,7 +32,7 @@ from django.conf import settings
 from dynabench.accounts.models import User
 from dynabench.accounts.services import annotator_of
 from annotation.services import assign
-from tasks.models import Task
+from tasks.models import RoundTarget, TargetModel, Task
 from tasks.services import install_official_tasks, register_target
 install_official_tasks()
 task = Task.objects.get(code="sentiment")
@@ -45,7 +48,15 @@ session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
 session[HASH_SESSION_KEY] = user.get_session_auth_hash()
 session.save()
 assignment = assign(annotator=annotator_of(user), round=round)
-print(session.session_key, assignment.pk, assignment.goal)
+slow = Task.objects.get(code="nli")
+TargetModel.objects.create(task=slow, name="slow", adapter="scripted", url="http://slow.test",
+                           options={"label": "neutral", "delay": 8})
+RoundTarget.objects.create(round=slow.rounds.get(), target=slow.targets.get())
+slow.config_text = re.sub(r"^limits:.*?(?=^[a-z]|\\Z)", "", slow.config_text, flags=re.S | re.M)
+slow.config_text += "\nlimits: {tries_per_context: 1000000, tries_per_day: 1000000}\n"
+slow.save()
+waiting = assign(annotator=annotator_of(user), round=slow.rounds.get())
+print(session.session_key, assignment.pk, assignment.goal, waiting.pk, waiting.goal)
 """
 
 
@@ -94,14 +105,64 @@ def verdict_page(model: Path, count: int, free_port) -> dict[str, float]:
             [sys.executable, "-c", code, str(model)],
             cwd=ROOT, env=environment, check=True, capture_output=True, text=True,
         )  # fmt: skip
-        session, assignment, goal = made.stdout.split()
+        session, assignment, goal, slow, slow_goal = made.stdout.split()
         serve = [*run, "serve_model", "--registered", "--port", str(served)]
         site = [sys.executable, "-m", "gunicorn", "dynabench.wsgi", "--bind", f"127.0.0.1:{web}"]
         site += ["--worker-class", "gthread", "--threads", "16", "--no-control-socket"]
         url = f"http://127.0.0.1:{served}/models/bench/health"
         stack.enter_context(process(serve, environment, url))
         stack.enter_context(process(site, environment, f"http://127.0.0.1:{web}/healthz/"))
-        return _measure(web, served, session, assignment, goal, count)
+        told = _measure(web, served, session, assignment, goal, count)
+        return told | _while_slow(web, session, slow, slow_goal, count)
+
+
+def _headers(session: str) -> dict[str, str]:
+    return {
+        "Cookie": f"sessionid={session}; csrftoken={TOKEN}",
+        "X-CSRFToken": TOKEN,
+        "HX-Request": "true",
+        "Content-Type": "application/x-www-form-urlencoded",
+    }
+
+
+def _submit(
+    site: http.client.HTTPConnection,
+    session: str,
+    task: str,
+    field: str,
+    text: str,
+    assignment: str,
+    goal: str,
+) -> tuple[float, int]:
+    form = {field: text, "attempt_key": uuid.uuid4(), "assignment": assignment, "goal": goal}
+    body = urllib.parse.urlencode(form)
+    return timed(site, "POST", f"/t/{task}/write/", body, _headers(session))
+
+
+def _while_slow(web: int, session: str, assignment: str, goal: str, count: int) -> dict[str, float]:
+    """The task list's median alone, and while WAITING people wait for a target of eight seconds."""
+    site = http.client.HTTPConnection("127.0.0.1", web, timeout=30)
+    alone = [timed(site, "GET", "/")[0] for _ in range(count)][10:]
+    answers = []
+
+    def wait(number: int) -> None:
+        mine = http.client.HTTPConnection("127.0.0.1", web, timeout=30)
+        text = f"Statement number {number} of a patient person."
+        answers.append(_submit(mine, session, "nli", "hypothesis", text, assignment, goal)[1])
+
+    people = [threading.Thread(target=wait, args=[number]) for number in range(WAITING)]
+    for person in people:
+        person.start()
+    time.sleep(1)
+    during, until = [], time.monotonic() + 3
+    while time.monotonic() < until:
+        during.append(timed(site, "GET", "/")[0])
+    for person in people:
+        person.join()
+    if not set(answers) <= {202, 503}:
+        raise RuntimeError(f"The slow target's pages answered {answers}.")
+    home, slow = statistics.median(alone), statistics.median(during)
+    return {"home_ms": home, "home_while_slow_ms": slow, "home_while_slow / home": slow / home}
 
 
 def _measure(
@@ -109,12 +170,6 @@ def _measure(
 ) -> dict[str, float]:
     site = http.client.HTTPConnection("127.0.0.1", web, timeout=30)
     model = http.client.HTTPConnection("127.0.0.1", served, timeout=30)
-    headers = {
-        "Cookie": f"sessionid={session}; csrftoken={TOKEN}",
-        "X-CSRFToken": TOKEN,
-        "HX-Request": "true",
-        "Content-Type": "application/x-www-form-urlencoded",
-    }
     pages, bare = [], []
     for number in range(count + 10):
         text = f"The {number} waiters were friendly, but nothing they brought was warm."
@@ -122,10 +177,7 @@ def _measure(
         seconds, status = timed(
             model, "POST", "/models/bench/predict", asked, {"Content-Type": "application/json"}
         )
-        form = {"text": text, "attempt_key": uuid.uuid4(), "assignment": assignment, "goal": goal}
-        whole, answered = timed(
-            site, "POST", "/t/sentiment/write/", urllib.parse.urlencode(form), headers
-        )
+        whole, answered = _submit(site, session, "sentiment", "text", text, assignment, goal)
         if status != 200 or answered != 200:
             raise RuntimeError(f"The model answered {status}, the page {answered}.")
         if number >= 10:  # both are warm
@@ -141,7 +193,7 @@ def _measure(
 
 
 if __name__ == "__main__":
-    from serving import free_port
+    from bench.serving import free_port
 
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 200
     print(json.dumps(verdict_page(Path(sys.argv[1]).resolve(), count, free_port)))
