@@ -39,6 +39,12 @@ def goal_uses(round: Round) -> dict[str, int]:
     return dict(rows)
 
 
+def written_here(assignment: Assignment) -> int:
+    """How many examples the annotator has written on this context."""
+    mine = Example.objects.filter(annotator=assignment.annotator_id)
+    return mine.filter(context=assignment.context_id).count()
+
+
 def tries(assignment: Assignment) -> tuple[int, int]:
     """The annotator's examples on this context, and in this task since 00:00 UTC.
 

@@ -124,7 +124,9 @@ class Work:
         cap = self.task.config.limits.tries_per_context
         earlier = SimpleLazyObject(lambda: selectors.history(assignment.annotator, self.context))
         return {
-            "try_number": SimpleLazyObject(lambda: min(selectors.tries(assignment)[0] + 1, cap)),
+            "try_number": SimpleLazyObject(
+                lambda: min(selectors.written_here(assignment) + 1, cap)
+            ),
             "history": SimpleLazyObject(
                 lambda: [(example, example.inputs.get(self.text_field)) for example in earlier]
             ),
