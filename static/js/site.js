@@ -41,8 +41,16 @@ document.addEventListener("htmx:afterSettle", (event) => {
   const heading = target.matches?.("[autofocus]") ? target : target.querySelector?.("[autofocus]");
   heading?.focus();
   if (target.querySelector?.("#verdict") && draftKey()) localStorage.removeItem(draftKey());
+  if (target.id === "result") forgetErrors();
   count();
 });
+
+// The form stays while its answer is swapped in below; what was wrong before is not wrong now.
+const forgetErrors = () => {
+  document.querySelectorAll("#error-summary, #write-form .field-error").forEach((error) => error.remove());
+  document.querySelectorAll("#write-form .field-invalid").forEach((field) => field.classList.remove("field-invalid"));
+  document.querySelectorAll("#write-form [aria-invalid]").forEach((field) => field.removeAttribute("aria-invalid"));
+};
 
 // Drafts: the server's copy is the truth; this one outlives an outage.
 const typed = () => form()?.querySelector("textarea");

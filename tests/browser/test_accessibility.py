@@ -17,6 +17,7 @@ from tests.browser.conftest import (
     submit_button,
     text_box,
     verdict,
+    visit,
 )
 from tests.factories import scripted_target
 
@@ -28,7 +29,7 @@ def test_the_write_page_in_all_its_states(page, alice, code):
     round = make_round(code, contexts=2)
     scripted_target(round, **ANSWERS[code])
     assign(alice, round)
-    page.goto(f"/t/{code}/write/")
+    visit(page, f"/t/{code}/write/")
     audit(page)
     text_box(page).fill("Hm")
     submit_button(page).click()
@@ -55,7 +56,7 @@ def test_other_answers_to_a_submit(page, alice):
     round = make_round("qa", contexts=2)
     target = scripted_target(round, fail="down", **ANSWERS["qa"])
     assign(alice, round)
-    page.goto("/t/qa/write/")
+    visit(page, "/t/qa/write/")
     fill(page, "qa")
     submit_button(page).click()
     expect(page.get_by_role("heading", name="The model did not answer")).to_be_focused()
@@ -96,13 +97,13 @@ def test_pages_of_a_signed_in_person(page, alice):
     round = make_round("nli")
     scripted_target(round, **ANSWERS["nli"])
     context = assign(alice, round).context
-    page.goto("/t/nli/write/")
+    visit(page, "/t/nli/write/")
     submit(page)
     example = Example.objects.get()
     for path in PAGES.values():
-        page.goto(path.format(context=context.pk, example=example.uuid))
+        visit(page, path.format(context=context.pk, example=example.uuid))
         audit(page)
-    page.goto(PAGES["report"].format(context=context.pk))
+    visit(page, PAGES["report"].format(context=context.pk))
     page.get_by_role("button", name="Send").click()
     expect(page.locator(".error-summary")).to_be_focused()
     audit(page)
@@ -112,21 +113,28 @@ def test_pages_of_a_signed_in_person(page, alice):
     audit(page)
 
 
-ENTRANCES = ["/accounts/login/", "/accounts/signup/", "/accounts/password/reset/"]
+ENTRANCES = {
+    "/accounts/login/": ["nobody@example.com", "a wrong password"],
+    "/accounts/signup/": ["nobody@example.com", "123"],
+    "/accounts/password/reset/": ["nobody@nowhere"],
+}
 OWN_PAGES = [f"/accounts/{name}/" for name in ("password/change", "email", "2fa", "sessions")]
 
 
-def test_entrances(open_page, transactional_db):
+@pytest.mark.parametrize("path", ENTRANCES)
+def test_entrances(open_page, transactional_db, path):
     page = open_page()
-    for path in ENTRANCES:
-        page.goto(path)
-        audit(page)
-        page.locator("main form button").first.click()
-        expect(page.locator(".error-summary")).to_be_focused()
-        audit(page)
+    visit(page, path)
+    audit(page)
+    boxes = page.locator("main form [type=email], main form [type=password]")
+    for box, text in zip(boxes.all(), ENTRANCES[path], strict=True):
+        box.fill(text)
+    page.locator("main form button").first.click()
+    expect(page.locator(".error-summary")).to_be_focused()
+    audit(page)
 
 
 def test_pages_about_ones_account(page):
     for path in OWN_PAGES:
-        page.goto(path)
+        visit(page, path)
         audit(page)

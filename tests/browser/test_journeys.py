@@ -84,11 +84,14 @@ def test_write_verdict_why_next(open_page, alice, start, code, javascript):
 
 VISIBLE_FOCUS = """element => {
     const style = getComputedStyle(element), box = element.getBoundingClientRect();
-    const seen = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+    // A text area may begin at the lower edge: the browser only shows the line with the caret.
+    const top = Math.max(box.top, 0), bottom = Math.min(box.bottom, window.innerHeight);
+    const seen = document.elementFromPoint(box.x + box.width / 2, (top + bottom) / 2);
     return {
         outlined: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2,
         uncovered: !!seen && (element.contains(seen) || seen.contains(element)),
-        what: element.outerHTML.slice(0, 120),
+        what: `${element.outerHTML.slice(0, 120)} at ${box.top} to ${box.bottom} of `
+            + `${window.innerHeight}, under ${seen?.outerHTML.slice(0, 120)}`,
     };
 }"""
 
@@ -121,7 +124,7 @@ def test_by_keyboard_alone(page, start, code):
     page.goto(f"/t/{code}/write/")
     if code == "qa":
         tab_to(page, page.locator("#passage"))
-        for key in ["ArrowLeft"] + ["ArrowRight"] * 13 + ["Enter"]:
+        for key in ["ArrowLeft"] + ["ArrowRight"] * 14 + ["Enter"]:
             page.keyboard.press(key)
         expect(answer_box(page)).to_have_value("1850")
     tab_to(page, text_box(page))
@@ -191,6 +194,7 @@ def test_try_it_then_sign_up_and_go_on(open_page, transactional_db, javascript):
     page.get_by_label("Email").fill("new@example.com")
     page.get_by_label("Password", exact=True).fill(f"{PASSWORD} 7")
     page.locator("main form button").first.click()
+    page.get_by_role("button", name="Go on with my text").click()
     expect(text_box(page)).to_have_value(TEXTS["nli"])
 
 

@@ -73,7 +73,7 @@ def test_the_counter_speaks_near_the_limit(page, nli):
 def test_policy_and_weight_of_the_write_page(page, nli):
     """The watch of `open_page` adds: nothing breaks the policy, nothing comes from elsewhere."""
     responses = []
-    page.on("response", responses.append)
+    page.on("response", lambda response: responses.append(response))
     policy = page.goto(WRITE).header_value("content-security-policy")
     assert "unsafe" not in policy
     assert "default-src 'none'" in policy

@@ -71,6 +71,7 @@ def test_the_verdict_has_the_focus_and_says_itself_once(page, nli):
     expect(page.get_by_role("button", name="Save reason")).to_be_focused()
     page.get_by_role("button", name="Write another").click()
     expect(page.locator("#goal")).to_be_focused()
+    expect(page).not_to_have_title(re.compile("You fooled the model"))
     assert page.evaluate("window.line === document.getElementById('status')")
 
 
@@ -105,6 +106,11 @@ def test_errors_are_summed_up_and_lead_to_their_fields(page, alice):
     ):
         link.click()
         expect(page.locator(f"#write-form {field}").first).to_be_focused()
+    submit(page, "hate-speech")
+    expect(page).not_to_have_title(re.compile("^Error:"))
+    expect(
+        page.locator("#error-summary, .field-error, .field-invalid, [aria-invalid]")
+    ).to_have_count(0)
 
 
 def leave(page):
@@ -251,7 +257,7 @@ def test_a_target_that_is_down_costs_no_try(page, nli):
 
 def test_a_draft_on_its_way_does_not_swallow_the_submit(page, nli):
     held = []
-    page.route("**/draft/**", held.append)
+    page.route("**/draft/**", lambda route: held.append(route))
     page.goto(WRITE)
     with page.expect_request("**/draft/**"):
         fill(page, "nli")
