@@ -81,7 +81,7 @@ class _Loader(yaml.SafeLoader):
     So `no` and `2024-01-01` are texts, as in the core schema of YAML 1.2 (section 10.3).
     """
 
-    yaml_implicit_resolvers = {}  # noqa: RUF012 -- PyYAML declares it so
+    yaml_implicit_resolvers = {}
     depth = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
@@ -105,7 +105,7 @@ class _Loader(yaml.SafeLoader):
 class _Dumper(yaml.SafeDumper):
     """Quotes whatever any YAML reader, 1.1 or 1.2, could take for something else than a text."""
 
-    yaml_implicit_resolvers = {  # noqa: RUF012
+    yaml_implicit_resolvers = {
         first: list(found) for first, found in yaml.SafeDumper.yaml_implicit_resolvers.items()
     }
 

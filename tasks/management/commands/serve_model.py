@@ -1,7 +1,8 @@
 """Serve transformers models to the site's rounds and to evaluations."""
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -9,12 +10,13 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from tasks.serving.arguments import parse_model
 from tasks.serving.registry import ModelRegistry
 from tasks.serving.server import ModelServer
+from tasks.serving.spec import ModelSpec
 from tasks.targets import registered_names, registered_spec
 
 
 class Command(BaseCommand):
     help = "Serve transformers models over HTTP until stopped; a target's URL is /models/NAME."
-    requires_system_checks: ClassVar[list[str]] = []
+    requires_system_checks = []  # starts while the site is set up
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
@@ -41,7 +43,8 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from None
         if bool(specs) == options["registered"]:
             raise CommandError("Name the models to serve, or say --registered; one of the two.")
-        resolve, names = specs.get, specs.keys
+        resolve: Callable[[str], ModelSpec | None] = specs.get
+        names: Callable[[], Iterable[str]] = specs.keys
         if options["registered"]:
             resolve, names = registered_spec, registered_names
         ModelServer(
