@@ -18,6 +18,7 @@ import time
 import urllib.parse
 import urllib.request
 import uuid
+from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -85,8 +86,8 @@ def timed(connection: http.client.HTTPConnection, *request) -> tuple[float, int]
     return 1000 * (time.perf_counter() - started), answer.status
 
 
-def verdict_page(model: Path, count: int, free_port) -> dict[str, float]:
-    """Medians over `count` turns, in milliseconds; raises RuntimeError when an answer is not 200."""
+def verdict_page(model: Path, count: int, free_port: Callable[[], int]) -> dict[str, float]:
+    """Medians over `count` turns, in ms; raises RuntimeError on a wrong status."""
     web, served = free_port(), free_port()
     with tempfile.TemporaryDirectory() as home, ExitStack() as stack:
         environment = {
