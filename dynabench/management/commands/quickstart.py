@@ -3,6 +3,7 @@
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -36,10 +37,15 @@ class Command(BaseCommand):
         parser.add_argument("--setup-only", action="store_true", help="set up, do not run")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        signal.signal(signal.SIGTERM, stop)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, stop)
         port = int(os.environ.get("PORT") or 8000)
+        refuse_taken("PORT", "127.0.0.1", port)
+        models = urlsplit(settings.MODEL_SERVER_URL)
+        refuse_taken("MODEL_SERVER_URL", models.hostname or "127.0.0.1", models.port or 80)
         call_command("migrate", verbosity=0)
-        call_command("collectstatic", interactive=False, verbosity=0)
+        if not static_is_fresh():
+            call_command("collectstatic", interactive=False, verbosity=0)
         for task in install_official_tasks():
             self.stdout.write(f"Installed the task {task.code}.")
         self._starters()
@@ -62,7 +68,10 @@ class Command(BaseCommand):
         folders = {code: starter_folder(code, settings.HOME) for code in STARTERS}
         if not all(folder.exists() for folder in folders.values()):
             self.stdout.write("Training the starter models (some minutes, once) …")
-            subprocess.run([*MANAGE, "train_starters", "--home", settings.HOME], check=True)
+            # Threads that wait without spinning leave the cores to those that work.
+            environment = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE"}
+            train = [*MANAGE, "train_starters", "--home", settings.HOME]
+            subprocess.run(train, env=environment, check=True)
         for code, folder in folders.items():
             task = Task.objects.get(code=code)
             first = task.rounds.filter(number=1).first()
@@ -172,6 +181,23 @@ class Processes:
                 os.killpg(process.pid, signal.SIGKILL)
 
 
+def refuse_taken(variable: str, host: str, port: int) -> None:
+    """Raise CommandError when another program answers at the address."""
+    with socket.socket() as probe:
+        if probe.connect_ex((host, port)) == 0:
+            raise CommandError(
+                f"Something runs at {host}:{port} already. Stop it, or set {variable} to another."
+            )
+
+
+def static_is_fresh() -> bool:
+    """Whether the collected files are newer than their sources; compressing them takes a while."""
+    manifest = settings.STATIC_ROOT / "staticfiles.json"
+    sources = [*settings.BASE_DIR.glob("requirements*.txt"), *settings.BASE_DIR.glob("static/**/*")]
+    newest = max(source.stat().st_mtime for source in sources)
+    return manifest.exists() and manifest.stat().st_mtime > newest
+
+
 def answers(url: str) -> bool:
     """Whether a GET of the address succeeds."""
     try:
@@ -182,5 +208,5 @@ def answers(url: str) -> bool:
 
 
 def stop(number: int, frame: FrameType | None) -> None:
-    """SIGTERM means what Ctrl-C means."""
+    """Both signals mean: stop everything."""
     raise KeyboardInterrupt
