@@ -10,6 +10,7 @@ from django.utils.html import format_html_join
 
 from annotation.models import Report
 from tasks.schema import Component, TaskConfig, validate_inputs
+from tasks.values import check_value
 
 RADIO_LIMIT = 7  # more choices than this become a drop-down list
 
@@ -206,6 +207,10 @@ class WhyForm(ComponentForm):
 
     def clean(self) -> dict[str, Any]:
         self.inputs = self.values()
+        for component in self.components:
+            if component.name in self.inputs:
+                for message in check_value(component, self.inputs[component.name], {}):
+                    self.add_error(component.name, message)
         return self.cleaned_data
 
 

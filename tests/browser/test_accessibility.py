@@ -39,6 +39,12 @@ def test_the_write_page_in_all_its_states(page, alice, code):
     submit_button(page).click()
     expect(verdict(page)).to_have_text(re.compile("You fooled the model"))
     audit(page)
+    reason = page.locator("textarea[name^=why_]").first
+    reason.fill("A" * 501)
+    page.get_by_role("button", name="Save reason").click()
+    expect(page.locator("#why .error-summary")).to_be_focused()
+    audit(page)
+    reason.fill("")
     page.get_by_label("negation").first.check()
     page.get_by_role("button", name="Save reason").click()
     expect(page.get_by_text("Your reason is saved")).to_be_visible()
@@ -77,10 +83,16 @@ def test_other_answers_to_a_submit(page, alice):
     submit_button(page).click()
     expect(verdict(page)).to_have_text(re.compile("Too close to call"))
     audit(page)
+    page.get_by_label("No, the model is wrong").check()
+    page.get_by_role("button", name="Save my answer").click()
+    expect(verdict(page)).to_have_text(re.compile("You fooled the model"))
+    expect(verdict(page)).to_be_focused()
+    audit(page)
 
 
 PAGES = {
-    "home": "/",
+    "home": "/?open=1",
+    "practice": "/t/nli/try/",
     "task": "/t/nli/",
     "sensitive task": "/t/hate-speech/",
     "gate": "/t/hate-speech/gate/",

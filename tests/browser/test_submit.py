@@ -13,6 +13,7 @@ from tests.browser.conftest import (
     ANSWERS,
     TEXTS,
     assign,
+    audit,
     fill,
     make_round,
     submit,
@@ -152,6 +153,7 @@ def test_the_text_survives(page, nli, status):
     ).to_be_focused()
     expect(text_box(page)).to_have_value(text)
     expect(page.locator("input[type=password]")).to_have_count(0)
+    audit(page)
     if status in (422, 429, 503):
         page.reload()
         expect(text_box(page)).to_have_value(text)
@@ -193,6 +195,31 @@ def test_signed_out_in_between(page, nli):
     submit_button(page).click()
     expect(verdict(page)).to_be_focused()
     assert Example.objects.get().inputs["hypothesis"] == TEXT
+
+
+def test_a_fault_of_ours_gives_its_id(page, nli, monkeypatch, problems):
+    monkeypatch.setattr("annotation.live.settle", None)
+    page.goto(WRITE)
+    fill(page, "nli")
+    with page.expect_response(re.compile(WRITE)) as response:
+        submit_button(page).click()
+    request_id = response.value.header_value("x-request-id")
+    expect(page.get_by_role("alert")).to_contain_text(request_id)
+    expect(text_box(page)).to_have_value(TEXT)
+    expect(submit_button(page)).to_be_focused()
+    assert any("status of 500" in problem for problem in problems)
+    problems.clear()
+
+
+def test_from_an_attempts_own_page_one_goes_on_at_the_write_page(page, nli):
+    page.goto(WRITE)
+    submit(page)
+    for button, text in (("Edit and retry", TEXT), ("Write another", "")):
+        page.goto(f"/attempt/{Example.objects.get().uuid}/")
+        expect(verdict(page)).to_be_focused()
+        page.get_by_role("button", name=button).click()
+        expect(page).to_have_url(re.compile(f"{WRITE}$"))
+        expect(text_box(page)).to_have_value(text)
 
 
 @pytest.mark.parametrize("key", ["Enter", "Control+Enter"])
@@ -237,6 +264,7 @@ def test_a_target_that_never_answers(page, nli, settings):
     fill(page, "nli")
     submit_button(page).click()
     expect(page.get_by_role("heading", name="Still waiting")).to_be_visible()
+    audit(page)
     expect(page.get_by_role("heading", name="The model did not answer")).to_be_focused()
     expect(text_box(page)).to_have_value(TEXT)
     assert not Example.objects.exists()
