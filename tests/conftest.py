@@ -42,6 +42,7 @@ COMPONENTS = {
 }
 
 
+@pytest.hookimpl(trylast=True)  # what -m leaves out on purpose is not missed
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     present = {name: check() for name, (_, check) in COMPONENTS.items()}
     for item in items:

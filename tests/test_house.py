@@ -62,6 +62,8 @@ RULES = {
         "httpx.post(target.url)",
     ),
 }
+# The browser tests set a variable that deployment forbids.
+BARE = {k: v for k, v in os.environ.items() if k != "DJANGO_ALLOW_ASYNC_UNSAFE"}
 # A new row is complete when it is first saved.
 ALLOWED = {"tasks/services.py": ["    task.save()"]}
 
@@ -133,14 +135,14 @@ def test_deploy_checks_are_clean_with_production_settings():
     done = subprocess.run(
         [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"],
         cwd=ROOT,
-        env={**os.environ, "DEBUG": "0", **production},
+        env={**BARE, "DEBUG": "0", **production},
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr
     for name in ("SECRET_KEY", "ALLOWED_HOSTS", "DATABASE_URL"):
         missing = {k: v for k, v in production.items() if k != name}
-        bare = {k: v for k, v in os.environ.items() if k not in production}
+        bare = {k: v for k, v in BARE.items() if k not in production}
         done = subprocess.run(
             [sys.executable, "manage.py", "check", "--deploy"],
             cwd=ROOT,
