@@ -1,0 +1,168 @@
+"""Rates with intervals: published numbers, hand-made cases, and coverage by simulation."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from validation.statistics import (
+    Collected,
+    Rate,
+    Undefined,
+    clustered_rate,
+    rate,
+    round_rates,
+    wilson,
+)
+
+
+@pytest.mark.parametrize(
+    ("successes", "n", "low", "high"),
+    [  # Newcombe 1998, table I, method 3; and the design's 53 of 200
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0.0, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+        (53, 200, 0.2087, 0.3302),
+    ],
+)
+def test_wilson_of_published_tables(successes, n, low, high):
+    assert wilson(successes, n) == pytest.approx((low, high), abs=1e-4)
+
+
+@given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_wilson_is_symmetric_and_holds_its_value(case):
+    successes, n = case
+    low, high = wilson(successes, n)
+    assert 0 <= low <= successes / n <= high <= 1
+    assert wilson(n - successes, n) == pytest.approx((1 - high, 1 - low))
+    wide = wilson(successes, n, 0.99)
+    assert wide[0] <= low + 1e-12
+    assert high <= wide[1] + 1e-12
+
+
+@pytest.mark.parametrize("case", [(1, 0), (2, 1), (-1, 3), (0, 0)])
+def test_no_share_is_refused(case):
+    with pytest.raises(ValueError, match="no share"):
+        wilson(*case)
+
+
+def test_rates_without_a_denominator_say_why():
+    assert rate(0, 0, "no votes") == Undefined("no votes")
+    assert clustered_rate([], "no votes") == Undefined("no votes")
+    assert clustered_rate([(0, 0)], "no votes") == Undefined("no votes")
+
+
+def test_an_example_each_is_wilson():
+    assert clustered_rate([(1, 1)] * 3 + [(0, 1)] * 7 + [(0, 0)]) == rate(3, 10)
+
+
+def many_authors():
+    draw = np.random.default_rng(5)
+    sizes = draw.integers(1, 40, 60)
+    return [(int(draw.binomial(m, draw.beta(1, 3))), int(m)) for m in sizes]
+
+
+def test_the_bootstrap_of_authors_is_wider_seeded_and_without_order():
+    authors = many_authors()
+    found = clustered_rate(authors)
+    assert (found.method, found.clusters) == ("bootstrap-by-author", 60)
+    plain = rate(sum(x for x, _ in authors), found.n)
+    assert found.value == plain.value
+    assert found.low < plain.low < plain.high < found.high
+    assert clustered_rate(authors[::-1]) == found
+    assert clustered_rate(authors, seed=1) != found
+
+
+def test_the_bootstrap_agrees_with_drawing_authors_one_by_one():
+    authors = np.array(many_authors())
+    draw = np.random.default_rng(9)
+    drawn = authors[draw.integers(0, len(authors), (20000, len(authors)))].sum(axis=1)
+    expected = np.quantile(drawn[:, 0] / drawn[:, 1], (0.025, 0.975))
+    found = clustered_rate(map(tuple, authors.tolist()))
+    assert (found.low, found.high) == pytest.approx(expected, abs=0.01)
+
+
+def test_so_many_different_authors_are_drawn_in_parts():
+    authors = [(1 + number % 2, 2 + number) for number in range(1500)]
+    found = clustered_rate(authors)
+    assert found.low < found.value < found.high
+
+
+@pytest.mark.parametrize(
+    ("authors", "effective"),
+    [
+        ([(30, 100)], 1),  # one author is one case
+        ([(20, 20), (0, 20)], 1),  # all or nothing: two cases, less one for the mean
+        ([(0, 10)] * 3, 3),  # shares of 0 and 1 show no variance: the careful extreme
+        ([(5, 5)] * 12, 12),
+        ([(5, 10), (5, 10)], 20),  # no variance between authors: every example counts
+    ],
+)
+def test_few_authors_count_as_fewer_cases(authors, effective):
+    found = clustered_rate(authors)
+    share, n = found.value, sum(m for _, m in authors)
+    assert (found.low, found.high) == pytest.approx(wilson(share * effective, effective))
+    assert (found.method, found.n, found.clusters) == ("wilson-effective-n", n, len(authors))
+
+
+def test_clustered_intervals_hold_the_truth_about_as_often_as_said():
+    draw, held = np.random.default_rng(11), 0
+    for _ in range(200):
+        shares = draw.beta(2, 4, 40)
+        authors = [(int(draw.binomial(10, p)), 10) for p in shares]
+        found = clustered_rate(authors)
+        held += found.low <= 1 / 3 <= found.high
+    assert 0.88 <= held / 200 <= 0.99
+
+
+def test_round_rates_have_one_definition():
+    ann = Collected(10, 10, 6, 10, 8, 6, 5, 3)
+    bob = Collected(10, 10, 2, 10, 4, 4, 3, 1)
+    found = round_rates([ann, bob])
+    assert {name: (r.value, r.n) for name, r in found.items()} == {
+        "mer": (8 / 20, 20),
+        "vmer": (4 / 20, 20),
+        "fooled_of_decided": (4 / 10, 10),
+        "verified_of_judged": (8 / 12, 12),
+    }
+    assert found == round_rates([bob, ann])
+    assert all(isinstance(r, Rate) and r.low <= r.value <= r.high for r in found.values())
+
+
+@pytest.mark.parametrize(
+    ("counts", "name", "reason"),
+    [
+        ([], "vmer", "no examples"),
+        ([Collected(5)], "mer", "outcome"),
+        ([Collected(5, judged=5, decided=5)], "vmer", "no target"),
+        ([Collected(5, with_model=5)], "vmer", "judged"),
+        ([Collected(5, with_model=5)], "verified_of_judged", "judged"),
+        ([Collected(5, with_model=5, judged=2)], "fooled_of_decided", "consensus"),
+    ],
+)
+def test_what_cannot_be_computed_says_why(counts, name, reason):
+    assert reason in round_rates(counts)[name].reason
+
+
+def test_a_round_without_a_decision_yet_has_a_vmer_of_zero_over_all():
+    found = round_rates([Collected(1, with_model=1, judged=1)] * 20)["vmer"]
+    assert (found.value, found.n, found.low) == (0, 20, 0)
+
+
+def test_importing_the_rules_loads_no_numpy():
+    names = ["agreement", "aggregation", "consensus", "near_duplicates", "statistics"]
+    code = f"import importlib, sys\nfor n in {names}: importlib.import_module('validation.' + n)\n"
+    code += "print('numpy' in sys.modules, 'django' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["False", "False"]

@@ -1,0 +1,160 @@
+"""Rates of a round with their intervals: each number has its one definition here.
+
+docs/statistics.md names numerators, denominators and sources in words.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from statistics import NormalDist
+
+RESAMPLES = 2000
+FEW_CLUSTERS = 10
+"""Below so many authors a bootstrap is too narrow; show the interval with a warning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A share (0-1) of `n` with its interval; `clusters` counts the authors it rests on."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+    method: str
+    clusters: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Undefined:
+    """A number that cannot be computed, and why; shown as null with its reason."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """Counts of one author, or of any other part of a round; retracted examples are not in it.
+
+    fooled: the stored outcome is that the target was fooled; with_outcome: the outcome is known.
+    with_model: a target's answer is known. judged: at least one vote. decided: a consensus exists.
+    """
+
+    collected: int = 0
+    with_outcome: int = 0
+    fooled: int = 0
+    with_model: int = 0
+    judged: int = 0
+    decided: int = 0
+    verified: int = 0
+    verified_fooled: int = 0
+
+
+def wilson(successes: float, n: float, confidence: float = 0.95) -> tuple[float, float]:
+    """The score interval of a share; both may be fractions (an effective n). Raises ValueError.
+
+    Wilson 1927, without continuity correction; Brown, Cai and DasGupta 2001, equation 4.
+    """
+    if not 0 <= successes <= n or n == 0:
+        raise ValueError(f"{successes} of {n} is no share.")
+    z2 = NormalDist().inv_cdf((1 + confidence) / 2) ** 2
+    share = successes / n
+    middle = (successes + z2 / 2) / (n + z2)
+    half = sqrt(z2 * n * (share * (1 - share) + z2 / (4 * n))) / (n + z2)
+    # The interval holds the share; rounding must not say otherwise.
+    return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))
+
+
+def rate(successes: int, n: int, empty: str = "nothing to divide by") -> Rate | Undefined:
+    """A share of independent cases with Wilson's interval; undefined with `empty` for n = 0."""
+    if n == 0:
+        return Undefined(empty)
+    return Rate(successes / n, *wilson(successes, n), n, "wilson")
+
+
+def clustered_rate(
+    clusters: Iterable[tuple[int, int]], empty: str = "nothing to divide by", seed: int = 0
+) -> Rate | Undefined:
+    """A share over clusters of (successes, cases), whose cases may depend on one another.
+
+    From 10 clusters on: percentile bootstrap of whole clusters (Davison and Hinkley 1997, 3.8).
+    With fewer, and for shares of 0 and 1, where resampling says nothing: Wilson on the effective
+    number of cases. Clusters without cases count for nothing; an example of an unknown author is
+    a cluster of its own.
+    """
+    pairs = [pair for pair in clusters if pair[1]]
+    successes, n = sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
+    if len(pairs) == n:
+        return rate(successes, n, empty)
+    share = successes / n
+    if len(pairs) < FEW_CLUSTERS or share in (0, 1):
+        effective = _effective_n(pairs, share, n)
+        low, high = wilson(share * effective, effective)
+        return Rate(share, low, high, n, "wilson-effective-n", len(pairs))
+    low, high = _bootstrap(pairs, seed)
+    return Rate(share, low, high, n, "bootstrap-by-author", len(pairs))
+
+
+def _effective_n(pairs: Sequence[tuple[int, int]], share: float, n: int) -> float:
+    """How many independent cases would be as sure (Kish 1965); at least 1, at most all.
+
+    Without any visible variance the clusters themselves are counted, the careful extreme.
+    """
+    count = len(pairs)
+    if count == 1 or share in (0, 1):
+        return count
+    variance = sum((x - share * m) ** 2 for x, m in pairs) * count / (count - 1) / n**2
+    return max(1.0, min(n, share * (1 - share) / variance)) if variance else n
+
+
+def _bootstrap(pairs: Sequence[tuple[int, int]], seed: int) -> tuple[float, float]:
+    """95 % percentile interval of the ratio when whole clusters are drawn with replacement.
+
+    Equal clusters are drawn together: how often each kind comes up is multinomial.
+    """
+    import numpy as np
+
+    kinds = sorted(Counter(pairs).items())
+    values = np.array([pair for pair, _ in kinds], dtype=float)
+    chances = np.array([times for _, times in kinds]) / len(pairs)
+    generator = np.random.Generator(np.random.PCG64(seed))
+    step = max(1, 1_000_000 // len(kinds))  # bounds memory to some megabytes
+    ratios = []
+    for start in range(0, RESAMPLES, step):
+        size = min(step, RESAMPLES - start)
+        sums = generator.multinomial(len(pairs), chances, size=size) @ values
+        ratios.append(sums[:, 0] / sums[:, 1])
+    low, high = np.quantile(np.concatenate(ratios), (0.025, 0.975))
+    return float(low), float(high)
+
+
+def round_rates(authors: Sequence[Collected], seed: int = 0) -> Mapping[str, Rate | Undefined]:
+    """`mer`, `vmer`, `fooled_of_decided`, `verified_of_judged`, by author; any order of authors.
+
+    MER = fooled ÷ collected. vMER = validated model errors ÷ collected (Kiela et al. 2021,
+    section 3). fooled_of_decided = validated model errors ÷ examples with a consensus.
+    """
+
+    def over(top: str, bottom: str, empty: str) -> Rate | Undefined:
+        pairs = [(getattr(author, top), getattr(author, bottom)) for author in authors]
+        return clustered_rate(pairs, empty, seed)
+
+    def any_of(name: str) -> bool:
+        return any(getattr(author, name) for author in authors)
+
+    nothing = "no examples" if not any_of("collected") else ""
+    no_votes = nothing or ("" if any_of("judged") else "no example has been judged")
+    no_model = nothing or ("" if any_of("with_model") else "no target's answer is known")
+    unknown = nothing or ("" if any_of("with_outcome") else "no example's outcome is known")
+    undecided = no_votes or ("" if any_of("decided") else "no example has a consensus")
+    wanted = {
+        "mer": ("fooled", "collected", unknown),
+        "vmer": ("verified_fooled", "collected", no_model or no_votes),
+        "fooled_of_decided": ("verified_fooled", "decided", no_model or undecided),
+        "verified_of_judged": ("verified", "judged", no_votes),
+    }
+    return {
+        name: Undefined(reason) if reason else over(top, bottom, reason)
+        for name, (top, bottom, reason) in wanted.items()
+    }
