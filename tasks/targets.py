@@ -119,7 +119,8 @@ def _read_spec(name: str) -> ModelSpec | None:
         target = TargetModel.objects.filter(name=name, url="").exclude(source="").first()
         return spec_of(target) if target else None
     finally:
-        connection.close()
+        if not connection.in_atomic_block:
+            connection.close()
 
 
 def registered_names() -> list[str]:
@@ -128,4 +129,5 @@ def registered_names() -> list[str]:
         targets = TargetModel.objects.filter(url="").exclude(source="")
         return list(targets.values_list("name", flat=True))
     finally:
-        connection.close()
+        if not connection.in_atomic_block:
+            connection.close()

@@ -4,6 +4,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
 from tasks.endpoints.base import EndpointError
@@ -104,12 +105,16 @@ class Command(BaseCommand):
 
     def _check(self, target: TargetModel) -> None:
         """What can be known before the first call: the folder's files, labels, options."""
-        target.clean_fields(exclude=["task"])
         try:
+            target.clean_fields(exclude=["task"])
             endpoint_of(target)
             if not target.source:
                 return
             folder = open_folder(spec_of(target))
+        except ValidationError as error:
+            raise CommandError(
+                "; ".join(f"{k}: {v[0]}" for k, v in error.message_dict.items())
+            ) from None
         except (EndpointError, MisconfiguredError) as error:
             raise CommandError(str(error)) from None
         config = target.task.config

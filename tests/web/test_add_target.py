@@ -1,0 +1,93 @@
+"""`manage.py add_target`: one line makes a folder, a hub id or an address a round's target."""
+
+import json
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from tasks.models import TargetModel
+from tasks.targets import endpoint_of, registered_names, registered_spec, spec_of
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A model's folder as far as it is looked at before the first call."""
+    (tmp_path / "model.safetensors").write_bytes(b"")
+    config = {"architectures": ["BertForSequenceClassification"]}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    settings = {
+        "kind": "pair-classification",
+        "fields": ["premise", "hypothesis"],
+        "output": "label",
+        "labels": ["entailment", "neutral", "contradiction"],
+    }
+    (tmp_path / "dynabench.json").write_text(json.dumps(settings))
+    return tmp_path
+
+
+def test_a_folder_is_served_by_our_own_server(nli, folder, settings):
+    call_command("add_target", "nli", str(folder), name="mine", round=1, precision="int8")
+    target = nli.targets.get()
+    assert target.base_url == f"{settings.MODEL_SERVER_URL}/models/mine"
+    spec = spec_of(target)
+    assert (spec.source, spec.precision, spec.backend) == (str(folder), "int8", "onnx")
+    assert spec.fields == ("premise", "hypothesis")
+    assert registered_names() == ["mine"]
+    assert registered_spec("mine") == spec
+    assert registered_spec("other") is None
+
+
+def test_again_changes_the_same_target(nli, folder):
+    for precision in ("fp32", "int8"):
+        call_command("add_target", "nli", str(folder), name="mine", round=1, precision=precision)
+    assert TargetModel.objects.get().serving["precision"] == "int8"
+    assert nli.round_targets.count() == 1
+
+
+def test_an_address_is_called_where_it_is(nli):
+    url = "https://models.example.org/nli/"
+    call_command("add_target", "nli", url, name="theirs", secret_env="TARGET_THEIRS_SECRET")
+    target = TargetModel.objects.get()
+    assert target.base_url == "https://models.example.org/nli"
+    assert registered_names() == []
+    assert endpoint_of(target) is endpoint_of(target)
+
+
+def test_the_question_goes_before_the_passage(qa, folder):
+    (folder / "dynabench.json").unlink()
+    (folder / "config.json").write_text('{"architectures": ["BertForQuestionAnswering"]}')
+    call_command("add_target", "qa", str(folder), name="answers", round=1)
+    assert TargetModel.objects.get().serving["fields"] == ["question", "passage"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nope", "org/model@" + "a" * 40], "There is no task 'nope'. Tasks: nli"),
+        (["nli", "org/model"], "pin its revision"),
+        (["nli", "FOLDER", "--round", "7"], "nli has no round 7. Rounds: 1"),
+        (["nli", "https://u:p@models.example.org/", "--name", "x"], "user name"),
+        (["nli", "https://models.example.org/", "--option", "model"], "write KEY=VALUE"),
+        (["nli", "https://models.example.org/", "--option", "a=b"], "Unknown option 'a'"),
+        (["nli", "FOLDER", "--labels", "a,b"], "labels"),
+        (["nli", "FOLDER", "--labels", "a,b,c"], "Name them with --labels"),
+        (["nli", "FOLDER", "--backend", "torch", "--precision", "int8"], "not served"),
+    ],
+)
+def test_what_is_wrong_is_told_and_nothing_is_stored(nli, folder, arguments, message):
+    arguments = [str(folder) if word == "FOLDER" else word for word in arguments]
+    with pytest.raises(CommandError) as error:
+        call_command("add_target", *arguments)
+    assert message in str(error.value)
+    assert not TargetModel.objects.exists()
+
+
+def test_pickled_weights_are_refused(nli, folder):
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(CommandError, match="pickled weights can run code and are refused"):
+        call_command("add_target", "nli", str(folder))
+
+
+def test_a_secret_of_the_site_is_no_secret_of_a_target(nli):
+    with pytest.raises(CommandError, match="TARGET_"):
+        call_command("add_target", "nli", "https://models.example.org/", secret_env="SECRET_KEY")
