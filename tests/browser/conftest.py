@@ -1,6 +1,5 @@
 """A real browser against a real server; what is wrong in its console fails the test."""
 
-import os
 import re
 from collections.abc import Callable
 
@@ -16,9 +15,6 @@ from dynabench.accounts.services import annotator_of
 from tasks.endpoints.scripted import ScriptedEndpoint
 from tests.conftest import CHROMIUM
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
-
-# Playwright's own loop runs in this thread, which Django takes for asynchronous code.
-os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 
 ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -70,10 +66,13 @@ def pytest_runtest_makereport(item, call):
     return report
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def chromium():
+    """One browser for this folder; what follows runs without its event loop."""
     expect.set_options(timeout=PATIENCE)
-    with sync_playwright() as playwright:
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        # Playwright's own loop runs in this thread, which Django takes for asynchronous code.
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield browser
         browser.close()
