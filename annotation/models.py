@@ -62,6 +62,7 @@ class Example(models.Model):
         NOT_FOOLED = "not_fooled"
         UNDECIDED = "undecided"  # the author is asked
         NO_MODEL = "no_model"
+        UNKNOWN = "unknown"  # imported without the author's label
 
     class DecidedBy(models.TextChoices):
         RULE = "rule"
@@ -70,7 +71,13 @@ class Example(models.Model):
     uuid = models.UUIDField(unique=True, default=uuid.uuid4, editable=False)
     round = models.ForeignKey(Round, on_delete=models.PROTECT, related_name="examples")
     context = models.ForeignKey(Context, on_delete=models.PROTECT, related_name="examples")
-    annotator = models.ForeignKey(Annotator, on_delete=models.PROTECT, related_name="examples")
+    annotator = models.ForeignKey(
+        Annotator,
+        on_delete=models.PROTECT,
+        related_name="examples",
+        null=True,
+        help_text="Unknown for some imported history.",
+    )
     parent = models.ForeignKey(
         "self", on_delete=models.SET_NULL, null=True, related_name="retries",
         help_text="The example that this one edits.",
@@ -112,6 +119,7 @@ class Example(models.Model):
             self.Outcome.NOT_FOOLED: "model right",
             self.Outcome.UNDECIDED: "too close to call",
             self.Outcome.NO_MODEL: "saved",
+            self.Outcome.UNKNOWN: "unknown",
         }[self.Outcome(self.outcome)]
 
 

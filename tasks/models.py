@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from django.conf import settings
-from django.core.validators import MinValueValidator, RegexValidator
+from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -157,7 +157,9 @@ class Round(models.Model):
         ANY = "any", "fools one target"
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="rounds")
-    number = models.PositiveIntegerField(validators=[MinValueValidator(1)])
+    number = models.PositiveIntegerField(
+        help_text="From 1. Imported history whose round is not known is round 0."
+    )
     state = models.CharField(max_length=10, choices=State, default=State.DRAFT)
     rule = models.CharField(max_length=10, choices=Rule, default=Rule.MAJORITY)
     show_target_name = models.BooleanField(
