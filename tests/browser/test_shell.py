@@ -11,6 +11,7 @@ from tests.browser.conftest import (
     ANSWERS,
     TEXTS,
     assign,
+    audit,
     fill,
     make_round,
     submit,
@@ -95,6 +96,7 @@ def test_filters_of_the_task_list(page, nli):
     expect(page).to_have_url(re.compile("mild=1"))
     page.get_by_label("Search", exact=True).fill("nothing like it")
     expect(page.get_by_text("No task matches.")).to_be_visible()
+    audit(page)
     page.get_by_role("link", name="Clear filters").click()
     expect(page.locator(".card")).to_have_count(2)
 
