@@ -69,6 +69,9 @@ class Example(models.Model):
         AUTHOR = "author"
 
     uuid = models.UUIDField(unique=True, default=uuid.uuid4, editable=False)
+    uid = models.CharField(
+        max_length=200, null=True, editable=False, help_text="Of imported history: its own id."
+    )
     round = models.ForeignKey(Round, on_delete=models.PROTECT, related_name="examples")
     context = models.ForeignKey(Context, on_delete=models.PROTECT, related_name="examples")
     annotator = models.ForeignKey(
@@ -99,7 +102,8 @@ class Example(models.Model):
                 fields=["annotator", "round", "context", "digest"],
                 condition=Q(retracted_at__isnull=True),
                 name="example_one_text",
-            )
+            ),
+            models.UniqueConstraint(fields=["round", "uid"], name="example_one_uid"),
         ]
         indexes = [
             models.Index(fields=["round", "outcome"], name="example_outcome"),
