@@ -17,9 +17,10 @@ from django.utils.crypto import salted_hmac
 from django.views.decorators.http import require_http_methods
 
 from annotation import live, selectors, services, work
+from annotation.access import find_task, gate_is_shut, writer
 from annotation.models import Example, TargetOutput
 from annotation.outcome import Ensemble, judge
-from annotation.views import find_task, gate_is_shut, live_round, refusal, writer
+from annotation.views import live_round, refusal
 from annotation.work import Work
 from tasks.endpoints.base import EndpointError, Prediction
 from tasks.models import Context, Round, RoundTarget, Task

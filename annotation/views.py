@@ -7,7 +7,8 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from annotation import live, selectors, services, work
+from annotation import live, services, work
+from annotation.access import find_task, gate_is_shut, writer
 from annotation.forms import ReportForm, WhyForm
 from annotation.models import Assignment, Attempt, Example
 from annotation.panels import why_components
@@ -17,22 +18,9 @@ from dynabench.accounts.services import annotator_of
 from dynabench.lib.htmx import htmx_partial, render_page
 from tasks.endpoints.base import EndpointError
 from tasks.models import Context, Round, Task
-from tasks.permissions import can_annotate, can_see
 
-
-def find_task(request: HttpRequest, code: str) -> Task:
-    """The task, if this person may know of it."""
-    task = get_object_or_404(Task, code=code)
-    if not can_see(request.user, task):
-        raise Http404
-    return task
-
-
-def writer(request: HttpRequest, task: Task) -> Annotator:
-    """The signed-in person's annotator, if they may write for the task."""
-    if not can_annotate(request.user, task):
-        raise Http404
-    return annotator_of(request.user)  # type: ignore[arg-type]
+# `for` of the gate's address; judging is a later stage's page, known here by its name only.
+AFTER_GATE = {"try": "annotation:try-out", "judge": "validation:judge"}
 
 
 def live_round(task: Task) -> Round | None:
@@ -50,7 +38,7 @@ def refusal(request: HttpRequest, error: services.Refused, task: Task) -> HttpRe
 def gate(request: HttpRequest, code: str) -> HttpResponse:
     """A sensitive task's content warning, and the way past it."""
     task = find_task(request, code)
-    wanted = "annotation:try-out" if request.GET.get("for") == "try" else "annotation:write"
+    wanted = AFTER_GATE.get(request.GET.get("for", ""), "annotation:write")
     if request.method == "POST":
         if request.user.is_authenticated:
             services.pass_gate(annotator=writer(request, task), task=task)
@@ -61,13 +49,6 @@ def gate(request: HttpRequest, code: str) -> HttpResponse:
 
 
 gate = login_not_required(require_http_methods(["GET", "POST"])(gate))
-
-
-def gate_is_shut(request: HttpRequest, task: Task) -> bool:
-    if not task.is_sensitive or request.session.get(f"gate-{task.pk}"):
-        return False
-    user = request.user
-    return not user.is_authenticated or not selectors.has_passed_gate(annotator_of(user), task)  # type: ignore[arg-type]
 
 
 @require_http_methods(["GET", "POST"])

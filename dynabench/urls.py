@@ -14,6 +14,7 @@ urlpatterns = [
     path("", pages.home, name="home"),
     path("t/<slug:code>/", pages.task, name="task"),
     path("", include("annotation.urls")),
+    path("", include("validation.urls")),
     path("account/", views.account, name="account"),
     path("account/keyboard-mode/", views.keyboard_mode, name="keyboard-mode"),
     path("help/", views.help_page, name="help"),

@@ -1,30 +1,244 @@
 """Stage 3: others say whether an example is right."""
 
+from django.conf import settings
 from django.db import models
+from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from annotation.models import Example
 from dynabench.accounts.models import Annotator
+from tasks.models import Round
+from validation.consensus import Vote
 
 
-class Validation(models.Model):
-    """One vote on one example: the validator's own label, or a verdict on the author's."""
+def _one_choice(name: str) -> models.CheckConstraint:
+    """Either a label or a verdict; the rule of `validation.consensus.Vote`."""
+    neither = Q(label="", verdict="")
+    both = ~Q(label="") & ~Q(verdict="")
+    return models.CheckConstraint(condition=~neither & ~both, name=name)
 
-    class Verdict(models.TextChoices):
-        CORRECT = "correct"
-        INCORRECT = "incorrect"
-        FLAGGED = "flagged"
+
+class Verdict(models.TextChoices):
+    """What can be said instead of a label; the last two in either mode."""
+
+    CORRECT = "correct"
+    INCORRECT = "incorrect"
+    FLAGGED = "flagged"
+    CANNOT_TELL = "cannot_tell"
+
+
+class Choice(models.Model):
+    """A label, or a verdict on the author's answer; exactly one of them is filled."""
+
+    label = models.CharField(max_length=200, blank=True)
+    verdict = models.CharField(max_length=11, choices=Verdict, blank=True)
+
+    class Meta:
+        abstract = True
+
+    @property
+    def vote(self) -> Vote:
+        """The same as a plain value for the rules."""
+        return Vote(self.label or None, self.verdict or None)  # type: ignore[arg-type]
+
+
+class Validation(Choice):
+    """One vote on one example, given before the author's label or the model's answer is seen.
+
+    Imported votes have no validator where the source names none, and may repeat one.
+    """
+
+    class FlagReason(models.TextChoices):
+        UNCLEAR = "unclear", "It is not understandable"
+        WRONG_LANGUAGE = "wrong-language", "It is in the wrong language"
+        PERSONAL = "personal", "It holds personal data"
+        COPIED = "copied", "It is copied or written by a machine"
+        HARMFUL = "harmful", "It is harmful beyond the task"
+        BROKEN = "broken", "The passage is broken"
+        OTHER = "other", "Something else"
+
+    class Reveal(models.TextChoices):
+        KEEP = "keep", "Keep my answer"
+        CHANGE = "change", "Change my answer"
+        UNCLEAR = "unclear", "The question is unclear"
 
     example = models.ForeignKey(Example, on_delete=models.PROTECT, related_name="validations")
-    validator = models.ForeignKey(Annotator, on_delete=models.PROTECT, related_name="validations")
-    label = models.CharField(max_length=200, blank=True)
-    verdict = models.CharField(max_length=10, choices=Verdict, blank=True)
+    validator = models.ForeignKey(
+        Annotator, on_delete=models.PROTECT, null=True, related_name="validations", db_index=False
+    )
+    author = models.ForeignKey(
+        Annotator, on_delete=models.PROTECT, null=True, related_name="+", db_index=False,
+        help_text="Of the example; here so that the database refuses a vote on one's own.",
+    )  # fmt: skip
+    is_imported = models.BooleanField(default=False)
+    flag_reason = models.CharField(max_length=20, choices=FlagReason, blank=True)
+    comment = models.CharField(max_length=500, blank=True)
+    reveal = models.CharField(
+        max_length=10, choices=Reveal, blank=True,
+        help_text="The answer after the author's label was shown. The blind one counts.",
+    )  # fmt: skip
+    reveal_choice = models.CharField(max_length=200, blank=True)
+    reveal_comment = models.CharField(max_length=500, blank=True)
+    metadata = models.JSONField(default=dict)  # the answers to metadata.validate
+    seconds = models.FloatField(null=True, help_text="From handing out to the answer.")
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["example", "validator"], name="validation_one_vote")
+            models.UniqueConstraint(
+                fields=["example", "validator"],
+                condition=Q(is_imported=False),
+                name="validation_one_vote",
+            ),
+            models.CheckConstraint(
+                condition=Q(author__isnull=True)
+                | Q(validator__isnull=True)
+                | ~Q(author=F("validator")),
+                name="validation_not_own",
+            ),
+            _one_choice("validation_one_choice"),
         ]
+        indexes = [models.Index(fields=["validator", "created_at"], name="validation_time")]
 
     def __str__(self) -> str:
         return f"{self.validator} on {self.example}"
+
+
+class Consensus(Choice):
+    """What the votes on one example decide; derived from them, and from the owner's decision.
+
+    There is a row where anybody has voted or an owner's decision stands.
+    """
+
+    class State(models.TextChoices):
+        UNDECIDED = "undecided"
+        DECIDED = "decided"
+        NO_CONSENSUS = "no_consensus"
+
+    class DecidedBy(models.TextChoices):
+        VOTES = "votes"
+        OWNER = "owner"
+
+    example = models.OneToOneField(
+        Example, on_delete=models.CASCADE, primary_key=True, related_name="consensus"
+    )
+    round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="+", db_index=False)
+    state = models.CharField(max_length=12, choices=State)
+    votes = models.PositiveIntegerField()
+    still_needed = models.PositiveIntegerField()
+    is_verified = models.BooleanField(default=False)
+    is_validated_error = models.BooleanField(default=False)
+    decided_by = models.CharField(max_length=5, choices=DecidedBy, blank=True)
+    decided_at = models.DateTimeField(null=True)
+
+    class Meta:
+        verbose_name_plural = "consensus"
+        indexes = [
+            models.Index(  # covers the counts of a round
+                fields=["round", "state", "is_verified", "is_validated_error"],
+                name="consensus_counts",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.example}: {self.label or self.verdict or self.state}"
+
+
+class OwnerDecision(Choice):
+    """An owner's word on an example; it wins while it stands. All rows are the history."""
+
+    example = models.ForeignKey(Example, on_delete=models.CASCADE, related_name="owner_decisions")
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    reason = models.CharField(max_length=500, blank=True)
+    created_at = models.DateTimeField(db_default=Now())
+    withdrawn_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["example"], condition=Q(withdrawn_at__isnull=True), name="decision_one"
+            ),
+            _one_choice("decision_one_choice"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.owner} on {self.example}"
+
+
+class Judging(models.Model):
+    """How a round is judged: its policy, and how far its examples were put into the queue."""
+
+    round = models.OneToOneField(
+        Round, on_delete=models.CASCADE, primary_key=True, related_name="judging"
+    )
+    policy = models.JSONField()  # the fields of validation.consensus.Policy
+    filled_to = models.BigIntegerField(default=0)  # an example's id
+
+    class Meta:
+        verbose_name_plural = "judging"
+
+    def __str__(self) -> str:
+        return f"judging of {self.round}"
+
+
+class QueueItem(models.Model):
+    """An example that is, or was, to be judged. `free` = still_needed − places that are leased."""
+
+    example = models.OneToOneField(
+        Example, on_delete=models.CASCADE, primary_key=True, related_name="queue_item"
+    )
+    round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="+", db_index=False)
+    author = models.ForeignKey(
+        Annotator, on_delete=models.CASCADE, null=True, related_name="+", db_index=False
+    )
+    still_needed = models.PositiveIntegerField()
+    free = models.IntegerField()
+    key = models.BigIntegerField()  # by chance, but always the same: `assignment.order_key`
+
+    class Meta:
+        indexes = [models.Index(fields=["round", "still_needed", "key"], name="queue_order")]
+
+    def __str__(self) -> str:
+        return f"{self.example}: {self.still_needed} needed"
+
+
+class JudgeLease(models.Model):
+    """An example was handed to a validator. It takes a place until it is answered or runs out."""
+
+    example = models.ForeignKey(Example, on_delete=models.CASCADE, related_name="judge_leases")
+    validator = models.ForeignKey(
+        Annotator, on_delete=models.CASCADE, related_name="judge_leases", db_index=False
+    )
+    takes_place = models.BooleanField(default=True)
+    leased_at = models.DateTimeField()
+    until = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["example", "validator"], name="lease_one_each")
+        ]
+        indexes = [
+            models.Index(fields=["validator", "until"], name="lease_current"),
+            models.Index(fields=["takes_place", "until"], name="lease_expired"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.validator} holds {self.example}"
+
+
+class Skip(models.Model):
+    """A validator does not want to judge this example; it never comes back to them."""
+
+    example = models.ForeignKey(Example, on_delete=models.CASCADE, related_name="skips")
+    validator = models.ForeignKey(
+        Annotator, on_delete=models.CASCADE, related_name="skips", db_index=False
+    )
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["validator", "example"], name="skip_once")]
+
+    def __str__(self) -> str:
+        return f"{self.validator} skips {self.example}"

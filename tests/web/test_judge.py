@@ -1,0 +1,374 @@
+"""The judge page: blind, once, never one's own, whatever the browser sends."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from annotation.models import Example, GatePass, TargetOutput
+from annotation.services import retract_example
+from dynabench.accounts.services import annotator_of
+from tasks.models import TargetVersion
+from tests.factories import UserFactory, scripted_target
+from tests.web.conftest import HTMX
+from validation.models import Consensus, JudgeLease, QueueItem, Skip, Validation
+
+URL = "/t/nli/judge/"
+
+
+def write(round, author, number=0, outcome="fooled", **inputs):
+    """An example as the write page would store it."""
+    inputs = inputs or {"hypothesis": f"Statement {number}.", "label": "neutral"}
+    return Example.objects.create(
+        round=round,
+        context=round.contexts.first(),
+        annotator=annotator_of(author),
+        goal=inputs.get("label", ""),
+        inputs=inputs,
+        digest=f"{number}",
+        outcome=outcome,
+    )
+
+
+def answered(example, label="entailment", **output):
+    """A target's answer to the example."""
+    target = scripted_target(example.round, name=f"target-{example.pk}")
+    version = TargetVersion.objects.create(target=target, digest="d")
+    TargetOutput.objects.create(
+        example=example,
+        target=target,
+        version=version,
+        output=output or {"label": label},
+        prob={"entailment": 0.9, "neutral": 0.07, "contradiction": 0.03},
+        seconds=0.1,
+        fooled=True,
+    )
+
+
+def judge(client, answer, url=URL, **headers):
+    """Answer what the page shows."""
+    page = client.get(url)
+    found = re.search(r'name="example" value="([^"]+)"', page.text)
+    assert found, page.text
+    data = {"example": found[1], "answer": answer}
+    return client.post(url, data, follow=not headers, **headers)
+
+
+@pytest.fixture
+def example(nli, bob):
+    return write(nli, bob)
+
+
+@pytest.fixture(params=[{}, HTMX], ids=["page", "htmx"])
+def headers(request):
+    return request.param
+
+
+def test_a_blind_label_is_stored_and_the_next_example_comes(as_alice, alice, nli, bob, headers):
+    for number in range(2):
+        write(nli, bob, number)
+    response = judge(as_alice, "label:neutral", **headers)
+    assert response.status_code == 200
+    assert "Saved. 1 judged." in response.text
+    assert "What do you think?" in response.text
+    assert ("<html" in response.text) == (not headers)
+    vote = Validation.objects.get()
+    assert (vote.label, vote.verdict, vote.validator) == ("neutral", "", annotator_of(alice))
+    assert vote.author == annotator_of(bob)
+    assert vote.seconds >= 0
+    left = Example.objects.exclude(pk=vote.example_id).get()
+    assert left.inputs["hypothesis"] in response.text
+    consensus = Consensus.objects.get()
+    assert (consensus.state, consensus.votes, consensus.still_needed) == ("undecided", 1, 2)
+
+
+def test_nothing_of_the_author_or_the_model_is_in_the_page(as_alice, example):
+    answered(example)
+    example.metadata = {"why_right": ["negation"], "why_right_text": "Because of a secret."}
+    example.save()
+    text = as_alice.get(URL).text
+    assert "Statement 0." in text
+    assert "Person" in text  # the passage
+    for hidden in ("secret", "0.9", "90%", "target-", str(example.annotator), "data-outcome"):
+        assert hidden not in text
+
+
+def page_about(client, round, author, url, outcome="fooled", **inputs):
+    """The judge page of an example with these inputs, without what differs anyway."""
+    example = write(round, author, outcome=outcome, **inputs)
+    answered(example, outcome)
+    text = client.get(url).text
+    assert str(example.uuid) in text
+    client.post(url + "skip/", {"example": example.uuid}, **HTMX)
+    return re.sub(r'value="\w{64}"', "", text.replace(str(example.uuid), ""))
+
+
+def test_the_page_is_the_same_whatever_the_author_said(as_alice, nli, bob):
+    said = [
+        (label, outcome)
+        for label in ("entailment", "neutral", "contradiction")
+        for outcome in ("fooled", "no_model")
+    ]
+    pages = {
+        page_about(as_alice, nli, bob, URL, outcome, number=n, hypothesis="It is.", label=label)
+        for n, (label, outcome) in enumerate(said)
+    }
+    assert len(pages) == 1
+
+
+def test_what_only_one_label_asks_for_is_hidden_too(as_alice, alice, hate, bob):
+    GatePass.objects.create(annotator=annotator_of(alice), task=hate.task)
+    url = "/t/hate-speech/judge/"
+    more = {"label": "hate", "hate_type": "derogation", "hate_target": "none"}
+    pages = {
+        page_about(as_alice, hate, bob, url, number=n, text="They are here.", **inputs)
+        for n, inputs in enumerate([{"label": "not-hate"}, more])
+    }
+    assert len(pages) == 1
+
+
+def test_nobody_judges_their_own(as_alice, alice, nli, bob):
+    mine = write(nli, alice)
+    assert "Nothing to judge now" in as_alice.get(URL).text
+    response = as_alice.post(URL, {"example": mine.uuid, "answer": "label:neutral"}, **HTMX)
+    assert response.status_code == 403
+    assert not Validation.objects.exists()
+    me = annotator_of(alice)
+    with pytest.raises(IntegrityError, match="validation_not_own"), transaction.atomic():
+        Validation.objects.create(example=mine, validator=me, author=me, label="neutral")
+
+
+def test_nobody_judges_twice(as_alice, alice, example, headers):
+    judge(as_alice, "label:neutral")
+    assert "Nothing to judge now" in as_alice.get(URL).text
+    again = {"example": example.uuid, "answer": "label:entailment"}
+    response = as_alice.post(URL, again, **headers)
+    assert response.status_code == 409
+    assert "judged this example already" in response.text
+    assert Validation.objects.get().label == "neutral"
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Validation.objects.create(
+            example=example, validator=annotator_of(alice), label="entailment"
+        )
+
+
+def test_nobody_votes_on_what_they_were_not_given(as_alice, nli, bob):
+    write(nli, bob)
+    other = write(nli, bob, 1, outcome="not_fooled")
+    as_alice.get(URL)
+    JudgeLease.objects.filter(example=other).delete()
+    response = as_alice.post(URL, {"example": other.uuid, "answer": "label:neutral"}, **HTMX)
+    assert response.status_code == 403
+    assert not Validation.objects.exists()
+
+
+@pytest.mark.parametrize("answer", ["", "label:nonsense", "verdict:correct", "neutral"])
+def test_an_answer_that_does_not_exist_is_a_problem(as_alice, example, answer, headers):
+    as_alice.get(URL)
+    response = as_alice.post(URL, {"example": example.uuid, "answer": answer}, **headers)
+    assert response.status_code == 422
+    assert "There is a problem" in response.text
+    assert "<title>Error: " in response.text
+    assert not Validation.objects.exists()
+
+
+def test_cannot_tell_is_a_vote(as_alice, example):
+    judge(as_alice, "verdict:cannot_tell", **HTMX)
+    assert Validation.objects.get().verdict == "cannot_tell"
+
+
+def test_three_equal_labels_verify(client, nli, bob):
+    write(nli, bob)
+    for _ in range(3):
+        client.force_login(UserFactory())
+        judge(client, "label:neutral", **HTMX)
+    consensus = Consensus.objects.get()
+    assert (consensus.state, consensus.label, consensus.decided_by) == (
+        "decided",
+        "neutral",
+        "votes",
+    )
+    assert consensus.is_verified
+    assert consensus.is_validated_error
+    client.force_login(UserFactory())
+    assert "Nothing to judge now" in client.get(URL).text
+
+
+def test_skipping_is_free_and_for_good(as_alice, alice, example, headers):
+    as_alice.get(URL)
+    response = as_alice.post(
+        URL + "skip/", {"example": example.uuid}, follow=not headers, **headers
+    )
+    assert "Skipped" in response.text
+    assert "Nothing to judge now" in response.text
+    assert Skip.objects.get().validator == annotator_of(alice)
+    assert QueueItem.objects.get().free == 3
+    assert "Nothing to judge now" in as_alice.get(URL).text
+
+
+def test_undo_brings_the_example_back(as_alice, example, headers):
+    judge(as_alice, "label:neutral")
+    undo = f"/judge/{example.uuid}/undo/"
+    assert undo in as_alice.get(URL).text
+    response = as_alice.post(undo, follow=not headers, **headers)
+    assert "Statement 0." in response.text
+    assert "taken back" in response.text
+    assert not Validation.objects.exists()
+    assert not Consensus.objects.exists()
+    assert QueueItem.objects.get().free == 2
+    judge(as_alice, "label:entailment")
+    assert Validation.objects.get().label == "entailment"
+
+
+def test_undo_ends_after_ten_minutes(as_alice, example):
+    judge(as_alice, "label:neutral")
+    Validation.objects.update(created_at=timezone.now() - timedelta(minutes=11))
+    assert "/undo/" not in as_alice.get(URL).text
+    assert as_alice.post(f"/judge/{example.uuid}/undo/", **HTMX).status_code == 409
+    assert Validation.objects.exists()
+
+
+def test_others_votes_cannot_be_undone(as_alice, client, example):
+    judge(as_alice, "label:neutral")
+    client.force_login(UserFactory())
+    assert client.post(f"/judge/{example.uuid}/undo/").status_code == 404
+    assert client.get(f"/judge/{example.uuid}/after/").status_code == 404
+    assert Validation.objects.exists()
+
+
+def test_a_flag_is_a_vote_with_a_reason(as_alice, example, headers):
+    as_alice.get(URL)
+    data = {"example": example.uuid, "flag_reason": "personal", "why_flagged": "A real name."}
+    response = as_alice.post(URL + "flag/", data, follow=not headers, **headers)
+    assert "Thank you" in response.text
+    vote = Validation.objects.get()
+    assert (vote.verdict, vote.flag_reason) == ("flagged", "personal")
+    assert vote.metadata == {"why_flagged": "A real name."}
+
+
+@pytest.mark.parametrize("data", [{}, {"flag_reason": "boring"}, {"flag_reason": "other"}])
+def test_a_flag_needs_a_reason(as_alice, example, data, headers):
+    as_alice.get(URL)
+    response = as_alice.post(URL + "flag/", {"example": example.uuid, **data}, **headers)
+    assert response.status_code == 422
+    assert "There is a problem" in response.text
+    assert not Validation.objects.exists()
+
+
+def test_a_retracted_example_leaves_the_queue(as_alice, example):
+    as_alice.get(URL)
+    retract_example(example=example)
+    data = {"example": example.uuid, "answer": "label:neutral"}
+    response = as_alice.post(URL, data, **HTMX)
+    assert response.status_code == 409
+    assert "taken this example back" in response.text
+    assert "Nothing to judge now" in response.text
+    assert not Validation.objects.exists()
+
+
+def with_reveal(task):
+    task.config_text = task.config_text.replace("reveal: false", "reveal: true")
+    task.save()
+
+
+def test_the_reveal_comes_after_and_changes_nothing(as_alice, example, headers):
+    with_reveal(example.round.task)
+    answered(example)
+    page = judge(as_alice, "label:entailment", **headers)
+    assert "Your answer is saved" in page.text
+    assert "The author said <em>neither" in page.text
+    url = f"/judge/{example.uuid}/after/"
+    wrong = as_alice.post(url, {"reveal": "change"}, **headers)
+    assert wrong.status_code == 422
+    data = {"reveal": "change", "reveal_choice": "label:neutral", "reveal_comment": "I see."}
+    done = as_alice.post(url, data, follow=not headers, **headers)
+    assert "Saved. 1 judged." in done.text
+    vote = Validation.objects.get()
+    assert (vote.label, vote.reveal, vote.reveal_choice) == (
+        "entailment",
+        "change",
+        "label:neutral",
+    )
+    assert Consensus.objects.get().votes == 1
+
+
+def test_no_reveal_before_the_vote(as_alice, example):
+    with_reveal(example.round.task)
+    as_alice.get(URL)
+    assert as_alice.get(f"/judge/{example.uuid}/after/").status_code == 404
+
+
+def test_answers_in_words_get_a_verdict(as_alice, qa, bob):
+    answer = {"text": "1840", "start": 22, "end": 26}
+    example = write(qa, bob, question="When was the mill built?", answer=answer)
+    answered(example, answer="1850", start=67, end=71)
+    url = "/t/qa/judge/"
+    text = as_alice.get(url).text
+    assert "When was the mill built?" in text
+    assert ">1840</p>" in text
+    assert "0.9" not in text
+    judge(as_alice, "verdict:correct", url, **HTMX)
+    assert Validation.objects.get().verdict == "correct"
+
+
+def test_the_warning_comes_first(as_alice, alice, hate, bob):
+    url = "/t/hate-speech/judge/"
+    example = write(hate, bob, text="They are here.", label="not-hate")
+    response = as_alice.get(url)
+    assert response.url == "/t/hate-speech/gate/?for=judge"
+    for path in ("", "skip/", "flag/"):
+        assert "/gate/" in as_alice.post(url + path, {"example": example.uuid}).url
+    assert as_alice.post(response.url).url == url
+    assert "They are here." in as_alice.get(url).text
+
+
+@pytest.mark.parametrize(("code", "minutes"), [("nli", 15), ("hate-speech", 45)])
+def test_a_break_is_offered(as_alice, alice, nli, hate, bob, code, minutes, monkeypatch):
+    round = {"nli": nli, "hate-speech": hate}[code]
+    GatePass.objects.create(annotator=annotator_of(alice), task=round.task)
+    write(round, bob, hypothesis="It was.", text="It was.", label="hate")
+    now = [1_000_000]
+    monkeypatch.setattr("validation.judging.time.time", lambda: now[0])
+    offered = []
+    for minute in (0, minutes - 1, minutes, minutes + 1, 2 * minutes):
+        now[0] = 1_000_000 + 60 * minute
+        offered.append("A short pause" in as_alice.get(f"/t/{code}/judge/").text)
+    assert offered == [False, False, True, False, True]
+
+
+def test_signed_out_people_sign_in_first(client, example):
+    assert "/accounts/login/" in client.get(URL).url
+    assert client.post(URL, {}, **HTMX).status_code == 401
+
+
+def test_hidden_tasks_are_not_judged_by_strangers(as_alice, example):
+    task = example.round.task
+    task.is_visible = False
+    task.save()
+    for path in ("", "skip/", "flag/"):
+        assert as_alice.post(URL + path, {"example": example.uuid}).status_code == 404
+    assert as_alice.get(URL).status_code == 404
+
+
+def test_closed_rounds_are_judged_released_ones_are_not(as_alice, example):
+    for state, there in (("paused", True), ("closed", True), ("released", False)):
+        JudgeLease.objects.all().delete()
+        QueueItem.objects.update(free=3)
+        example.round.state = state
+        example.round.save()
+        assert ("Statement 0." in as_alice.get(URL).text) == there
+
+
+def test_nothing_to_judge_is_a_friendly_page(as_alice, nli):
+    response = as_alice.get(URL)
+    assert response.status_code == 200
+    assert "Nothing to judge now" in response.text
+    assert "Write instead?" in response.text
+
+
+def test_keys_for_keyboard_mode(as_alice, example):
+    text = as_alice.get(URL).text
+    for key in ("1", "2", "3", "4", "s", "f"):
+        assert f'data-key="{key}"' in text

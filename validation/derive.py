@@ -1,0 +1,160 @@
+"""What is stored of votes: consensus rows, made anew under the locks of their examples."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from datetime import datetime
+
+from django.db.models import F
+from django.utils import timezone
+
+from annotation.models import Example
+from tasks.models import Round
+from tasks.schema import TaskConfig
+from validation.assignment import order_key
+from validation.consensus import (
+    Policy,
+    decide,
+    is_verified,
+    validated_error,
+    votes_still_needed,
+)
+from validation.models import Consensus, Judging, OwnerDecision, QueueItem, Validation
+
+DERIVED = (
+    *("state", "label", "verdict", "votes", "still_needed", "is_verified", "is_validated_error"),
+    *("decided_by", "decided_at"),
+)
+FOOLED = {Example.Outcome.FOOLED: True, Example.Outcome.NOT_FOOLED: False}
+
+
+def judging_of(round: Round) -> Judging:
+    """How the round is judged; with the task's policy where nothing was settled; no lock."""
+    judging = Judging.objects.filter(round=round).first()
+    if judging is None:
+        policy = Policy.from_votes(round.task.config.validation.votes)
+        judging, _ = Judging.objects.get_or_create(round=round, defaults={"policy": asdict(policy)})
+    return judging
+
+
+def policy_of(round: Round) -> Policy:
+    """The policy that decides in the round now."""
+    return Policy(**judging_of(round).policy)
+
+
+def label_field(config: TaskConfig) -> str | None:
+    """The field whose labels validators choose from; None where they give a verdict."""
+    if config.validation.mode == "verdict":
+        return None
+    fields = config.target_fields
+    return next(name for name in fields if config.component(name).type == "multiclass")
+
+
+def derive_one(example: Example, votes: Sequence[Validation]) -> None:
+    """Store what all the votes on one locked example decide."""
+    before = Consensus.objects.filter(pk=example.pk).first()
+    standing = None
+    if before and before.decided_by == Consensus.DecidedBy.OWNER:
+        standing = example.owner_decisions.filter(withdrawn_at__isnull=True).first()
+    _store([derived(example, votes, policy_of(example.round), standing, before)])
+
+
+def derived(
+    example: Example,
+    votes: Iterable[Validation],
+    policy: Policy,
+    standing: OwnerDecision | None = None,
+    before: Consensus | None = None,
+) -> Consensus:
+    """The consensus of an example as it should be stored. Reads and writes nothing."""
+    cast = [vote.vote for vote in votes]
+    owner = standing.vote if standing else None
+    decision = decide(cast, policy, owner=owner)
+    field = label_field(example.round.task.config)
+    author_label = example.inputs.get(field) if field else None
+    fooled = FOOLED.get(Example.Outcome(example.outcome))
+    now = Consensus(
+        example=example,
+        round_id=example.round_id,
+        state=decision.state,
+        label=decision.label or "",
+        verdict=decision.verdict or "",
+        votes=len(cast),
+        still_needed=votes_still_needed(cast, policy, owner=owner),
+        is_verified=is_verified(decision, author_label),
+        is_validated_error=validated_error(decision, author_label, None, fooled=fooled),
+    )
+    if decision.winner:
+        by = Consensus.DecidedBy
+        now.decided_by = by.OWNER if decision.by_owner else by.VOTES
+        now.decided_at = _decided_at(now, before)
+    return now
+
+
+def _decided_at(now: Consensus, before: Consensus | None) -> datetime:
+    """When this decision was first made; a vote that changes nothing keeps the time."""
+    same = ("label", "verdict", "decided_by")
+    if before and before.decided_at and all(getattr(now, n) == getattr(before, n) for n in same):
+        return before.decided_at
+    return timezone.now()
+
+
+def _store(rows: Sequence[Consensus]) -> None:
+    """Write consensus rows, and what the examples' places in the queue need now."""
+    said = [row for row in rows if row.votes or row.decided_by]
+    silent = [row.pk for row in rows if not (row.votes or row.decided_by)]
+    if silent:
+        Consensus.objects.filter(pk__in=silent).delete()
+    Consensus.objects.bulk_create(
+        said, update_conflicts=True, unique_fields=["example"], update_fields=DERIVED
+    )
+    for needed in {row.still_needed for row in rows}:
+        alike = [row.pk for row in rows if row.still_needed == needed]
+        QueueItem.objects.filter(pk__in=alike).exclude(still_needed=needed).update(
+            free=F("free") + needed - F("still_needed"), still_needed=needed
+        )
+
+
+def derive_all(examples: Sequence[Example]) -> int:
+    """Store what decides each of a round's locked examples; returns how many changed."""
+    policy = policy_of(examples[0].round)
+    before = Consensus.objects.in_bulk([example.pk for example in examples])
+    standing = {
+        decision.example_id: decision
+        for decision in OwnerDecision.objects.filter(
+            example__in=examples, withdrawn_at__isnull=True
+        )
+    }
+    votes: dict[int, list[Validation]] = {}
+    for vote in Validation.objects.filter(example__in=examples):
+        votes.setdefault(vote.example_id, []).append(vote)
+    rows = [
+        derived(e, votes.get(e.pk, []), policy, standing.get(e.pk), before.get(e.pk))
+        for e in examples
+    ]
+    _requeue(examples, [row for row in rows if row.votes and row.still_needed])
+    _store(rows)
+    names = ("state", "label", "verdict", "is_verified", "is_validated_error")
+    return sum(
+        row.pk in before and any(getattr(row, n) != getattr(before[row.pk], n) for n in names)
+        for row in rows
+    )
+
+
+def _requeue(examples: Sequence[Example], undecided: Sequence[Consensus]) -> None:
+    """A place in the queue for examples that were decided when they came in, by an import."""
+    by_pk = {example.pk: example for example in examples}
+    QueueItem.objects.bulk_create(
+        [
+            QueueItem(
+                example_id=row.pk,
+                round_id=row.round_id,
+                author_id=by_pk[row.pk].annotator_id,
+                still_needed=row.still_needed,
+                free=row.still_needed,
+                key=order_key(by_pk[row.pk].uuid),
+            )
+            for row in undecided
+            if by_pk[row.pk].retracted_at is None
+        ],
+        ignore_conflicts=True,
+    )

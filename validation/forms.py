@@ -1,0 +1,135 @@
+"""The forms of the judge page, built from the task's configuration."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django import forms
+
+from annotation.forms import ComponentForm
+from tasks.schema import Component, TaskConfig
+from tasks.values import check_value
+from validation.consensus import Vote
+from validation.derive import label_field
+from validation.models import Validation, Verdict
+
+CANNOT_TELL = "Cannot tell, or more than one could be right"
+
+
+def choices(config: TaskConfig) -> list[tuple[str, str]]:
+    """What a validator can answer; `label:` or `verdict:` says which kind it is."""
+    field = label_field(config)
+    if field is None:
+        own = [
+            (f"verdict:{Verdict.CORRECT}", "Correct"),
+            (f"verdict:{Verdict.INCORRECT}", "Incorrect"),
+        ]
+    else:
+        own = [(f"label:{label.value}", label.words) for label in config.labels(field)]
+    return [*own, (f"verdict:{Verdict.CANNOT_TELL}", CANNOT_TELL)]
+
+
+class KeyedRadios(forms.RadioSelect):
+    """Radios that the keys 1 to 9 choose in keyboard mode."""
+
+    def create_option(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        option = super().create_option(*args, **kwargs)
+        number = int(option["index"]) + 1
+        if number <= 9:
+            option["attrs"]["data-key"] = str(number)
+        return option
+
+
+class VoteForm(forms.Form):
+    """One answer to one example."""
+
+    example = forms.UUIDField(widget=forms.HiddenInput)
+    answer = forms.ChoiceField(widget=KeyedRadios, error_messages={"required": "Choose an answer"})
+
+    def __init__(self, *args: Any, config: TaskConfig, legend: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["answer"].choices = choices(config)  # type: ignore[attr-defined]
+        self.fields["answer"].label = legend
+
+    @property
+    def vote(self) -> Vote:
+        """The chosen answer, once the form is valid."""
+        kind, _, value = self.cleaned_data["answer"].partition(":")
+        return Vote(label=value) if kind == "label" else Vote(verdict=value)
+
+
+class QuestionForm(ComponentForm):
+    """The task's questions to validators, beside the fields of a subclass; values in `metadata`."""
+
+    def clean(self) -> dict[str, Any]:
+        self.metadata = self.values()
+        for component in self.components:
+            value = self.metadata.get(component.name)
+            if value is not None:
+                for message in check_value(component, value, {}):
+                    self.add_error(component.name, message)
+            elif component.required and not self.has_error(component.name):
+                self.add_error(component.name, "Answer this question")
+        return self.cleaned_data
+
+
+class FlagForm(QuestionForm):
+    """What is wrong with an example."""
+
+    example = forms.UUIDField(widget=forms.HiddenInput)
+    flag_reason = forms.ChoiceField(
+        choices=Validation.FlagReason.choices,
+        widget=forms.RadioSelect,
+        label="What is wrong with it?",
+        error_messages={"required": "Choose what is wrong"},
+    )
+    flag_comment = forms.CharField(max_length=500, required=False, label="In your own words")
+
+    def clean(self) -> dict[str, Any]:
+        super().clean()
+        other = self.cleaned_data.get("flag_reason") == Validation.FlagReason.OTHER
+        if other and not self.cleaned_data.get("flag_comment") and not self.metadata:
+            self.add_error("flag_comment", "Say what is wrong")
+        return self.cleaned_data
+
+
+class AfterForm(QuestionForm):
+    """What is asked once the vote is stored: whether one keeps it, and the task's questions."""
+
+    def __init__(
+        self,
+        components: Sequence[Component],
+        data: Any = None,
+        *,
+        config: TaskConfig,
+        reveal: bool,
+    ) -> None:
+        super().__init__(list(components), data)
+        self.reveals = reveal
+        if reveal:
+            self.fields["reveal"] = forms.ChoiceField(
+                choices=Validation.Reveal.choices,
+                widget=forms.RadioSelect,
+                label="Do you keep your answer?",
+                error_messages={"required": "Choose one"},
+            )
+            self.fields["reveal_choice"] = forms.ChoiceField(
+                choices=[("", "No change"), *choices(config)],
+                required=False,
+                label="If you change it: to what?",
+            )
+            self.fields["reveal_comment"] = forms.CharField(
+                max_length=500, required=False, label="Why?"
+            )
+
+    def clean(self) -> dict[str, Any]:
+        super().clean()
+        changes = self.cleaned_data.get("reveal") == Validation.Reveal.CHANGE
+        if changes and not self.cleaned_data.get("reveal_choice"):
+            self.add_error("reveal_choice", "Choose your new answer")
+        return self.cleaned_data
+
+    @property
+    def revealed(self) -> dict[str, str]:
+        """The answers to the reveal step."""
+        names = ("reveal", "reveal_choice", "reveal_comment")
+        return {name: self.cleaned_data.get(name, "") for name in names}

@@ -1,0 +1,165 @@
+"""The judge page's values. What is blind is never put into them."""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.utils.functional import SimpleLazyObject
+
+from annotation import panels
+from annotation.models import Example
+from dynabench.accounts.models import Annotator
+from dynabench.lib.htmx import render_page
+from dynabench.lib.markdown import render_markdown
+from tasks.models import Task
+from tasks.schema import Component, TaskConfig
+from validation import selectors, services
+from validation.derive import label_field
+from validation.forms import FlagForm, VoteForm
+from validation.models import JudgeLease, Validation, Verdict
+
+TEMPLATE = "validation/judge.html"
+BREAK_MINUTES = {True: 45, False: 15}  # whether the task is sensitive
+AWAY_MINUTES = 20
+
+
+def shown_context(config: TaskConfig, example: Example) -> list[tuple[str, str, str]]:
+    """(label, type, value) of the context fields. A prompt to write from says nothing here."""
+    prompt = config.support.prompt_field if config.support else None
+    return [
+        (component.title, component.type, str(value))
+        for component in config.context
+        if component.name != prompt and (value := example.context.fields.get(component.name))
+    ]
+
+
+def shown_inputs(config: TaskConfig, example: Example) -> list[tuple[str, str]]:
+    """(label, words) of what the author wrote.
+
+    For a blind label without the labels that the author chose, and without what was asked because
+    of them.
+    """
+    hidden = set(config.target_fields) if label_field(config) else set()
+    return [
+        (component.title.removeprefix("Your ").capitalize(), config.display(component.name, value))
+        for component in config.input
+        if component.name not in hidden
+        and not (label_field(config) and component.when)
+        and (value := example.inputs.get(component.name)) is not None
+    ]
+
+
+def legend(config: TaskConfig) -> str:
+    """The question above the answers."""
+    texts = [c.title.lower() for c in config.context if c.type in ("text", "long_text")]
+    prompt = config.support.prompt_field if config.support else None
+    given = f"Given the {texts[0]}, " if texts and not prompt else ""
+    question = "which one is right?" if label_field(config) else "is the answer correct?"
+    return (given + question)[0].upper() + (given + question)[1:]
+
+
+def questions(config: TaskConfig, vote: Validation | None, example: Example) -> list[Component]:
+    """The task's questions that follow a vote; None: a flag that is about to be raised."""
+    verdict = verdict_of(config, vote, example) if vote else Verdict.FLAGGED
+    return [
+        component
+        for component in config.metadata.validate
+        if component.when is None or component.when.holds(example.inputs, verdict=verdict)
+    ]
+
+
+def verdict_of(config: TaskConfig, vote: Validation, example: Example) -> str:
+    """What a vote says of the author's label: itself, or whether both are the same."""
+    field = label_field(config)
+    if vote.verdict or field is None:
+        return vote.verdict
+    same = vote.label == example.inputs.get(field)
+    return Verdict.CORRECT if same else Verdict.INCORRECT
+
+
+@dataclass
+class Desk:
+    """A validator at a task, with the example that they judge now, if there is one."""
+
+    task: Task
+    validator: Annotator
+    lease: JudgeLease | None
+
+    @classmethod
+    def next(cls, task: Task, validator: Annotator) -> "Desk":
+        """The desk with the current example on it, or the next one."""
+        return cls(task, validator, services.lease_next(validator=validator, task=task))
+
+    def page(
+        self, form: VoteForm | None = None, flag_form: FlagForm | None = None
+    ) -> dict[str, Any]:
+        """Everything that the template names."""
+        values: dict[str, Any] = {
+            "task": self.task,
+            "judged": selectors.judged_today(self.validator, self.task),
+            "undo": selectors.last_vote(self.validator, self.task),
+        }
+        if self.lease is None:
+            return values
+        config, example = self.task.config, self.lease.example
+        initial = {"example": example.uuid}
+        return {
+            **values,
+            "example": example,
+            "round": example.round,
+            "context": example.context,
+            "shown_context": shown_context(config, example),
+            "shown_inputs": shown_inputs(config, example),
+            "form": form or VoteForm(config=config, legend=legend(config), initial=initial),
+            "flag_form": flag_form or FlagForm(questions(config, None, example), initial=initial),
+            "flag_open": flag_form is not None,
+            "instructions": SimpleLazyObject(lambda: render_markdown(config.instructions)),
+        }
+
+
+def revealed(config: TaskConfig, vote: Validation) -> dict[str, Any]:
+    """The author's label and the targets' answers, for a person who has voted."""
+    example = vote.example
+    field = label_field(config) or config.answer_field
+    answers = panels.answers(example, config, list(example.target_outputs.select_related("target")))
+    own = config.display(field, vote.label) if vote.label else vote.get_verdict_display()
+    return {
+        "author_said": config.display(field, example.inputs.get(field)),
+        "answers": answers,
+        "you_said": own,
+    }
+
+
+def asks_reveal(config: TaskConfig, vote: Validation) -> bool:
+    """Whether the author's label is shown after this vote: not after a flag or "cannot tell"."""
+    return config.validation.reveal and vote.verdict in ("", Verdict.CORRECT, Verdict.INCORRECT)
+
+
+def show(
+    request: HttpRequest, desk: Desk, said: str = "", *, status: int = 200, **forms: Any
+) -> HttpResponse:
+    """The judge page with its next example; `said` goes to the status line."""
+    breaks = break_minutes(request, desk.task)
+    values = {**desk.page(**forms), "said": said, "break_minutes": breaks}
+    return render_page(request, TEMPLATE, values, part="work", status=status)
+
+
+def show_problem(request: HttpRequest, desk: Desk, example: Example, **forms: Any) -> HttpResponse:
+    """The page with what is wrong in a form, if its example is still the one on the desk."""
+    if desk.lease and desk.lease.example_id == example.pk:
+        return show(request, desk, status=422, **forms)
+    return show(request, desk, "This is the example that you have now.", status=409)
+
+
+def break_minutes(request: HttpRequest, task: Task) -> int:
+    """Minutes since the person began, when a break is due; else 0.
+
+    The session is written only when they begin, when a break is offered and after an absence.
+    """
+    key, now, limit = f"judging-{task.pk}", int(time.time()), BREAK_MINUTES[task.is_sensitive]
+    minutes = (now - request.session.get(key, 0)) // 60
+    if minutes < limit:
+        return 0
+    request.session[key] = now
+    return limit if minutes < limit + AWAY_MINUTES else 0

@@ -1,0 +1,330 @@
+"""Writes about judging: places in the queue, votes, owners' decisions. Locks: docs/locking.md."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from annotation.models import Example
+from annotation.services import Refused
+from dynabench.accounts.models import Annotator, User
+from dynabench.accounts.services import log
+from tasks.models import Round, Task
+from validation import selectors
+from validation.assignment import is_judged, order_key
+from validation.consensus import Policy, Vote, votes_still_needed
+from validation.derive import derive_all, derive_one, judging_of
+from validation.models import (
+    JudgeLease,
+    Judging,
+    OwnerDecision,
+    QueueItem,
+    Skip,
+    Validation,
+)
+
+LEASE_TIME = timedelta(minutes=15)
+CHUNK = 500
+
+
+class NotHandedOut(Refused):
+    """The example was never given to this validator."""
+
+
+class TooLate(Refused):
+    """The example needs no vote of this validator any more."""
+
+    status = 409
+
+
+# The queue
+
+
+def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
+    """What the validator judges now: the current example, or the next one for 15 minutes.
+
+    Avoids the author of the last one unless there is no other. Locks the item of the queue that it
+    takes; items that others are taking are passed by. None: nothing to judge.
+    """
+    latest = selectors.latest_lease(validator, task)
+    if latest and latest.until > timezone.now() and latest.example.retracted_at is None:
+        return latest
+    return_expired()
+    avoid = latest.example.annotator_id if latest else None
+    for round in selectors.rounds_to_judge(task):
+        lease = _take(round, validator, avoid)
+        if lease is None and fill_queue(round=round):
+            lease = _take(round, validator, avoid)
+        lease = lease or _take(round, validator, None, wait=True)
+        if lease:
+            return lease
+    return None
+
+
+def _take(
+    round: Round, validator: Annotator, avoid: int | None, *, wait: bool = False
+) -> JudgeLease | None:
+    """The first place that is free. `wait` for others who are taking the last ones."""
+    now = timezone.now()
+    times: dict[str, Any] = {"takes_place": True, "leased_at": now, "until": now + LEASE_TIME}
+    with transaction.atomic():
+        free = selectors.queue(round, validator, avoid).select_related("example__context")
+        item = free.select_for_update(of=("self",), skip_locked=not wait).first()
+        if item is None:
+            return None
+        item.example.round = round
+        lease = JudgeLease.objects.filter(example=item.example, validator=validator).first()
+        if lease is None:
+            lease = JudgeLease.objects.create(example=item.example, validator=validator, **times)
+        elif lease.takes_place:  # another tab of the same person was first
+            return lease
+        else:
+            JudgeLease.objects.filter(pk=lease.pk).update(**times)
+            lease.refresh_from_db()
+        lease.example = item.example
+        QueueItem.objects.filter(pk=item.pk).update(free=F("free") - 1)
+    return lease
+
+
+def return_expired() -> None:
+    """Free the places of leases that ran out; no lock, one update each decides who does it."""
+    now = timezone.now()
+    expired = JudgeLease.objects.filter(takes_place=True, until__lte=now)
+    for lease in expired.order_by("until")[:CHUNK]:
+        with transaction.atomic():
+            _give_back(lease, until__lte=now)
+
+
+def _give_back(lease: JudgeLease, **still: Any) -> bool:
+    """Free the place that a lease takes, once, if it `still` is as the caller saw it."""
+    takes = JudgeLease.objects.filter(pk=lease.pk, takes_place=True, **still)
+    if not takes.update(takes_place=False, until=timezone.now()):
+        return False
+    QueueItem.objects.filter(pk=lease.example_id).update(free=F("free") + 1)
+    return True
+
+
+def fill_queue(*, round: Round) -> int:
+    """Queue further examples of the round, those that have not been looked at; returns how many.
+
+    Locks the round's judging. An example enters its round under the round's lock, so ids grow as
+    examples become visible and a mark suffices.
+    """
+    judging_of(round)
+    share = round.task.config.validation.judge_not_fooled
+    with transaction.atomic():
+        judging = Judging.objects.select_for_update(of=("self",)).get(round=round)
+        at_first = votes_still_needed([], Policy(**judging.policy))
+        items: list[QueueItem] = []
+        while not items:
+            rows = _unseen(round, judging.filled_to)
+            if not rows:
+                break
+            judging.filled_to = rows[-1].pk
+            items = [item for row in rows if (item := _queue_item(row, at_first, share))]
+        QueueItem.objects.bulk_create(items, ignore_conflicts=True)
+        judging.save(update_fields=["filled_to"])
+    return len(items)
+
+
+def _unseen(round: Round, filled_to: int) -> Sequence[Example]:
+    rows = Example.objects.filter(round=round, pk__gt=filled_to).order_by("pk")
+    return list(rows.select_related("consensus")[:CHUNK])
+
+
+def _queue_item(example: Example, at_first: int, share: float) -> QueueItem | None:
+    """The place of an example in the queue; None when it is not to be judged."""
+    consensus = getattr(example, "consensus", None)
+    if consensus is None and not is_judged(example.uuid, example.outcome, share):
+        return None
+    needed = consensus.still_needed if consensus else at_first
+    if not needed or example.retracted_at:
+        return None
+    return QueueItem(
+        example=example,
+        round_id=example.round_id,
+        author_id=example.annotator_id,
+        still_needed=needed,
+        free=needed,
+        key=order_key(example.uuid),
+    )
+
+
+def skip_example(*, validator: Annotator, example: Example) -> None:
+    """Pass an example by for good; its place is free again.
+
+    No lock: a unique constraint and one update. Raises NotHandedOut.
+    """
+    lease = _lease_of(validator, example)
+    with transaction.atomic():
+        Skip.objects.bulk_create(
+            [Skip(example=example, validator=validator)], ignore_conflicts=True
+        )
+        _end(lease)
+
+
+def _lease_of(validator: Annotator, example: Example) -> JudgeLease:
+    lease = JudgeLease.objects.filter(validator=validator, example=example).first()
+    if lease is None:
+        raise NotHandedOut("This example was not given to you to judge.")
+    return lease
+
+
+def _end(lease: JudgeLease) -> None:
+    """The validator has done with it, whether it still took a place or not."""
+    if not _give_back(lease):
+        JudgeLease.objects.filter(pk=lease.pk).update(until=timezone.now())
+
+
+# Votes
+
+
+def cast_validation(
+    *,
+    validator: Annotator,
+    example: Example,
+    vote: Vote,
+    flag_reason: str = "",
+    comment: str = "",
+    metadata: Mapping[str, Any] | None = None,
+) -> Validation:
+    """Store a vote and what all votes decide now.
+
+    Locks the example, as retracting it does. Raises NotHandedOut, TooLate, Refused.
+    """
+    lease = _lease_of(validator, example)
+    with transaction.atomic():
+        locked = _locked(example)
+        votes = list(locked.validations.all())
+        _check_may_vote(locked, validator, lease, votes)
+        cast = Validation.objects.create(
+            example=locked,
+            validator=validator,
+            author_id=locked.annotator_id,
+            label=vote.label or "",
+            verdict=vote.verdict or "",
+            flag_reason=flag_reason,
+            comment=comment,
+            metadata=dict(metadata or {}),
+            seconds=(timezone.now() - lease.leased_at).total_seconds(),
+            created_at=timezone.now(),
+        )
+        derive_one(locked, [*votes, cast])
+        _end(lease)
+    return cast
+
+
+def _locked(example: Example) -> Example:
+    """The example, until the transaction ends. Rows that point at it may still be inserted."""
+    rows = Example.objects.select_related("round__task")
+    return rows.select_for_update(of=("self",), no_key=True).get(pk=example.pk)
+
+
+def _check_may_vote(
+    example: Example, validator: Annotator, lease: JudgeLease, votes: Sequence[Validation]
+) -> None:
+    if example.annotator_id == validator.pk:
+        raise Refused("You wrote this example. Others judge it.")
+    if example.retracted_at is not None:
+        raise TooLate("The author has taken this example back. Nothing is lost for you.")
+    if any(vote.validator_id == validator.pk for vote in votes):
+        raise TooLate("You have judged this example already. Your first answer counts.")
+    if lease.until <= timezone.now() and not _still_needed(example):
+        raise TooLate("Others have decided this example since your 15 minutes ran out.")
+
+
+def _still_needed(example: Example) -> bool:
+    return QueueItem.objects.filter(pk=example.pk, still_needed__gt=0).exists()
+
+
+def undo_validation(*, validator: Annotator, validation: Validation) -> Example:
+    """Take back one's own vote within ten minutes; the example is one's current one again.
+
+    Locks the example. It takes a place again unless others have taken what was left. Raises
+    TooLate, NotHandedOut.
+    """
+    example = validation.example
+    lease = _lease_of(validator, example)
+    now = timezone.now()
+    with transaction.atomic():
+        locked = _locked(example)
+        recent = locked.validations.filter(
+            pk=validation.pk, validator=validator, created_at__gt=now - selectors.UNDO_TIME
+        )
+        if not recent.delete()[0]:
+            raise TooLate("An answer can be taken back for ten minutes.")
+        derive_one(locked, list(locked.validations.all()))
+        place = QueueItem.objects.filter(pk=locked.pk, free__gt=0).update(free=F("free") - 1)
+        JudgeLease.objects.filter(pk=lease.pk).update(
+            takes_place=bool(place), leased_at=now, until=now + LEASE_TIME
+        )
+    return locked
+
+
+def answer_afterwards(
+    *, validation: Validation, reveal: Mapping[str, str], metadata: Mapping[str, Any]
+) -> None:
+    """Keep what the validator says once the author's label is shown; the last save wins.
+
+    The vote itself stays as it was.
+    """
+    validation.reveal = reveal.get("reveal", "")
+    validation.reveal_choice = reveal.get("reveal_choice", "")
+    validation.reveal_comment = reveal.get("reveal_comment", "")
+    validation.metadata = {**validation.metadata, **metadata}
+    validation.save(update_fields=["reveal", "reveal_choice", "reveal_comment", "metadata"])
+
+
+# Decisions
+
+
+def override_consensus(
+    *, example: Example, owner: User, choice: Vote, reason: str = ""
+) -> OwnerDecision:
+    """An owner decides over all votes; an earlier decision is withdrawn. Locks the example."""
+    with transaction.atomic():
+        locked = _locked(example)
+        locked.owner_decisions.filter(withdrawn_at__isnull=True).update(withdrawn_at=timezone.now())
+        decision = OwnerDecision.objects.create(
+            example=locked,
+            owner=owner,
+            label=choice.label or "",
+            verdict=choice.verdict or "",
+            reason=reason,
+        )
+        derive_all([locked])
+        log(owner, "consensus.overridden", locked, choice=choice.label or choice.verdict)
+    return decision
+
+
+def withdraw_override(*, example: Example, owner: User) -> None:
+    """Let the votes decide again. Locks the example. Raises Refused when no decision stands."""
+    with transaction.atomic():
+        locked = _locked(example)
+        standing = locked.owner_decisions.filter(withdrawn_at__isnull=True)
+        if not standing.update(withdrawn_at=timezone.now()):
+            raise Refused("No decision of an owner stands here.")
+        derive_all([locked])
+        log(owner, "consensus.override_withdrawn", locked)
+
+
+def rederive(*, round: Round, policy: Policy) -> int:
+    """Decide the whole round by another policy; returns how many examples changed.
+
+    Locks the examples, some hundred at a time and in the order of their ids. A vote meanwhile is
+    counted by the new policy, or before its example's turn comes. Run again after a crash.
+    """
+    Judging.objects.update_or_create(round=round, defaults={"policy": asdict(policy)})
+    changed, last = 0, 0
+    while True:
+        with transaction.atomic():
+            rows = Example.objects.filter(round=round, pk__gt=last).select_related("round__task")
+            locked = list(rows.select_for_update(of=("self",), no_key=True).order_by("pk")[:CHUNK])
+            if not locked:
+                return changed
+            changed += derive_all(locked)
+            last = locked[-1].pk
