@@ -1,0 +1,111 @@
+"""People with and without a role, and rows of their own and of others' tasks."""
+
+import os
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from annotation.models import Example, Report
+from dynabench.accounts.services import annotator_of
+from tasks import context_imports
+from tasks.models import ContextBatch, Task, TaskMember
+from tests.factories import (
+    ContextFactory,
+    RoundFactory,
+    TaskFactory,
+    UserFactory,
+    scripted_target,
+)
+
+Role = TaskMember.Role
+ROLES = list(Role)
+SECRET_TEXT = "Nobody of the other task may read this."
+MODELS = [
+    *("tasks_task", "tasks_round", "tasks_context", "tasks_contextbatch", "tasks_targetmodel"),
+    *("annotation_example", "annotation_report"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _uploads(tmp_path, monkeypatch):
+    monkeypatch.setattr(context_imports, "UPLOADS", tmp_path / "uploads")
+
+
+def sign_in(user):
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def people(nli):
+    """One member of the NLI task for each role."""
+    found = {}
+    for role in ROLES:
+        found[role] = UserFactory(email=f"{role}@example.com", is_staff=True)
+        TaskMember.objects.create(task=nli.task, user=found[role], role=role)
+    return found
+
+
+@pytest.fixture
+def owner(people):
+    return sign_in(people[Role.OWNER])
+
+
+@pytest.fixture
+def editor(people):
+    return sign_in(people[Role.EDITOR])
+
+
+@pytest.fixture
+def boss(db):
+    return sign_in(UserFactory(email="boss@example.com", is_staff=True, is_superuser=True))
+
+
+def example_of(context, person, **inputs):
+    return Example.objects.create(
+        round=context.round,
+        context=context,
+        annotator=annotator_of(person),
+        inputs=inputs,
+        digest=os.urandom(8).hex(),
+        outcome="fooled",
+    )
+
+
+def fill(round, person):
+    """One row of each model below a round."""
+    context = ContextFactory(round=round, fields={"premise": SECRET_TEXT}, tag="hidden")
+    batch = ContextBatch.objects.create(round=round, file_name="hidden.jsonl", imported_by=person)
+    report = Report.objects.create(annotator=annotator_of(person), context=context, reason="broken")
+    rows = {
+        "tasks_task": round.task,
+        "tasks_round": round,
+        "tasks_context": context,
+        "tasks_contextbatch": batch,
+        "tasks_targetmodel": scripted_target(round, name=f"target-{round.pk}", label="neutral"),
+        "annotation_example": example_of(context, person, hypothesis=SECRET_TEXT, label="neutral"),
+        "annotation_report": report,
+    }
+    return rows
+
+
+@pytest.fixture
+def own(nli, alice):
+    return fill(nli, alice)
+
+
+@pytest.fixture
+def foreign(people, alice):
+    """Rows of a task in which none of the people has a role."""
+    task = TaskFactory(code="foreign", config_text=Task.objects.get(code="nli").config_text)
+    return fill(RoundFactory(task=task), alice)
+
+
+def change_url(model, row):
+    return reverse(f"admin:{model}_change", args=[row.pk])
+
+
+def list_url(model):
+    return reverse(f"admin:{model}_changelist")

@@ -1,0 +1,122 @@
+"""The admin. Who sees what: own tasks only, in every list, page, form, action and button."""
+
+import pytest
+from django.contrib.auth.models import AnonymousUser
+from django.urls import reverse
+
+from dynabench.accounts.models import LogEntry
+from tasks import permissions
+from tasks.admin_roles import EDITORS, MODERATORS, OWNERS
+from tasks.models import Round, TaskMember
+from tests.factories import (
+    ContextFactory,
+    RoundFactory,
+    UserFactory,
+)
+from tests.web.admin.conftest import (
+    MODELS,
+    ROLES,
+    Role,
+    change_url,
+    list_url,
+    sign_in,
+)
+
+
+def test_the_sets_of_roles_are_those_of_the_permissions(people, nli):
+    checks = {
+        permissions.can_own: OWNERS,
+        permissions.can_edit: EDITORS,
+        permissions.can_moderate: MODERATORS,
+    }
+    for check, roles in checks.items():
+        assert {role for role, person in people.items() if check(person, nli.task)} == roles
+        assert not check(AnonymousUser(), nli.task)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_people_from_outside_are_sent_to_the_sign_in_page(client, alice, own, model):
+    for url in (list_url(model), change_url(model, own[model])):
+        response = client.get(url)
+        assert response.status_code == 302
+        assert "login" in response["Location"]
+    client.force_login(alice)
+    for url in (list_url(model), change_url(model, own[model])):
+        assert client.get(url).status_code in (302, 403)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_staff_without_a_role_see_nothing(db, own, model):
+    client = sign_in(UserFactory(is_staff=True))
+    assert client.get(list_url(model)).status_code == 403
+    assert client.get(change_url(model, own[model])).status_code in (302, 403)
+    assert "Rounds" not in client.get("/admin/").text
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("role", ROLES)
+def test_members_see_the_rows_of_their_own_tasks_only(people, own, foreign, role, model):
+    client = sign_in(people[role])
+    page = client.get(list_url(model))
+    assert page.status_code == 200
+    assert [row.pk for row in page.context["cl"].queryset if row.pk == foreign[model].pk] == []
+    assert own[model].pk in [row.pk for row in page.context["cl"].queryset]
+    assert client.get(change_url(model, own[model])).status_code == 200
+    for suffix in ("change", "delete", "history"):
+        url = reverse(f"admin:{model}_{suffix}", args=[foreign[model].pk])
+        assert client.get(url).status_code in (302, 403), url
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_filters_and_choices_name_no_other_task(owner, own, foreign, model):
+    for url in (list_url(model), change_url(model, own[model])):
+        text = owner.get(url).text
+        for word in ("foreign round", ">foreign<", f"target-{foreign['tasks_round'].pk}"):
+            assert word not in text, (url, word)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_superusers_see_everything(boss, own, foreign, model):
+    rows = boss.get(list_url(model)).context["cl"].queryset
+    assert {own[model].pk, foreign[model].pk} <= {row.pk for row in rows}
+    assert boss.get(change_url(model, foreign[model])).status_code == 200
+
+
+EDITED = {"tasks_task", "tasks_round", "tasks_context", "tasks_targetmodel"}
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("role", ROLES)
+def test_only_owners_and_editors_get_a_save_button(people, own, role, model):
+    page = sign_in(people[role]).get(change_url(model, own[model]))
+    assert ('name="_save"' in page.text) == (role in EDITORS and model in EDITED)
+    posted = sign_in(people[role]).post(change_url(model, own[model]), {})
+    assert (posted.status_code == 403) == (role not in EDITORS or model not in EDITED)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_only_owners_delete_tasks_and_rounds(people, own, nli, role):
+    empty = RoundFactory(task=nli.task, number=2, state="draft")
+    ContextFactory(round=empty)
+    url = reverse("admin:tasks_round_delete", args=[empty.pk])
+    response = sign_in(people[role]).post(url, {"post": "yes"})
+    assert response.status_code == (302 if role in OWNERS else 403)
+    assert Round.objects.filter(pk=empty.pk).exists() == (role not in OWNERS)
+    assert LogEntry.objects.filter(action="round.deleted").exists() == (role in OWNERS)
+
+
+def test_a_round_with_examples_cannot_be_deleted(owner, own, nli):
+    url = reverse("admin:tasks_round_delete", args=[nli.pk])
+    assert "protected" in owner.get(url).text
+    owner.post(url, {"post": "yes"})
+    assert Round.objects.filter(pk=nli.pk).exists()
+
+
+def test_bulk_deletion_asks_for_the_role_in_each_task(people, own, foreign, nli):
+    """An owner of one task who only reads another cannot delete there."""
+    person = people[Role.OWNER]
+    TaskMember.objects.create(task=foreign["tasks_task"], user=person, role=Role.VIEWER)
+    empty = RoundFactory(task=foreign["tasks_task"], number=2, state="draft")
+    chosen = {"action": "delete_selected", "_selected_action": [empty.pk], "post": "yes"}
+    assert sign_in(person).post(list_url("tasks_round"), chosen).status_code == 403
+    assert Round.objects.filter(pk=empty.pk).exists()

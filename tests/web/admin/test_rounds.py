@@ -1,0 +1,133 @@
+"""The admin. Rounds: their form, their buttons."""
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from annotation.models import Assignment
+from dynabench.accounts.models import LogEntry
+from dynabench.accounts.services import annotator_of
+from tasks.admin_roles import EDITORS
+from tasks.models import Round, RoundTarget, TargetModel
+from tests.factories import (
+    RoundFactory,
+)
+from tests.web.admin.conftest import (
+    ROLES,
+    Role,
+    change_url,
+    sign_in,
+)
+
+
+def round_form(round, **changes):
+    entries = list(round.round_targets.all())
+    form = {
+        "rule": round.rule,
+        "show_target_name": "on",
+        "description": round.description,
+        "round_targets-TOTAL_FORMS": len(entries),
+        "round_targets-INITIAL_FORMS": len(entries),
+    }
+    return {**form, **changes}
+
+
+def new_targets(round, *targets):
+    form = round_form(round) | {"round_targets-TOTAL_FORMS": len(targets)}
+    for place, target in enumerate(targets):
+        form[f"round_targets-{place}-target"] = target.pk
+        form[f"round_targets-{place}-round"] = round.pk
+    return form
+
+
+def test_editors_add_rounds_to_their_own_tasks_only(editor, nli, foreign):
+    url = reverse("admin:tasks_round_add")
+    form = {"number": 2, "rule": "majority"}
+    refused = editor.post(url, {**form, "task": foreign["tasks_task"].pk})
+    assert "not one of the available choices" in refused.text
+    assert editor.post(url, {**form, "task": nli.task_id}).status_code == 302
+    assert Round.objects.get(task=nli.task, number=2).state == "draft"
+    again = editor.post(url, {**form, "task": nli.task_id})
+    assert "already exists" in again.text
+
+
+def test_the_loop_takes_targets_of_the_same_task_only(editor, nli, foreign):
+    own = [
+        TargetModel.objects.create(task=nli.task, name=name, adapter="scripted")
+        for name in ("first", "second")
+    ]
+    editor.post(change_url("tasks_round", nli), new_targets(nli, foreign["tasks_targetmodel"]))
+    assert not RoundTarget.objects.filter(round=nli).exists()
+    editor.post(change_url("tasks_round", nli), new_targets(nli, *own))
+    entries = nli.round_targets.all()
+    assert [(entry.target, entry.public_name) for entry in entries] == [
+        (own[0], "Model A"),
+        (own[1], "Model B"),
+    ]
+    assert LogEntry.objects.filter(action="round.changed").exists()
+
+
+def test_the_parents_of_a_round_are_earlier_rounds_of_its_task(editor, nli, foreign):
+    second = RoundFactory(task=nli.task, number=2, state="draft")
+    for parents in ([second.pk], [foreign["tasks_round"].pk]):
+        editor.post(change_url("tasks_round", second), round_form(second, parents=parents))
+        assert not second.parents.exists()
+    editor.post(change_url("tasks_round", second), round_form(second, parents=[nli.pk]))
+    assert second.parents.get() == nli
+
+
+def test_the_state_is_no_field_and_the_rule_is_fixed_after_opening(editor, nli):
+    Round.objects.update(opened_at="2026-01-01T00:00Z")
+    form = round_form(nli, state="released", rule="any", description="New words")
+    assert editor.post(change_url("tasks_round", nli), form).status_code == 302
+    nli.refresh_from_db()
+    assert (nli.state, nli.rule, nli.description) == ("open", "majority", "New words")
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_owners_and_editors_move_a_round_by_button(people, nli, role):
+    client = sign_in(people[role])
+    page = client.get(change_url("tasks_round", nli))
+    assert ("Nobody can write any more" in page.text) == (role in EDITORS)
+    url = reverse("admin:tasks_round_state", args=[nli.pk])
+    response = client.post(url, {"state": "closed"})
+    nli.refresh_from_db()
+    assert (nli.state == "closed") == (role in EDITORS)
+    assert (response.status_code == 403) == (role not in EDITORS)
+
+
+def test_a_step_that_cannot_be_says_why(editor, nli, people):
+    draft = RoundFactory(task=nli.task, number=2, state="draft")
+    url = reverse("admin:tasks_round_state", args=[draft.pk])
+    page = editor.post(url, {"state": "open"}, follow=True)
+    assert "Round 1 is open. Close it first." in page.text
+    assert editor.get(url).status_code == 405
+    page = editor.post(url, {"state": "ready"}, follow=True)
+    assert "round 2 is ready now." in page.text
+    assert LogEntry.objects.get(action="round.ready").actor == people[Role.EDITOR]
+
+
+def test_closing_says_how_many_are_writing(editor, nli, alice):
+    context = nli.contexts.first()
+    Assignment.objects.create(
+        annotator=annotator_of(alice), round=nli, context=context, draft_saved_at=timezone.now()
+    )
+    page = editor.get(change_url("tasks_round", nli))
+    assert "Drafts saved in the last ten minutes: 1." in page.text
+
+
+def test_custom_pages_of_other_tasks_do_not_exist(editor, foreign):
+    round, target = foreign["tasks_round"].pk, foreign["tasks_targetmodel"].pk
+    assert editor.post(reverse("admin:tasks_round_state", args=[round])).status_code == 404
+    assert editor.get(reverse("admin:tasks_round_import", args=[round])).status_code == 404
+    assert editor.post(reverse("admin:tasks_round_import_store", args=[round])).status_code == 404
+    assert editor.get(reverse("admin:tasks_targetmodel_test", args=[target])).status_code == 404
+
+
+@pytest.mark.parametrize("role", [Role.MODERATOR, Role.VIEWER])
+def test_custom_pages_need_the_role(people, own, role):
+    client = sign_in(people[role])
+    round, target = own["tasks_round"].pk, own["tasks_targetmodel"].pk
+    assert client.get(reverse("admin:tasks_round_import", args=[round])).status_code == 403
+    assert client.post(reverse("admin:tasks_round_import_store", args=[round])).status_code == 403
+    assert client.get(reverse("admin:tasks_targetmodel_test", args=[target])).status_code == 403

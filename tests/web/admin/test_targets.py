@@ -1,0 +1,98 @@
+"""The admin. Targets: their form, the test that is sent."""
+
+import json
+
+import pytest
+from django.urls import reverse
+
+from dynabench.accounts.models import LogEntry
+from tasks.models import TargetModel
+from tests.factories import (
+    scripted_target,
+)
+from tests.web.admin.conftest import (
+    change_url,
+)
+
+
+def target_form(task, **changes):
+    form = {"task": task.pk, "name": "mine", "adapter": "scripted", "url": "http://mine.test"}
+    return {**form, "options": '{"label": "neutral"}', "serving": "{}", **changes}
+
+
+def add_target(client, task, **changes):
+    return client.post(reverse("admin:tasks_targetmodel_add"), target_form(task, **changes))
+
+
+def test_editors_register_targets_of_their_own_tasks(editor, nli, foreign):
+    refused = add_target(editor, foreign["tasks_task"])
+    assert "not one of the available choices" in refused.text
+    assert add_target(editor, nli.task).status_code == 302
+    assert TargetModel.objects.get(name="mine").task == nli.task
+    assert LogEntry.objects.filter(action="target.registered", target="mine").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"options": '{"lable": "neutral"}'}, "Unknown option &#x27;lable&#x27;"),
+        ({"options": '{"fail": "often"}'}, "is one of"),
+        ({"adapter": "open_inference_v2"}, "Unknown option"),
+        ({"options": "[1]"}, "Write keys and values"),
+        ({"serving": '"onnx"'}, "Write keys and values"),
+        ({"adapter": "none"}, "is not one of the available choices"),
+        ({"serving": '{"speed": 9}'}, "got an unexpected keyword argument &#x27;speed&#x27;"),
+        ({"name": "not a slug"}, "valid"),
+    ],
+)
+def test_settings_that_the_adapter_refuses_are_form_errors(editor, nli, changes, words):
+    page = add_target(editor, nli.task, **changes)
+    assert page.status_code == 200
+    assert words in page.text
+    assert not TargetModel.objects.exists()
+
+
+def test_only_superusers_tie_a_secret_to_an_address(editor, boss, nli):
+    add_target(editor, nli.task, secret_env="TARGET_OTHER_SECRET")
+    target = TargetModel.objects.get()
+    assert target.secret_env == ""
+    form = target_form(nli.task, secret_env="TARGET_MINE_SECRET")
+    boss.post(change_url("tasks_targetmodel", target), form)
+    moved = target_form(nli.task, url="http://thief.test", secret_env="TARGET_X", revision="v2")
+    assert editor.post(change_url("tasks_targetmodel", target), moved).status_code == 302
+    target.refresh_from_db()
+    assert (target.url, target.secret_env) == ("http://mine.test", "TARGET_MINE_SECRET")
+    assert target.revision == "v2"
+
+
+def send_test(client, target, **inputs):
+    return client.post(reverse("admin:tasks_targetmodel_test", args=[target.pk]), inputs)
+
+
+def test_a_test_shows_answer_seconds_and_fingerprint(editor, nli):
+    prob = {"entailment": 0.2, "neutral": 0.7, "contradiction": 0.1}
+    target = scripted_target(nli, label="neutral", prob=prob)
+    form = editor.get(reverse("admin:tasks_targetmodel_test", args=[target.pk])).context["form"]
+    assert set(form.initial) >= {"premise", "hypothesis"}
+    page = send_test(editor, target, premise="Rain fell.", hypothesis="It was wet.")
+    assert json.loads(page.context["output"]) == {"label": "neutral"}
+    assert "0.7" in page.text
+    assert "seconds" in page.text
+    assert "&quot;digest&quot;: &quot;scripted&quot;" in page.text
+
+
+def test_a_test_that_fails_says_why_in_words(editor, nli):
+    target = scripted_target(nli, fail="down")
+    page = send_test(editor, target, premise="Rain fell.", hypothesis="It was wet.")
+    assert "The target cannot be reached." in page.text
+    assert "fails as scripted" in page.text
+    assert "This field is required" in send_test(editor, target, premise="Rain fell.").text
+
+
+def test_a_test_never_shows_the_secret(boss, nli, monkeypatch):
+    monkeypatch.setenv("TARGET_MINE_SECRET", "opensesame")
+    target = scripted_target(nli, output={"label": "opensesame"})
+    TargetModel.objects.update(secret_env="TARGET_MINE_SECRET")
+    page = send_test(boss, target, premise="Rain fell.", hypothesis="It was wet.")
+    assert "opensesame" not in page.text
+    assert "[secret]" in page.text
