@@ -1,10 +1,13 @@
 """Stage 2: one person writes one example against the round's targets."""
 
 import uuid
+from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from dynabench.accounts.models import Annotator
 from tasks.models import Context, Round, TargetModel, TargetVersion, Task
@@ -181,6 +184,16 @@ class Attempt(models.Model):
 
     def __str__(self) -> str:
         return f"{self.state} {self.uuid}"
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether nobody will ever finish it, as after a killed process."""
+        return self.state == self.State.ASKING and self.asked_at < self.oldest_alive()
+
+    @staticmethod
+    def oldest_alive() -> datetime:
+        """Who asked before this time has outlived the deadline."""
+        return timezone.now() - timedelta(seconds=settings.LIVE_DEADLINE_SECONDS)
 
 
 class Report(models.Model):

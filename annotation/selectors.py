@@ -57,7 +57,9 @@ def tries(assignment: Assignment) -> tuple[int, int]:
         today=Count("pk", filter=Q(round__task=task, created_at__gte=midnight)),
     )
     asking = Attempt.objects.filter(
-        annotator=assignment.annotator_id, state=Attempt.State.ASKING
+        annotator=assignment.annotator_id,
+        state=Attempt.State.ASKING,
+        asked_at__gte=Attempt.oldest_alive(),
     ).aggregate(
         here=Count("pk", filter=Q(assignment__context=here)),
         today=Count("pk", filter=Q(assignment__round__task=task)),

@@ -3,10 +3,9 @@
 import random
 import uuid
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, cast
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -190,7 +189,7 @@ def begin_attempt(
     with transaction.atomic():
         Annotator.objects.select_for_update(of=("self",)).get(pk=annotator.pk)
         attempt = Attempt.objects.filter(annotator=annotator, key=key).first()
-        if attempt and attempt.state != State.FAILED:
+        if attempt and attempt.state != State.FAILED and not attempt.is_lost:
             return attempt, False
         _check_may_write(assignment, context_digest(dict(inputs)))
         asked = {
@@ -328,8 +327,7 @@ def _still_asking(attempt: Attempt) -> QuerySet[Attempt]:
 
 def expire_attempt(*, attempt: Attempt) -> Attempt:
     """Fail an attempt that outlived the deadline, as after a killed process, and read it again."""
-    limit = timedelta(seconds=settings.LIVE_DEADLINE_SECONDS)
-    if attempt.state == State.ASKING and timezone.now() - attempt.asked_at > limit:
+    if attempt.is_lost:
         fail_attempt(attempt=attempt, reason="slow")
     attempt.refresh_from_db()
     return attempt
