@@ -1,0 +1,51 @@
+"""Many rows at once: COPY on PostgreSQL, executemany elsewhere."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.db import connection, models
+from django.db.models.fields import NOT_PROVIDED
+
+
+class Table:
+    """Writes rows of some columns of a model; the other columns get the default of their field."""
+
+    def __init__(self, model: type[models.Model], columns: Sequence[str]):
+        left = [
+            field
+            for field in model._meta.concrete_fields
+            if field.column not in columns
+            and not isinstance(field, models.AutoField)
+            and field.db_default is NOT_PROVIDED
+        ]
+        self._defaults = tuple(f.get_db_prep_save(f.get_default(), connection) for f in left)
+        quote = connection.ops.quote_name
+        self._table = model._meta.db_table
+        names = ", ".join(quote(name) for name in (*columns, *(field.column for field in left)))
+        self._into = f"{quote(self._table)} ({names})"
+        self._marks = ", ".join(["%s"] * (len(columns) + len(left)))
+
+    def insert(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Store rows whose values are as the database takes them."""
+        full = (row + self._defaults for row in rows)
+        with connection.cursor() as cursor:
+            if connection.vendor == "postgresql":
+                with cursor.copy(f"COPY {self._into} FROM STDIN") as copy:
+                    for row in full:
+                        copy.write_row(row)
+            else:
+                cursor.executemany(f"INSERT INTO {self._into} VALUES ({self._marks})", full)
+
+    def reserve(self, count: int) -> list[int]:
+        """Ids for so many rows; they must be stored before more are reserved."""
+        with connection.cursor() as cursor:
+            if connection.vendor == "postgresql":
+                cursor.execute(
+                    "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)",
+                    [self._table, count],
+                )
+                return [row[0] for row in cursor.fetchall()]
+            cursor.execute("SELECT seq FROM sqlite_sequence WHERE name = %s", [self._table])
+            last = cursor.fetchone()
+        first = (last[0] if last else 0) + 1
+        return list(range(first, first + count))

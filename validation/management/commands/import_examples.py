@@ -1,0 +1,118 @@
+"""Import a file of examples that were written and judged elsewhere."""
+
+import gzip
+import zlib
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import OperationalError
+
+from validation.consensus import Policy
+from validation.imported_tasks import ImportRefused, Options
+from validation.imports import Summary, import_examples
+
+LONGEST_LINE = 16 * 2**20
+MOST_TOLD = 50
+
+
+class Command(BaseCommand):
+    help = "Import examples with their votes (JSONL, plain or gzip). Running it again adds nothing."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file", type=Path, help="JSONL in UTF-8; gzip is recognised")
+        parser.add_argument("--task", metavar="CODE", help="instead of the task each row names")
+        parser.add_argument("--create", action="store_true", help="make the task if there is none")
+        parser.add_argument("--round", type=_round_number, help="instead of each row's round")
+        parser.add_argument(
+            "--policy",
+            type=_policy,
+            help="n-equal:3, at-least:3, strict, plurality or dawid-skene:0.8; default: the task's",
+        )
+        parser.add_argument(
+            "--skip-bad", action="store_true", help="collect bad lines in FILE.bad and go on"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        path: Path = options["file"]
+        with ExitStack() as stack:
+            self._told, self._collected = 0, None
+            self._path, self._stack = path, stack
+            try:
+                summary = import_examples(
+                    lines=_lines(stack.enter_context(path.open("rb"))),
+                    options=Options(
+                        path.name,
+                        *(options[name] for name in ("task", "create", "round", "policy")),
+                        skip_bad=options["skip_bad"],
+                    ),
+                    on_bad=self._collect if options["skip_bad"] else self._tell,
+                    on_progress=self._progress,
+                )
+            except ImportRefused as error:
+                raise CommandError(str(error)) from None
+            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+                raise CommandError(f"{path}: damaged gzip ({error}); nothing was stored.") from None
+            except OSError as error:
+                raise CommandError(f"{error.filename or path}: {error.strerror}.") from None
+            except OperationalError as error:
+                raise CommandError(f"The database is busy, try again: {error}") from None
+        self._say(summary)
+
+    def _tell(self, number: int, line: bytes, reason: str) -> None:
+        """Name a bad line on stderr; the first ones only."""
+        self._told += 1
+        if self._told <= MOST_TOLD:
+            self.stderr.write(f"{self._path}:{number}: {reason}")
+        elif self._told == MOST_TOLD + 1:
+            self.stderr.write(f"{self._path}:{number}: and maybe more")
+
+    def _collect(self, number: int, line: bytes, reason: str) -> None:
+        """Name a bad line and keep it as it is."""
+        self._tell(number, line, reason)
+        if self._collected is None:
+            self._collected = self._stack.enter_context(_bad_file(self._path).open("wb"))
+        self._collected.write(line.rstrip(b"\r\n") + b"\n")
+
+    def _progress(self, lines: int) -> None:
+        if self.stderr.isatty():
+            self.stderr.write(f"\r{lines:,} lines", ending="")
+        elif lines % 50_000 == 0:
+            self.stderr.write(f"{lines:,} lines")
+
+    def _say(self, summary: Summary) -> None:
+        if self.stderr.isatty():
+            self.stderr.write("")
+        for name, count in summary.rounds.items():
+            self.stdout.write(f"{name}: {count:,} new")
+        left_out = f", {summary.bad:,} bad in {_bad_file(self._path)}" if summary.bad else ""
+        self.stdout.write(f"{summary.new:,} new, {summary.known:,} known before{left_out}.")
+
+
+def _lines(file: IO[bytes]) -> Iterator[bytes]:
+    """The lines of a plain or gzip file. An endless one is cut, and so no JSON."""
+    is_gzip = file.read(2) == b"\x1f\x8b"
+    file.seek(0)
+    unpacked: Any = gzip.open(file) if is_gzip else file
+    while line := unpacked.readline(LONGEST_LINE):
+        yield line
+
+
+def _bad_file(path: Path) -> Path:
+    return path.with_name(f"{path.name}.bad")
+
+
+def _policy(text: str) -> Policy:
+    try:
+        return Policy.parse(text)
+    except ValueError as error:
+        raise CommandError(f"--policy: {error}") from None
+
+
+def _round_number(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise CommandError(f"--round: {text!r} is no round; give a whole number from 0.")
+    return int(text)
