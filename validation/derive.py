@@ -49,13 +49,13 @@ def label_field(config: TaskConfig) -> str | None:
     return next(name for name in fields if config.component(name).type == "multiclass")
 
 
-def derive_one(example: Example, votes: Sequence[Validation]) -> None:
-    """Store what all the votes on one locked example decide."""
+def derive_one(example: Example, votes: Sequence[Validation], freed: int = 0) -> None:
+    """Store what all the votes on one locked example decide; `freed` places of it were left."""
     before = Consensus.objects.filter(pk=example.pk).first()
     standing = None
     if before and before.decided_by == Consensus.DecidedBy.OWNER:
         standing = example.owner_decisions.filter(withdrawn_at__isnull=True).first()
-    _store([derived(example, votes, policy_of(example.round), standing, before)])
+    _store([derived(example, votes, policy_of(example.round), standing, before)], freed)
 
 
 def derived(
@@ -98,7 +98,7 @@ def _decided_at(now: Consensus, before: Consensus | None) -> datetime:
     return timezone.now()
 
 
-def _store(rows: Sequence[Consensus]) -> None:
+def _store(rows: Sequence[Consensus], freed: int = 0) -> None:
     """Write consensus rows, and what the examples' places in the queue need now."""
     said = [row for row in rows if row.votes or row.decided_by]
     silent = [row.pk for row in rows if not (row.votes or row.decided_by)]
@@ -109,8 +109,9 @@ def _store(rows: Sequence[Consensus]) -> None:
     )
     for needed in {row.still_needed for row in rows}:
         alike = [row.pk for row in rows if row.still_needed == needed]
-        QueueItem.objects.filter(pk__in=alike).exclude(still_needed=needed).update(
-            free=F("free") + needed - F("still_needed"), still_needed=needed
+        items = QueueItem.objects.filter(pk__in=alike)
+        (items if freed else items.exclude(still_needed=needed)).update(
+            free=F("free") + needed - F("still_needed") + freed, still_needed=needed
         )
 
 

@@ -17,7 +17,7 @@ JUDGED_STATES = [Round.State.OPEN, Round.State.PAUSED, Round.State.CLOSED]
 
 def rounds_to_judge(task: Task) -> Sequence[Round]:
     """The rounds whose examples may still be judged, oldest first: it is released first."""
-    rounds = task.rounds.filter(state__in=JUDGED_STATES).select_related("task", "judging")
+    rounds = task.rounds.filter(state__in=JUDGED_STATES).select_related("task")
     return list(rounds.order_by("number"))
 
 

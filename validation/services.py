@@ -56,56 +56,76 @@ def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
     return_expired()
     avoid = latest.example.annotator_id if latest else None
     for round in selectors.rounds_to_judge(task):
-        lease = _take(round, validator, avoid)
+        lease = _take_next(round, validator, avoid)
         if lease is None and fill_queue(round=round):
-            lease = _take(round, validator, avoid)
-        lease = lease or _take(round, validator, None, wait=True)
+            lease = _take_next(round, validator, avoid)
+        lease = lease or _take_last(round, validator)
         if lease:
             return lease
     return None
 
 
-def _take(
-    round: Round, validator: Annotator, avoid: int | None, *, wait: bool = False
-) -> JudgeLease | None:
-    """The first place that is free. `wait` for others who are taking the last ones."""
-    now = timezone.now()
-    times: dict[str, Any] = {"takes_place": True, "leased_at": now, "until": now + LEASE_TIME}
+def _take_next(round: Round, validator: Annotator, avoid: int | None) -> JudgeLease | None:
+    """The first place that is free and that nobody is taking at this very moment."""
+    free = selectors.queue(round, validator, avoid).select_related("example__context")
     with transaction.atomic():
-        free = selectors.queue(round, validator, avoid).select_related("example__context")
-        item = free.select_for_update(of=("self",), skip_locked=not wait).first()
-        if item is None:
-            return None
-        item.example.round = round
-        lease = JudgeLease.objects.filter(example=item.example, validator=validator).first()
-        if lease is None:
-            lease = JudgeLease.objects.create(example=item.example, validator=validator, **times)
-        elif lease.takes_place:  # another tab of the same person was first
-            return lease
-        else:
-            JudgeLease.objects.filter(pk=lease.pk).update(**times)
-            lease.refresh_from_db()
-        lease.example = item.example
-        QueueItem.objects.filter(pk=item.pk).update(free=F("free") - 1)
+        item = free.select_for_update(of=("self",), skip_locked=True).first()
+        return _lease(item, round, validator) if item else None
+
+
+def _take_last(round: Round, validator: Annotator) -> JudgeLease | None:
+    """A place by any author, even if others are taking it just now: then wait for them.
+
+    One item is locked at a time. A walk that waits would keep what it found taken, and two such
+    walks would wait for each other.
+    """
+    free = selectors.queue(round, validator).select_related("example__context")
+    while candidate := free.first():
+        with transaction.atomic():
+            same = QueueItem.objects.filter(pk=candidate.pk, still_needed__gt=0, free__gt=0)
+            if same.select_for_update(of=("self",)).first():
+                return _lease(candidate, round, validator)
+    return None
+
+
+def _lease(item: QueueItem, round: Round, validator: Annotator) -> JudgeLease:
+    """Give a place of the locked item to the validator."""
+    now = timezone.now()
+    example, times = item.example, {"leased_at": now, "until": now + LEASE_TIME}
+    lease = JudgeLease.objects.filter(example=example, validator=validator).first()
+    if lease is None:
+        lease = JudgeLease.objects.create(example=example, validator=validator, **times)
+    elif not lease.takes_place:
+        JudgeLease.objects.filter(pk=lease.pk).update(takes_place=True, **times)
+        lease.refresh_from_db()
+    else:  # another tab of the same person was first
+        return lease
+    QueueItem.objects.filter(pk=item.pk).update(free=F("free") - 1)
+    example.round = round
+    lease.example = example
     return lease
 
 
 def return_expired() -> None:
     """Free the places of leases that ran out; no lock, one update each decides who does it."""
-    now = timezone.now()
-    expired = JudgeLease.objects.filter(takes_place=True, until__lte=now)
-    for lease in expired.order_by("until")[:CHUNK]:
+    expired = JudgeLease.objects.filter(takes_place=True, until__lte=timezone.now())
+    for pk, example in expired.order_by("until").values_list("pk", "example")[:CHUNK]:
         with transaction.atomic():
-            _give_back(lease, until__lte=now)
+            _free(example, expired.filter(pk=pk).update(takes_place=False))
 
 
-def _give_back(lease: JudgeLease, **still: Any) -> bool:
-    """Free the place that a lease takes, once, if it `still` is as the caller saw it."""
-    takes = JudgeLease.objects.filter(pk=lease.pk, takes_place=True, **still)
-    if not takes.update(takes_place=False, until=timezone.now()):
-        return False
-    QueueItem.objects.filter(pk=lease.example_id).update(free=F("free") + 1)
-    return True
+def _leave(lease: JudgeLease) -> int:
+    """End a lease; returns 1 if it took a place, which the caller must free, else 0."""
+    mine, now = JudgeLease.objects.filter(pk=lease.pk), timezone.now()
+    if mine.filter(takes_place=True).update(takes_place=False, until=now):
+        return 1
+    mine.update(until=now)
+    return 0
+
+
+def _free(example_id: int, places: int) -> None:
+    if places:
+        QueueItem.objects.filter(pk=example_id).update(free=F("free") + places)
 
 
 def fill_queue(*, round: Round) -> int:
@@ -126,8 +146,8 @@ def fill_queue(*, round: Round) -> int:
                 break
             judging.filled_to = rows[-1].pk
             items = [item for row in rows if (item := _queue_item(row, at_first, share))]
+            judging.save(update_fields=["filled_to"])
         QueueItem.objects.bulk_create(items, ignore_conflicts=True)
-        judging.save(update_fields=["filled_to"])
     return len(items)
 
 
@@ -164,7 +184,7 @@ def skip_example(*, validator: Annotator, example: Example) -> None:
         Skip.objects.bulk_create(
             [Skip(example=example, validator=validator)], ignore_conflicts=True
         )
-        _end(lease)
+        _free(lease.example_id, _leave(lease))
 
 
 def _lease_of(validator: Annotator, example: Example) -> JudgeLease:
@@ -172,12 +192,6 @@ def _lease_of(validator: Annotator, example: Example) -> JudgeLease:
     if lease is None:
         raise NotHandedOut("This example was not given to you to judge.")
     return lease
-
-
-def _end(lease: JudgeLease) -> None:
-    """The validator has done with it, whether it still took a place or not."""
-    if not _give_back(lease):
-        JudgeLease.objects.filter(pk=lease.pk).update(until=timezone.now())
 
 
 # Votes
@@ -213,8 +227,7 @@ def cast_validation(
             seconds=(timezone.now() - lease.leased_at).total_seconds(),
             created_at=timezone.now(),
         )
-        derive_one(locked, [*votes, cast])
-        _end(lease)
+        derive_one(locked, [*votes, cast], freed=_leave(lease))
     return cast
 
 

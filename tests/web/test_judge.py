@@ -222,6 +222,26 @@ def test_undo_brings_the_example_back(as_alice, example, headers):
     assert Validation.objects.get().label == "entailment"
 
 
+def test_undo_shows_the_example_even_if_others_took_its_places(client, as_alice, alice, nli, bob):
+    example = write(nli, bob)
+    for label in ("neutral", "neutral", "entailment"):  # two of three are enough for one more
+        client.force_login(UserFactory())
+        judge(client, f"label:{label}", **HTMX)
+    client.force_login(alice)
+    judge(client, "label:entailment", **HTMX)
+    client.force_login(UserFactory())
+    assert "Statement 0." in client.get(URL).text
+    client.force_login(alice)
+    response = client.post(f"/judge/{example.uuid}/undo/", **HTMX)
+    assert "Statement 0." in response.text
+    item = QueueItem.objects.get()
+    taken = JudgeLease.objects.filter(takes_place=True).count()
+    assert (item.still_needed, item.free, taken) == (1, 0, 1)
+    judge(client, "label:neutral", **HTMX)
+    assert Consensus.objects.get().label == "neutral"
+    assert "Nothing to judge now" in client.get(URL).text
+
+
 def test_undo_ends_after_ten_minutes(as_alice, example):
     judge(as_alice, "label:neutral")
     Validation.objects.update(created_at=timezone.now() - timedelta(minutes=11))
