@@ -70,7 +70,7 @@ class Command(BaseCommand):
             self.stdout.write("Training the starter models (some minutes, once) …")
             # Threads that wait without spinning leave the cores to those that work.
             environment = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE"}
-            train = [*MANAGE, "train_starters", "--home", settings.HOME]
+            train = [*MANAGE, "train_starters", "--home", str(settings.HOME)]
             subprocess.run(train, env=environment, check=True)
         for code, folder in folders.items():
             task = Task.objects.get(code=code)
