@@ -21,7 +21,9 @@ class Table:
         self._defaults = tuple(f.get_db_prep_save(f.get_default(), connection) for f in left)
         quote = connection.ops.quote_name
         self._table = model._meta.db_table
-        names = ", ".join(quote(name) for name in (*columns, *(field.column for field in left)))
+        names = ", ".join(
+            quote(name) for name in (*columns, *(str(field.column) for field in left))
+        )
         self._into = f"{quote(self._table)} ({names})"
         self._marks = ", ".join(["%s"] * (len(columns) + len(left)))
 
@@ -34,7 +36,9 @@ class Table:
                     for row in full:
                         copy.write_row(row)
             else:
-                cursor.executemany(f"INSERT INTO {self._into} VALUES ({self._marks})", full)
+                # Only names of tables and columns are put in; values are parameters.
+                insert = f"INSERT INTO {self._into} VALUES ({self._marks})"  # noqa: S608
+                cursor.executemany(insert, list(full))
 
     def reserve(self, count: int) -> list[int]:
         """Ids for so many rows; they must be stored before more are reserved."""

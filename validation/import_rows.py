@@ -99,7 +99,7 @@ def parse_line(line: bytes) -> Row:
 
 def _read(line: bytes) -> dict[str, Any]:
     try:
-        text = line.decode("utf-8-sig")
+        text = line.decode("utf-8-sig").strip()
         data = json.loads(text, parse_float=_finite, parse_constant=_no_number)
     except UnicodeDecodeError as error:
         raise BadRow(f"byte {error.start + 1} is not UTF-8; save the file as UTF-8") from None

@@ -15,7 +15,7 @@ from tasks.models import TargetModel, TargetVersion, Task
 from validation.bulk import Table
 from validation.consensus import Policy
 from validation.import_rows import Row
-from validation.import_tasks import ANSWER, MOST_LABELS, created_config
+from validation.import_tasks import MOST_LABELS, created_config
 
 MOST_REMEMBERED = 100_000
 
@@ -114,9 +114,7 @@ class ImportedTask:
         return self._people
 
     def _add_people(self, names: Mapping[str, str]) -> None:
-        known = dict(
-            Annotator.objects.filter(pseudonym__in=names).values_list("pseudonym", "pk")
-        )
+        known = dict(Annotator.objects.filter(pseudonym__in=names).values_list("pseudonym", "pk"))
         new = [name for name in names if name not in known]
         table = Table(Annotator, ("id", "pseudonym", "source"))
         ids = table.reserve(len(new))

@@ -374,9 +374,7 @@ def _decided(
     return _said(decision, policy, is_verified(decision, author_label), wrong)
 
 
-def _said(
-    decision: Decision, policy: Policy, verified: bool, wrong: bool
-) -> tuple[Any, ...]:
+def _said(decision: Decision, policy: Policy, verified: bool, wrong: bool) -> tuple[Any, ...]:
     votes = [vote for vote, times in decision.counts.items() for _ in range(times)]
     owner = decision.winner if decision.by_owner else None
     by = Consensus.DecidedBy.OWNER if decision.by_owner else Consensus.DecidedBy.VOTES

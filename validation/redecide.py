@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, cast
 
 from django.db.models import OuterRef, Subquery
 
@@ -58,9 +58,7 @@ def decided(round: Round, policy: Policy) -> Iterator[Case]:
         counts: Counter[Vote] = Counter()
         if waiting and waiting[0] == pk:
             counts, waiting = waiting[1], next(votes, None)
-        decision = decide_counts(
-            counts, policy, owner=owners.get(pk), posterior=posteriors.get(pk)
-        )
+        decision = decide_counts(counts, policy, owner=owners.get(pk), posterior=posteriors.get(pk))
         author_label = text_of(inputs.get(field))
         model_label = text_of((output or {}).get(field)) if outcome == "unknown" else None
         yield Case(
@@ -99,7 +97,7 @@ def _votes(round: Round) -> Iterator[tuple[int, Counter[Vote]]]:
         counts: Counter[Vote] = Counter()
         for _, label, verdict in group:
             if (label, verdict) not in choices:
-                choices[label, verdict] = Vote(label or None, verdict or None)
+                choices[label, verdict] = Vote(label or None, verdict or None)  # type: ignore[arg-type]
             counts[choices[label, verdict]] += 1
         yield pk, counts
 
@@ -115,4 +113,4 @@ def _posteriors(round: Round) -> Mapping[int, Mapping[str, float]]:
     if not votes.items:
         return {}
     found = dawid_skene(votes)
-    return {pk: found.posterior_of(row) for row, pk in enumerate(found.items)}
+    return {cast(int, pk): found.posterior_of(row) for row, pk in enumerate(found.items)}

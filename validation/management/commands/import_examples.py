@@ -5,6 +5,7 @@ import zlib
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import ExitStack
+from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,6 +18,7 @@ from validation.imports import Summary, import_examples
 
 LONGEST_LINE = 16 * 2**20
 MOST_TOLD = 50
+NAMES = ("task", "create", "round", "policy", "skip_bad")
 
 
 class Command(BaseCommand):
@@ -39,16 +41,13 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         path: Path = options["file"]
         with ExitStack() as stack:
-            self._told, self._collected = 0, None
+            self._told = 0
+            self._collected: IO[bytes] | None = None
             self._path, self._stack = path, stack
             try:
                 summary = import_examples(
                     lines=_lines(stack.enter_context(path.open("rb"))),
-                    options=Options(
-                        path.name,
-                        *(options[name] for name in ("task", "create", "round", "policy")),
-                        skip_bad=options["skip_bad"],
-                    ),
+                    options=Options(path.name, **{name: options[name] for name in NAMES}),
                     on_bad=self._collect if options["skip_bad"] else self._tell,
                     on_progress=self._progress,
                 )
@@ -92,11 +91,10 @@ class Command(BaseCommand):
         self.stdout.write(f"{summary.new:,} new, {summary.known:,} known before{left_out}.")
 
 
-def _lines(file: IO[bytes]) -> Iterator[bytes]:
-    """The lines of a plain or gzip file. An endless one is cut, and so no JSON."""
-    is_gzip = file.read(2) == b"\x1f\x8b"
-    file.seek(0)
-    unpacked: Any = gzip.open(file) if is_gzip else file
+def _lines(file: BufferedReader) -> Iterator[bytes]:
+    """The lines of a plain or gzip file or pipe. An endless one is cut, and so no JSON."""
+    is_gzip = file.peek(2)[:2] == b"\x1f\x8b"
+    unpacked = gzip.GzipFile(fileobj=file) if is_gzip else file
     while line := unpacked.readline(LONGEST_LINE):
         yield line
 

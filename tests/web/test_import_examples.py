@@ -1,0 +1,346 @@
+"""manage.py import_examples: history as it is, all of a file or nothing, each uid once."""
+
+import gzip
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from annotation.models import Example, TargetOutput
+from dynabench.accounts.models import Annotator, LogEntry
+from dynabench.accounts.services import annotator_of
+from tasks.models import Context, Round, TargetModel, Task
+from validation.consensus import Policy
+from validation.models import Consensus, Judging, Validation
+from validation.services import fill_queue
+
+ROOT = Path(__file__).parents[2]
+
+
+def row(uid="u1", **changes):
+    labels = changes.pop("labels", ("positive", "positive", "positive", "mixed", "negative"))
+    return {
+        "task": "mood",
+        "round": 1,
+        "uid": uid,
+        "context": {},
+        "input": {"text": f"The soup of {uid} was warm."},
+        "author": None,
+        "author_label": None,
+        "model_prediction": {"model": "m0", "label": "negative", "probs": {"negative": 0.75}},
+        "model_wrong": None,
+        "validations": [{"worker": f"w{n}", "label": label} for n, label in enumerate(labels)],
+        "metadata": {"split": "dev"},
+        **changes,
+    }
+
+
+def run(file, *args):
+    """What the command said: (last line of stdout, stderr)."""
+    out, err = StringIO(), StringIO()
+    call_command("import_examples", str(file), *map(str, args), stdout=out, stderr=err)
+    return out.getvalue().splitlines()[-1], err.getvalue()
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(*rows, name="rows.jsonl"):
+        lines = [r if isinstance(r, bytes) else json.dumps(r).encode() for r in rows]
+        (tmp_path / name).write_bytes(b"\n".join(lines) + b"\n")
+        return tmp_path / name
+
+    return write
+
+
+def counts():
+    models = (Task, Round, Context, Annotator, TargetModel, Example, TargetOutput, Validation)
+    return [model.objects.count() for model in (*models, Consensus, Judging, LogEntry)]
+
+
+def test_a_row_becomes_history(db, write):
+    assert run(write(row()), "--create") == ("1 new, 0 known before.", "")
+    example = Example.objects.select_related("round__task").get()
+    assert example.uid == "u1"
+    assert (str(example.round), example.round.state) == ("mood round 1", "closed")
+    assert example.inputs == {"text": "The soup of u1 was warm."}
+    assert (example.annotator, example.outcome) == (None, "unknown")
+    assert example.metadata == {"split": "dev"}
+    assert example.context.fields == {}
+    assert example.context.is_retired
+    output = example.target_outputs.get()
+    assert (output.output, output.prob, output.fooled) == (
+        {"label": "negative"},
+        {"negative": 0.75},
+        None,
+    )
+    assert (output.target.name, output.target.adapter) == ("mood_m0", "imported")
+    assert output.version.digest == "imported"
+    votes = example.validations.order_by("pk")
+    assert [vote.label for vote in votes] == [
+        "positive", "positive", "positive", "mixed", "negative",
+    ]  # fmt: skip
+    assert {vote.is_imported for vote in votes} == {True}
+    worker = votes[0].validator
+    assert (worker.pseudonym, worker.source) == ("mood:w0", "import")
+    said = example.consensus
+    assert (said.state, said.label, said.votes, said.still_needed) == ("decided", "positive", 5, 0)
+    assert (said.is_verified, said.is_validated_error) == (True, True)
+    assert said.decided_at
+
+
+def test_the_author_and_the_authors_label(db, write):
+    rows = [
+        row("u1", author="w9", author_label="positive", model_wrong=True),
+        row("u2", author="w9", author_label="negative"),
+        row("u3", author="w9", author_label="neutral", model_prediction=None),
+    ]
+    run(write(*rows), "--create")
+    first, second, third = Example.objects.order_by("uid").select_related("annotator", "consensus")
+    assert {e.annotator.pseudonym for e in (first, second, third)} == {"mood:w9"}
+    assert [e.outcome for e in (first, second, third)] == ["fooled", "not_fooled", "no_model"]
+    assert first.inputs["label"] == "positive"
+    assert first.target_outputs.get().fooled is True
+    assert first.consensus.is_validated_error
+    assert (second.consensus.is_verified, second.consensus.is_validated_error) == (False, False)
+    assert not third.target_outputs.exists()
+
+
+def test_votes_are_kept_as_they_are(db, write):
+    votes = [
+        {"worker": None, "label": "mixed"},
+        {"worker": None, "label": "mixed"},
+        {"worker": "w1", "label": "mixed"},
+        {"worker": "w1", "label": "positive"},
+        {"worker": "w1", "verdict": "flagged"},
+    ]
+    run(write(row(author="w1", validations=votes)), "--create")
+    assert Validation.objects.count() == 5
+    assert Validation.objects.filter(validator=None).count() == 2
+    assert Validation.objects.filter(validator__pseudonym="mood:w1").count() == 3
+    assert Consensus.objects.get().label == "mixed"
+
+
+def test_the_same_text_by_the_same_author_under_two_uids(db, write):
+    same = {"author": "w1", "input": {"text": "Same."}}
+    run(write(row("u1", **same), row("u2", **same)), "--create")
+    assert Example.objects.count() == 2
+    assert Context.objects.count() == 1
+
+
+def test_twice_is_once(db, write):
+    file = write(row("u1"), row("u2"), row("u1"))
+    assert run(file, "--create")[0] == "2 new, 1 known before."
+    before = counts()
+    assert run(file, "--create")[0] == "0 new, 3 known before."
+    assert counts() == before
+    assert run(write(row("u3")))[0] == "1 new, 0 known before."
+    assert Round.objects.count() == 1
+
+
+def test_another_example_under_a_known_uid_is_bad(db, write):
+    run(write(row("u1")), "--create")
+    with pytest.raises(CommandError):
+        run(write(row("u1", input={"text": "Another."})))
+    file = write(row("u1", input={"text": "Another."}), row("u2"))
+    said, told = run(file, "--skip-bad")
+    assert said == f"1 new, 0 known before, 1 bad in {file}.bad."
+    assert f"{file}:1: uid u1 names another example of mood round 1" in told
+    assert run(file, "--round", 2)[0] == "2 new, 0 known before."
+
+
+def test_a_bad_line_stores_nothing_and_every_one_is_named(db, write):
+    file = write(row("u1"), b"{", row("u2", round=-1), b"", row("u3"))
+    err = StringIO()
+    with pytest.raises(CommandError, match="2 of the lines cannot be stored, so nothing was"):
+        call_command("import_examples", str(file), "--create", stderr=err, stdout=StringIO())
+    first, second = err.getvalue().splitlines()
+    assert first.startswith(f"{file}:2: not JSON at column 2")
+    assert second.startswith(f"{file}:3: round must be a whole number from 0")
+    assert not any(counts())
+
+
+def test_bad_lines_are_collected(db, write):
+    file = write(row("u1"), b'{"task": "\xff"}', row("u2"))
+    said, told = run(file, "--create", "--skip-bad")
+    assert said == f"2 new, 0 known before, 1 bad in {file}.bad."
+    assert f"{file}:2: byte 11 is not UTF-8" in told
+    assert Path(f"{file}.bad").read_bytes() == b'{"task": "\xff"}\n'
+
+
+def test_gzip_and_other_scripts(db, tmp_path):
+    texts = ["Суп был тёплым.", "スープは温かい", "الحساء دافئ", "🍲👩🏽‍🍳"]
+    lines = [json.dumps(row(f"ü{n}", input={"text": t})) for n, t in enumerate(texts)]
+    file = tmp_path / "rows.bin"
+    file.write_bytes(gzip.compress("\n".join(lines).encode()))
+    run(file, "--create")
+    stored = Example.objects.order_by("uid").values_list("inputs__text", flat=True)
+    assert list(stored) == texts
+    file.write_bytes(gzip.compress("\n".join(lines).encode())[:-20])
+    with pytest.raises(CommandError, match="damaged gzip"):
+        run(file, "--task", "other", "--create")
+    assert not Task.objects.filter(code="other").exists()
+
+
+def test_a_made_task_has_the_labels_that_were_seen(db, write):
+    run(write(row(context={"prompt": "P"})), "--create", "--policy", "at-least:3")
+    task = Task.objects.get()
+    assert (task.name, task.is_visible) == ("Mood", True)
+    assert task.config.component("label").values == ("mixed", "negative", "positive")
+    assert task.config.model_fields == ("prompt", "text")
+
+
+def test_an_unknown_task_is_named(db, write, nli):
+    with pytest.raises(CommandError, match=r"There is no task 'mood'. Tasks: nli\. .*--create"):
+        run(write(row()))
+    with pytest.raises(CommandError, match="cannot be a task"):
+        run(write(row()), "--task", "Not a code", "--create")
+
+
+def test_into_an_official_task(write, sentiment):
+    run(write(row(author_label="positive"), row("u2", round=0)), "--task", "sentiment")
+    assert Example.objects.get(uid="u1").round == sentiment
+    assert Example.objects.get(uid="u1").inputs["label"] == "positive"
+    assert Round.objects.get(number=0).state == "closed"
+    with pytest.raises(CommandError, match="--round: '-1' is no round"):
+        run(write(row()), "--round=-1")
+
+
+def test_a_span_keeps_its_place(write, qa):
+    passage = "Ada built the mill in 1840."
+    where = {"context": {"passage": passage}, "input": {"question": "When?"}, "validations": []}
+    said = {"author_label": "1840", "model_prediction": None}
+    right, wrong = {"answer_start": 22}, {"answer_start": 3}
+    rows = [row("u1", **where, **said, metadata=right), row("u2", **where, **said, metadata=wrong)]
+    run(write(*rows), "--task", "qa")
+    first, second = Example.objects.order_by("uid")
+    assert first.inputs["answer"] == {"text": "1840", "start": 22, "end": 26}
+    assert second.inputs["answer"] == "1840"
+
+
+def test_policies_decide(db, write):
+    split = row("u1", labels=["positive", "positive", "negative"])
+    file = write(split, row("u2", labels=["negative"] * 3))
+    for policy, decided in [("n-equal:3", 1), ("plurality", 2), ("strict", 2), ("at-least:2", 2)]:
+        code = f"by-{policy.split(':')[0]}"
+        run(file, "--task", code, "--create", "--policy", policy)
+        rows = Consensus.objects.filter(round__task__code=code)
+        assert rows.filter(state="decided").count() == decided
+        judging = Judging.objects.get(round__task__code=code)
+        assert Policy(**judging.policy) == Policy.parse(policy)
+    with pytest.raises(CommandError, match="'most' is no policy"):
+        run(file, "--policy", "most")
+
+
+def test_dawid_skene_decides_over_the_whole_round(db, write):
+    rows = [row(f"u{n}", labels=["positive"] * 4 + ["negative"]) for n in range(30)]
+    rows += [row(f"v{n}", labels=["negative"] * 5) for n in range(30)]
+    run(write(*rows), "--create", "--policy", "dawid-skene:0.9")
+    assert Consensus.objects.filter(state="decided").count() == 60
+    assert Consensus.objects.filter(label="positive").count() == 30
+
+
+def test_history_can_be_decided_by_another_policy(db, write):
+    file = write(row("u1"), row("u2", labels=["positive"] * 5))
+    run(file, "--create", "--policy", "at-least:3")
+    assert Consensus.objects.filter(label="positive").count() == 2
+    run(file, "--policy", "at-least:5")
+    assert list(Consensus.objects.filter(state="decided").values_list("example__uid")) == [("u2",)]
+    run(write(row("u3")))
+    assert not Consensus.objects.get(example__uid="u3").label
+
+
+def test_the_sites_own_votes_are_not_decided_anew(write, sentiment, alice, bob):
+    run(write(row("u1")), "--task", "sentiment")
+    example = Example.objects.get()
+    Validation.objects.create(example=example, validator=annotator_of(bob), label="positive")
+    with pytest.raises(CommandError, match="sentiment round 1 is judged on the site"):
+        run(write(row("u2")), "--task", "sentiment", "--policy", "n-equal:5")
+    assert run(write(row("u2")), "--task", "sentiment")[0] == "1 new, 0 known before."
+
+
+def test_a_released_round_takes_nothing(write, sentiment):
+    Round.objects.update(state="released")
+    with pytest.raises(CommandError, match="is released and does not change"):
+        run(write(row()), "--task", "sentiment")
+
+
+def test_history_is_not_handed_out_to_be_judged(db, write):
+    run(write(row("u1", validations=[]), row("u2", labels=["a", "b"])), "--create")
+    assert fill_queue(round=Round.objects.get()) == 0
+
+
+SYNTHETIC = """
+import json, sys
+for n in range(int(sys.argv[1])):
+    print(json.dumps({"task": "many", "round": 1, "uid": str(n), "context": {},
+        "input": {"text": "a" * 30}, "author": f"a{n % 50}", "author_label": "x",
+        "model_prediction": {"model": "m", "label": "y", "probs": None}, "model_wrong": True,
+        "validations": [{"worker": f"w{n % 70 + i}", "label": "x"} for i in range(3)],
+        "metadata": {}}))
+"""
+
+
+def test_a_killed_import_leaves_nothing(tmp_path):
+    """A process of its own on a database of its own, killed in the middle."""
+    env = {**os.environ, "DYNABENCH_HOME": str(tmp_path)}
+    env.pop("DATABASE_URL", None)
+    manage = [sys.executable, str(ROOT / "manage.py")]
+    subprocess.run([*manage, "migrate", "-v0"], env=env, check=True)
+    feed = tmp_path / "feed"
+    os.mkfifo(feed)
+    with subprocess.Popen(
+        [*manage, "import_examples", str(feed), "--create"], env=env, stderr=subprocess.DEVNULL
+    ) as job:
+        rows = subprocess.run(
+            [sys.executable, "-c", SYNTHETIC, "3500"], capture_output=True, check=True
+        ).stdout
+        with feed.open("wb") as pipe:
+            pipe.write(rows)
+            pipe.flush()
+            job.send_signal(signal.SIGKILL)
+        assert job.wait() == -signal.SIGKILL
+    with sqlite3.connect(tmp_path / "db.sqlite3") as database:
+        for table in ("tasks_task", "annotation_example", "validation_validation"):
+            assert database.execute(f"SELECT COUNT(*) FROM {table}").fetchone() == (0,)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("name", "code", "rows", "votes"),
+    [
+        ("anli-dev-sample", "nli", 900, 2073),
+        ("train/nli-cad-dev", "nli", 1000, 0),
+        ("train/hate-hatemojibuild-dev", "hate-speech", 591, 0),
+        ("train/qa-aqa-bert-dev", "qa", 3390, 0),
+    ],
+)
+def test_the_other_files(db, data, name, code, rows, votes):
+    file = data / f"{name}.jsonl.gz"
+    assert run(file, "--create")[0] == f"{rows:,} new, 0 known before."
+    assert Example.objects.filter(round__task__code=code).count() == rows
+    assert Validation.objects.count() == votes
+    assert Task.objects.get().config.model_fields
+
+
+def test_new_rows_of_the_site_get_ids_of_their_own(write, sentiment, alice):
+    """Reserved ids are not given out again."""
+    run(write(row("u1"), row("u2")), "--task", "sentiment")
+    context = Context.objects.first()
+    example = Example.objects.create(
+        round=sentiment,
+        context=context,
+        annotator=annotator_of(alice),
+        inputs={},
+        digest="d",
+        outcome="no_model",
+    )
+    assert example.pk > max(Example.objects.exclude(pk=example.pk).values_list("pk", flat=True))
+    assert connection.vendor in ("sqlite", "postgresql")

@@ -1,0 +1,66 @@
+"""Print every number of a task's rounds."""
+
+import json
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from tasks.models import Task
+from validation.consensus import Policy
+from validation.report import task_report
+
+
+class Command(BaseCommand):
+    help = "Print every number of a task's rounds; docs/statistics.md says what each one is."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("code", help="the task's code, such as nli")
+        parser.add_argument("--round", type=int, help="its number; default: all rounds")
+        parser.add_argument(
+            "--policy", help="decide all votes by it instead, such as at-least:3; nothing is stored"
+        )
+        parser.add_argument("--json", action="store_true", help="as one JSON object")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        task = Task.objects.filter(code=options["code"]).first()
+        if task is None:
+            known = ", ".join(Task.objects.values_list("code", flat=True).order_by("code"))
+            raise CommandError(f"There is no task {options['code']!r}. Tasks: {known or 'none'}.")
+        rounds = list(task.rounds.select_related("task").order_by("number"))
+        if options["round"] is not None:
+            numbers = ", ".join(str(round.number) for round in rounds)
+            rounds = [round for round in rounds if round.number == options["round"]]
+            if not rounds:
+                raise CommandError(
+                    f"{task} has no round {options['round']}. Rounds: {numbers or 'none'}."
+                )
+        try:
+            policy = Policy.parse(options["policy"]) if options["policy"] else None
+        except ValueError as error:
+            raise CommandError(f"--policy: {error}") from None
+        report = task_report(rounds, code=task.code, policy=policy)
+        if options["json"]:
+            self.stdout.write(json.dumps(report, ensure_ascii=False, indent=1))
+            return
+        for part in (*report["rounds"], report["all"]):
+            self.stdout.write("\n".join(_lines(part)))
+
+
+def _lines(part: dict[str, Any]) -> list[str]:
+    """One number a line, with its interval or why there is none."""
+    number = part["round"]
+    lines = ["", "All rounds" if number is None else f"Round {number}"]
+    for name, value in part.items():
+        if name in ("round", "notes"):
+            continue
+        if value is None:
+            value = f"– ({part['notes'][name]})"
+        elif isinstance(value, dict) and "method" in value:
+            value = "{value:.4f} ({low:.4f} to {high:.4f}, n = {n}, {method})".format(**value)
+        elif isinstance(value, dict):
+            value = ", ".join(f"{label} {count}" for label, count in value.items())
+        elif isinstance(value, float):
+            value = f"{value:.4f}"
+        lines.append(f"{name.replace('_', ' '):20} {value}")
+    return lines
