@@ -13,6 +13,7 @@ from tasks.models import Task
 from tasks.permissions import can_edit, can_see
 from tasks.schema import ShownExample, TaskConfig
 from tasks.selectors import listed_tasks
+from validation.selectors import JUDGED_STATES, round_numbers
 
 
 @login_not_required
@@ -41,10 +42,12 @@ def task(request: HttpRequest, code: str) -> HttpResponse:
         raise Http404
     rounds = rounds_with_counts([found], latest_only=False)
     live = next((r for r in rounds.values() if r.state in ("open", "paused")), None)
+    judged = round_numbers(*rounds.values())
     values: dict[str, Any] = {
         "task": found,
         "config": found.config,
-        "rounds": list(rounds.values()),
+        "rounds": [(round, judged[round.pk]) for round in rounds.values()],
+        "can_judge": any(round.state in JUDGED_STATES for round in rounds.values()),
         "round": live,
         "instructions": render_markdown(found.config.instructions),
         "description": render_markdown(live.description) if live else "",

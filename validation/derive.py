@@ -7,7 +7,7 @@ from datetime import datetime
 from django.db.models import F
 from django.utils import timezone
 
-from annotation.models import Example
+from annotation.models import Example, TargetOutput
 from tasks.models import Round
 from tasks.schema import TaskConfig
 from validation.assignment import order_key
@@ -24,7 +24,7 @@ DERIVED = (
     *("state", "label", "verdict", "votes", "still_needed", "is_verified", "is_validated_error"),
     *("decided_by", "decided_at"),
 )
-FOOLED = {Example.Outcome.FOOLED: True, Example.Outcome.NOT_FOOLED: False}
+FOOLED = {"fooled": True, "not_fooled": False}
 
 
 def judging_of(round: Round) -> Judging:
@@ -55,7 +55,8 @@ def derive_one(example: Example, votes: Sequence[Validation], freed: int = 0) ->
     standing = None
     if before and before.decided_by == Consensus.DecidedBy.OWNER:
         standing = example.owner_decisions.filter(withdrawn_at__isnull=True).first()
-    _store([derived(example, votes, policy_of(example.round), standing, before)], freed)
+    policy, model_label = policy_of(example.round), _model_labels([example]).get(example.pk)
+    _store([derived(example, votes, policy, standing, before, model_label)], freed)
 
 
 def derived(
@@ -64,6 +65,7 @@ def derived(
     policy: Policy,
     standing: OwnerDecision | None = None,
     before: Consensus | None = None,
+    model_label: str | None = None,
 ) -> Consensus:
     """The consensus of an example as it should be stored. Reads and writes nothing."""
     cast = [vote.vote for vote in votes]
@@ -71,7 +73,7 @@ def derived(
     decision = decide(cast, policy, owner=owner)
     field = label_field(example.round.task.config)
     author_label = example.inputs.get(field) if field else None
-    fooled = FOOLED.get(Example.Outcome(example.outcome))
+    fooled = FOOLED.get(example.outcome)
     now = Consensus(
         example=example,
         round_id=example.round_id,
@@ -81,13 +83,23 @@ def derived(
         votes=len(cast),
         still_needed=votes_still_needed(cast, policy, owner=owner),
         is_verified=is_verified(decision, author_label),
-        is_validated_error=validated_error(decision, author_label, None, fooled=fooled),
+        is_validated_error=validated_error(decision, author_label, model_label, fooled=fooled),
     )
     if decision.winner:
         by = Consensus.DecidedBy
         now.decided_by = by.OWNER if decision.by_owner else by.VOTES
         now.decided_at = _decided_at(now, before)
     return now
+
+
+def _model_labels(examples: Sequence[Example]) -> dict[int, str]:
+    """What the first target said, by example, where nobody knows whether it was fooled."""
+    unknown = {e.pk: e for e in examples if e.outcome == Example.Outcome.UNKNOWN}
+    if not unknown:
+        return {}
+    field = examples[0].round.task.config.answer_field
+    outputs = TargetOutput.objects.filter(example__in=unknown).order_by("-position")
+    return {output.example_id: str(output.output.get(field)) for output in outputs}
 
 
 def _decided_at(now: Consensus, before: Consensus | None) -> datetime:
@@ -128,8 +140,11 @@ def derive_all(examples: Sequence[Example]) -> int:
     votes: dict[int, list[Validation]] = {}
     for vote in Validation.objects.filter(example__in=examples):
         votes.setdefault(vote.example_id, []).append(vote)
+    said = _model_labels(examples)
     rows = [
-        derived(e, votes.get(e.pk, []), policy, standing.get(e.pk), before.get(e.pk))
+        derived(
+            e, votes.get(e.pk, []), policy, standing.get(e.pk), before.get(e.pk), said.get(e.pk)
+        )
         for e in examples
     ]
     _requeue(examples, [row for row in rows if row.votes and row.still_needed])

@@ -137,11 +137,19 @@ def asks_reveal(config: TaskConfig, vote: Validation) -> bool:
 
 
 def show(
-    request: HttpRequest, desk: Desk, said: str = "", *, status: int = 200, **forms: Any
+    request: HttpRequest,
+    desk: Desk,
+    said: str = "",
+    *,
+    saved: bool = False,
+    status: int = 200,
+    **forms: Any,
 ) -> HttpResponse:
-    """The judge page with its next example; `said` goes to the status line."""
-    breaks = break_minutes(request, desk.task)
-    values = {**desk.page(**forms), "said": said, "break_minutes": breaks}
+    """The judge page with its next example; `said`, or that it is saved, is the status line."""
+    values = desk.page(**forms)
+    if saved:
+        said = f"Saved. {values['judged']} judged."
+    values.update(said=said, break_minutes=break_minutes(request, desk.task))
     return render_page(request, TEMPLATE, values, part="work", status=status)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from annotation.models import Example
@@ -16,9 +17,21 @@ JUDGED_STATES = [Round.State.OPEN, Round.State.PAUSED, Round.State.CLOSED]
 
 
 def rounds_to_judge(task: Task) -> Sequence[Round]:
-    """The rounds whose examples may still be judged, oldest first: it is released first."""
-    rounds = task.rounds.filter(state__in=JUDGED_STATES).select_related("task")
-    return list(rounds.order_by("number"))
+    """The rounds that have a free place in their queue, oldest first: it is released first."""
+    free = QueueItem.objects.filter(round=OuterRef("pk"), still_needed__gt=0, free__gt=0)
+    return list(_judged_rounds(task).filter(Exists(free)))
+
+
+def rounds_to_fill(task: Task) -> Sequence[Round]:
+    """The rounds with examples that nobody has looked at to queue them, oldest first."""
+    seen = Coalesce(OuterRef("judging__filled_to"), 0)
+    unseen = Example.objects.filter(round=OuterRef("pk"), pk__gt=seen)
+    return list(_judged_rounds(task).filter(Exists(unseen)))
+
+
+def _judged_rounds(task: Task) -> QuerySet[Round]:
+    rounds = task.rounds.filter(state__in=JUDGED_STATES)
+    return rounds.select_related("task").order_by("number")
 
 
 def queue(round: Round, validator: Annotator, avoid: int | None = None) -> QuerySet[QueueItem]:
@@ -56,7 +69,7 @@ def last_vote(validator: Annotator, task: Task) -> Validation | None:
         is_imported=False,
         created_at__gt=timezone.now() - UNDO_TIME,
     )
-    return votes.order_by("-created_at").first()
+    return votes.select_related("example").order_by("-created_at").first()
 
 
 def judged_today(validator: Annotator, task: Task) -> int:

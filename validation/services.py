@@ -56,11 +56,13 @@ def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
     return_expired()
     avoid = latest.example.annotator_id if latest else None
     for round in selectors.rounds_to_judge(task):
-        lease = _take_next(round, validator, avoid)
-        if lease is None and fill_queue(round=round):
-            lease = _take_next(round, validator, avoid)
-        lease = lease or _take_last(round, validator)
-        if lease:
+        if lease := _take_next(round, validator, avoid):
+            return lease
+    for round in selectors.rounds_to_fill(task):
+        if fill_queue(round=round) and (lease := _take_next(round, validator, avoid)):
+            return lease
+    for round in selectors.rounds_to_judge(task):
+        if lease := _take_last(round, validator):
             return lease
     return None
 

@@ -39,11 +39,10 @@ def _example(request: HttpRequest, task: Task) -> Example:
 
 
 def _go_on(request: HttpRequest, task: Task, validator: Annotator, said: str = "") -> HttpResponse:
-    """The next example in the same answer; without htmx by a redirect."""
-    said = said or f"Saved. {judged_today(validator, task)} judged."
+    """The next example in the same answer; without htmx by a redirect. Says that it is saved."""
     if htmx_partial(request):
-        return judging.show(request, Desk.next(task, validator), said)
-    messages.success(request, said)
+        return judging.show(request, Desk.next(task, validator), said, saved=not said)
+    messages.success(request, said or f"Saved. {judged_today(validator, task)} judged.")
     return redirect("validation:judge", code=task.code)
 
 

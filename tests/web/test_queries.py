@@ -15,12 +15,14 @@ from annotation.models import Example
 from dynabench.accounts.services import annotator_of
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, scripted_target
 from tests.web.test_write import open_form
+from validation.models import JudgeLease
 
 KNOWN = Path(__file__).parents[1] / "query_counts.json"
 PAGES = {
     "home": "/",
     "task": "/t/nli/",
     "write": "/t/nli/write/",
+    "judge, nothing": "/t/nli/judge/",
     "try-out": "/t/nli/try/",
     "account": "/account/",
     "help": "/help/",
@@ -72,6 +74,21 @@ def test_query_count_of_a_submit(as_alice, nli):
         response = as_alice.post("/t/nli/write/", form, HTTP_HX_REQUEST="true")
     assert response.status_code == 200
     check("submit", len(queries))
+
+
+def test_query_count_of_judging(as_alice, bob, nli):
+    fill(1, nli, bob)
+    few = count(as_alice, "/t/nli/judge/")
+    fill(14, nli, bob, first=1)
+    assert count(as_alice, "/t/nli/judge/") == few
+    check("judge", few)
+    for _ in range(2):  # the first vote settles how the round is judged
+        example = JudgeLease.objects.get(takes_place=True).example
+        vote = {"example": example.uuid, "answer": "label:neutral"}
+        with CaptureQueriesContext(connection) as queries:
+            response = as_alice.post("/t/nli/judge/", vote, HTTP_HX_REQUEST="true")
+        assert "Saved." in response.text
+    check("vote", len(queries))
 
 
 def check(page, found):
