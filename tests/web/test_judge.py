@@ -392,3 +392,21 @@ def test_keys_for_keyboard_mode(as_alice, example):
     text = as_alice.get(URL).text
     for key in ("1", "2", "3", "4", "s", "f"):
         assert f'data-key="{key}"' in text
+
+
+def test_members_read_votes_in_the_admin(client, alice, bob, example):
+    from tasks.models import TaskMember
+
+    client.force_login(alice)
+    judge(client, "label:neutral", **HTMX)
+    bob.is_staff = True
+    bob.save()
+    client.force_login(bob)
+    pages = [f"/admin/validation/{name}/" for name in ("validation", "consensus", "ownerdecision")]
+    vote = Validation.objects.get()
+    pages += [f"{pages[0]}{vote.pk}/change/", f"{pages[1]}{example.pk}/change/"]
+    assert "Statement 0." not in "".join(client.get(page).text for page in pages)
+    TaskMember.objects.create(task=example.round.task, user=bob, role="owner")
+    assert all(client.get(page).status_code == 200 for page in pages)
+    assert all("Statement 0." in client.get(pages[n]).text for n in (0, 1, 3, 4))
+    assert client.post(pages[0] + "add/", {}).status_code == 403

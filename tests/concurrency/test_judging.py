@@ -1,0 +1,276 @@
+"""Each lock of judging, with the race that it prevents. Without the lock its test fails."""
+
+import contextlib
+import random
+from collections import Counter
+
+import pytest
+from django.db.models import Count, F, Q
+
+from annotation.models import Example
+from annotation.services import Refused, retract_example
+from dynabench.accounts.models import Annotator
+from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
+from validation.consensus import Policy, Vote, decide, votes_still_needed
+from validation.models import Consensus, JudgeLease, Judging, QueueItem, Validation
+from validation.services import (
+    cast_validation,
+    lease_next,
+    override_consensus,
+    rederive,
+    skip_example,
+    undo_validation,
+    withdraw_override,
+)
+
+pytestmark = pytest.mark.django_db(transaction=True)
+REPEATS = range(20)
+LABELS = ("entailment", "neutral", "contradiction")
+POLICIES = (Policy("n-equal", 2), Policy("strict", of=3), Policy("at-least", 4, 7))
+
+
+@pytest.fixture
+def round():
+    made = RoundFactory(task=TaskFactory(code="nli"))
+    ContextFactory(round=made)
+    return made
+
+
+@pytest.fixture
+def people():
+    return Annotator.objects.bulk_create(Annotator(pseudonym=f"w-{number}") for number in range(24))
+
+
+def examples(round, authors, count):
+    context = round.contexts.get()
+    return Example.objects.bulk_create(
+        Example(
+            round=round,
+            context=context,
+            annotator=authors[number % len(authors)],
+            inputs={"hypothesis": str(number), "label": "neutral"},
+            digest=str(number),
+            outcome="fooled",
+        )
+        for number in range(count)
+    )
+
+
+def forget():
+    """An empty round for the next repetition."""
+    for table in (Validation, Judging, Example):  # the others go with their example
+        table.objects.all().delete()
+
+
+def check_all():
+    """Everything stored follows from the votes, and every place in the queue is accounted for."""
+    policy = Policy(**Judging.objects.get().policy)
+    rows = {row.example_id: row for row in Consensus.objects.all()}
+    votes: dict[int, list[Vote]] = {}
+    for vote in Validation.objects.all():
+        votes.setdefault(vote.example_id, []).append(vote.vote)
+    assert votes.keys() <= rows.keys()
+    for example in Example.objects.prefetch_related("owner_decisions"):
+        cast, row = votes.get(example.pk, []), rows.get(example.pk)
+        owner = next((d.vote for d in example.owner_decisions.all() if not d.withdrawn_at), None)
+        if row is None:
+            assert not cast
+            assert owner is None
+            continue
+        decision = decide(cast, policy, owner=owner)
+        found = (row.state, row.label or None, row.verdict or None, row.votes, row.still_needed)
+        needed = votes_still_needed(cast, policy, owner=owner)
+        assert found == (decision.state, decision.label, decision.verdict, len(cast), needed)
+    taken = Count("example__judge_leases", filter=Q(example__judge_leases__takes_place=True))
+    for item in QueueItem.objects.annotate(taken=taken):
+        assert item.free == item.still_needed - item.taken
+        row = rows.get(item.pk)
+        assert item.still_needed == (row.still_needed if row else votes_still_needed([], policy))
+
+
+def work(task, validator, seed, cast):
+    """Judge until nothing is left; note what was stored."""
+    choose = random.Random(seed)
+    while lease := lease_next(validator=validator, task=task):
+        vote = Vote(label=choose.choice((*LABELS, "neutral", "neutral")))
+        with contextlib.suppress(Refused):
+            cast_validation(validator=validator, example=lease.example, vote=vote)
+            cast.append((lease.example_id, validator.pk, vote.label))
+
+
+@pytest.mark.parametrize("repeat", REPEATS)
+def test_sixteen_validators_on_two_hundred_examples(round, people, at_once, repeat):
+    """Locks: the item in `lease_next`, the example in `cast_validation`."""
+    examples(round, people[16:], 200)
+    cast: list[tuple[int, int, str]] = []
+    at_once(lambda n: work(round.task, people[n], 100 * repeat + n, cast), range(16))
+    for n in range(16):  # somebody may have gone when the last ones were in others' hands
+        work(round.task, people[n], n, cast)
+    stored = Validation.objects.values_list("example_id", "validator_id", "label")
+    assert sorted(cast) == sorted(stored)
+    assert len({vote[:2] for vote in cast}) == len(cast)
+    assert not Validation.objects.filter(validator=F("example__annotator")).exists()
+    assert not Consensus.objects.exclude(still_needed=0).exists()
+    assert Consensus.objects.count() == 200
+    assert max(Counter(vote[0] for vote in cast).values()) <= 5
+    check_all()
+
+
+def test_the_deciding_votes_come_at_once(round, people, at_once):
+    """Lock: the example, in `cast_validation`; without it each vote sees too few."""
+    for _ in REPEATS:
+        (example,) = examples(round, people[16:], 1)
+        for validator in people[:3]:
+            assert lease_next(validator=validator, task=round.task)
+
+        def vote(validator, example=example):
+            cast_validation(validator=validator, example=example, vote=Vote(label="neutral"))
+
+        at_once(vote, people[:3])
+        row = Consensus.objects.get()
+        assert (row.state, row.label, row.votes) == ("decided", "neutral", 3)
+        assert row.is_verified
+        check_all()
+        forget()
+
+
+def test_one_person_votes_once_from_many_tabs(round, people, at_once):
+    """Lock: the example; the constraint validation_one_vote holds without it."""
+    for _ in REPEATS:
+        (example,) = examples(round, people[16:], 1)
+        lease_next(validator=people[0], task=round.task)
+
+        def vote(label, example=example):
+            try:
+                cast_validation(validator=people[0], example=example, vote=Vote(label=label))
+            except Refused:
+                return 0
+            return 1
+
+        assert sum(at_once(vote, LABELS)) == 1
+        check_all()
+        forget()
+
+
+def test_leases_are_never_over_assigned(round, people, at_once):
+    """Lock: the item of the queue, in `lease_next`: 16 people, 5 examples, 3 places each."""
+    for _ in REPEATS:
+        examples(round, people[16:], 5)
+        leases = at_once(lambda n: lease_next(validator=people[n], task=round.task), range(16))
+        held = Counter(lease.example_id for lease in leases if lease)
+        assert sorted(held.values()) == [3, 3, 3, 3, 3]
+        check_all()
+        forget()
+
+
+def test_one_person_in_many_tabs_takes_one_place(round, people, at_once):
+    """Lock: the item of the queue; a place that is taken twice would never come back."""
+    for _ in REPEATS:
+        examples(round, people[16:], 1)
+        at_once(lambda _: lease_next(validator=people[0], task=round.task), range(6))
+        assert QueueItem.objects.get().free == 2
+        check_all()
+        forget()
+
+
+def test_expired_places_come_back_once(round, people, at_once):
+    """One update decides who gives a place back."""
+    for _ in REPEATS:
+        examples(round, people[16:], 2)
+        for validator in people[:6]:
+            lease_next(validator=validator, task=round.task)
+        JudgeLease.objects.update(until=F("leased_at"))
+        leases = at_once(lambda n: lease_next(validator=people[n], task=round.task), range(6, 16))
+        assert sum(lease is not None for lease in leases) == 6
+        check_all()
+        forget()
+
+
+def test_an_owner_decides_during_voting(round, people, at_once):
+    """Lock: the example, in `override_consensus` and `withdraw_override`."""
+    owner = UserFactory()
+    for repeat in REPEATS:
+        made = examples(round, people[16:], 10)
+        cast: list[tuple[int, int, str]] = []
+
+        def decide_and_withdraw(made=made):
+            for number, example in enumerate(made):
+                override_consensus(example=example, owner=owner, choice=Vote(label="entailment"))
+                if number % 2:
+                    withdraw_override(example=example, owner=owner)
+
+        steps = [
+            lambda n=n, repeat=repeat, cast=cast: work(round.task, people[n], repeat * 10 + n, cast)
+            for n in range(6)
+        ]
+        at_once(lambda step: step(), [*steps, decide_and_withdraw])
+        assert Validation.objects.count() == len(cast)
+        assert Consensus.objects.filter(decided_by="owner", label="entailment").count() == 5
+        check_all()
+        forget()
+
+
+def test_a_vote_and_a_retraction_never_both_win(round, people, at_once):
+    """Lock: the example, in `cast_validation` and `retract_example`."""
+    for _ in REPEATS:
+        (example,) = examples(round, people[16:], 1)
+        lease_next(validator=people[0], task=round.task)
+
+        def vote(example=example):
+            with contextlib.suppress(Refused):
+                cast_validation(validator=people[0], example=example, vote=Vote(label="neutral"))
+
+        def retract(example=example):
+            with contextlib.suppress(Refused):
+                retract_example(example=example)
+
+        at_once(lambda step: step(), [vote, retract])
+        example.refresh_from_db()
+        assert (example.retracted_at is None) == Validation.objects.exists()
+        forget()
+
+
+def test_the_policy_changes_during_voting(round, people, at_once):
+    """Lock: the examples, in `rederive`; the policy is read again under a vote's lock."""
+    for repeat in REPEATS:
+        examples(round, people[16:], 30)
+        cast: list[tuple[int, int, str]] = []
+        policy = [Policy("n-equal", 2), Policy("strict", of=3), Policy("at-least", 4, 7)][
+            repeat % 3
+        ]
+        steps = [
+            lambda n=n, repeat=repeat, cast=cast: work(round.task, people[n], repeat * 10 + n, cast)
+            for n in range(6)
+        ]
+        at_once(lambda step: step(), [*steps, lambda p=policy: rederive(round=round, policy=p)])
+        assert Validation.objects.count() == len(cast)
+        check_all()
+        forget()
+
+
+def test_undo_and_skip_during_voting(round, people, at_once):
+    """Lock: the example, in `undo_validation`; skipping moves its place by one update."""
+    for repeat in REPEATS:
+        examples(round, people[16:], 10)
+
+        def hesitate(n, repeat=repeat):
+            choose = random.Random(repeat * 100 + n)
+            for _ in range(15):
+                lease = lease_next(validator=people[n], task=round.task)
+                if lease is None:
+                    return
+                with contextlib.suppress(Refused):
+                    if choose.random() < 0.3:
+                        skip_example(validator=people[n], example=lease.example)
+                        continue
+                    vote = cast_validation(
+                        validator=people[n],
+                        example=lease.example,
+                        vote=Vote(label=choose.choice(LABELS)),
+                    )
+                    if choose.random() < 0.3:
+                        undo_validation(validator=people[n], validation=vote)
+
+        at_once(hesitate, range(6))
+        check_all()
+        forget()

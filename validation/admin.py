@@ -1,0 +1,69 @@
+"""Votes, consensus and owners' decisions in the admin: read by a task's members, never changed."""
+
+from typing import Any
+
+from django.contrib import admin
+
+from annotation.models import Example
+from tasks.admin_roles import NOBODY, READERS, RoleAdmin, shielded
+from validation.models import Consensus, OwnerDecision, Validation
+
+
+class JudgedAdmin(RoleAdmin):
+    """Rows about an example, which is shown with what its author said."""
+
+    to_task = "example__round__task"
+    may = {"view": READERS, "add": NOBODY, "change": NOBODY, "delete": NOBODY}
+    list_per_page = 50
+    search_fields = ["=example__uuid"]
+
+    @admin.display(description="example")
+    def text(self, row: Any) -> str:
+        example: Example = row.example
+        return shielded(example.round.task, " | ".join(map(str, example.inputs.values())), 120)
+
+    @admin.display(description="choice")
+    def choice(self, row: Any) -> str:
+        return str(row.label or row.get_verdict_display())
+
+
+@admin.register(Validation)
+class ValidationAdmin(JudgedAdmin):
+    list_display = ["created_at", "text", "choice", "validator", "flag_reason", "seconds"]
+    list_filter = ["verdict", "flag_reason", "is_imported"]
+    list_select_related = ["validator"]
+    search_fields = ["=example__uuid", "=validator__pseudonym"]
+    ordering = ["-pk"]
+    fields = readonly_fields = (
+        *("text", "choice", "validator", "flag_reason", "note", "reveal", "reveal_choice"),
+        *("reveal_note", "seconds", "is_imported", "created_at"),
+    )
+
+    @admin.display(description="comment")
+    def note(self, vote: Validation) -> str:
+        return shielded(vote.example.round.task, vote.comment, 500) if vote.comment else ""
+
+    @admin.display(description="comment after the reveal")
+    def reveal_note(self, vote: Validation) -> str:
+        said = vote.reveal_comment
+        return shielded(vote.example.round.task, said, 500) if said else ""
+
+
+@admin.register(Consensus)
+class ConsensusAdmin(JudgedAdmin):
+    list_display = ["text", "state", "choice", "votes", "still_needed", "is_verified", "decided_by"]
+    list_filter = ["state", "is_verified", "is_validated_error", "decided_by"]
+    ordering = ["-pk"]
+    fields = readonly_fields = (
+        *("text", "state", "choice", "votes", "still_needed", "is_verified"),
+        *("is_validated_error", "decided_by", "decided_at"),
+    )
+
+
+@admin.register(OwnerDecision)
+class OwnerDecisionAdmin(JudgedAdmin):
+    list_display = ["created_at", "text", "choice", "owner", "reason", "withdrawn_at"]
+    list_filter = [("withdrawn_at", admin.EmptyFieldListFilter)]
+    list_select_related = ["owner"]
+    ordering = ["-pk"]
+    fields = readonly_fields = ("text", "choice", "owner", "reason", "created_at", "withdrawn_at")
