@@ -100,7 +100,7 @@ def parse_line(line: bytes) -> Row:
 def _read(line: bytes) -> dict[str, Any]:
     try:
         text = line.decode("utf-8-sig").strip()
-        data = json.loads(text, parse_float=_finite, parse_constant=_no_number)
+        data = _decoder.decode(text)
     except UnicodeDecodeError as error:
         raise BadRow(f"byte {error.start + 1} is not UTF-8; save the file as UTF-8") from None
     except json.JSONDecodeError as error:
@@ -127,6 +127,9 @@ def _finite(text: str) -> float:
 
 def _no_number(text: str) -> NoReturn:
     raise BadRow(f"{text} is no number that can be kept; write null instead")
+
+
+_decoder = json.JSONDecoder(parse_float=_finite, parse_constant=_no_number)
 
 
 def _check_storable(data: Mapping[str, Any]) -> None:

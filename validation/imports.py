@@ -1,5 +1,6 @@
 """Storing imported history: streamed, all of a file or nothing, each uid once in its round."""
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -30,6 +31,8 @@ from validation.models import Consensus, Judging, QueueItem, Validation
 from validation.redecide import decided
 
 BATCH = 1000
+_json = json.JSONEncoder(ensure_ascii=False).encode
+_sorted_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
 OUTCOMES = {True: Example.Outcome.FOOLED, False: Example.Outcome.NOT_FOOLED}
 CONSENSUS = (
     *("example_id", "round_id", "state", "label", "verdict", "votes", "still_needed"),
@@ -45,6 +48,7 @@ class Line:
     text: bytes
     row: Row
     digest: str
+    context: str  # its digest
 
 
 @dataclass
@@ -113,7 +117,7 @@ class _Import:
         except BadRow as error:
             self.bad(number, text, str(error))
             return None
-        return Line(number, text, row, _digest(row))
+        return Line(number, text, row, _digest(row), context_digest(dict(row.context)))
 
     def bad(self, number: int, text: bytes, reason: str) -> None:
         """Count and tell a line that cannot be stored."""
@@ -212,7 +216,7 @@ class _ImportedRound:
             return
         rows = [line.row for line in lines]
         people, targets = self._task.people(rows), self._task.targets(rows)
-        contexts = self._contexts(rows)
+        contexts = self._contexts(lines)
         ids = _tables().examples.reserve(len(rows))
         self._first, self._last = self._first or ids[0], ids[-1]
         self.new += len(rows)
@@ -222,7 +226,7 @@ class _ImportedRound:
                 uuid4().hex,
                 line.row.uid,
                 self.round.pk,
-                contexts[context_digest(dict(line.row.context))],
+                contexts[line.context],
                 people.get(line.row.author),
                 _json(self._task.inputs(line.row)),
                 line.digest,
@@ -259,9 +263,9 @@ class _ImportedRound:
                 said = self._decide(pattern, row.author_label, model_label, row.fooled)
                 yield pk, self.round.pk, *said, self._now if said[-1] else None
 
-    def _contexts(self, rows: Sequence[Row]) -> Mapping[str, int]:
+    def _contexts(self, lines: Sequence[Line]) -> Mapping[str, int]:
         """Digest to id; new contexts are retired, so that nobody is asked to write on them."""
-        wanted = {context_digest(dict(row.context)): row.context for row in rows}
+        wanted = {line.context: line.row.context for line in lines}
         known = self.round.contexts.filter(digest__in=wanted)
         found = dict(known.values_list("digest", "pk"))
         new = [digest for digest in wanted if digest not in found]
@@ -343,15 +347,10 @@ def _tables() -> _Tables:
     )
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
 def _digest(row: Row) -> str:
     """The same for the same example under the same uid; votes and answers are not in it."""
-    return context_digest(
-        {"uid": row.uid, "context": row.context, "input": row.input, "label": row.author_label}
-    )
+    text = _sorted_json([row.uid, row.context, row.input, row.author_label])
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def _outcome(row: Row) -> str:
