@@ -51,7 +51,7 @@ def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
     takes; items that others are taking are passed by. None: nothing to judge.
     """
     latest = selectors.latest_lease(validator, task)
-    if latest and latest.until > timezone.now() and latest.example.retracted_at is None:
+    if latest and latest.until > timezone.now() and _can_be_judged(latest.example):
         return latest
     return_expired()
     avoid = latest.example.annotator_id if latest else None
@@ -65,6 +65,10 @@ def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
         if lease := _take_last(round, validator):
             return lease
     return None
+
+
+def _can_be_judged(example: Example) -> bool:
+    return example.retracted_at is None and example.round.state in selectors.JUDGED_STATES
 
 
 def _take_next(round: Round, validator: Annotator, avoid: int | None) -> JudgeLease | None:
@@ -246,6 +250,8 @@ def _check_may_vote(
         raise Refused("You wrote this example. Others judge it.")
     if example.retracted_at is not None:
         raise TooLate("The author has taken this example back. Nothing is lost for you.")
+    if not _can_be_judged(example):
+        raise TooLate("The round was released while you judged. Nothing is lost for you.")
     if any(vote.validator_id == validator.pk for vote in votes):
         raise TooLate("You have judged this example already. Your first answer counts.")
     if lease.until <= timezone.now() and not _still_needed(example):

@@ -1,5 +1,5 @@
 // The judge page in keyboard mode: Enter sends the answer unless a control has the focus, and the
-// number keys choose another answer while one has it.
+// single keys work while an answer has it.
 "use strict";
 
 document.addEventListener("keydown", (event) => {
@@ -12,7 +12,7 @@ document.addEventListener("keydown", (event) => {
     form?.requestSubmit();
   }
   if (focused?.matches("#judge-form input[type=radio]")) {
-    const chosen = form.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
-    if (chosen) { event.preventDefault(); chosen.click(); }
+    const control = document.querySelector(`#work [data-key="${CSS.escape(event.key.toLowerCase())}"]`);
+    if (control) { event.preventDefault(); control.click(); }
   }
 });

@@ -374,11 +374,12 @@ def test_hidden_tasks_are_not_judged_by_strangers(as_alice, example):
 
 def test_closed_rounds_are_judged_released_ones_are_not(as_alice, example):
     for state, there in (("paused", True), ("closed", True), ("released", False)):
-        JudgeLease.objects.all().delete()
-        QueueItem.objects.update(free=3)
         example.round.state = state
         example.round.save()
         assert ("Statement 0." in as_alice.get(URL).text) == there
+    vote = {"example": example.uuid, "answer": "label:neutral"}
+    assert as_alice.post(URL, vote, **HTMX).status_code == 409
+    assert not Validation.objects.exists()
 
 
 def test_nothing_to_judge_is_a_friendly_page(as_alice, nli):
