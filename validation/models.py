@@ -62,7 +62,9 @@ class Validation(Choice):
         CHANGE = "change", "Change my answer"
         UNCLEAR = "unclear", "The question is unclear"
 
-    example = models.ForeignKey(Example, on_delete=models.PROTECT, related_name="validations")
+    example = models.ForeignKey(
+        Example, on_delete=models.PROTECT, related_name="validations", db_index=False
+    )
     validator = models.ForeignKey(
         Annotator, on_delete=models.PROTECT, null=True, related_name="validations", db_index=False
     )
@@ -98,7 +100,10 @@ class Validation(Choice):
             ),
             _one_choice("validation_one_choice"),
         ]
-        indexes = [models.Index(fields=["validator", "created_at"], name="validation_time")]
+        indexes = [
+            models.Index(fields=["example", "validator"], name="validation_by_example"),
+            models.Index(fields=["validator", "created_at"], name="validation_time"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.validator} on {self.example}"

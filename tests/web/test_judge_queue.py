@@ -1,0 +1,131 @@
+"""Who gets which example next, what decides, and what a round's numbers are."""
+
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from annotation.models import Example
+from annotation.services import Refused, retract_example
+from dynabench.accounts.services import annotator_of
+from tests.factories import UserFactory
+from tests.web.conftest import HTMX
+from tests.web.test_judge import URL, judge, write
+from validation.assignment import is_in_share
+from validation.consensus import Policy, Vote
+from validation.models import Consensus, JudgeLease, QueueItem, Validation
+from validation.selectors import queue, round_numbers
+from validation.services import override_consensus, rederive, withdraw_override
+
+
+def test_the_next_example_is_found_through_the_index(alice, nli, bob):
+    if connection.vendor == "postgresql":  # which reads a table of one row as a whole
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
+    plan = queue(nli, annotator_of(alice))[:1].explain()
+    assert "queue_order" in plan
+    assert "TEMP B-TREE" not in plan
+    assert "Sort" not in plan
+
+
+def test_the_same_author_does_not_come_twice_in_a_row(as_alice, nli, bob):
+    carol = UserFactory()
+    for number in range(6):
+        write(nli, bob if number < 3 else carol, number)
+    authors = []
+    for _ in range(6):
+        judge(as_alice, "label:neutral", **HTMX)
+        authors.append(Validation.objects.latest("pk").author_id)
+    assert all(first != second for first, second in pairwise(authors))
+
+
+def test_nearly_decided_examples_come_first(client, nli, bob):
+    for number in range(8):
+        write(nli, bob if number % 2 else UserFactory(), number)
+    client.force_login(UserFactory())
+    judge(client, "label:neutral", **HTMX)
+    begun = Validation.objects.get().example
+    client.force_login(UserFactory())
+    assert str(begun.uuid) in client.get(URL).text
+
+
+def test_expired_examples_go_to_others(client, alice, nli, bob):
+    example = write(nli, bob)
+    holders = [UserFactory() for _ in range(3)]
+    for holder in holders:
+        client.force_login(holder)
+        assert "Statement 0." in client.get(URL).text
+    client.force_login(alice)
+    assert "Nothing to judge now" in client.get(URL).text
+    JudgeLease.objects.update(until=timezone.now() - timedelta(seconds=1))
+    assert "Statement 0." in client.get(URL).text
+    client.force_login(holders[0])  # a late answer still counts while it is needed
+    vote = {"example": example.uuid, "answer": "label:neutral"}
+    assert client.post(URL, vote, **HTMX).status_code == 200
+    assert Validation.objects.count() == 1
+
+
+def test_only_a_share_of_what_fooled_nobody_is_judged(as_alice, nli, bob):
+    for number in range(40):
+        write(nli, bob, number, outcome="not_fooled")
+    as_alice.get(URL)
+    chosen = {item.example.uuid for item in QueueItem.objects.select_related("example")}
+    assert chosen == {e.uuid for e in Example.objects.all() if is_in_share(e.uuid, 0.2)}
+
+
+def test_an_owner_decides_and_takes_it_back(client, alice, bob, nli):
+    example = write(nli, bob)
+    for label in ("neutral", "neutral"):
+        client.force_login(UserFactory())
+        judge(client, f"label:{label}", **HTMX)
+    before = Consensus.objects.values().get()
+    override_consensus(example=example, owner=alice, choice=Vote(label="entailment"), reason="No.")
+    now = Consensus.objects.get()
+    assert (now.state, now.label, now.decided_by) == ("decided", "entailment", "owner")
+    assert (now.is_verified, now.votes, now.still_needed) == (False, 2, 0)
+    client.force_login(UserFactory())
+    assert "Nothing to judge now" in client.get(URL).text
+    override_consensus(example=example, owner=alice, choice=Vote(verdict="flagged"))
+    assert Consensus.objects.get().verdict == "flagged"
+    withdraw_override(example=example, owner=alice)
+    assert Consensus.objects.values().get() == before
+    assert "Statement 0." in client.get(URL).text
+    assert [d.withdrawn_at is None for d in example.owner_decisions.all()] == [False, False]
+    with pytest.raises(Refused):
+        withdraw_override(example=example, owner=alice)
+
+
+def test_another_policy_decides_the_round_anew(client, nli, bob):
+    for number in range(3):
+        write(nli, bob, number)
+    for _ in range(2):
+        client.force_login(UserFactory())
+        for _ in range(3):
+            judge(client, "label:neutral", **HTMX)
+    assert not Consensus.objects.filter(state="decided").exists()
+    assert rederive(round=nli, policy=Policy("n-equal", 2)) == 3
+    assert Consensus.objects.filter(state="decided", is_verified=True).count() == 3
+    assert not QueueItem.objects.filter(free__gt=0).exists()
+    assert rederive(round=nli, policy=Policy("n-equal", 2)) == 0
+    assert rederive(round=nli, policy=Policy("n-equal", 4)) == 3
+    assert set(QueueItem.objects.values_list("still_needed", "free")) == {(2, 2)}
+
+
+def test_numbers_of_a_round(client, alice, nli, bob):
+    for number in range(4):
+        write(nli, bob, number, outcome="fooled" if number else "no_model")
+    retracted = write(nli, bob, 9)
+    retract_example(example=retracted)
+    for label in ("neutral", "neutral", "neutral"):
+        client.force_login(UserFactory())
+        for _ in range(3):
+            judge(client, f"label:{label}", **HTMX)
+    with CaptureQueriesContext(connection) as queries:
+        found = round_numbers(nli)[nli.pk]
+    assert len(queries) == 1
+    assert (found["collected"], found["fooled"], found["judged"]) == (4, 3, 3)
+    errors = Consensus.objects.filter(example__outcome="fooled").count()
+    assert (found["decided"], found["verified"], found["validated_errors"]) == (3, 3, errors)
