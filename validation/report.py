@@ -302,7 +302,7 @@ def _count_patterns(parts: Mapping[int, Part], choices: Sequence[Choice]) -> Non
             f"SELECT round_id, {columns}, COUNT(*) FROM ("  # noqa: S608
             f"SELECT e.round_id, {sums} FROM {vote} v JOIN {example} e ON e.id = v.example_id "
             f"WHERE e.round_id IN ({marks}) AND e.retracted_at IS NULL "
-            f"GROUP BY e.round_id, v.example_id) t GROUP BY round_id, {columns}",
+            f"GROUP BY v.example_id, e.round_id) t GROUP BY round_id, {columns}",
             [*(text for choice in choices for text in choice), *parts],
         )
         for round, *pattern, times in cursor.fetchall():

@@ -20,7 +20,7 @@ from dynabench.accounts.services import annotator_of
 from tasks.models import Context, Round, TargetModel, Task
 from validation.consensus import Policy
 from validation.models import Consensus, Judging, Validation
-from validation.services import fill_queue
+from validation.services import fill_queue, rederive
 
 ROOT = Path(__file__).parents[2]
 
@@ -66,7 +66,7 @@ def counts():
 
 
 def test_a_row_becomes_history(db, write):
-    assert run(write(row()), "--create") == ("1 new, 0 known before.", "")
+    assert run(write(row()), "--create") == ("1 new, 0 known before.", "1 lines read\n")
     example = Example.objects.select_related("round__task").get()
     assert example.uid == "u1"
     assert (str(example.round), example.round.state) == ("mood round 1", "closed")
@@ -255,6 +255,32 @@ def test_history_can_be_decided_by_another_policy(db, write):
     assert list(Consensus.objects.filter(state="decided").values_list("example__uid")) == [("u2",)]
     run(write(row("u3")))
     assert not Consensus.objects.get(example__uid="u3").label
+
+
+def test_the_sites_rules_decide_the_same(db, write):
+    """What the import stored is what a change of policy on the site would store."""
+    p, n, m = "positive", "negative", "mixed"
+    patterns = [(p, p, p), (p, p, n), (p, n, m), (n, n, n), (p,), ()]
+    answers = [(None, None), (p, n), (n, n), (None, n), (m, None)]
+    rows = [
+        row(
+            f"{i}-{j}",
+            labels=labels,
+            author_label=author,
+            model_prediction=model and {"model": "m0", "label": model, "probs": None},
+        )
+        for i, labels in enumerate(patterns)
+        for j, (author, model) in enumerate(answers)
+    ]
+    said = ("pk", "state", "label", "votes", "still_needed", "is_verified", "is_validated_error")
+    for policy in ("at-least:2", "n-equal:3", "strict", "plurality"):
+        code = policy.split(":")[0]
+        run(write(*rows), "--task", code, "--create", "--policy", policy)
+        round = Round.objects.get(task__code=code)
+        stored = list(Consensus.objects.filter(round=round).order_by("pk").values(*said))
+        assert rederive(round=round, policy=Policy.parse(policy)) == 0
+        assert list(Consensus.objects.filter(round=round).order_by("pk").values(*said)) == stored
+        assert len(stored) == 25
 
 
 def test_the_sites_own_votes_are_not_decided_anew(write, sentiment, alice, bob):

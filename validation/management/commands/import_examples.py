@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from django.core.management.base import BaseCommand, CommandError
-from django.db import OperationalError
+from django.db import IntegrityError, OperationalError
 
 from validation.consensus import Policy
 from validation.imported_tasks import ImportRefused, Options
@@ -41,7 +41,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         path: Path = options["file"]
         with ExitStack() as stack:
-            self._told = 0
+            self._told = self._read = 0
             self._collected: IO[bytes] | None = None
             self._path, self._stack = path, stack
             try:
@@ -57,8 +57,8 @@ class Command(BaseCommand):
                 raise CommandError(f"{path}: damaged gzip ({error}); nothing was stored.") from None
             except OSError as error:
                 raise CommandError(f"{error.filename or path}: {error.strerror}.") from None
-            except OperationalError as error:
-                raise CommandError(f"The database is busy, try again: {error}") from None
+            except (OperationalError, IntegrityError) as error:  # another import, most likely
+                raise CommandError(f"Nothing was stored; try again in a while: {error}") from None
         self._say(summary)
 
     def _tell(self, number: int, line: bytes, reason: str) -> None:
@@ -77,14 +77,14 @@ class Command(BaseCommand):
         self._collected.write(line.rstrip(b"\r\n") + b"\n")
 
     def _progress(self, lines: int) -> None:
+        self._read = lines
         if self.stderr.isatty():
             self.stderr.write(f"\r{lines:,} lines", ending="")
-        elif lines % 50_000 == 0:
+        elif lines % 10_000 == 0:
             self.stderr.write(f"{lines:,} lines")
 
     def _say(self, summary: Summary) -> None:
-        if self.stderr.isatty():
-            self.stderr.write("")
+        self.stderr.write(f"{chr(13) if self.stderr.isatty() else ''}{self._read:,} lines read")
         for name, count in summary.rounds.items():
             self.stdout.write(f"{name}: {count:,} new")
         left_out = f", {summary.bad:,} bad in {_bad_file(self._path)}" if summary.bad else ""
