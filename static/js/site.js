@@ -37,6 +37,7 @@ document.addEventListener("htmx:responseError", (event) => {
 
 // Focus goes to the new heading, which the server marks.
 document.addEventListener("htmx:afterSettle", (event) => {
+  if (event.detail.requestConfig?.elt.matches("textarea")) return;  // a draft that saved itself
   const target = event.detail.elt;
   const heading = target.matches?.("[autofocus]") ? target : target.querySelector?.("[autofocus]");
   heading?.focus();
