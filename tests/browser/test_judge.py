@@ -1,0 +1,114 @@
+"""Judging in a browser: by mouse, by single keys, without JavaScript; each state read by axe."""
+
+import pytest
+from playwright.sync_api import expect
+
+from annotation.services import pass_gate
+from dynabench.accounts.services import annotator_of
+from tests.browser.conftest import audit, make_round, visit
+from tests.factories import UserFactory
+from tests.web.test_judge import answered, with_reveal, write
+from validation.models import Validation
+
+
+@pytest.fixture
+def round(alice):
+    made = make_round("nli")
+    author = UserFactory()
+    for number in range(3):
+        write(made, author, number)
+    return made
+
+
+def title(page):
+    return page.get_by_role("heading", level=1)
+
+
+def test_the_judge_page_in_all_its_states(page, round):
+    with_reveal(round.task)
+    for example in round.examples.all():
+        answered(example)
+    visit(page, "/t/nli/judge/")
+    audit(page)
+    page.get_by_role("button", name="Continue").click()
+    expect(page.locator("#error-summary")).to_be_focused()
+    audit(page)
+    page.get_by_role("radio").first.check()
+    page.get_by_role("button", name="Continue").click()
+    expect(title(page)).to_have_text("Your answer is saved")
+    expect(title(page)).to_be_focused()
+    audit(page)
+    page.get_by_role("button", name="Save and go on").click()
+    expect(page.locator("#error-summary")).to_be_focused()
+    audit(page)
+    page.get_by_label("Keep my answer").check()
+    page.get_by_role("button", name="Save and go on").click()
+    expect(page.get_by_role("status")).to_have_text("Saved. 1 judged.")
+    expect(title(page)).to_be_focused()
+    page.get_by_text("Flag a problem with this example").click()
+    page.get_by_role("button", name="Send the flag").click()
+    expect(page.locator("#error-summary")).to_be_focused()
+    audit(page)
+    page.get_by_label("It holds personal data").check()
+    page.get_by_role("button", name="Send the flag").click()
+    expect(page.get_by_role("status")).to_contain_text("Thank you")
+    page.get_by_role("button", name="Skip").click()
+    expect(title(page)).to_have_text("Nothing to judge now")
+    audit(page)
+    page.get_by_role("button", name="Undo my last answer").click()
+    expect(title(page)).to_have_text("What do you think?")
+    assert Validation.objects.count() == 1
+
+
+def test_single_keys(page, alice, round):
+    visit(page, "/t/nli/judge/")
+    page.keyboard.press("2")
+    expect(page.get_by_role("radio", checked=True)).to_have_count(0)
+    annotator = annotator_of(alice)
+    annotator.keyboard_mode = True
+    annotator.save()
+    visit(page, "/t/nli/judge/")
+    page.keyboard.press("2")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status")).to_have_text("Saved. 1 judged.")
+    assert Validation.objects.get().label == "neutral"
+    page.get_by_role("radio").first.check()
+    page.keyboard.press("4")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status")).to_have_text("Saved. 2 judged.")
+    assert Validation.objects.latest("pk").verdict == "cannot_tell"
+    page.keyboard.press("f")
+    expect(page.get_by_role("button", name="Send the flag")).to_be_visible()
+    page.keyboard.press("s")
+    expect(title(page)).to_have_text("Nothing to judge now")
+
+
+def test_without_javascript(open_page, alice, round):
+    with_reveal(round.task)
+    page = open_page(alice, java_script_enabled=False)
+    page.goto("/t/nli/judge/")
+    page.get_by_role("radio").first.check()
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_label("Change my answer").check()
+    page.get_by_label("If you change it").select_option(index=2)
+    page.get_by_role("button", name="Save and go on").click()
+    expect(page.get_by_text("Saved. 1 judged.")).to_be_visible()
+    page.get_by_role("button", name="Skip").click()
+    expect(page.get_by_text("Skipped.")).to_be_visible()
+    page.get_by_text("Flag a problem with this example").click()
+    page.get_by_label("The passage is broken").check()
+    page.get_by_role("button", name="Send the flag").click()
+    expect(title(page)).to_have_text("Nothing to judge now")
+    assert Validation.objects.count() == 2
+
+
+def test_a_narrow_screen_and_a_sensitive_task(open_page, alice):
+    round = make_round("hate-speech")
+    write(round, UserFactory(), text="They moved in.", label="not-hate")
+    page = open_page(alice, viewport={"width": 320, "height": 640})
+    visit(page, "/t/hate-speech/judge/")
+    expect(title(page)).to_contain_text("Before you start")
+    pass_gate(annotator=annotator_of(alice), task=round.task)
+    visit(page, "/t/hate-speech/judge/")
+    audit(page)
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
