@@ -58,7 +58,9 @@ class Command(BaseCommand):
             except OSError as error:
                 raise CommandError(f"{error.filename or path}: {error.strerror}.") from None
             except (OperationalError, IntegrityError) as error:  # another import, most likely
-                raise CommandError(f"Nothing was stored; try again in a while: {error}") from None
+                raise CommandError(
+                    f"Nothing was stored; try again in a while: {str(error).splitlines()[0]}"
+                ) from None
         self._say(summary)
 
     def _tell(self, number: int, line: bytes, reason: str) -> None:
