@@ -211,15 +211,14 @@ def begin_attempt(
 
 def _check_may_write(assignment: Assignment, digest: str) -> None:
     round, limits = assignment.round, assignment.round.task.config.limits
-    state = Round.objects.values_list("state", flat=True).get(pk=round.pk)
-    if state != Round.State.OPEN:
-        raise RoundClosed(f"Round {round.number} is {state}.", round=round)
+    if round.state != Round.State.OPEN:  # `finish_attempt` looks again, under the lock
+        raise RoundClosed(f"Round {round.number} is {round.state}.", round=round)
     if assignment.left_at is not None:
         raise Stale("You have gone on to another passage since you opened this page.")
-    example = selectors.twin(assignment, digest)
-    if example:
+    here, today, twin = selectors.tries(assignment, digest)
+    if twin:
+        example = Example.objects.get(uuid=twin)
         raise Duplicate("You sent this text before. Change it to try again.", example=example)
-    here, today = selectors.tries(assignment)
     if here >= limits.tries_per_context:
         raise CapReached(
             f"You have used your {limits.tries_per_context} tries on this passage. Take another."

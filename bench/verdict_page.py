@@ -54,7 +54,7 @@ TargetModel.objects.create(task=slow, name="slow", adapter="scripted", url="http
                            options={"label": "neutral", "delay": 8})
 RoundTarget.objects.create(round=slow.rounds.get(), target=slow.targets.get())
 slow.config_text = re.sub(r"^limits:.*?(?=^[a-z]|\\Z)", "", slow.config_text, flags=re.S | re.M)
-slow.config_text += "\nlimits: {tries_per_context: 1000000, tries_per_day: 1000000}\n"
+slow.config_text += "\\nlimits: {tries_per_context: 1000000, tries_per_day: 1000000}\\n"
 slow.save()
 waiting = assign(annotator=annotator_of(user), round=slow.rounds.get())
 print(session.session_key, assignment.pk, assignment.goal, waiting.pk, waiting.goal)
@@ -104,7 +104,7 @@ def verdict_page(model: Path, count: int, free_port: Callable[[], int]) -> dict[
         code = "import django; django.setup()\n" + SETUP
         made = subprocess.run(
             [sys.executable, "-c", code, str(model)],
-            cwd=ROOT, env=environment, check=True, capture_output=True, text=True,
+            cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         session, assignment, goal, slow, slow_goal = made.stdout.split()
         serve = [*run, "serve_model", "--registered", "--port", str(served)]
