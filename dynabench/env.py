@@ -68,7 +68,7 @@ def database(url: str) -> dict[str, Any]:
         return {
             "ENGINE": "django.db.backends.sqlite3",
             "NAME": parts.path[1:],  # sqlite:////absolute/path or sqlite:///relative/path
-            "CONN_MAX_AGE": 60,  # opening one and naming Django's functions to it takes milliseconds
+            "CONN_MAX_AGE": 60,  # opening one takes milliseconds
             "OPTIONS": dict(SQLITE_OPTIONS),
             # In a file, so that the threads of a test see what they would see in real life.
             "TEST": {"NAME": f"{parts.path[1:]}.test"},
