@@ -1,6 +1,6 @@
 """What a person waits for beside the model: POST of the write page, minus the bare model call.
 
-One person submits a sentence, and the same sentence goes to the model server alone, in turns, over
+Ten people in turn submit a sentence, and the same sentence goes to the model server alone, over
 connections that are kept. The site is a real one: gunicorn, sessions, CSRF, SQLite on disk. Then
 the task list is fetched, alone and while people wait for a target that takes eight seconds.
 `python bench/verdict_page.py MODEL_FOLDER [COUNT]` prints one JSON object, times in milliseconds.
@@ -42,13 +42,15 @@ task.config_text = text + "\\nlimits: {tries_per_context: 1000000, tries_per_day
 task.save()
 round = task.rounds.get()
 register_target(task=task, name="bench", round=round, source=sys.argv[1])
-user = User.objects.create_user("bench@example.com", "x")
-session = SessionStore()
-session[SESSION_KEY] = str(user.pk)
-session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
-session[HASH_SESSION_KEY] = user.get_session_auth_hash()
-session.save()
-assignment = assign(annotator=annotator_of(user), round=round)
+for number in range(10):
+    user = User.objects.create_user(f"bench{number}@example.com", "x")
+    session = SessionStore()
+    session[SESSION_KEY] = str(user.pk)
+    session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
+    session[HASH_SESSION_KEY] = user.get_session_auth_hash()
+    session.save()
+    assignment = assign(annotator=annotator_of(user), round=round)
+    print(session.session_key, assignment.pk, assignment.goal)
 slow = Task.objects.get(code="nli")
 TargetModel.objects.create(task=slow, name="slow", adapter="scripted", url="http://slow.test",
                            options={"label": "neutral", "delay": 8})
@@ -57,7 +59,7 @@ slow.config_text = re.sub(r"^limits:.*?(?=^[a-z]|\\Z)", "", slow.config_text, fl
 slow.config_text += "\\nlimits: {tries_per_context: 1000000, tries_per_day: 1000000}\\n"
 slow.save()
 waiting = assign(annotator=annotator_of(user), round=slow.rounds.get())
-print(session.session_key, assignment.pk, assignment.goal, waiting.pk, waiting.goal)
+print(session.session_key, waiting.pk, waiting.goal)
 """
 
 
@@ -106,15 +108,15 @@ def verdict_page(model: Path, count: int, free_port: Callable[[], int]) -> dict[
             [sys.executable, "-c", code, str(model)],
             cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
-        session, assignment, goal, slow, slow_goal = made.stdout.split()
+        *people, slow = [tuple(line.split()) for line in made.stdout.splitlines()]
         serve = [*run, "serve_model", "--registered", "--port", str(served)]
         site = [sys.executable, "-m", "gunicorn", "dynabench.wsgi", "--bind", f"127.0.0.1:{web}"]
         site += ["--worker-class", "gthread", "--threads", "16", "--no-control-socket"]
         url = f"http://127.0.0.1:{served}/models/bench/health"
         stack.enter_context(process(serve, environment, url))
         stack.enter_context(process(site, environment, f"http://127.0.0.1:{web}/healthz/"))
-        told = _measure(web, served, session, assignment, goal, count)
-        return told | _while_slow(web, session, slow, slow_goal, count)
+        told = _measure(web, served, people, count)
+        return told | _while_slow(web, *slow, count)
 
 
 def _headers(session: str) -> dict[str, str]:
@@ -166,9 +168,7 @@ def _while_slow(web: int, session: str, assignment: str, goal: str, count: int) 
     return {"home_ms": home, "home_while_slow_ms": slow, "home_while_slow / home": slow / home}
 
 
-def _measure(
-    web: int, served: int, session: str, assignment: str, goal: str, count: int
-) -> dict[str, float]:
+def _measure(web: int, served: int, people: list[tuple[str, ...]], count: int) -> dict[str, float]:
     site = http.client.HTTPConnection("127.0.0.1", web, timeout=30)
     model = http.client.HTTPConnection("127.0.0.1", served, timeout=30)
     pages, bare = [], []
@@ -178,6 +178,7 @@ def _measure(
         seconds, status = timed(
             model, "POST", "/models/bench/predict", asked, {"Content-Type": "application/json"}
         )
+        session, assignment, goal = people[number % len(people)]
         whole, answered = _submit(site, session, "sentiment", "text", text, assignment, goal)
         if status != 200 or answered != 200:
             raise RuntimeError(f"The model answered {status}, the page {answered}.")
