@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from annotation.models import Example, TargetOutput
+from tasks.models import Context
 from tasks.schema import Component, TaskConfig
 
 Status = Example.Outcome
@@ -72,12 +73,21 @@ def spans(passage: str, mine: Mapping[str, Any], model: Mapping[str, Any]) -> li
 
 def answers(example: Example, config: TaskConfig, outputs: Sequence[TargetOutput]) -> list[Answer]:
     """What each target said to the example."""
-    show_names = example.round.show_target_name or example.round.state in ("closed", "released")
-    return [_answer(example, config, output, show_names) for output in outputs]
+    return [_answer(example, config, output) for output in outputs]
 
 
-def _answer(example: Example, config: TaskConfig, output: TargetOutput, named: bool) -> Answer:
-    name = output.target.name if named else f"Model {chr(ord('A') + output.position % 26)}"
+def shown_context(config: TaskConfig, context: Context) -> list[tuple[str, str, str]]:
+    """(label, type, value) of the context fields; a prompt to write from is not one to read."""
+    prompt = config.support.prompt_field if config.support else None
+    return [
+        (component.title, component.type, str(value))
+        for component in config.context
+        if component.name != prompt and (value := context.fields.get(component.name))
+    ]
+
+
+def _answer(example: Example, config: TaskConfig, output: TargetOutput) -> Answer:
+    name = example.round.shown_name(output.target, output.position)
     rows: list[Probability] = []
     pieces: list[Piece] = []
     said, sure = "", ""

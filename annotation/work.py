@@ -100,7 +100,7 @@ class Work:
             "task": self.task,
             "round": self.round,
             "context": self.context,
-            "shown_context": self._shown_context(),
+            "shown_context": panels.shown_context(self.task.config, self.context),
             "form": form or SimpleLazyObject(self.form),
             "goal_before": before,
             "goal_words": words,
@@ -135,16 +135,6 @@ class Work:
             ),
             "parent_verdict": result(assignment.parent) if assignment.parent else None,
         }
-
-    def _shown_context(self) -> list[tuple[str, str, str]]:
-        """(label, type, value) of the context fields; a prompt stands in the text field already."""
-        support = self.task.config.support
-        hidden = support.prompt_field if support else None
-        return [
-            (component.title, component.type, str(value))
-            for component in self.task.config.context
-            if component.name != hidden and (value := self.context.fields.get(component.name))
-        ]
 
 
 def result(example: Example) -> dict[str, Any]:

@@ -140,6 +140,11 @@ class TargetVersion(models.Model):
         return f"{self.target} {self.digest}"
 
 
+def hidden_name(position: int) -> str:
+    """Model A, Model B … by the place in the round's loop."""
+    return f"Model {chr(ord('A') + position % 26)}"
+
+
 class Round(models.Model):
     """One turn of the loop: people against this round's targets."""
 
@@ -190,9 +195,13 @@ class Round(models.Model):
     @property
     def target_names(self) -> list[str]:
         """The targets as people may read them now."""
-        named = self.show_target_name or self.state in (self.State.CLOSED, self.State.RELEASED)
-        entries = self.round_targets.all()
-        return [entry.target.name if named else entry.public_name for entry in entries]
+        return [self.shown_name(entry.target, entry.position) for entry in self.round_targets.all()]
+
+    def shown_name(self, target: TargetModel, position: int) -> str:
+        """A target as people may read it now: Model A, Model B … while the round hides its name."""
+        if self.show_target_name or self.state in (self.State.CLOSED, self.State.RELEASED):
+            return target.name
+        return hidden_name(position)
 
 
 class RoundTarget(models.Model):
@@ -211,8 +220,8 @@ class RoundTarget(models.Model):
 
     @property
     def public_name(self) -> str:
-        """Model A, Model B …: shown while the round hides its targets."""
-        return f"Model {chr(ord('A') + self.position % 26)}"
+        """What people read while the round hides its targets."""
+        return hidden_name(self.position)
 
 
 def context_digest(fields: dict[str, Any]) -> str:

@@ -24,16 +24,6 @@ BREAK_MINUTES = {True: 45, False: 15}  # whether the task is sensitive
 AWAY_MINUTES = 20
 
 
-def shown_context(config: TaskConfig, example: Example) -> list[tuple[str, str, str]]:
-    """(label, type, value) of the context fields. A prompt to write from says nothing here."""
-    prompt = config.support.prompt_field if config.support else None
-    return [
-        (component.title, component.type, str(value))
-        for component in config.context
-        if component.name != prompt and (value := example.context.fields.get(component.name))
-    ]
-
-
 def shown_inputs(config: TaskConfig, example: Example) -> list[tuple[str, str]]:
     """(label, words) of what the author wrote.
 
@@ -109,7 +99,7 @@ class Desk:
             "example": example,
             "round": example.round,
             "context": example.context,
-            "shown_context": shown_context(config, example),
+            "shown_context": panels.shown_context(config, example.context),
             "shown_inputs": shown_inputs(config, example),
             "form": form or VoteForm(config=config, legend=legend(config), initial=initial),
             "flag_form": flag_form or FlagForm(questions(config, None, example), initial=initial),
