@@ -15,6 +15,8 @@ urlpatterns = [
     path("t/<slug:code>/", pages.task, name="task"),
     path("", include("annotation.urls")),
     path("", include("validation.urls")),
+    path("", include("evaluation.urls")),
+    path("own/<slug:code>/", include("dynabench.own.urls")),
     path("account/", views.account, name="account"),
     path("account/keyboard-mode/", views.keyboard_mode, name="keyboard-mode"),
     path("help/", views.help_page, name="help"),

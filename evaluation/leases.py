@@ -1,0 +1,91 @@
+"""How jobs move from state to state: by conditional updates, under a lease that can run out."""
+
+import uuid
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from django.apps import apps
+from django.db.models import F
+from django.utils import timezone
+
+from evaluation.models import Job
+from evaluation.queue import enqueue
+
+LEASE_TIME = timedelta(minutes=2)
+MAX_ATTEMPTS = 3
+J = TypeVar("J", bound=Job)
+State = Job.State
+
+
+class LeaseLost(Exception):
+    """Somebody else has the job, or it was ended; what this worker found counts for nothing."""
+
+
+def kinds() -> Iterable[type[Job]]:
+    """Every kind of job that there is."""
+    return [model for model in apps.get_models() if issubclass(model, Job)]
+
+
+def claim(kind: type[J], pk: int) -> J | None:
+    """Take a queued job for `LEASE_TIME`; None when there is nothing to take. No lock."""
+    now, token = timezone.now(), uuid.uuid4()
+    won = kind._default_manager.filter(pk=pk, state=State.QUEUED).update(
+        state=State.RUNNING,
+        attempts=F("attempts") + 1,
+        lease_token=token,
+        lease_until=now + LEASE_TIME,
+        started_at=now,
+        error="",
+    )
+    return kind._default_manager.get(pk=pk) if won else None
+
+
+def _mine(job: Job, **changes: Any) -> None:
+    """Change the row while the lease is this worker's; raises LeaseLost."""
+    mine = type(job)._default_manager.filter(
+        pk=job.pk, state=State.RUNNING, lease_token=job.lease_token
+    )
+    if not mine.update(**changes):
+        raise LeaseLost(f"{job} is not this worker's any more.")
+    for name, value in changes.items():
+        setattr(job, name, value)
+
+
+def heartbeat(job: Job, progress: float | None = None, message: str | None = None) -> None:
+    """Keep the lease and tell how far the work is (0-1). Raises LeaseLost."""
+    told = {"progress": progress, "message": message and message[:200]}
+    changes = {name: value for name, value in told.items() if value is not None}
+    _mine(job, lease_until=timezone.now() + LEASE_TIME, **changes)
+
+
+def finish(job: Job, **results: Any) -> None:
+    """The work is done; `results` are further columns of the row. Raises LeaseLost."""
+    _mine(job, state=State.DONE, progress=1.0, message="", finished_at=timezone.now(), **results)
+
+
+def fail(job: Job, error: str) -> None:
+    """The work cannot be done; `error` says why and what to mend. Raises LeaseLost."""
+    _mine(job, state=State.FAILED, error=error, finished_at=timezone.now())
+
+
+def sweep(functions: dict[type[Job], str]) -> int:
+    """Put jobs whose worker died back into the queue, and ring for all that wait.
+
+    `functions` names what does each kind. After MAX_ATTEMPTS a job is lost. Returns how many
+    messages were sent.
+    """
+    rung = 0
+    for kind, function in functions.items():
+        rows, now = kind._default_manager.all(), timezone.now()
+        expired = rows.filter(state=State.RUNNING, lease_until__lt=now)
+        expired.filter(attempts__gte=MAX_ATTEMPTS).update(
+            state=State.LOST,
+            finished_at=now,
+            error=f"The worker vanished {MAX_ATTEMPTS} times. Its log says why; then ask again.",
+        )
+        expired.update(state=State.QUEUED, lease_token=None, lease_until=None)
+        for pk in rows.filter(state=State.QUEUED).values_list("pk", flat=True):
+            enqueue(function, pk)
+            rung += 1
+    return rung
