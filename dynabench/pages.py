@@ -13,6 +13,7 @@ from tasks.models import Task
 from tasks.permissions import can_edit, can_see
 from tasks.schema import ShownExample, TaskConfig
 from tasks.selectors import listed_tasks
+from validation.definitions import DEFINITIONS
 from validation.selectors import JUDGED_STATES, round_numbers
 
 
@@ -58,6 +59,12 @@ def task(request: HttpRequest, code: str) -> HttpResponse:
         "can_edit": can_edit(request.user, found),
     }
     return render(request, "tasks/task.html", values)
+
+
+@login_not_required
+def numbers(request: HttpRequest) -> HttpResponse:
+    """What each share means."""
+    return render(request, "numbers.html", {"definitions": DEFINITIONS})
 
 
 def _shown(config: TaskConfig, case: ShownExample) -> dict[str, Any]:

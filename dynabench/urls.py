@@ -20,6 +20,7 @@ urlpatterns = [
     path("account/", views.account, name="account"),
     path("account/keyboard-mode/", views.keyboard_mode, name="keyboard-mode"),
     path("help/", views.help_page, name="help"),
+    path("help/numbers/", pages.numbers, name="numbers"),
     path("healthz/", views.healthz, name="healthz"),
     path("accounts/", include("allauth.urls")),
     path("admin/", admin.site.urls),

@@ -25,6 +25,11 @@ class Rate:
     method: str
     clusters: int | None = None
 
+    @property
+    def few_authors(self) -> bool:
+        """Whether to warn that only a few authors stand behind it."""
+        return self.clusters is not None and self.clusters < FEW_CLUSTERS
+
 
 @dataclass(frozen=True, slots=True)
 class Undefined:

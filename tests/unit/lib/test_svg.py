@@ -1,0 +1,108 @@
+"""Charts: well-formed, escaped, without inline style, inside their frame."""
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynabench.lib.svg import HEIGHT, WIDTH, Point, bar_chart, line_chart, percent, percent_sign
+
+SVG = "{*}"
+shares = st.floats(0, 1)
+
+
+def parsed(svg):
+    assert "style" not in svg
+    assert "<script" not in svg
+    return ElementTree.fromstring(svg)
+
+
+def classes(root, name):
+    return [node for node in root.iter() if node.get("class") == name]
+
+
+def numbers_of(root, name):
+    return [
+        float(number)
+        for node in classes(root, name)
+        for number in re.findall(r"-?\d+(?:\.\d+)?", node.get("d"))
+    ]
+
+
+@st.composite
+def points(draw):
+    low, value, high = sorted(draw(st.tuples(shares, shares, shares)))
+    if draw(st.booleans()):
+        return Point(draw(st.text("<&\"'é ", max_size=9)), value, low, high)
+    return Point("plain", draw(st.none() | st.just(value)))
+
+
+@given(st.lists(points(), max_size=30), st.integers(1, 4))
+def test_a_line_chart_stays_in_its_frame(line, lines):
+    root = parsed(line_chart({f"line {n}": line for n in range(lines)}, title="vMER"))
+    known = [point for point in line if point.value is not None]
+    assert len(classes(root, "mark")) == lines * (len(known) + 1)  # and one in the legend
+    for name in ("line", "band"):
+        found = numbers_of(root, name)
+        assert all(0 <= x <= WIDTH for x in found[::2])
+        assert all(0 <= y <= HEIGHT for y in found[1::2])
+
+
+@given(st.dictionaries(st.text("<&\"'é ", max_size=9), st.floats(0, 1e7)))
+def test_a_bar_chart_stays_in_its_frame(bars):
+    rects = list(parsed(bar_chart(bars, title="By week")).iter("rect"))
+    assert len(rects) == len(bars)
+    for rect in rects:
+        x, y, width, height = (float(rect.get(name)) for name in ("x", "y", "width", "height"))
+        assert 0 <= x <= x + width <= WIDTH
+        assert 0 <= y <= y + height <= HEIGHT
+
+
+def test_a_chart_says_what_it_shows():
+    chart = line_chart(
+        {"<b>": [Point("1 & 2", 0.156, 0.1, 0.2)]}, title="<vMER>", description='by "round"'
+    )
+    root = parsed(chart)
+    assert (root.get("role"), root[0].tag, root[0].text) == ("img", "title", "<vMER>")
+    assert (root[1].tag, root[1].text) == ("desc", 'by "round"')
+    assert "<b>, 1 & 2: 15.6%" in [title.text for title in root.iter("title")]
+    assert "<b>" not in chart
+
+
+def test_a_gap_breaks_the_line_and_the_band():
+    line = [
+        Point("1", 0.1, 0.05, 0.2),
+        Point("2", None),
+        Point("3", 0.2),
+        Point("4", 0.3, 0.2, 0.4),
+    ]
+    root = parsed(line_chart({"vMER": line}, title="vMER"))
+    assert classes(root, "line")[0].get("d").count("M") == 2
+    assert classes(root, "band")[0].get("d").count("M") == 2
+
+
+def test_the_axis_reaches_above_every_interval():
+    root = parsed(line_chart({"vMER": [Point("1", 0.1, 0.05, 0.33)]}, title="vMER"))
+    texts = [text.text for text in root.iter("text")]
+    assert texts[:3] == ["0%", "20%", "40%"]
+    empty = [text.text for text in parsed(line_chart({}, title="none")).iter("text")]
+    assert empty == ["0%", "50%", "100%"]
+
+
+def test_about_six_labels_are_written():
+    bars = {f"week {n}": n for n in range(50)}
+    texts = [text.text for text in parsed(bar_chart(bars, title="Tries")).iter("text")]
+    assert [text for text in texts if "week" in text] == [f"week {n}" for n in range(0, 50, 9)]
+    assert texts[:3] == ["0", "30", "60"]
+
+
+def test_five_lines_are_too_many():
+    with pytest.raises(ValueError, match="at most 4"):
+        line_chart({str(n): [] for n in range(5)}, title="")
+
+
+def test_shares_in_percent():
+    assert (percent(0.1564), percent(1), percent(0)) == ("15.6", "100.0", "0.0")
+    assert (percent_sign(0.2), percent_sign(0.0025)) == ("20%", "0.25%")
