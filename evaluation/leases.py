@@ -10,7 +10,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from evaluation.models import Job
-from evaluation.queue import enqueue
+from evaluation.queue import enqueue, is_empty
 
 LEASE_TIME = timedelta(minutes=2)
 MAX_ATTEMPTS = 3
@@ -36,9 +36,11 @@ def claim(kind: type[J], pk: int) -> J | None:
         lease_token=token,
         lease_until=now + LEASE_TIME,
         started_at=now,
+        progress=0,
         error="",
     )
-    return kind._default_manager.get(pk=pk) if won else None
+    # By the token: whoever is stopped here for longer than the lease must not read another's.
+    return kind._default_manager.filter(pk=pk, lease_token=token).first() if won else None
 
 
 def _mine(job: Job, **changes: Any) -> None:
@@ -72,20 +74,40 @@ def fail(job: Job, error: str) -> None:
 def sweep(functions: dict[type[Job], str]) -> int:
     """Put jobs whose worker died back into the queue, and ring for all that wait.
 
-    `functions` names what does each kind. After MAX_ATTEMPTS a job is lost. Returns how many
+    `functions` names what does each kind. After MAX_ATTEMPTS a job is lost. While messages wait
+    in the queue nothing is rung, so they never pile up; the next sweep rings. Returns how many
     messages were sent.
     """
-    rung = 0
+    rung, now, quiet = 0, timezone.now(), is_empty()
     for kind, function in functions.items():
-        rows, now = kind._default_manager.all(), timezone.now()
+        rows = kind._default_manager.all()
         expired = rows.filter(state=State.RUNNING, lease_until__lt=now)
         expired.filter(attempts__gte=MAX_ATTEMPTS).update(
             state=State.LOST,
             finished_at=now,
             error=f"The worker vanished {MAX_ATTEMPTS} times. Its log says why; then ask again.",
         )
-        expired.update(state=State.QUEUED, lease_token=None, lease_until=None)
-        for pk in rows.filter(state=State.QUEUED).values_list("pk", flat=True):
+        expired.update(state=State.QUEUED, lease_token=None, lease_until=None, queued_at=now)
+        for pk in rows.filter(state=State.QUEUED).values_list("pk", flat=True) if quiet else ():
             enqueue(function, pk)
             rung += 1
     return rung
+
+
+def stuck(after: timedelta) -> list[str]:
+    """What nobody works on though it should be, in words; empty when all is well.
+
+    A job may wait for long while another one runs. It may not wait for longer than `after` while
+    none runs, and no lease may have expired that long ago: then nobody sweeps.
+    """
+    long_ago, found, busy = timezone.now() - after, [], False
+    for kind in kinds():
+        running = kind._default_manager.filter(state=State.RUNNING)
+        busy = busy or running.filter(lease_until__gte=long_ago).exists()
+        for job in running.filter(lease_until__lt=long_ago):
+            found.append(f"{job}: its worker vanished at {job.lease_until:%H:%M} and nobody sweeps")
+    if not busy:
+        for kind in kinds():
+            for job in kind._default_manager.filter(state=State.QUEUED, queued_at__lt=long_ago):
+                found.append(f"{job}: waits since {job.queued_at:%H:%M} and no worker takes it")
+    return found

@@ -1,0 +1,30 @@
+"""What queue workers call: each function takes the id of a row, and only that."""
+
+import logging
+
+from evaluation.leases import LeaseLost, claim, sweep
+from evaluation.models import Job, TrainingRun
+from evaluation.supervision import carry_out
+
+logger = logging.getLogger(__name__)
+
+# What does each kind of job.
+FUNCTIONS: dict[type[Job], str] = {
+    TrainingRun: "evaluation.jobs.run_training",
+}
+
+
+def run_training(run_id: int) -> None:
+    """Train a task's next target in a process of its own."""
+    run = claim(TrainingRun, run_id)
+    if run is None:
+        return
+    try:
+        carry_out(run, ["train_target", "--run", str(run.pk)])
+    except LeaseLost as lost:
+        logger.warning("%s", lost)
+
+
+def sweep_all() -> int:
+    """Put back what dead workers held and ring for what waits; returns how many messages."""
+    return sweep(FUNCTIONS)

@@ -1,0 +1,22 @@
+"""Tell whether jobs are stuck, for a monitor or a container's health check."""
+
+from argparse import ArgumentParser
+from datetime import timedelta
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from evaluation.leases import stuck
+
+
+class Command(BaseCommand):
+    help = "End with 1 when a job waits and no worker takes it."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--minutes", type=int, default=5, help="how long is too long")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        found = stuck(timedelta(minutes=options["minutes"]))
+        if found:
+            raise CommandError("\n".join([*found, "Restart qcluster and sweep_jobs."]))
+        self.stdout.write("No job is stuck.")

@@ -1,0 +1,186 @@
+"""Jobs: claimed once, kept by a lease, put back when their worker died, lost in the end."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connections, transaction
+from django.utils import timezone
+from django.utils.module_loading import import_string
+from django_q.models import OrmQ, Schedule
+from django_q.signing import SignedPackage
+
+from evaluation import jobs, leases
+from evaluation.leases import LEASE_TIME, MAX_ATTEMPTS, LeaseLost
+from evaluation.models import Dataset, TrainingRun
+from evaluation.queue import enqueue, every_minute
+from tests.factories import TaskFactory
+
+State = TrainingRun.State
+
+
+@pytest.fixture
+def run(db):
+    return TrainingRun.objects.create(task=TaskFactory(code="nli"), options={})
+
+
+def expire(run):
+    TrainingRun.objects.filter(pk=run.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
+
+
+def fetch_messages():
+    """What a worker would be told now; it takes the messages."""
+    rows = list(OrmQ.objects.all())
+    OrmQ.objects.all().delete()
+    return [
+        (task["func"], *task["args"])
+        for task in map(SignedPackage.loads, (r.payload for r in rows))
+    ]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_job_is_claimed_once_by_many_workers(run):
+    barrier = threading.Barrier(8)
+
+    def claim(_):
+        barrier.wait()
+        try:
+            return leases.claim(TrainingRun, run.pk)
+        finally:
+            connections.close_all()
+
+    for attempt in range(1, 6):
+        with ThreadPoolExecutor(8) as pool:
+            (won,) = [job for job in pool.map(claim, range(8)) if job]
+        run.refresh_from_db()
+        assert (run.state, run.attempts) == (State.RUNNING, attempt)
+        assert run.lease_token == won.lease_token
+        TrainingRun.objects.update(state=State.QUEUED)
+
+
+def test_a_claimed_job_has_a_lease_and_a_clean_start(run):
+    TrainingRun.objects.update(error="an old one", progress=0.7)
+    mine = leases.claim(TrainingRun, run.pk)
+    assert (mine.error, mine.progress) == ("", 0)
+    assert timezone.now() < mine.lease_until <= timezone.now() + LEASE_TIME
+    assert leases.claim(TrainingRun, run.pk) is None
+
+
+def test_a_heartbeat_keeps_the_lease_and_tells(run):
+    mine = leases.claim(TrainingRun, run.pk)
+    expire(run)
+    leases.heartbeat(mine, 0.5, "x" * 300)
+    run.refresh_from_db()
+    assert run.lease_until > timezone.now()
+    assert (run.progress, run.message) == (0.5, "x" * 200)
+    leases.heartbeat(mine)
+    run.refresh_from_db()
+    assert run.progress == 0.5
+
+
+def test_the_end_is_stored_with_what_came_out(run):
+    mine = leases.claim(TrainingRun, run.pk)
+    leases.finish(mine, report={"after": 0.8})
+    run.refresh_from_db()
+    assert (run.state, run.progress, run.report) == (State.DONE, 1.0, {"after": 0.8})
+    assert run.is_over
+    assert run.finished_at
+
+
+def test_a_failure_says_why(run):
+    leases.fail(leases.claim(TrainingRun, run.pk), "There are no rows.")
+    run.refresh_from_db()
+    assert (run.state, run.error, run.is_over) == (State.FAILED, "There are no rows.", True)
+
+
+def test_a_dead_worker_is_replaced_and_after_three_the_job_is_lost(run):
+    for attempt in range(1, MAX_ATTEMPTS + 1):
+        assert leases.claim(TrainingRun, run.pk).attempts == attempt
+        assert jobs.sweep_all() == 0  # the lease holds
+        expire(run)
+        rung = jobs.sweep_all()
+        run.refresh_from_db()
+        if attempt < MAX_ATTEMPTS:
+            assert (rung, run.state, run.lease_token) == (1, State.QUEUED, None)
+            assert fetch_messages() == [("evaluation.jobs.run_training", run.pk)]
+    assert (rung, run.state, run.is_over) == (0, State.LOST, True)
+    assert "3 times" in run.error
+    assert leases.claim(TrainingRun, run.pk) is None
+
+
+def test_a_zombie_changes_nothing(run):
+    zombie = leases.claim(TrainingRun, run.pk)
+    expire(run)
+    jobs.sweep_all()
+    writes = (
+        lambda: leases.heartbeat(zombie, 0.9),
+        lambda: leases.finish(zombie, report={"by": "zombie"}),
+        lambda: leases.fail(zombie, "by a zombie"),
+    )
+    for claim_anew in (False, True):
+        another = leases.claim(TrainingRun, run.pk) if claim_anew else None
+        for write in writes:
+            with pytest.raises(LeaseLost):
+                write()
+        run.refresh_from_db()
+        assert (run.report, run.error, run.progress) == ({}, "", 0)
+    leases.finish(another, report={"by": "another"})
+
+
+def test_a_sweep_rings_for_what_waits_but_messages_never_pile_up(run):
+    assert jobs.sweep_all() == 1
+    assert jobs.sweep_all() == 0
+    assert fetch_messages() == [("evaluation.jobs.run_training", run.pk)]
+    assert jobs.sweep_all() == 1
+
+
+def test_a_message_is_undone_with_its_transaction(run):
+    with transaction.atomic():
+        enqueue("evaluation.jobs.run_training", run.pk)
+        transaction.set_rollback(True)
+    assert fetch_messages() == []
+
+
+def test_every_kind_of_job_has_its_function():
+    assert set(leases.kinds()) == {TrainingRun, Dataset}
+    for kind, function in jobs.FUNCTIONS.items():
+        assert kind in leases.kinds()
+        assert callable(import_string(function))
+
+
+def test_the_schedule_is_made_once(db):
+    every_minute("evaluation.jobs.sweep_all")
+    every_minute("evaluation.jobs.sweep_all")
+    assert Schedule.objects.get().func == "evaluation.jobs.sweep_all"
+
+
+def test_sweep_jobs_says_what_it_did(run):
+    out = StringIO()
+    call_command("sweep_jobs", stdout=out)
+    assert out.getvalue() == "1 messages sent.\n"
+
+
+def test_check_queue_tells_what_is_stuck(run):
+    call_command("check_queue", stdout=StringIO())
+    long_ago = timezone.now() - timedelta(minutes=6)
+    TrainingRun.objects.update(queued_at=long_ago)
+    with pytest.raises(CommandError, match=r"waits since .* and no worker takes it"):
+        call_command("check_queue")
+    call_command("check_queue", minutes=10, stdout=StringIO())
+    other = TrainingRun.objects.create(task=run.task, options={})
+    leases.claim(TrainingRun, other.pk)
+    call_command("check_queue", stdout=StringIO())  # it waits for the other
+    TrainingRun.objects.filter(pk=other.pk).update(lease_until=long_ago)
+    with pytest.raises(CommandError, match="nobody sweeps"):
+        call_command("check_queue")
+
+
+def test_a_job_that_was_put_back_is_not_called_stuck(run):
+    TrainingRun.objects.update(queued_at=timezone.now() - timedelta(hours=1))
+    leases.claim(TrainingRun, run.pk)
+    expire(run)
+    jobs.sweep_all()
+    call_command("check_queue", stdout=StringIO())
