@@ -1,5 +1,7 @@
 """Stage 4: frozen datasets, trainings, and the jobs that make them."""
 
+import secrets
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
@@ -60,7 +62,8 @@ class Dataset(Job):
 
     round = models.ForeignKey(Round, on_delete=models.PROTECT, related_name="datasets")
     version = models.PositiveIntegerField()
-    options = models.JSONField(default=dict)  # what the owner chose: sizes of splits, seed, notes
+    options = models.JSONField(default=dict)  # the fields of `evaluation.release.Options`
+    numbers = models.JSONField(default=dict)  # counted when it was made: rows, labels, rates …
 
     class Meta(Job.Meta):
         ordering = ["round", "version"]
@@ -88,7 +91,7 @@ class DatasetItem(models.Model):
     example = models.ForeignKey(
         Example, on_delete=models.SET_NULL, null=True, related_name="dataset_items"
     )
-    row = models.JSONField()  # the exported fields, see docs/datasets.md
+    line = models.TextField()  # of the JSONL file, byte for byte; docs/datasets.md has its fields
     is_withdrawn = models.BooleanField(default=False)
 
     class Meta:
@@ -100,6 +103,11 @@ class DatasetItem(models.Model):
 
     def __str__(self) -> str:
         return f"{self.uid} in {self.dataset}"
+
+
+def new_key() -> str:
+    """256 bits by chance, in hexadecimal digits."""
+    return secrets.token_hex(32)
 
 
 def release_path(file: "DatasetFile", name: str) -> str:
@@ -115,6 +123,7 @@ class DatasetFile(models.Model):
     file = models.FileField(upload_to=release_path, max_length=300)
     size = models.PositiveBigIntegerField(help_text="Bytes.")
     sha256 = models.CharField(max_length=64)
+    is_public = models.BooleanField(default=True)  # otherwise for the task's members
 
     class Meta:
         ordering = ["dataset", "name"]
@@ -124,6 +133,20 @@ class DatasetFile(models.Model):
 
     def __str__(self) -> str:
         return f"{self.dataset}/{self.name}"
+
+
+class PseudonymKey(models.Model):
+    """Turns people into the names that a task's datasets give them; it never leaves.
+
+    A key by chance for each task: a name is the same in all its datasets, says nothing in
+    another task, and cannot be undone without this row. SECRET_KEY may change meanwhile.
+    """
+
+    task = models.OneToOneField(Task, on_delete=models.CASCADE, related_name="+")
+    key = models.CharField(max_length=64, default=new_key, editable=False)
+
+    def __str__(self) -> str:
+        return f"pseudonyms of {self.task_id}"
 
 
 class TrainingRun(Job):
