@@ -28,7 +28,7 @@ class AnnotatorAdmin(admin.ModelAdmin):
     list_display = ["pseudonym", "source", "created_at"]
     list_filter = ["source"]
     search_fields = ["pseudonym"]
-    readonly_fields = ["user", "pseudonym", "source", "created_at"]
+    readonly_fields = ["user", "pseudonym", "source", "in_ranking", "created_at"]
 
 
 @admin.register(LogEntry)

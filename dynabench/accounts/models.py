@@ -62,6 +62,9 @@ class Annotator(models.Model):
     pseudonym = models.CharField(max_length=40, unique=True, default=new_pseudonym)
     source = models.CharField(max_length=10, choices=Source, default=Source.SITE)
     keyboard_mode = models.BooleanField(default=False)
+    in_ranking = models.BooleanField(
+        default=False, help_text="The person chose to appear, by pseudonym, in people rankings."
+    )
     created_at = models.DateTimeField(db_default=Now())
 
     def __str__(self) -> str:

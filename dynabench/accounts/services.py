@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from allauth.usersessions.models import UserSession
 from django.contrib.auth.models import AnonymousUser
 from django.db import IntegrityError, transaction
 
-from dynabench.accounts.models import Annotator, LogEntry, User
+from dynabench.accounts.models import Annotator, LogEntry, User, new_pseudonym
 
 
 def annotator_of(user: User) -> Annotator:
@@ -27,6 +28,32 @@ def set_keyboard_mode(*, annotator: Annotator, on: bool) -> None:
     """Switch single-key shortcuts on or off for one annotator."""
     annotator.keyboard_mode = on
     annotator.save(update_fields=["keyboard_mode"])
+
+
+def set_in_ranking(*, annotator: Annotator, on: bool) -> None:
+    """Let the annotator appear in people rankings, by pseudonym, or no longer; no lock."""
+    annotator.in_ranking = on
+    annotator.save(update_fields=["in_ranking"])
+
+
+def leave(*, user: User) -> Annotator | None:
+    """Delete a user with everything that names them; returns the annotator that is left, if any.
+
+    What they made keeps an annotator under a new pseudonym, so that nobody who knew the old one
+    finds it. Locks the annotator.
+    """
+    with transaction.atomic():
+        mine = Annotator.objects.select_for_update(of=("self",), no_key=True).filter(user=user)
+        annotator = mine.first()
+        for session in UserSession.objects.filter(user=user):
+            session.end()
+        user.delete()
+        if annotator:
+            annotator.user = None
+            annotator.pseudonym, annotator.in_ranking = new_pseudonym(), False
+            annotator.save(update_fields=["user", "pseudonym", "in_ranking"])
+        log(None, "person.left", annotator or "a user without an annotator")
+    return annotator
 
 
 def log(actor: User | AnonymousUser | None, action: str, target: object, **data: Any) -> LogEntry:

@@ -1,5 +1,6 @@
 """The account page, help, and the keyboard switch."""
 
+from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.models import AnonymousUser
 from django.db import connection
@@ -8,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from dynabench.accounts.models import User
-from dynabench.accounts.services import annotator_of, set_keyboard_mode
+from dynabench.accounts.services import annotator_of, set_in_ranking, set_keyboard_mode
 
 
 @login_not_required
@@ -30,6 +31,15 @@ def keyboard_mode(request: HttpRequest) -> HttpResponse:
     assert isinstance(request.user, User)
     set_keyboard_mode(annotator=annotator_of(request.user), on=request.POST.get("on") == "1")
     return redirect("help")
+
+
+@require_POST
+def ranking(request: HttpRequest) -> HttpResponse:
+    """Appear in people rankings, or no longer."""
+    assert isinstance(request.user, User)
+    set_in_ranking(annotator=annotator_of(request.user), on=request.POST.get("on") == "1")
+    messages.success(request, "Saved.")
+    return redirect("account")
 
 
 @login_not_required

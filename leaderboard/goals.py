@@ -1,0 +1,51 @@
+"""Weekly goals, points of a week and time spent: plain rules about what one person did."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from itertools import pairwise
+
+WEEK = timedelta(days=7)
+PAUSE_SECONDS = 15 * 60
+
+
+def monday(day: date) -> date:
+    """The first day of its week.
+
+    >>> monday(date(2026, 11, 21))
+    datetime.date(2026, 11, 16)
+    """
+    return day - timedelta(days=day.weekday())
+
+
+def goal_in(goals: Mapping[date, int], week: date) -> int | None:
+    """The goal that holds in a week: the latest that was set until then; None before the first."""
+    set_until_then = [begins for begins in goals if begins <= week]
+    return goals[max(set_until_then)] if set_until_then else None
+
+
+def weeks_reached(done: Mapping[date, int], goals: Mapping[date, int], this_week: date) -> int:
+    """How many weeks in a row the goal was reached, until now.
+
+    This week counts once it is reached and never breaks the row; a paused week (goal 0) is passed
+    by. `done` has what was done in each week, `goals` the goals by the week they began in.
+    """
+    count, week = 0, this_week
+    while (goal := goal_in(goals, week)) is not None:
+        if goal and done.get(week, 0) >= goal:
+            count += 1
+        elif goal and week != this_week:
+            break
+        week -= WEEK
+    return count
+
+
+def active_seconds(moments: Iterable[datetime]) -> float:
+    """Time spent, from the moments of which something is known: gaps up to 15 minutes, summed."""
+    ordered = sorted(moments)
+    gaps = [(b - a).total_seconds() for a, b in pairwise(ordered)]
+    return sum(gap for gap in gaps if gap <= PAUSE_SECONDS)
+
+
+def team_goal(earlier_weeks: Sequence[int]) -> int:
+    """What a team aims at: the best of the weeks before, at least ten."""
+    return max([10, *earlier_weeks])

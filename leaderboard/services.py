@@ -1,0 +1,15 @@
+"""Writes of this stage."""
+
+from django.utils import timezone
+
+from dynabench.accounts.models import Annotator
+from leaderboard.goals import monday
+from leaderboard.models import WeeklyGoal
+
+
+def set_weekly_goal(*, annotator: Annotator, amount: int) -> WeeklyGoal:
+    """What the annotator wants to do from this week on; 0 pauses. The last save of a week wins."""
+    week = monday(timezone.now().date())
+    return WeeklyGoal.objects.update_or_create(
+        annotator=annotator, week=week, defaults={"amount": amount}
+    )[0]

@@ -1,0 +1,66 @@
+"""Weekly goals, weeks in a row, and time spent."""
+
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leaderboard.goals import WEEK, active_seconds, goal_in, monday, team_goal, weeks_reached
+
+NOW = date(2026, 11, 16)
+dates = st.dates(date(2020, 1, 1), date(2030, 1, 1))
+
+
+def weeks(*values):
+    """By week, the last value for this week."""
+    return {NOW - WEEK * n: value for n, value in enumerate(reversed(values))}
+
+
+@given(dates)
+def test_a_week_begins_on_monday(day):
+    assert monday(day).weekday() == 0
+    assert timedelta(0) <= day - monday(day) < WEEK
+
+
+def test_a_goal_holds_until_the_next():
+    goals = {NOW - 2 * WEEK: 5, NOW: 0}
+    assert goal_in(goals, NOW - 3 * WEEK) is None
+    assert goal_in(goals, NOW - WEEK) == 5
+    assert goal_in(goals, NOW + WEEK) == 0
+
+
+@pytest.mark.parametrize(
+    ("done", "goals", "reached"),
+    [
+        (weeks(5, 5, 5), weeks(5, 5, 5), 3),
+        (weeks(5, 5, 2), weeks(5, 5, 5), 2),  # this week is not over
+        (weeks(5, 2, 5), weeks(5, 5, 5), 1),
+        (weeks(5, 0, 5), weeks(5, 0, 5), 2),  # a pause loses nothing
+        (weeks(5, 0, 0), weeks(5, 0, 0), 1),
+        (weeks(9, 9, 9), weeks(5), 1),  # a goal counts from its week on
+        (weeks(9, 9), {}, 0),
+        ({}, weeks(5, 5), 0),
+    ],
+)
+def test_weeks_in_a_row(done, goals, reached):
+    assert weeks_reached(done, goals, NOW) == reached
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=9), st.integers(0, 9))
+def test_doing_more_never_shortens_the_row(done, more):
+    goals = dict.fromkeys(weeks(*done), 5)
+    before = weeks_reached(weeks(*done), goals, NOW)
+    assert weeks_reached(weeks(*done[:-1], done[-1] + more), goals, NOW) >= before
+
+
+def test_time_is_the_sum_of_short_gaps():
+    start = datetime(2026, 11, 16, 9, tzinfo=UTC)
+    moments = [start + timedelta(minutes=m) for m in (20, 0, 10, 60, 75, 91)]
+    assert active_seconds(moments) == (10 + 10 + 15) * 60
+    assert active_seconds([]) == active_seconds([start]) == 0
+
+
+def test_a_team_aims_at_its_best_week():
+    assert team_goal([]) == team_goal([3, 4]) == 10
+    assert team_goal([12, 40, 3]) == 40

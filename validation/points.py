@@ -1,0 +1,41 @@
+"""Points: thanks for examples that hold and for careful judging. They are not money.
+
+An example: v · (1 + 3 · f · novelty + scarcity) − r; a judgement: 1 + 2 · agreement beyond chance.
+docs/statistics.md says what each part means. Nothing here is stored.
+"""
+
+from collections.abc import Iterable
+
+SAME = 0.9
+
+
+def novelty(similarity: float) -> float:
+    """How new a text is: 1 down to 0.3, and 0 for a copy.
+
+    similarity: the greatest (0-1) to what the author fooled a model with before.
+    """
+    return 0.0 if similarity > SAME else min(1.0, max(0.3, 1.2 - similarity))
+
+
+def scarcity(have: int, in_all: int, labels: int) -> float:
+    """How far a label is below its equal share (0-1): `have` of `in_all` examples have it."""
+    return max(0.0, 1 - have * labels / in_all) if in_all else 0.0
+
+
+def example_points(
+    *, verified: bool, is_wrong: bool, fooled: bool, novelty: float, scarcity: float
+) -> float:
+    """Points of a decided example: −1 to 5. is_wrong: people agree on another label."""
+    if not verified:
+        return -float(is_wrong)
+    return 1 + 3 * fooled * novelty + scarcity
+
+
+def vote_points(kappa: float | None) -> float:
+    """Points of a judgement (1 to 3), by the judge's agreement with others beyond chance."""
+    return 1 + 2 * max(0.0, kappa or 0.0)
+
+
+def day_total(points: Iterable[float]) -> float:
+    """The points of one day; a bad day costs nothing."""
+    return max(0.0, sum(points))
