@@ -1,0 +1,203 @@
+"""How well each author writes and each validator judges, for the task's owners.
+
+docs/statistics.md, “People”, defines each number. Nothing here pays, pauses or excludes anybody.
+"""
+
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from django.db.models import Count, Q, QuerySet
+
+from annotation.models import Example
+from dynabench.accounts.models import Annotator
+from tasks.models import Round
+from validation.agreement import Reliability, code_votes, reliabilities
+from validation.checks import Check, gold_check
+from validation.models import Consensus, Skip, Validation, Verdict
+from validation.report import FREE_TEXT, MOST_CHOICES
+from validation.statistics import Rate, Undefined, rate
+
+NOT_MEASURED = Undefined("it is not measured yet")
+NOT_TIMED = Undefined("no time was measured")
+NO_LABELS = Undefined("nobody else judged the same examples")
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorStatistics:
+    """One author's examples that stand (retracted ones are in no number).
+
+    validity: verified of decided. vmer: validated model errors of all tries. duplicates: tries that
+    resemble an earlier text. paste_share: pasted characters of all that were measured.
+    median_seconds: from shown to sent. label_flip: decided otherwise than the author said.
+    """
+
+    annotator: Annotator
+    tries: int
+    fooled: int
+    judged: int
+    validity: Rate | Undefined
+    vmer: Rate | Undefined
+    duplicates: int | Undefined
+    paste_share: Rate | Undefined
+    median_seconds: float | Undefined
+    label_flip: Rate | Undefined
+
+
+@dataclass(frozen=True, slots=True)
+class ValidatorStatistics:
+    """One validator's votes on examples that stand.
+
+    reliability: leave-one-out agreement with the others, kappa: its part beyond chance. gold: right
+    answers of all to gold items. median_seconds: from handing out to the answer.
+    """
+
+    annotator: Annotator
+    votes: int
+    reliability: Rate | Undefined
+    kappa: float | Undefined
+    gold: Rate | Undefined
+    gold_check: Check
+    median_seconds: float | Undefined
+    cannot_tell: Rate | Undefined
+    flags: int
+    skips: int
+
+
+def author_statistics(rounds: Sequence[Round]) -> list[AuthorStatistics]:
+    """Each known author of the rounds, most tries first. Three queries.
+
+    Memory: the people, and one number for each example.
+    """
+    examples = Example.objects.filter(
+        round__in=rounds, retracted_at__isnull=True, annotator__isnull=False
+    )
+    people = _people(examples.values("annotator"))
+    times = examples.values_list("annotator", "shown_at", "created_at").iterator()
+    seconds = _medians(
+        (who, (sent - shown).total_seconds() if shown else None) for who, shown, sent in times
+    )
+    found = [
+        _author(people[row.pop("annotator")], seconds, row) for row in _author_counts(examples)
+    ]
+    return sorted(found, key=lambda one: (-one.tries, one.annotator.pseudonym))
+
+
+def _author_counts(examples: QuerySet[Example]) -> Any:
+    decided = Q(consensus__state=Consensus.State.DECIDED)
+    flipped = decided & Q(consensus__is_verified=False)
+    says_otherwise = ~Q(consensus__label="") | Q(consensus__verdict=Verdict.INCORRECT)
+    return (
+        examples.order_by()
+        .values("annotator")
+        .annotate(
+            tries=Count("pk"),
+            fooled=Count("pk", filter=Q(outcome=Example.Outcome.FOOLED)),
+            judged=Count("pk", filter=Q(consensus__votes__gt=0)),
+            decided=Count("pk", filter=decided),
+            verified=Count("pk", filter=Q(consensus__is_verified=True)),
+            errors=Count("pk", filter=Q(consensus__is_validated_error=True)),
+            flipped=Count("pk", filter=flipped & says_otherwise),
+        )
+    )
+
+
+def _author(
+    annotator: Annotator, seconds: Mapping[int, float], counts: Mapping[str, int]
+) -> AuthorStatistics:
+    undecided = "no example has a consensus"
+    judged = counts["judged"]
+    return AuthorStatistics(
+        annotator,
+        counts["tries"],
+        counts["fooled"],
+        judged,
+        validity=rate(counts["verified"], counts["decided"], undecided),
+        vmer=rate(counts["errors"], counts["tries"])
+        if judged
+        else Undefined("no example has been judged"),
+        duplicates=NOT_MEASURED,
+        paste_share=NOT_MEASURED,
+        median_seconds=seconds.get(annotator.pk, NOT_TIMED),
+        label_flip=rate(counts["flipped"], counts["decided"], undecided),
+    )
+
+
+def validator_statistics(rounds: Sequence[Round]) -> list[ValidatorStatistics]:
+    """Each known validator of the rounds, most votes first. Five queries.
+
+    Memory: the people, and some numbers for each vote.
+    """
+    votes = Validation.objects.filter(
+        example__round__in=rounds, example__retracted_at__isnull=True
+    ).order_by("pk")
+    known = votes.filter(validator__isnull=False)
+    people = _people(known.values("validator"))
+    answers: dict[int, Counter[str]] = defaultdict(Counter)
+    for who, verdict, times in (
+        known.order_by().values_list("validator", "verdict").annotate(Count("pk"))
+    ):
+        answers[who][verdict] += times
+    seconds = _medians(known.values_list("validator", "seconds").iterator())
+    skips = Counter(
+        Skip.objects.filter(example__round__in=rounds).values_list("validator", flat=True)
+    )
+    reliable = _reliabilities(votes)
+    found = [
+        _validator(people[who], verdicts, seconds, skips[who], reliable)
+        for who, verdicts in answers.items()
+    ]
+    return sorted(found, key=lambda one: (-one.votes, one.annotator.pseudonym))
+
+
+def _validator(
+    annotator: Annotator,
+    verdicts: Counter[str],
+    seconds: Mapping[int, float],
+    skips: int,
+    reliable: Mapping[int, Reliability] | Undefined,
+) -> ValidatorStatistics:
+    own = reliable if isinstance(reliable, Undefined) else reliable.get(annotator.pk, NO_LABELS)
+    votes = verdicts.total()
+    return ValidatorStatistics(
+        annotator,
+        votes,
+        reliability=own if isinstance(own, Undefined) else own.agreement,
+        kappa=own if isinstance(own, Undefined) else own.kappa,
+        gold=NOT_MEASURED,
+        gold_check=gold_check(0, 0),
+        median_seconds=seconds.get(annotator.pk, NOT_TIMED),
+        cannot_tell=rate(verdicts[Verdict.CANNOT_TELL], votes),
+        flags=verdicts[Verdict.FLAGGED],
+        skips=skips,
+    )
+
+
+def _reliabilities(votes: QuerySet[Validation]) -> Mapping[int, Reliability] | Undefined:
+    """Over labels; over verdicts where nobody gave a label; not over free text. One query."""
+    rows = list(votes.values_list("example", "validator", "label", "verdict").iterator())
+    labels = [(example, who, label) for example, who, label, _ in rows if label]
+    if len({label for *_, label in labels}) > MOST_CHOICES:
+        return Undefined(FREE_TEXT)
+    verdicts = [
+        (example, who, verdict)
+        for example, who, _, verdict in rows
+        if verdict not in ("", Verdict.CANNOT_TELL)
+    ]
+    return reliabilities(code_votes(labels or verdicts))  # type: ignore[return-value]
+
+
+def _people(ids: QuerySet) -> Mapping[int, Annotator]:  # type: ignore[type-arg]
+    return {one.pk: one for one in Annotator.objects.filter(pk__in=ids)}
+
+
+def _medians(rows: Iterable[tuple[int, float | None]]) -> Mapping[int, float]:
+    """Person to the median of their times in seconds."""
+    times: dict[int, array[float]] = defaultdict(lambda: array("f"))
+    for who, took in rows:
+        if took is not None:
+            times[who].append(took)
+    return {who: median(values) for who, values in times.items()}
