@@ -20,3 +20,12 @@ def is_in_share(uuid: UUID, share: float) -> bool:
 def is_judged(uuid: UUID, outcome: str, judge_not_fooled: float) -> bool:
     """Whether others judge it: all that may be model errors, and a share of what is none."""
     return outcome != "not_fooled" or is_in_share(uuid, judge_not_fooled)
+
+
+def is_sampled_for_review(uuid: UUID, share: float = 0.05) -> bool:
+    """Whether an owner looks at it in any case.
+
+    Again other bits: with those of `is_in_share` the sample would be drawn from what is judged only
+    because it is in that share, and hold far more than `share` of it.
+    """
+    return int.from_bytes(sha256(uuid.bytes).digest()[16:24]) < share * 2**64
