@@ -74,7 +74,7 @@ def process(command: list[str], environment: dict[str, str], url: str):
                     break
                 except OSError:
                     time.sleep(0.1)
-            yield
+            yield server
         finally:
             server.terminate()
 
