@@ -1,12 +1,11 @@
 """Rounds in the admin: their targets, their state, and the import of contexts."""
 
-from datetime import timedelta
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
-from django.db.models import Count, Max, Q
+from django.db.models import Max
 from django.forms.models import BaseInlineFormSet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -29,6 +28,7 @@ from tasks.context_imports import (
     preview_contexts,
 )
 from tasks.models import Round, RoundTarget, TargetModel
+from tasks.selectors import writers
 from tasks.services import NEXT_STATES, RoundError, set_round_state
 
 State = Round.State
@@ -37,8 +37,8 @@ STEPS = {
     State.READY: ("Mark as ready", "Nobody can write yet; everything is prepared."),
     State.OPEN: ("Open", "People can write. What an example means is fixed from now on."),
     State.PAUSED: ("Pause", "Nobody can write until you open the round again; drafts are kept."),
-    State.CLOSED: ("Close", "Nobody can write any more; judging goes on."),
-}
+    State.CLOSED: ("Close", "Who is writing keeps 15 minutes; judging goes on."),
+}  # a round is released with its dataset, not by a button here
 COUNTED = {"targets": "round_targets", "contexts": "contexts", "examples": "examples"}
 
 
@@ -107,7 +107,7 @@ class TicketForm(forms.Form):
 class StateForm(forms.Form):
     """The state that a round shall have."""
 
-    state = forms.ChoiceField(choices=State.choices)
+    state = forms.ChoiceField(choices=[(state, state) for state in STEPS])
 
 
 @admin.register(Round)
@@ -256,14 +256,10 @@ def _preview_values(round: Round, summary: Any, ticket: str, file_name: str) -> 
 
 def _steps(round: Round) -> list[dict[str, str]]:
     """The buttons of a round's page, each with what it does."""
-    if round.state == State.OPEN:
-        lately = timezone.now() - timedelta(minutes=10)
-        writing = Q(assignment__left_at__isnull=True, assignment__draft_saved_at__gte=lately)
-        people = Round.objects.filter(pk=round.pk).aggregate(n=Count("assignment", filter=writing))
-        now = f" Drafts saved in the last ten minutes: {people['n']}."
-    else:
-        now = ""
+    count = writers(round, timezone.now()).count() if round.state == State.OPEN else 0
+    now = f" People who are writing: {count}." if count else ""
     return [
         {"state": state, "words": STEPS[State(state)][0], "effect": STEPS[State(state)][1] + now}
         for state in NEXT_STATES[round.state]
+        if state in STEPS
     ]

@@ -10,7 +10,9 @@ from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils import timezone
 
+from tasks.budgets import Budget
 from tasks.schema import TaskConfig, load_config
 
 # A configuration is frozen, so all rows with the same text share one parsed object.
@@ -175,7 +177,25 @@ class Round(models.Model):
     targets = models.ManyToManyField(TargetModel, through="RoundTarget", related_name="rounds")
     opened_at = models.DateTimeField(null=True, blank=True)
     closed_at = models.DateTimeField(null=True, blank=True)
-    ends_at = models.DateTimeField(null=True, blank=True)
+    ends_at = models.DateTimeField(
+        null=True, blank=True, help_text="The round closes by itself then. UTC."
+    )
+    writing_until = models.DateTimeField(
+        null=True, blank=True, help_text="Of a closed round: who was writing may finish until then."
+    )
+    # Budgets: the one that is reached first closes the round. Money is in cents or the like.
+    max_collected = models.PositiveIntegerField("most examples", null=True, blank=True)
+    max_fooling = models.PositiveIntegerField(
+        "most verified fooling examples", null=True, blank=True
+    )
+    max_spent = models.PositiveIntegerField(
+        "money", null=True, blank=True, help_text="In cents, or what your currency's smallest is."
+    )
+    pay_example = models.PositiveIntegerField("pay for an example, in cents", default=0)
+    pay_validation = models.PositiveIntegerField("pay for a validation, in cents", default=0)
+    pay_bonus = models.PositiveIntegerField(
+        "bonus for a verified fooling example, in cents", default=0
+    )
 
     class Meta:
         ordering = ["task_id", "number"]
@@ -191,6 +211,25 @@ class Round(models.Model):
 
     def __str__(self) -> str:
         return f"{self.task.code} round {self.number}"
+
+    @property
+    def is_being_written(self) -> bool:
+        """Whether people may still finish what they were writing when the round closed."""
+        closed = self.state == self.State.CLOSED and self.writing_until is not None
+        return closed and timezone.now() < self.writing_until  # type: ignore[operator]
+
+    @property
+    def budget(self) -> Budget:
+        """What closes the round by itself, as a plain value for the rules."""
+        return Budget(
+            collected=self.max_collected,
+            fooling=self.max_fooling,
+            money=self.max_spent,
+            ends_at=self.ends_at,
+            pay_example=self.pay_example,
+            pay_validation=self.pay_validation,
+            pay_bonus=self.pay_bonus,
+        )
 
     @property
     def target_names(self) -> list[str]:

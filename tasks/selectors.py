@@ -1,11 +1,43 @@
 """Reads about tasks."""
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
 
-from django.db.models import Prefetch, Q, prefetch_related_objects
+from django.db.models import Prefetch, Q, QuerySet, Sum, prefetch_related_objects
 
+from tasks.budgets import Used
 from tasks.models import Round, RoundTarget, Task
 from tasks.permissions import Person
+
+WRITING_TIME = timedelta(minutes=15)
+
+
+def writers(round: Round, at: datetime) -> QuerySet[Any]:
+    """The assignments on which somebody was writing at that time, one for each person.
+
+    They are current, and were handed out, saved or sent within the 15 minutes before.
+    """
+    since = at - WRITING_TIME
+    active = (
+        Q(assigned_at__gte=since) | Q(draft_saved_at__gte=since) | Q(attempt__asked_at__gte=since)
+    )
+    return round.assignment_set.filter(active, left_at__isnull=True).distinct()
+
+
+def used(round: Round) -> Used:
+    """What the round has used of its budget. Counts nothing that has no limit."""
+    budget = round.budget
+    kept = round.examples.filter(retracted_at__isnull=True)
+    voted = round.examples.filter(consensus__round=round)
+    has_money = budget.money is not None
+    return Used(
+        collected=kept.count() if has_money or budget.collected is not None else 0,
+        fooling=kept.filter(consensus__round=round, consensus__is_validated_error=True).count()
+        if has_money or budget.fooling is not None
+        else 0,
+        votes=voted.aggregate(n=Sum("consensus__votes"))["n"] or 0 if has_money else 0,
+    )
 
 
 def targets_of(round: Round) -> Sequence[RoundTarget]:

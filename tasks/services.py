@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
+from tasks.budgets import reached
 from tasks.models import (
     Context,
     ContextBatch,
@@ -20,6 +21,7 @@ from tasks.models import (
     Task,
     context_digest,
 )
+from tasks.selectors import WRITING_TIME, used, writers
 
 OFFICIAL = Path(__file__).parent / "official"
 State = Round.State
@@ -28,8 +30,14 @@ NEXT_STATES: dict[str, tuple[str, ...]] = {
     State.READY: (State.DRAFT, State.OPEN),
     State.OPEN: (State.PAUSED, State.CLOSED),
     State.PAUSED: (State.OPEN, State.CLOSED),
-    State.CLOSED: (State.OPEN,),
+    State.CLOSED: (State.OPEN, State.RELEASED),
     State.RELEASED: (),
+}
+REACHED = {
+    "date": "Its end has come. Move the date first.",
+    "collected": "It has collected all its examples. Raise the number first.",
+    "fooling": "It has all its verified fooling examples. Raise the number first.",
+    "money": "Its money is spent. Raise the sum first.",
 }
 
 
@@ -94,22 +102,30 @@ def store_contexts(
 
 
 @transaction.atomic
-def set_round_state(*, round: Round, state: str, actor: User | None) -> Round:
+def set_round_state(*, round: Round, state: str, actor: User | None, reason: str = "") -> Round:
     """Move a round along NEXT_STATES. Locks the round.
 
-    Raises RoundError when the step does not exist, when a round to open has no context, or when
-    another round of the task is live.
+    People who are writing when it closes may finish for 15 minutes (`writing_until`). `reason` is
+    kept in the log. Raises RoundError when the step does not exist, when a round to open has no
+    context or has reached its budget, when another round of the task is live, or when a round to
+    release is still being written.
     """
     locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
     if state not in NEXT_STATES[locked.state]:
         raise RoundError(f"A {locked.state} round cannot become {state}.")
+    changes: dict[str, Any] = {"state": state}
+    noted: dict[str, Any] = {"reason": reason} if reason else {}
     if state == State.OPEN:
         _check_can_open(locked)
-    changes: dict[str, Any] = {"state": state}
-    if state == State.OPEN and not locked.opened_at:
-        changes["opened_at"] = timezone.now()
-    if state == State.CLOSED:
-        changes["closed_at"] = timezone.now()
+        changes |= {"opened_at": locked.opened_at or timezone.now(), "writing_until": None}
+    elif state == State.CLOSED:
+        now = timezone.now()
+        noted["writing"] = writers(locked, now).count()
+        changes |= {"closed_at": now, "writing_until": now + WRITING_TIME}
+        if not noted["writing"]:
+            changes["writing_until"] = None
+    elif state == State.RELEASED and locked.is_being_written:
+        raise RoundError(f"People may finish writing until {locked.writing_until:%H:%M} UTC.")
     for name, value in changes.items():
         setattr(locked, name, value)
     try:
@@ -117,8 +133,25 @@ def set_round_state(*, round: Round, state: str, actor: User | None) -> Round:
             locked.save(update_fields=list(changes))
     except IntegrityError:  # round_one_live
         raise RoundError("Another round was opened at the same moment.") from None
-    log(actor, f"round.{state}", locked)
+    log(actor, f"round.{state}", locked, **noted)
     return locked
+
+
+def close_if_due(*, round: Round) -> Round:
+    """Close an open round whose end has come or whose budget is reached; returns it as it is then.
+
+    Locks the round when it closes it. Without a budget nothing is counted. Called where a budget
+    may have been reached: after an example, after a vote, and by requests that see the end pass.
+    """
+    if round.state != State.OPEN:
+        return round
+    why = reached(round.budget, used(round), timezone.now())
+    if why is None:
+        return round
+    try:
+        return set_round_state(round=round, state=State.CLOSED, actor=None, reason=why)
+    except RoundError:  # another was first
+        return Round.objects.get(pk=round.pk)
 
 
 def _check_can_open(round: Round) -> None:
@@ -130,6 +163,8 @@ def _check_can_open(round: Round) -> None:
         store_contexts(round=round, rows=[{}], file_name="(no contexts)")
     if not round.contexts.filter(is_retired=False).exists():
         raise RoundError("The round has no contexts. Import some first.")
+    if why := reached(round.budget, used(round), timezone.now()):
+        raise RoundError(f"The round would close at once. {REACHED[why]}")
 
 
 @transaction.atomic

@@ -88,7 +88,7 @@ def test_the_state_is_no_field_and_the_rule_is_fixed_after_opening(editor, nli):
 def test_owners_and_editors_move_a_round_by_button(people, nli, role):
     client = sign_in(people[role])
     page = client.get(change_url("tasks_round", nli))
-    assert ("Nobody can write any more" in page.text) == (role in EDITORS)
+    assert ("Who is writing keeps 15 minutes" in page.text) == (role in EDITORS)
     url = reverse("admin:tasks_round_state", args=[nli.pk])
     response = client.post(url, {"state": "closed"})
     nli.refresh_from_db()
@@ -113,7 +113,7 @@ def test_closing_says_how_many_are_writing(editor, nli, alice):
         annotator=annotator_of(alice), round=nli, context=context, draft_saved_at=timezone.now()
     )
     page = editor.get(change_url("tasks_round", nli))
-    assert "Drafts saved in the last ten minutes: 1." in page.text
+    assert "People who are writing: 1." in page.text
 
 
 def test_custom_pages_of_other_tasks_do_not_exist(editor, foreign):

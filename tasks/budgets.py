@@ -1,0 +1,64 @@
+"""What closes a round by itself: how much it may collect and cost, and when it ends."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The limits of a round; None is no limit. Money is in the currency's smallest unit."""
+
+    collected: int | None = None
+    fooling: int | None = None  # verified fooling examples: validated errors
+    money: int | None = None
+    ends_at: datetime | None = None
+    pay_example: int = 0
+    pay_validation: int = 0
+    pay_bonus: int = 0  # for a verified fooling example
+
+
+class Used(NamedTuple):
+    """What a round has: examples that are not retracted, those that fooled for sure, and votes."""
+
+    collected: int = 0
+    fooling: int = 0
+    votes: int = 0
+
+
+class Line(NamedTuple):
+    """One limit of a budget, and how much of it is used."""
+
+    name: str  # collected, fooling or money
+    used: int
+    limit: int
+
+
+def spent(budget: Budget, used: Used) -> int:
+    """What the round has cost so far."""
+    return (
+        budget.pay_example * used.collected
+        + budget.pay_validation * used.votes
+        + budget.pay_bonus * used.fooling
+    )
+
+
+def lines(budget: Budget, used: Used) -> list[Line]:
+    """The limits that are set, each with how much of it is used."""
+    amounts = {
+        "collected": (used.collected, budget.collected),
+        "fooling": (used.fooling, budget.fooling),
+        "money": (spent(budget, used), budget.money),
+    }
+    return [Line(name, n, limit) for name, (n, limit) in amounts.items() if limit is not None]
+
+
+def reached(budget: Budget, used: Used, now: datetime) -> str | None:
+    """Which limit is reached: date, collected, fooling or money; None while none is.
+
+    >>> reached(Budget(collected=10), Used(collected=10), datetime(2026, 1, 1))
+    'collected'
+    """
+    if budget.ends_at is not None and budget.ends_at <= now:
+        return "date"
+    return next((line.name for line in lines(budget, used) if line.used >= line.limit), None)
