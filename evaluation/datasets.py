@@ -7,11 +7,17 @@ from typing import Any
 from evaluation.models import Dataset
 
 
+DECODED = ("input_json", "output_json", "metadata_json")
+
+
 def split_rows(dataset: Dataset, split: str) -> Iterator[Mapping[str, Any]]:
     """The rows of `train`, `dev` or `test` in their order, labels included, without tombstones.
 
-    Streams, so any size fits into memory. docs/datasets.md has the fields.
+    Streams, so any size fits into memory. Fields as in docs/datasets.md, but for `context`, which
+    is the context's own fields here, and the JSON in `DECODED`, which is read.
     """
     items = dataset.items.filter(split=split, is_withdrawn=False).order_by("position")
     for line in items.values_list("line", flat=True).iterator(chunk_size=2000):
-        yield json.loads(line)
+        row = json.loads(line)
+        decoded = {name: json.loads(row[name]) for name in DECODED if row[name]}
+        yield {**row, **decoded, "context": json.loads(row["context"]["context_json"])}
