@@ -1,5 +1,6 @@
 """Which examples are judged, and in what order: by chance, yet always the same for an example."""
 
+import hmac
 from hashlib import sha256
 from uuid import UUID
 
@@ -29,3 +30,8 @@ def is_sampled_for_review(uuid: UUID, share: float = 0.05) -> bool:
     because it is in that share, and hold far more than `share` of it.
     """
     return int.from_bytes(sha256(uuid.bytes).digest()[16:24]) < share * 2**64
+
+
+def draw(what: str, secret: str) -> int:
+    """A number of 64 bits by chance that is always the same, and known to nobody else."""
+    return int.from_bytes(hmac.digest(secret.encode(), what.encode(), "sha256")[:8])

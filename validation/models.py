@@ -42,11 +42,8 @@ class Choice(models.Model):
         return Vote(self.label or None, self.verdict or None)  # type: ignore[arg-type]
 
 
-class Validation(Choice):
-    """One vote on one example, given before the author's label or the model's answer is seen.
-
-    Imported votes have no validator where the source names none, and may repeat one.
-    """
+class Answer(Choice):
+    """What a validator said of an example, blindly and afterwards."""
 
     class FlagReason(models.TextChoices):
         UNCLEAR = "unclear", "It is not understandable"
@@ -62,17 +59,6 @@ class Validation(Choice):
         CHANGE = "change", "Change my answer"
         UNCLEAR = "unclear", "The question is unclear"
 
-    example = models.ForeignKey(
-        Example, on_delete=models.PROTECT, related_name="validations", db_index=False
-    )
-    validator = models.ForeignKey(
-        Annotator, on_delete=models.PROTECT, null=True, related_name="validations", db_index=False
-    )
-    author = models.ForeignKey(
-        Annotator, on_delete=models.PROTECT, null=True, related_name="+", db_index=False,
-        help_text="Of the example; here so that the database refuses a vote on one's own.",
-    )  # fmt: skip
-    is_imported = models.BooleanField(default=False)
     flag_reason = models.CharField(max_length=20, choices=FlagReason, blank=True)
     comment = models.CharField(max_length=500, blank=True)
     reveal = models.CharField(
@@ -84,6 +70,28 @@ class Validation(Choice):
     metadata = models.JSONField(default=dict)  # the answers to metadata.validate
     seconds = models.FloatField(null=True, help_text="From handing out to the answer.")
     created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        abstract = True
+
+
+class Validation(Answer):
+    """One vote on one example, given before the author's label or the model's answer is seen.
+
+    Imported votes have no validator where the source names none, and may repeat one.
+    """
+
+    example = models.ForeignKey(
+        Example, on_delete=models.PROTECT, related_name="validations", db_index=False
+    )
+    validator = models.ForeignKey(
+        Annotator, on_delete=models.PROTECT, null=True, related_name="validations", db_index=False
+    )
+    author = models.ForeignKey(
+        Annotator, on_delete=models.PROTECT, null=True, related_name="+", db_index=False,
+        help_text="Of the example; here so that the database refuses a vote on one's own.",
+    )  # fmt: skip
+    is_imported = models.BooleanField(default=False)
 
     class Meta:
         constraints = [
@@ -217,6 +225,7 @@ class JudgeLease(models.Model):
         Annotator, on_delete=models.CASCADE, related_name="judge_leases", db_index=False
     )
     takes_place = models.BooleanField(default=True)
+    is_gold = models.BooleanField(default=False)  # takes no place; its answer is no vote
     leased_at = models.DateTimeField()
     until = models.DateTimeField()
 
@@ -247,3 +256,50 @@ class Skip(models.Model):
 
     def __str__(self) -> str:
         return f"{self.validator} skips {self.example}"
+
+
+class Gold(Choice):
+    """An example whose answer is known: validators meet it among the others, and are checked."""
+
+    example = models.OneToOneField(
+        Example, on_delete=models.CASCADE, primary_key=True, related_name="gold"
+    )
+    explanation = models.CharField(
+        max_length=500, blank=True, help_text="Shown to validators who answered otherwise."
+    )
+    made_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        verbose_name_plural = "gold"
+        constraints = [_one_choice("gold_one_choice")]
+
+    def __str__(self) -> str:
+        return f"{self.example}: {self.label or self.verdict}"
+
+
+class GoldAnswer(Answer):
+    """What a validator said of a gold item; it is no vote."""
+
+    gold = models.ForeignKey(Gold, on_delete=models.CASCADE, related_name="answers")
+    validator = models.ForeignKey(
+        Annotator, on_delete=models.CASCADE, related_name="gold_answers", db_index=False
+    )
+    is_correct = models.BooleanField()
+    counts = models.BooleanField(default=True)  # until the validator has read a refresher
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["validator", "gold"], name="gold_one_answer"),
+            _one_choice("gold_answer_one_choice"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.validator} on gold {self.gold_id}"
+
+    @property
+    def example(self) -> Example:
+        """As a vote has it."""
+        return self.gold.example

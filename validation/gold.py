@@ -1,0 +1,142 @@
+"""Gold items: examples whose answer is known, met among the others. Locks: docs/locking.md.
+
+A validator never learns which items are gold. Their answers are no votes.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Exists, OuterRef
+from django.utils import timezone
+
+from annotation.models import Example
+from annotation.services import Refused
+from dynabench.accounts.models import Annotator, User
+from dynabench.accounts.services import log
+from tasks.models import Task
+from validation.assignment import draw
+from validation.checks import Check, gold_check
+from validation.derive import derive_all
+from validation.models import Consensus, Gold, GoldAnswer, JudgeLease, QueueItem, Verdict
+from validation.selectors import JUDGED_STATES
+
+EVERY = 12
+"""One of so many items that a validator is given is gold, by chance."""
+
+
+def mark_gold(*, example: Example, owner: User, explanation: str = "") -> Gold:
+    """Make a decided example a gold item; what decided it is the right answer.
+
+    It leaves the queue. Locks the example. Raises Refused when it is undecided or withdrawn.
+    """
+    with transaction.atomic():
+        locked = _locked(example)
+        decided = Consensus.objects.filter(pk=locked.pk, state=Consensus.State.DECIDED).first()
+        if decided is None or decided.verdict == Verdict.CANNOT_TELL or locked.retracted_at:
+            raise Refused("Only an example with a clear decision can be gold. Decide it first.")
+        gold, is_new = Gold.objects.get_or_create(
+            example=locked,
+            defaults={
+                "label": decided.label,
+                "verdict": decided.verdict,
+                "explanation": explanation,
+                "made_by": owner,
+            },
+        )
+        if is_new:
+            QueueItem.objects.filter(pk=locked.pk).delete()
+            log(owner, "gold.marked", locked)
+    return gold
+
+
+def unmark_gold(*, example: Example, owner: User) -> None:
+    """Make it an example like all others; the answers to it are deleted and count for nothing.
+
+    Locks the example. Raises Refused when it is not gold.
+    """
+    with transaction.atomic():
+        locked = _locked(example)
+        if not Gold.objects.filter(pk=locked.pk).delete()[0]:
+            raise Refused("This example is not gold.")
+        JudgeLease.objects.filter(example=locked, is_gold=True).delete()
+        derive_all([locked])
+        log(owner, "gold.unmarked", locked)
+
+
+def _locked(example: Example) -> Example:
+    rows = Example.objects.select_related("round__task")
+    return rows.select_for_update(of=("self",), no_key=True).get(pk=example.pk)
+
+
+def lease_gold(
+    *, validator: Annotator, task: Task, latest: JudgeLease | None, until: datetime
+) -> JudgeLease | None:
+    """A gold item that the validator has not seen, if it is the turn of one; no lock.
+
+    Which turn it is depends on the example before and on a secret, so two tabs get the same item.
+    """
+    turn = f"{validator.pk} {latest.example_id}" if latest else ""
+    if not latest or draw(f"turn {turn}", settings.SECRET_KEY) % EVERY:
+        return None
+    seen = JudgeLease.objects.filter(example=OuterRef("example"), validator=validator)
+    unseen = (
+        Gold.objects.filter(
+            ~Exists(seen),
+            example__round__task=task,
+            example__round__state__in=JUDGED_STATES,
+            example__retracted_at__isnull=True,
+        )
+        .exclude(example__annotator__in=[validator.pk, latest.example.annotator_id or 0])
+        .values_list("pk", flat=True)
+    )
+    # Each validator meets them in an order of their own, so that nobody can tell others.
+    chosen = min(
+        unseen, key=lambda pk: draw(f"{validator.pk} {pk}", settings.SECRET_KEY), default=0
+    )
+    if not chosen:
+        return None
+    times = {"leased_at": timezone.now(), "until": until}
+    lease, _ = JudgeLease.objects.get_or_create(
+        example_id=chosen,
+        validator=validator,
+        defaults={"takes_place": False, "is_gold": True, **times},
+    )
+    lease.example = Example.objects.select_related("context", "round__task").get(pk=chosen)
+    return lease
+
+
+def gold_answers(validator: Annotator, task: Task) -> Sequence[GoldAnswer]:
+    """What the validator answered to the task's gold items, oldest first. One query."""
+    answers = GoldAnswer.objects.filter(validator=validator, gold__example__round__task=task)
+    return list(answers.select_related("gold__example__context").order_by("created_at", "pk"))
+
+
+def answers_to(example: Example, validator: Annotator) -> Sequence[GoldAnswer]:
+    """The validator's answer to this gold item, if there is one."""
+    return list(GoldAnswer.objects.filter(gold=example.pk, validator=validator))
+
+
+def check(answers: Sequence[GoldAnswer]) -> Check:
+    """Whether the answers since the last refresher show that a validator judges with care."""
+    counted = [answer.is_correct for answer in answers if answer.counts]
+    return gold_check(sum(counted), len(counted))
+
+
+def store_answer(*, example: Example, validator: Annotator, **said: Any) -> GoldAnswer:
+    """Keep the answer to a gold item that the caller has locked. Raises Refused."""
+    gold = Gold.objects.filter(pk=example.pk).first()
+    if gold is None:
+        raise Refused("This example is no longer judged. Nothing is lost for you.")
+    gold.example = example
+    right = (gold.label, gold.verdict) == (said["label"], said["verdict"])
+    return GoldAnswer.objects.create(gold=gold, validator=validator, is_correct=right, **said)
+
+
+def finish_refresher(*, validator: Annotator, task: Task) -> None:
+    """The validator has read what they missed: only later answers count. One update, no lock."""
+    mine = GoldAnswer.objects.filter(validator=validator, gold__example__round__task=task)
+    if check(list(mine)) is Check.FAIL:
+        mine.update(counts=False)
