@@ -10,6 +10,7 @@ from django.utils import timezone
 from annotation.models import Assignment, Attempt, Example, GatePass
 from dynabench.accounts.models import Annotator
 from tasks.models import Context, Round, Task
+from tasks.selectors import writers
 
 
 def current_assignment(annotator: Annotator, round: Round) -> Assignment | None:
@@ -19,6 +20,17 @@ def current_assignment(annotator: Annotator, round: Round) -> Assignment | None:
         .select_related("context", "parent", "annotator", "round__task")
         .first()
     )
+
+
+def may_send(assignment: Assignment) -> bool:
+    """Whether the round takes an example of this assignment.
+
+    Those who were writing when it closed may finish theirs. No query while the round is open.
+    """
+    round = assignment.round
+    if not round.is_being_written or round.closed_at is None:
+        return round.state == Round.State.OPEN
+    return writers(round, round.closed_at).filter(pk=assignment.pk).exists()
 
 
 def has_passed_gate(annotator: Annotator, task: Task) -> bool:

@@ -16,6 +16,7 @@ from annotation.outcome import Ensemble, Outcome, TargetVerdict, judge, resolve
 from dynabench.accounts.models import Annotator
 from tasks.endpoints.base import Prediction
 from tasks.models import Context, Round, RoundTarget, TargetVersion, Task, context_digest
+from tasks.services import close_if_due
 from tasks.targets import version_of
 
 State = Attempt.State
@@ -99,10 +100,14 @@ def assign(
 
 def _open_round(pk: int) -> Round:
     """The locked round. Raises RoundClosed unless it is open."""
-    round = Round.objects.select_for_update(of=("self",)).select_related("task").get(pk=pk)
+    round = _locked_round(pk)
     if round.state != Round.State.OPEN:
         raise RoundClosed(f"Round {round.number} is {round.state}.", round=round)
     return round
+
+
+def _locked_round(pk: int) -> Round:
+    return Round.objects.select_for_update(of=("self",)).select_related("task").get(pk=pk)
 
 
 def _next_context(round: Round, left: Assignment | None) -> Context:
@@ -167,10 +172,16 @@ def change_goal(*, assignment: Assignment) -> Assignment:
 
 
 def save_draft(*, assignment: Assignment, inputs: Mapping[str, Any]) -> datetime:
-    """Keep what was typed so far; the last save wins."""
-    assignment.draft, assignment.draft_saved_at = dict(inputs), timezone.now()
+    """Keep what was typed so far; the last save wins.
+
+    Who was writing when a round closed is known by `draft_saved_at`, which stays as it is then.
+    """
+    now = timezone.now()
+    assignment.draft = dict(inputs)
+    if assignment.round.state != Round.State.CLOSED:
+        assignment.draft_saved_at = now
     assignment.save(update_fields=["draft", "draft_saved_at"])
-    return assignment.draft_saved_at
+    return now
 
 
 def begin_attempt(
@@ -184,8 +195,11 @@ def begin_attempt(
     """The attempt with this key, and whether the caller is the one who must ask the targets.
 
     Locks the annotator, so that caps hold for two tabs. A repeated key returns the first attempt;
-    a failed one may be asked again. Raises RoundClosed, Stale, CapReached, Duplicate.
+    a failed one may be asked again. A round whose end has come is closed first. Raises RoundClosed,
+    Stale, CapReached, Duplicate.
     """
+    if assignment.round.is_past_end:
+        assignment.round = close_if_due(round=assignment.round)
     with transaction.atomic():
         Annotator.objects.select_for_update(of=("self",)).get(pk=annotator.pk)
         attempt = Attempt.objects.filter(annotator=annotator, key=key).first()
@@ -211,7 +225,7 @@ def begin_attempt(
 
 def _check_may_write(assignment: Assignment, digest: str) -> None:
     round, limits = assignment.round, assignment.round.task.config.limits
-    if round.state != Round.State.OPEN:  # `finish_attempt` looks again, under the lock
+    if not selectors.may_send(assignment):  # `finish_attempt` looks again, under the lock
         raise RoundClosed(f"Round {round.number} is {round.state}.", round=round)
     if assignment.left_at is not None:
         raise Stale("You have gone on to another passage since you opened this page.")
@@ -235,8 +249,9 @@ def finish_attempt(
     """Judge what the targets answered and store the example, once.
 
     `predictions` are in the order of `targets`; both empty for a round without targets. Locks the
-    round, so that no example enters a closed one. Returns None when the attempt is no longer
-    asking, or could not be stored (its `failure` says why).
+    round, so that no example enters a closed one, and closes it when the example fills its budget.
+    Who was writing when the round closed may store one more, in time. Returns None when the attempt
+    is no longer asking, or could not be stored (its `failure` says why).
     """
     outcome = judge(
         expected=attempt.inputs,
@@ -250,7 +265,7 @@ def finish_attempt(
     ]
     try:
         with transaction.atomic():
-            _open_round(attempt.assignment.round_id)
+            round = _round_that_takes(attempt)
             example = _store_example(attempt, outcome)
             _store_outputs(example, outcome, targets, versions, predictions)
             if not _still_asking(attempt).update(state=State.DONE, example=example):
@@ -258,6 +273,7 @@ def finish_attempt(
             if attempt.assignment.draft:
                 assignment = Assignment.objects.filter(pk=attempt.assignment_id)
                 assignment.update(draft={}, draft_saved_at=None)
+            close_if_due(round=round)
     except _NoLongerAsking:
         return None
     except RoundClosed:
@@ -267,6 +283,22 @@ def finish_attempt(
         fail_attempt(attempt=attempt, reason="duplicate")
         return None
     return example
+
+
+def _round_that_takes(attempt: Attempt) -> Round:
+    """The locked round. Raises RoundClosed unless it is open, or closed and the person's to finish.
+
+    After the closing it takes one example of each person, whose assignment ends with that.
+    """
+    round = _locked_round(attempt.assignment.round_id)
+    if round.state == Round.State.OPEN:
+        return round
+    mine = Assignment.objects.filter(
+        annotator=attempt.annotator_id, round=round, left_at__isnull=True
+    )
+    if not (round.is_being_written and mine.update(left_at=timezone.now())):
+        raise RoundClosed(f"Round {round.number} is {round.state}.", round=round)
+    return round
 
 
 def _store_outputs(

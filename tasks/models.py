@@ -219,6 +219,11 @@ class Round(models.Model):
         return closed and timezone.now() < self.writing_until  # type: ignore[operator]
 
     @property
+    def is_past_end(self) -> bool:
+        """Whether its end has come; the next request that sees it closes the round."""
+        return self.ends_at is not None and self.ends_at <= timezone.now()
+
+    @property
     def budget(self) -> Budget:
         """What closes the round by itself, as a plain value for the rules."""
         return Budget(
