@@ -16,9 +16,10 @@ from annotation.models import Example
 from dynabench.accounts.models import Annotator
 from tasks.models import Round
 from validation.agreement import Reliability, code_votes, reliabilities
+from validation.breakdowns import MOST_CHOICES
 from validation.checks import Check, gold_check
 from validation.models import Consensus, Skip, Validation, Verdict
-from validation.report import FREE_TEXT, MOST_CHOICES
+from validation.report import FREE_TEXT
 from validation.statistics import Rate, Undefined, rate
 
 NOT_MEASURED = Undefined("it is not measured yet")

@@ -4,73 +4,36 @@ docs/statistics.md defines each of them.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import groupby
-from operator import itemgetter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from django.db import connection
-from django.db.models import Count, Q
-
-from annotation.models import Example
 from tasks.models import Round
 from validation.agreement import fleiss_kappa, krippendorff_alpha, majority_share, unanimous_share
+from validation.breakdowns import (
+    MOST_CHOICES,
+    Cell,
+    Choice,
+    Counted,
+    Part,
+    count,
+    sum_of,
+)
 from validation.consensus import Policy
-from validation.models import Consensus, Validation
 from validation.redecide import decided
-from validation.statistics import Collected, Rate, Undefined, round_rates
+from validation.statistics import Collected, Rate, Undefined, human_and_model, round_rates
 
-MOST_CHOICES = 60
-"""Beyond so many different answers they are free text."""
 FREE_TEXT = f"more than {MOST_CHOICES} different answers were given: agreement is about labels"
+ALL = 0
+"""Stands for a round's id where the parts of all rounds are added up."""
+ORDER = (
+    *("collected", "fooled", "judged", "decided", "verified", "verified_fooled"),
+    *("mer", "vmer", "fooled_of_decided", "consensus_labels", "majority_share"),
+    *("unanimous_share", "fleiss_kappa", "krippendorff_alpha"),
+    *("validators", "authors", "votes"),
+)
+COMPARED = ("human_accuracy", "model_accuracy", "human_model_gap")
 
-Choice = tuple[str, str]
-"""Label and verdict of a vote."""
 Number = int | float | Rate | Undefined | Mapping[str, int] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """What the examples that one count stands for have in common."""
-
-    author: int | None
-    outcome: str
-    judged: bool
-    decided: bool
-    winner: str  # label or verdict, where decided
-    verified: bool
-    validated_error: bool
-
-    def counted(self, times: int) -> Collected:
-        """The cell as `statistics.round_rates` takes it."""
-        known = self.outcome in (Example.Outcome.FOOLED, Example.Outcome.NOT_FOOLED)
-        return Collected(
-            collected=times,
-            with_outcome=times * known,
-            fooled=times * (self.outcome == Example.Outcome.FOOLED),
-            with_model=times * (self.outcome != Example.Outcome.NO_MODEL),
-            judged=times * self.judged,
-            decided=times * self.decided,
-            verified=times * self.verified,
-            verified_fooled=times * self.validated_error,
-        )
-
-
-@dataclass
-class Part:
-    """Everything that is counted of a round, or of several."""
-
-    cells: Counter[Cell] = field(default_factory=Counter)
-    votes_by: Counter[tuple[int | None, Choice]] = field(default_factory=Counter)
-    patterns: Counter[tuple[int, ...]] = field(default_factory=Counter)
-    """How many examples have so many votes for each choice."""
-
-    def __iadd__(self, other: "Part") -> "Part":
-        self.cells += other.cells
-        self.votes_by += other.votes_by
-        self.patterns += other.patterns
-        return self
 
 
 def task_report(
@@ -80,32 +43,55 @@ def task_report(
 
     With a policy all is decided anew by it, in memory; else what is stored counts.
     """
-    parts = {round.pk: Part() for round in rounds}
-    _count_votes(parts)
-    choices = sorted({choice for part in parts.values() for _, choice in part.votes_by})
-    _count_patterns(parts, choices)
+    counted = count(rounds, stored=policy is None)
     for round in rounds if policy else ():
         assert policy
-        parts[round.pk].cells.update(_decided_cells(round, policy))
-    if not policy:
-        _count_stored(parts)
-    everything = Part()
-    for part in parts.values():
-        everything += part
-    whole = {"round": None, **numbers(everything, choices)}
+        counted.part(round.pk, "").cells.update(_decided_cells(round, policy))
+    whole = {"round": None, **numbers(_together(counted.parts.values()), counted.choices)}
     whole["notes"] = {"round": "all rounds together", **whole["notes"]}
     return {
         "task": code,
-        "rounds": [{"round": r.number, **numbers(parts[r.pk], choices)} for r in rounds],
+        "rounds": [
+            {"round": r.number, **numbers(counted.part(r.pk, ""), counted.choices)} for r in rounds
+        ],
         "all": whole,
     }
 
 
-def numbers(part: Part, choices: Sequence[Choice]) -> dict[str, Any]:
-    """Every number of a part. What cannot be computed is None, with its reason under `notes`."""
-    authors = list(_authors(part.cells))
+def report_by(rounds: Sequence[Round], *, code: str, by: str) -> dict[str, Any]:
+    """The same numbers for each part of each round; `by` is one of `breakdowns.BY`.
+
+    Raises ValueError for labels where authors choose none.
+    """
+    counted = count(rounds, by)
+    everything = Counted({}, counted.choices)
+    for (_, value), part in counted.parts.items():
+        whole = everything.part(ALL, value)
+        whole += part
+
+    def parts(of: Counted, round: int) -> list[dict[str, Any]]:
+        return [{by: value, **numbers(p, of.choices)} for value, p in of.of(round).items()]
+
+    return {
+        "task": code,
+        "by": by,
+        "rounds": [{"round": r.number, "parts": parts(counted, r.pk)} for r in rounds],
+        "all": {"round": None, "parts": parts(everything, ALL)},
+    }
+
+
+def _together(parts: Iterable[Part]) -> Part:
+    whole = Part()
+    for part in parts:
+        whole += part
+    return whole
+
+
+def measured(part: Part, choices: Sequence[Choice]) -> dict[str, Number]:
+    """Every number of a part by its name; a share with its interval, or why it is unknown."""
+    authors = part.authors()
     total = sum_of(authors)
-    found: dict[str, Number] = {
+    return {
         "collected": total.collected,
         "judged": total.judged,
         "decided": total.decided,
@@ -114,37 +100,27 @@ def numbers(part: Part, choices: Sequence[Choice]) -> dict[str, Any]:
         **_labels(part.cells),
         **_agreement(part, choices),
         **_people(part),
+        **_compared(part, choices),
     }
-    order = (
-        *("collected", "fooled", "judged", "decided", "verified", "verified_fooled"),
-        *("mer", "vmer", "fooled_of_decided", "consensus_labels", "majority_share"),
-        *("unanimous_share", "fleiss_kappa", "krippendorff_alpha"),
-        *("validators", "authors", "votes"),
-    )
-    notes = {name: v.reason for name in order if isinstance(v := found[name], Undefined)}
-    return {**{name: _shown(found[name]) for name in order}, "notes": notes}
 
 
-def sum_of(authors: Iterable[Collected]) -> Collected:
-    """The counts of several authors together."""
-    names = Collected.__dataclass_fields__
-    sums = dict.fromkeys(names, 0)
-    for author in authors:
-        for name in names:
-            sums[name] += getattr(author, name)
-    return Collected(**sums)
+def numbers(part: Part, choices: Sequence[Choice]) -> dict[str, Any]:
+    """The same for JSON. What cannot be computed is None, with its reason under `notes`."""
+    found = measured(part, choices)
+    names = (*ORDER, *COMPARED)
+    notes = {name: v.reason for name in names if isinstance(v := found[name], Undefined)}
+    shown = {name: _shown(found[name]) for name in names}
+    return {
+        **{name: shown[name] for name in ORDER},
+        "notes": notes,
+        **{name: shown[name] for name in COMPARED},
+    }
 
 
-def _authors(cells: Mapping[Cell, int]) -> Iterator[Collected]:
-    """Counts of each known author; each example of an unknown one apart."""
-    known: dict[int, list[Collected]] = {}
-    for cell, times in cells.items():
-        if cell.author is None:
-            yield from [cell.counted(1)] * times
-        else:
-            known.setdefault(cell.author, []).append(cell.counted(times))
-    for parts in known.values():
-        yield parts[0] if len(parts) == 1 else sum_of(parts)
+def _compared(part: Part, choices: Sequence[Choice]) -> Mapping[str, Rate | Undefined]:
+    if len(choices) > MOST_CHOICES:
+        return dict.fromkeys(COMPARED, Undefined(FREE_TEXT))
+    return human_and_model(part.authors_compared())
 
 
 def _rates(authors: Sequence[Collected], total: Collected) -> dict[str, Number]:
@@ -225,37 +201,6 @@ def _shown(value: Number) -> Any:
     return value
 
 
-# Queries
-
-
-def _count_stored(parts: Mapping[int, Part]) -> None:
-    """One row for each combination of what `Cell` holds, by round."""
-    names = ("round_id", "annotator_id", "outcome")
-    rows = (
-        Example.objects.filter(round__in=parts, retracted_at__isnull=True)
-        .order_by()
-        .annotate(judged=Q(consensus__votes__gt=0))
-        .values_list(
-            *names,
-            "judged",
-            *(f"consensus__{n}" for n in ("state", "label", "verdict")),
-            *(f"consensus__{n}" for n in ("is_verified", "is_validated_error")),
-        )
-        .annotate(times=Count("pk"))
-    )
-    for round, author, outcome, judged, state, label, verdict, verified, wrong, times in rows:
-        cell = Cell(
-            author,
-            outcome,
-            bool(judged),
-            state == Consensus.State.DECIDED,
-            label or verdict or "",
-            bool(verified),
-            bool(wrong),
-        )
-        parts[round].cells[cell] += times
-
-
 def _decided_cells(round: Round, policy: Policy) -> Counter[Cell]:
     return Counter(
         Cell(
@@ -269,55 +214,3 @@ def _decided_cells(round: Round, policy: Policy) -> Counter[Cell]:
         )
         for case in decided(round, policy)
     )
-
-
-def _count_votes(parts: Mapping[int, Part]) -> None:
-    rows = (
-        Validation.objects.filter(example__round__in=parts, example__retracted_at__isnull=True)
-        .order_by()
-        .values_list("example__round", "validator_id", "label", "verdict")
-        .annotate(times=Count("pk"))
-    )
-    for round, who, label, verdict, times in rows:
-        parts[round].votes_by[who, (label, verdict)] += times
-
-
-def _count_patterns(parts: Mapping[int, Part], choices: Sequence[Choice]) -> None:
-    """How many examples have which numbers of votes; the database counts unless it is free text."""
-    if not choices:
-        return
-    if len(choices) > MOST_CHOICES:
-        _count_free_patterns(parts)
-        return
-    vote, example = Validation._meta.db_table, Example._meta.db_table
-    columns = ", ".join(f"c{n}" for n in range(len(choices)))
-    sums = ", ".join(
-        f"SUM(CASE WHEN v.label = %s AND v.verdict = %s THEN 1 ELSE 0 END) AS c{n}"
-        for n in range(len(choices))
-    )
-    marks = ", ".join(["%s"] * len(parts))
-    with connection.cursor() as cursor:
-        cursor.execute(
-            # Only names of tables and columns are put in; values are parameters.
-            f"SELECT round_id, {columns}, COUNT(*) FROM ("  # noqa: S608
-            f"SELECT e.round_id, {sums} FROM {vote} v JOIN {example} e ON e.id = v.example_id "
-            f"WHERE e.round_id IN ({marks}) AND e.retracted_at IS NULL "
-            f"GROUP BY v.example_id, e.round_id) t GROUP BY round_id, {columns}",
-            [*(text for choice in choices for text in choice), *parts],
-        )
-        for round, *pattern, times in cursor.fetchall():
-            parts[round].patterns[tuple(map(int, pattern))] += times
-
-
-def _count_free_patterns(parts: Mapping[int, Part]) -> None:
-    """The same without saying which answers they are: the numbers of equal answers."""
-    rows = (
-        Validation.objects.filter(example__round__in=parts, example__retracted_at__isnull=True)
-        .order_by("example_id")
-        .values_list("example_id", "example__round", "label", "verdict")
-        .annotate(times=Count("pk"))
-        .values_list("example_id", "example__round", "times")
-        .iterator(chunk_size=2000)
-    )
-    for (_, round), group in groupby(rows, itemgetter(0, 1)):
-        parts[round].patterns[tuple(sorted((times for *_, times in group), reverse=True))] += 1

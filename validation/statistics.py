@@ -4,9 +4,9 @@ docs/statistics.md names numerators, denominators and sources in words.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import hypot, sqrt
 from statistics import NormalDist
 
 RESAMPLES = 2000
@@ -16,7 +16,10 @@ FEW_CLUSTERS = 10
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A share (0-1) of `n` with its interval; `clusters` counts the authors it rests on."""
+    """A share (0-1) of `n`, or a difference of two such shares, with its interval.
+
+    `clusters` counts the authors it rests on, where one may have written several examples.
+    """
 
     value: float
     low: float
@@ -54,6 +57,27 @@ class Collected:
     decided: int = 0
     verified: int = 0
     verified_fooled: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Votes of which enough other people say what is right, and who says the same.
+
+    votes: so many votes, on one author's examples or one example. human: that say what the others
+    say. model: for which the target says what the others say.
+    """
+
+    votes: int = 0
+    human: int = 0
+    model: int = 0
+
+    def __mul__(self, times: int) -> "Compared":
+        return Compared(self.votes * times, self.human * times, self.model * times)
+
+    def __add__(self, other: "Compared") -> "Compared":
+        return Compared(
+            self.votes + other.votes, self.human + other.human, self.model + other.model
+        )
 
 
 def wilson(successes: float, n: float, confidence: float = 0.95) -> tuple[float, float]:
@@ -116,6 +140,8 @@ def _effective_n(pairs: Sequence[tuple[int, int]], share: float, n: int) -> floa
 def _bootstrap(pairs: Sequence[tuple[int, int]], seed: int) -> tuple[float, float]:
     """95 % percentile interval of the ratio when whole clusters are drawn with replacement.
 
+    Pairs of (numerator, denominator); a numerator may be negative.
+
     Equal clusters are drawn together: how often each kind comes up is multinomial.
     """
     import numpy as np
@@ -163,3 +189,57 @@ def round_rates(authors: Sequence[Collected], seed: int = 0) -> Mapping[str, Rat
         name: Undefined(reason) if reason else over(top, bottom, reason)
         for name, (top, bottom, reason) in wanted.items()
     }
+
+
+def others_say(counts: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """What the other people say of an example with `counts` votes for each choice.
+
+    (choice, votes for it, the one choice that most of the others of such a vote made). Two others
+    must have made it; where the others are divided there is nothing.
+    """
+    for choice, votes in enumerate(counts):
+        if votes:
+            others = [count - (n == choice) for n, count in enumerate(counts)]
+            most = max(others)
+            if most >= 2 and others.count(most) == 1:
+                yield choice, votes, others.index(most)
+
+
+def compare(counts: Sequence[int], target_right: Sequence[bool | None]) -> Compared:
+    """The votes on one example beside its target's answer, each by what the others say.
+
+    target_right: for each choice whether the target is right where that choice is the right one;
+    None where that cannot be said, and then no vote is compared with that choice.
+    """
+    found = Compared()
+    for choice, votes, others in others_say(counts):
+        right = target_right[others]
+        if right is not None:
+            found += Compared(votes, votes * (choice == others), votes * right)
+    return found
+
+
+def human_and_model(authors: Iterable[Compared], seed: int = 0) -> Mapping[str, Rate | Undefined]:
+    """`human_accuracy`, `model_accuracy` on the same votes, and their `human_model_gap`.
+
+    Each vote is held against what the others on the example say (leave-one-out), and so is the
+    target in its place: a target that answers as one more person would has a gap of 0. Interval of
+    the gap: the bootstrap draws whole authors for both; where that says nothing (few authors, a
+    share of 0 or 1) Newcombe's (1998, method 10) of the two intervals, as if they were independent.
+    """
+    compared = [author for author in authors if author.votes]
+    empty = "no vote on a target's answer has two others that agree"
+    human = clustered_rate([(a.human, a.votes) for a in compared], empty, seed)
+    model = clustered_rate([(a.model, a.votes) for a in compared], empty, seed)
+    if isinstance(human, Undefined) or isinstance(model, Undefined):
+        return dict.fromkeys(("human_accuracy", "model_accuracy", "human_model_gap"), human)
+    gap = human.value - model.value
+    if len(compared) < FEW_CLUSTERS or {human.value, model.value} & {0, 1}:
+        low = gap - hypot(human.value - human.low, model.high - model.value)
+        high = gap + hypot(human.high - human.value, model.value - model.low)
+        method = "newcombe"
+    else:
+        low, high = _bootstrap([(a.human - a.model, a.votes) for a in compared], seed)
+        method = "bootstrap-by-author"
+    difference = Rate(gap, low, high, human.n, method, len(compared))
+    return {"human_accuracy": human, "model_accuracy": model, "human_model_gap": difference}

@@ -20,6 +20,7 @@ KEYS = [
     *("round", "collected", "fooled", "judged", "decided", "verified", "verified_fooled", "mer"),
     *("vmer", "fooled_of_decided", "consensus_labels", "majority_share", "unanimous_share"),
     *("fleiss_kappa", "krippendorff_alpha", "validators", "authors", "votes", "notes"),
+    *("human_accuracy", "model_accuracy", "human_model_gap"),
 ]
 
 

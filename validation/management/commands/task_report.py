@@ -7,8 +7,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from tasks.models import Task
+from validation.breakdowns import BY
 from validation.consensus import Policy
-from validation.report import task_report
+from validation.report import report_by, task_report
 
 
 class Command(BaseCommand):
@@ -20,6 +21,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--policy", help="decide all votes by it instead, such as at-least:3; nothing is stored"
         )
+        parser.add_argument("--by", choices=BY, help="the same numbers for each part of a round")
         parser.add_argument("--json", action="store_true", help="as one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -39,20 +41,31 @@ class Command(BaseCommand):
             policy = Policy.parse(options["policy"]) if options["policy"] else None
         except ValueError as error:
             raise CommandError(f"--policy: {error}") from None
-        report = task_report(rounds, code=task.code, policy=policy)
+        by = options["by"]
+        if by and policy:
+            raise CommandError("--by tells what is stored; it does not go with --policy.")
+        try:
+            report = (
+                report_by(rounds, code=task.code, by=by)
+                if by
+                else task_report(rounds, code=task.code, policy=policy)
+            )
+        except ValueError as error:
+            raise CommandError(f"--by: {error}") from None
         if options["json"]:
             self.stdout.write(json.dumps(report, ensure_ascii=False, indent=1))
             return
-        for part in (*report["rounds"], report["all"]):
-            self.stdout.write("\n".join(_lines(part)))
+        for round in (*report["rounds"], report["all"]):
+            title = "All rounds" if round["round"] is None else f"Round {round['round']}"
+            for part in round.get("parts", [round]):
+                self.stdout.write("\n".join(_lines(part, title, by)))
 
 
-def _lines(part: dict[str, Any]) -> list[str]:
+def _lines(part: dict[str, Any], title: str, by: str | None) -> list[str]:
     """One number a line, with its interval or why there is none."""
-    number = part["round"]
-    lines = ["", "All rounds" if number is None else f"Round {number}"]
+    lines = ["", f"{title}, {by} {part[by] or 'unknown'}" if by else title]
     for name, value in part.items():
-        if name in ("round", "notes"):
+        if name in ("round", "notes", by):
             continue
         if value is None:
             value = f"– ({part['notes'][name]})"
