@@ -92,6 +92,8 @@ class DatasetItem(models.Model):
         Example, on_delete=models.SET_NULL, null=True, related_name="dataset_items"
     )
     line = models.TextField()  # of the JSONL file, byte for byte; docs/datasets.md has its fields
+    label = models.CharField(max_length=200, blank=True)  # what the splits are balanced by
+    is_validated = models.BooleanField(default=False)
     is_withdrawn = models.BooleanField(default=False)
 
     class Meta:
