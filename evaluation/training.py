@@ -27,6 +27,7 @@ from evaluation.training_data import (
 )
 from tasks.serving.codecs import Answer, Codec, codec_for
 from tasks.serving.spec import FIELDS, OUTPUTS, SPAN, ModelFolder
+from tasks.serving.tokens import LONGEST
 
 if TYPE_CHECKING:
     import torch
@@ -70,7 +71,10 @@ class TrainingOptions:
 
 @dataclass(frozen=True)
 class TrainingReport:
-    """What a training did; `dev` holds the scores (0-1) of the epoch kept, from 1."""
+    """What a training did; `dev` holds the scores (0-1) of the epoch kept, from 1.
+
+    `curve` has loss and dev scores of each epoch.
+    """
 
     rows: int
     dev_rows: int
@@ -79,6 +83,7 @@ class TrainingReport:
     dev: Mapping[str, float]
     seconds: float
     weights_sha256: str
+    curve: Sequence[Mapping[str, float]]
 
 
 def train(
@@ -89,14 +94,16 @@ def train(
     output_dir: Path,
     options: TrainingOptions,
     progress: Progress,
+    dev: Sequence[Row] = (),
 ) -> TrainingReport:
-    """Fine-tune `base` (a folder or hub id) on rows and write the best epoch to `output_dir`.
+    """Fine-tune `base` (a folder) on rows and write the best epoch to `output_dir`.
 
     Rows hold the fields of the kind, the answer (`label`; `answer` and `answer_start`), and
     optionally `group` (never split between training and dev part) and `weight` (how often the
-    row is seen in an epoch; a fraction is a chance). The same seed on the same machine gives the
-    same weights. Raises TrainingError for rows that cannot be trained on, FileExistsError when
-    the folder is there already. The folder appears whole or not at all.
+    row is seen in an epoch; a fraction is a chance). `dev` decides which epoch is the best;
+    without it a part of the rows does (`options.dev_share`). The same seed on the same machine
+    gives the same weights. Raises TrainingError for rows that cannot be trained on,
+    FileExistsError when the folder is there already. The folder appears whole or not at all.
     """
     import torch
 
@@ -104,7 +111,11 @@ def train(
     if output_dir.exists():
         raise FileExistsError(f"{output_dir} exists. Choose another folder or remove it.")
     check_rows(rows, kind=kind, labels=options.labels)
-    part, dev = split_by_group(rows, share=options.dev_share, salt=f"dev-{options.seed}")
+    part = rows
+    if dev:
+        check_rows(dev, kind=kind, labels=options.labels)
+    else:
+        part, dev = dev_part(rows, options)
     with atomic_folder(output_dir) as folder, torch.random.fork_rng():
         torch.manual_seed(options.seed)
         trained = _Trained.start(
@@ -124,17 +135,43 @@ def train(
         dev=run.best,
         seconds=perf_counter() - started,
         weights_sha256=digest,
+        curve=run.curve,
     )
+
+
+def dev_part(rows: Sequence[Row], options: TrainingOptions) -> tuple[list[Row], list[Row]]:
+    """(rows to train on, rows to stop by), by group."""
+    return split_by_group(rows, share=options.dev_share, salt=f"dev-{options.seed}")
 
 
 def evaluate(folder: Path, rows: Sequence[Row]) -> dict[str, float]:
     """Scores (0-1) of a trained folder on rows, by the answers the model server would give."""
     settings = json.loads((folder / "dynabench.json").read_bytes())
     kind, labels = settings["kind"], settings["labels"]
-    trained = _Trained.start(
-        folder, kind=kind, labels=labels and tuple(labels), max_length=settings["max_length"]
+    found = answers(
+        folder,
+        rows,
+        kind=kind,
+        labels=labels and tuple(labels),
+        max_length=settings["max_length"],
     )
-    return score(rows, trained.answers(rows), kind=kind)
+    return score(rows, found, kind=kind)
+
+
+def answers(
+    folder: Path,
+    rows: Sequence[Row],
+    *,
+    kind: str,
+    labels: tuple[str, ...] | None,
+    max_length: int | None,
+) -> list[Answer]:
+    """A folder's answers to rows with the fields of the kind; `labels` in the order of its logits.
+
+    Computed in torch, so the last digits differ from what the model server says. `max_length`
+    counts tokens; None: what the model can take.
+    """
+    return _Trained.start(folder, kind=kind, labels=labels, max_length=max_length).answers(rows)
 
 
 @contextmanager
@@ -168,7 +205,12 @@ class _Trained:
 
     @classmethod
     def start(
-        cls, base: str | Path, *, kind: str, labels: tuple[str, ...] | None, max_length: int
+        cls,
+        base: str | Path,
+        *,
+        kind: str,
+        labels: tuple[str, ...] | None,
+        max_length: int | None,
     ) -> "_Trained":
         """The base with the head of the kind: loaded where the base has one, else new."""
         import transformers
@@ -177,17 +219,21 @@ class _Trained:
         transformers.logging.set_verbosity_error()  # a new head is meant to be new
         if labels is None:
             model = transformers.AutoModelForQuestionAnswering.from_pretrained(
-                base, use_safetensors=True
+                base, use_safetensors=True, trust_remote_code=False
             )
         else:
             model = transformers.AutoModelForSequenceClassification.from_pretrained(
                 base,
                 use_safetensors=True,  # pickled weights can run code
+                trust_remote_code=False,
                 num_labels=len(labels),
+                ignore_mismatched_sizes=True,  # a head of other labels gives way to a new one
                 id2label=dict(enumerate(labels)),
                 label2id={label: number for number, label in enumerate(labels)},
             )
-        tokenizer = transformers.AutoTokenizer.from_pretrained(base)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(base, trust_remote_code=False)
+        limit = tokenizer.model_max_length if tokenizer.model_max_length < 10**6 else LONGEST
+        max_length = min(max_length or limit, limit)
         backend = tokenizer.backend_tokenizer
         backend.no_truncation()
         backend.no_padding()
@@ -281,6 +327,7 @@ class _Run:
         self.rng = random.Random(options.seed)
         self.epoch = self.best_epoch = 0
         self.best: Mapping[str, float] = {}
+        self.curve: list[Mapping[str, float]] = []
 
     def fit(self, part: Sequence[Row], dev: Sequence[Row]) -> None:
         """Fit the head, then the encoder with it; leave the weights of the best epoch."""
@@ -295,6 +342,7 @@ class _Run:
         for self.epoch in range(1, options.epochs + 1):
             loss = self._epoch(part, optimizer)
             found = score(dev, self.trained.answers(dev), kind=self.trained.kind)
+            self.curve.append({"loss": loss, **found})
             if list(found.values()) >= list(self.best.values()):
                 self.best, self.best_epoch = found, self.epoch
                 kept = {name: value.clone() for name, value in model.state_dict().items()}

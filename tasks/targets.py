@@ -15,6 +15,7 @@ from django.db import connection
 from tasks.endpoints.base import QA_KIND, Endpoint, EndpointConfig, EndpointError
 from tasks.endpoints.registry import build
 from tasks.models import TargetModel, TargetVersion
+from tasks.schema import TaskConfig
 from tasks.services import note_version
 from tasks.serving.spec import ModelSpec
 
@@ -99,6 +100,20 @@ def spec_of(target: TargetModel) -> ModelSpec:
     return ModelSpec(
         name=target.name, source=target.source, revision=target.revision or None, **serving
     )
+
+
+def serving_of(
+    config: TaskConfig, *, backend: str = "onnx", precision: str = "fp32"
+) -> dict[str, Any]:
+    """How our model server loads a model of a task; the rest is read from the model's folder."""
+    output = config.component(config.answer_field)
+    passage = output.reference if output.type == "span" else None
+    return {
+        "backend": backend,
+        "precision": precision,
+        "fields": sorted(config.model_fields, key=lambda name: name == passage),
+        "output": output.name,
+    }
 
 
 def registered_spec(name: str) -> ModelSpec | None:

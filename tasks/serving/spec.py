@@ -61,15 +61,7 @@ def open_folder(spec: ModelSpec) -> ModelFolder:
             f"{spec.name}: backend {spec.backend!r} with precision {spec.precision!r} is not "
             "served. Choose onnx with fp32 or int8, or torch with fp32 or bf16."
         )
-    path = Path(spec.source) if Path(spec.source).is_dir() else _fetch(spec)
-    weights = tuple(sorted(path.glob("*.safetensors")))
-    if not weights:
-        pickled = [file.name for pattern in PICKLE for file in path.glob(pattern)]
-        what = f"only pickled weights ({', '.join(pickled)})" if pickled else "no weights"
-        raise MisconfiguredError(
-            f"{spec.name}: {path} has {what}. Save the model as safetensors "
-            "(save_pretrained does); pickled weights can run code and are refused."
-        )
+    path, weights = find_weights(spec)
     config = _read(spec, path / "config.json", needed=True)
     settings = _read(spec, path / "dynabench.json", needed=False)
     kind = spec.kind or settings.get("kind") or _kind_of(spec, config)
@@ -89,6 +81,23 @@ def open_folder(spec: ModelSpec) -> ModelFolder:
         labels=None if kind == SPAN else _labels(spec, settings, config),
         max_length=spec.max_length or settings.get("max_length"),
     )
+
+
+def find_weights(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
+    """The folder of a spec, fetched first when it lives on a hub, and its weights.
+
+    Raises MisconfiguredError, also for pickled weights.
+    """
+    path = Path(spec.source) if Path(spec.source).is_dir() else _fetch(spec)
+    weights = tuple(sorted(path.glob("*.safetensors")))
+    if not weights:
+        pickled = [file.name for pattern in PICKLE for file in path.glob(pattern)]
+        what = f"only pickled weights ({', '.join(pickled)})" if pickled else "no weights"
+        raise MisconfiguredError(
+            f"{spec.name}: {path} has {what}. Save the model as safetensors "
+            "(save_pretrained does); pickled weights can run code and are refused."
+        )
+    return path, weights
 
 
 def _fetch(spec: ModelSpec) -> Path:

@@ -13,7 +13,7 @@ from tasks.models import Round, TargetModel, Task
 from tasks.services import register_target
 from tasks.serving.errors import MisconfiguredError
 from tasks.serving.spec import open_folder
-from tasks.targets import endpoint_of, spec_of
+from tasks.targets import endpoint_of, serving_of, spec_of
 
 
 class Command(BaseCommand):
@@ -78,18 +78,9 @@ class Command(BaseCommand):
 
     def _serving(self, task: Task, options: dict[str, Any]) -> dict[str, Any]:
         """How our model server loads it; what is not said here is read from its folder."""
-        config = task.config
-        output = config.answer_field
-        settings = {
-            "backend": options["backend"],
-            "precision": options["precision"],
-            "fields": list(config.model_fields),
-            "output": output,
-        }
-        if config.component(output).type == "span":
-            settings["fields"] = sorted(
-                config.model_fields, key=lambda name: name == config.component(output).reference
-            )
+        settings = serving_of(
+            task.config, backend=options["backend"], precision=options["precision"]
+        )
         if options["labels"]:
             settings["labels"] = options["labels"].split(",")
         return settings

@@ -1,0 +1,131 @@
+"""Train a task's next target, and say what it learned."""
+
+import json
+from argparse import ArgumentParser
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from evaluation import leases
+from evaluation.models import TrainingRun
+from evaluation.report_text import report_lines
+from evaluation.supervision import carry_out
+from evaluation.trainings import (
+    SEED,
+    TrainingRefused,
+    default_base,
+    free_name,
+    has_seed,
+    register_trained,
+    request_training,
+)
+from tasks.models import Task
+
+
+class Command(BaseCommand):
+    help = "Fine-tune a task's next target on its seed rows and on released rounds."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("task", nargs="?", help="the task's code, such as nli")
+        parser.add_argument("--rounds", default="", help="released rounds to train on: 1,2")
+        parser.add_argument("--no-seed", action="store_true", help="leave the seed rows out")
+        parser.add_argument("--weight", default="", metavar="round1=2,seed=1",
+                            help="how often an epoch sees a row; default 1")  # fmt: skip
+        parser.add_argument("--base", help="a folder or a hub id to start from; default: the "
+                            "current target, or the starters' encoder")  # fmt: skip
+        parser.add_argument("--revision", default="", help="full commit of a hub id")
+        parser.add_argument("--seed", type=int, default=0, help="of chance")
+        parser.add_argument("--epochs", type=int, help="at most so many")
+        parser.add_argument("--round", type=int, help="make it a target of this round")
+        parser.add_argument("--name", help="name of the target; default: after task and round")
+        parser.add_argument("--json", action="store_true", help="print the report as JSON")
+        parser.add_argument("--run", type=int, help="for queue workers: do a claimed training")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["run"]:
+            self._work(options["run"])
+            return
+        task = Task.objects.filter(code=options["task"]).first()
+        if task is None:
+            known = ", ".join(Task.objects.values_list("code", flat=True))
+            raise CommandError(f"There is no task {options['task']!r}. Tasks: {known or 'none'}.")
+        try:
+            run = self._train(task, options)
+            if options["json"]:
+                self.stdout.write(json.dumps({"run": run.pk, **run.report}, indent=2))
+            else:
+                self.stdout.write("\n".join(report_lines(run.report)))
+            if options["round"]:
+                name = options["name"] or free_name(task, options["round"])
+                target = register_trained(run=run, number=options["round"], name=name, actor=None)
+                self.stderr.write(f"{target} is a target of round {options['round']}.")
+        except TrainingRefused as error:
+            raise CommandError(str(error)) from None
+
+    def _train(self, task: Task, options: Mapping[str, Any]) -> TrainingRun:
+        """Ask for the training and do it here, as a worker would."""
+        base, revision = options["base"], options["revision"]
+        if base is None:
+            base, revision = default_base(task)
+        elif Path(base).is_dir():
+            base = str(Path(base).resolve())
+        run = request_training(
+            task=task,
+            actor=None,
+            weights=dict(self._weights(task, options)),
+            base=base,
+            revision=revision,
+            seed=options["seed"],
+            epochs=options["epochs"],
+            ring=False,
+        )
+        mine = leases.claim(TrainingRun, run.pk)
+        if mine is None:
+            raise TrainingRefused(f"A queue worker was quicker; see training {run.pk}.")
+        try:
+            carry_out(mine, ["train_target", "--run", str(run.pk)], self._show)
+        except KeyboardInterrupt:
+            leases.fail(mine, "Stopped by Ctrl-C.")
+        if mine.state != TrainingRun.State.DONE:
+            raise TrainingRefused(mine.error)
+        return mine
+
+    def _weights(self, task: Task, options: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+        """Weight 1 for every source that is named, else what --weight says."""
+        given = dict(map(self._weight, filter(None, options["weight"].split(","))))
+        names = [f"round{number.strip()}" for number in options["rounds"].split(",") if number]
+        if has_seed(task) and not options["no_seed"]:
+            names.append(SEED)
+        unused = sorted(given.keys() - set(names))
+        if unused:
+            raise CommandError(f"--weight names {unused[0]}, which is not trained on.")
+        for name in names:
+            yield name, given.get(name, 1.0)
+
+    def _weight(self, text: str) -> tuple[str, float]:
+        name, _, number = text.strip().partition("=")
+        try:
+            return name, float(number)
+        except ValueError:
+            raise CommandError(f"--weight {text!r}: write round1=2 or seed=0.5.") from None
+
+    def _show(self, progress: float, message: str) -> None:
+        self.stderr.write(f"{progress:4.0%} {message}")
+
+    def _work(self, pk: int) -> None:
+        """Train here and tell in lines of JSON; see `evaluation.supervision`."""
+        from evaluation.next_target import FAILURES, train_next  # loads torch
+
+        def say(**words: Any) -> None:
+            self.stdout.write(json.dumps(words))
+            self.stdout.flush()
+
+        run = TrainingRun.objects.select_related("task").get(pk=pk)
+        try:
+            report = train_next(run, lambda share, words: say(progress=share, message=words))
+        except FAILURES as error:
+            say(error=str(error))
+        else:
+            say(report=report)

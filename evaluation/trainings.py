@@ -1,0 +1,163 @@
+"""Writes about trainings: asking for one, and making its model the target of a round."""
+
+import itertools
+from collections.abc import Mapping
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import Max
+
+from dynabench.accounts.models import User
+from dynabench.accounts.services import log
+from evaluation.models import TrainingRun
+from evaluation.queue import enqueue
+from evaluation.selectors import NOT_OPENED, current_target, latest_datasets
+from evaluation.training_rows import Untrainable, shape_of
+from tasks.models import Round, TargetModel, Task
+from tasks.services import OFFICIAL, register_target
+from tasks.targets import serving_of
+
+SEED = "seed"
+MOST_WEIGHT = 100
+RUN_TRAINING = "evaluation.jobs.run_training"
+
+
+class TrainingRefused(Exception):
+    """A training cannot be asked for, or its model not be used so; the message says what to do."""
+
+
+def has_seed(task: Task) -> bool:
+    """Whether seed rows of the task are shipped."""
+    return task.is_official and (OFFICIAL / task.code / "seed.jsonl").exists()
+
+
+def default_base(task: Task) -> tuple[str, str]:
+    """(source, revision) of the current target, if our model server has its files.
+
+    Else two empty strings: the starters' encoder.
+    """
+    target = current_target(task)
+    return (target.source, target.revision) if target and not target.url else ("", "")
+
+
+def free_name(task: Task, number: int) -> str:
+    """A name for the target of a round that no target has."""
+    name = f"{task.code}-round-{number}"
+    taken = set(TargetModel.objects.filter(name__startswith=name).values_list("name", flat=True))
+    names = itertools.chain([name], (f"{name}-{count}" for count in itertools.count(2)))
+    return next(each for each in names if each not in taken)
+
+
+@transaction.atomic
+def request_training(
+    *,
+    task: Task,
+    actor: User | None,
+    weights: Mapping[str, float],
+    base: str = "",
+    revision: str = "",
+    seed: int = 0,
+    epochs: int | None = None,
+    ring: bool = True,
+) -> TrainingRun:
+    """Ask for a training of the task's next target. Locks the task.
+
+    weights: how often a row is seen in an epoch, by source: `seed`, `round1`, `round2` …; only
+    these are trained on. base: a folder or a hub id with a full commit as `revision`; empty: the
+    starters' encoder. ring: have a worker do it. Which datasets and which old target it uses is
+    settled here. Raises TrainingRefused.
+    """
+    Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
+    if task.training_runs.filter(state__in=["queued", "running"]).exists():
+        raise TrainingRefused("A training of this task is under way. Wait for its end.")
+    try:
+        shape_of(task.config)
+    except Untrainable as error:
+        raise TrainingRefused(str(error)) from None
+    released = _check_weights(task, weights)
+    old = current_target(task)
+    options = {
+        "weights": dict(weights),
+        "has_seed": has_seed(task),
+        "datasets": list(released.values()),
+        "base": base,
+        "revision": revision,
+        "seed": seed,
+        "epochs": epochs,
+        "old": old and old.pk,
+    }
+    run = TrainingRun.objects.create(task=task, options=options, requested_by=actor)
+    log(actor, "training.requested", run, weights=dict(weights))
+    if ring:
+        enqueue(RUN_TRAINING, run.pk)
+    return run
+
+
+def _check_weights(task: Task, weights: Mapping[str, float]) -> Mapping[str, int]:
+    """The newest dataset of every released round by source. Raises TrainingRefused."""
+    rounds = list(task.rounds.all())
+    newest = latest_datasets(rounds)
+    released = {f"round{r.number}": newest[r.pk].pk for r in rounds if r.pk in newest}
+    known = {f"round{r.number}" for r in rounds}
+    for name, weight in weights.items():
+        if name == SEED:
+            if not has_seed(task):
+                raise TrainingRefused(f"{task.code} has no seed rows. Leave them out.")
+        elif name not in known:
+            raise TrainingRefused(f"{task.code} has no {name.replace('round', 'round ')}.")
+        elif name not in released:
+            number = name.removeprefix("round")
+            raise TrainingRefused(
+                f"Round {number} has not been released. Release it, or leave it out."
+            )
+        if not 0 < weight <= MOST_WEIGHT:
+            raise TrainingRefused(
+                f"The weight of {name} is {weight:g}; it must be above 0 and at most {MOST_WEIGHT}."
+            )
+    if not weights:
+        raise TrainingRefused("Name at least one round, or train on the seed rows.")
+    return released
+
+
+@transaction.atomic
+def register_trained(
+    *, run: TrainingRun, number: int, name: str, actor: User | None
+) -> TargetModel:
+    """Make the trained model a target and put it into the loop of a round. Locks the task.
+
+    A round that does not exist is made, as a draft that grew out of the rounds trained on; an
+    existing one must not have been opened. Raises TrainingRefused.
+    """
+    if run.state != TrainingRun.State.DONE:
+        raise TrainingRefused(f"This training is {run.state}; only a finished one has a model.")
+    task = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=run.task_id)
+    round = _prepared_round(task, run, number)
+    fields = {"source": run.report["folder"], "serving": serving_of(task.config)}
+    known = TrainingRun.objects.get(pk=run.pk).target
+    if known is None:
+        try:
+            TargetModel(task=task, name=name, **fields).full_clean()
+        except ValidationError as error:
+            raise TrainingRefused(" ".join(error.messages)) from None
+    target = register_target(
+        task=task, name=known.name if known else name, round=round, actor=actor, **fields
+    )
+    TrainingRun.objects.filter(pk=run.pk).update(target=target, round=round)
+    return target
+
+
+def _prepared_round(task: Task, run: TrainingRun, number: int) -> Round:
+    """The round of that number, made if it is the next one; locked, so that it is not opened."""
+    round = task.rounds.select_for_update(of=("self",)).filter(number=number).first()
+    if round is None:
+        last = task.rounds.aggregate(last=Max("number"))["last"] or 0
+        if number != last + 1:
+            raise TrainingRefused(f"There is no round {number}. The next new one is {last + 1}.")
+        round = Round.objects.create(task=task, number=number)
+        sources = {name.removeprefix("round") for name in run.options["weights"]} - {SEED}
+        round.parents.set(task.rounds.filter(number__in=sources))
+    if round.state not in NOT_OPENED:
+        raise TrainingRefused(
+            f"Round {number} is {round.state}. A target joins a round before it is opened."
+        )
+    return round
