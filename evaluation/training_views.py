@@ -1,0 +1,89 @@
+"""Pages on which a task's owners train its next target."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods
+
+from dynabench.accounts.models import User
+from dynabench.lib.htmx import render_page
+from dynabench.lib.svg import bar_chart, percent_sign
+from evaluation.models import TrainingRun
+from evaluation.training_forms import RegisterForm, TrainingForm
+from evaluation.trainings import TrainingRefused, register_trained, request_training
+from tasks.models import Task
+from tasks.permissions import can_edit
+
+LISTED = 50
+
+
+def _owned(request: HttpRequest, code: str) -> tuple[Task, User]:
+    """The task and its editor; for everybody else it is not there."""
+    task = get_object_or_404(Task, code=code)
+    if not isinstance(request.user, User) or not can_edit(request.user, task):
+        raise Http404
+    return task, request.user
+
+
+@require_http_methods(["GET", "POST"])
+def trainings(request: HttpRequest, code: str) -> HttpResponse:
+    """The trainings of a task, and the form that asks for another one."""
+    task, user = _owned(request, code)
+    form = TrainingForm(task, request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            run = request_training(task=task, actor=user, **form.wanted)
+            return redirect("evaluation:training", code=code, pk=run.pk)
+        except TrainingRefused as error:
+            form.add_error(None, str(error))
+    runs = task.training_runs.defer("report").select_related("target", "round")[:LISTED]
+    values = {"task": task, "form": form, "runs": runs}
+    return render(request, "evaluation/trainings.html", values, status=_status(form))
+
+
+@require_http_methods(["GET", "POST"])
+def training(request: HttpRequest, code: str, pk: int) -> HttpResponse:
+    """One training: how far it is, its report, and the button that makes its model a target."""
+    task, user = _owned(request, code)
+    rows = TrainingRun.objects.select_related("target", "round")
+    run = get_object_or_404(rows, pk=pk, task=task)
+    form = RegisterForm(task, request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            target = register_trained(run=run, actor=user, **form.cleaned_data)
+            number = form.cleaned_data["number"]
+            messages.success(request, f"{target} is a target of round {number} now.")
+            return redirect("evaluation:training", code=code, pk=pk)
+        except TrainingRefused as error:
+            form.add_error(None, str(error))
+    values = {"task": task, "run": run, "form": form, "report": run.report, **_shown(run)}
+    return render_page(
+        request, "evaluation/training.html", values, part="training", status=_status(form)
+    )
+
+
+def _status(form: TrainingForm | RegisterForm) -> int:
+    return 422 if form.errors else 200
+
+
+def _shown(run: TrainingRun) -> dict[str, Any]:
+    """What the report says in other shapes: a chart, and the examples of all tests."""
+    if run.state != TrainingRun.State.DONE:
+        return {}
+    metric = "Token F1" if run.report["labels"] is None else "Accuracy"
+    bars = {
+        f"{test['name']} {when}": test[when]["value"]
+        for test in run.report["tests"]
+        for when in ("before", "after")
+        if test[when]
+    }
+    description = "The same numbers are in the table beside it."
+    chart = bar_chart(
+        bars, title=f"{metric} before and after", description=description, shown=percent_sign
+    )
+    examples = [
+        (test["name"], example) for test in run.report["tests"] for example in test["examples"]
+    ]
+    return {"metric": metric, "chart": chart, "examples": examples[:50]}
