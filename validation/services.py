@@ -14,6 +14,7 @@ from annotation.services import Refused
 from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import log
 from tasks.models import Round, Task
+from tasks.services import close_if_due
 from validation import selectors
 from validation.assignment import is_judged, order_key
 from validation.consensus import Policy, Vote, votes_still_needed
@@ -212,7 +213,7 @@ def cast_validation(
     comment: str = "",
     metadata: Mapping[str, Any] | None = None,
 ) -> Validation:
-    """Store a vote and what all votes decide now.
+    """Store a vote and what all votes decide now; then close the round if that filled its budget.
 
     Locks the example, as retracting it does. Raises NotHandedOut, TooLate, Refused.
     """
@@ -234,6 +235,7 @@ def cast_validation(
             created_at=timezone.now(),
         )
         derive_one(locked, [*votes, cast], freed=_leave(lease))
+    close_if_due(round=locked.round)  # after the example is free: it locks the round
     return cast
 
 
