@@ -18,7 +18,7 @@ from validation.consensus import (
     validated_error,
     votes_still_needed,
 )
-from validation.models import Consensus, Judging, OwnerDecision, QueueItem, Validation
+from validation.models import Consensus, Gold, Judging, OwnerDecision, QueueItem, Validation
 
 DERIVED = (
     *("state", "label", "verdict", "votes", "still_needed", "is_verified", "is_validated_error"),
@@ -50,13 +50,18 @@ def label_field(config: TaskConfig) -> str | None:
 
 
 def derive_one(example: Example, votes: Sequence[Validation], freed: int = 0) -> None:
-    """Store what all the votes on one locked example decide; `freed` places of it were left."""
-    before = Consensus.objects.filter(pk=example.pk).first()
+    """Store what all the votes on one locked example decide; `freed` places of it were left.
+
+    Takes its consensus and its round's judging as they were read under the lock.
+    """
+    before = getattr(example, "consensus", None)
     standing = None
     if before and before.decided_by == Consensus.DecidedBy.OWNER:
         standing = example.owner_decisions.filter(withdrawn_at__isnull=True).first()
-    policy, model_label = policy_of(example.round), _model_labels([example]).get(example.pk)
-    _store([derived(example, votes, policy, standing, before, model_label)], freed)
+    judging = getattr(example.round, "judging", None) or judging_of(example.round)
+    model_label = _model_labels([example]).get(example.pk)
+    now = derived(example, votes, Policy(**judging.policy), standing, before, model_label)
+    _store([now], freed)
 
 
 def derived(
@@ -159,6 +164,7 @@ def derive_all(examples: Sequence[Example]) -> int:
 def _requeue(examples: Sequence[Example], undecided: Sequence[Consensus]) -> None:
     """A place in the queue for examples that were decided when they came in, by an import."""
     by_pk = {example.pk: example for example in examples}
+    gold = set(Gold.objects.filter(example__in=by_pk).values_list("pk", flat=True))
     QueueItem.objects.bulk_create(
         [
             QueueItem(
@@ -170,7 +176,7 @@ def _requeue(examples: Sequence[Example], undecided: Sequence[Consensus]) -> Non
                 key=order_key(by_pk[row.pk].uuid),
             )
             for row in undecided
-            if by_pk[row.pk].retracted_at is None
+            if by_pk[row.pk].retracted_at is None and row.pk not in gold
         ],
         ignore_conflicts=True,
     )

@@ -1,18 +1,20 @@
 """The judge page's values. What is blind is never put into them."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.utils.functional import SimpleLazyObject
+from django.utils.safestring import SafeString, mark_safe
 
 from annotation import panels
 from annotation.models import Example
 from dynabench.accounts.models import Annotator
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
-from tasks.models import Task
+from tasks.models import Task, parsed_config
 from tasks.schema import Component, TaskConfig
 from validation import selectors, services
 from validation.derive import label_field
@@ -68,6 +70,28 @@ def verdict_of(config: TaskConfig, vote: Validation, example: Example) -> str:
     return Verdict.CORRECT if same else Verdict.INCORRECT
 
 
+def fields_of(form: FlagForm) -> SafeString:
+    """The fields that are seen, one below the other."""
+    return mark_safe("".join(field.as_field_group() for field in form.visible_fields()))  # noqa: S308
+
+
+# Most pages show forms in which nothing is typed yet: the same for all examples of a task.
+
+
+@lru_cache(256)
+def blank_answer(config_text: str) -> SafeString:
+    """The answers to choose from."""
+    config = parsed_config(config_text)
+    return VoteForm(config=config, legend=legend(config))["answer"].as_field_group()  # type: ignore[no-any-return]
+
+
+@lru_cache(256)
+def blank_flag(config_text: str, asked: Sequence[str]) -> SafeString:
+    """The form of a flag, with these questions of the task."""
+    config = parsed_config(config_text)
+    return fields_of(FlagForm([c for c in config.metadata.validate if c.name in asked]))
+
+
 @dataclass
 class Desk:
     """A validator at a task, with the example that they judge now, if there is one."""
@@ -82,18 +106,21 @@ class Desk:
         return cls(task, validator, services.lease_next(validator=validator, task=task))
 
     def page(
-        self, form: VoteForm | None = None, flag_form: FlagForm | None = None
+        self,
+        form: VoteForm | None = None,
+        flag_form: FlagForm | None = None,
+        saved: Validation | None = None,
     ) -> dict[str, Any]:
-        """Everything that the template names."""
+        """Everything that the template names; `saved` is the vote that was stored just now."""
         values: dict[str, Any] = {
             "task": self.task,
             "judged": selectors.judged_today(self.validator, self.task),
-            "undo": selectors.last_vote(self.validator, self.task),
+            "undo": saved or selectors.last_vote(self.validator, self.task),
         }
         if self.lease is None:
             return values
         config, example = self.task.config, self.lease.example
-        initial = {"example": example.uuid}
+        text, asked = self.task.config_text, tuple(q.name for q in questions(config, None, example))
         return {
             **values,
             "example": example,
@@ -101,10 +128,11 @@ class Desk:
             "context": example.context,
             "shown_context": panels.shown_context(config, example.context),
             "shown_inputs": shown_inputs(config, example),
-            "form": form or VoteForm(config=config, legend=legend(config), initial=initial),
-            "flag_form": flag_form or FlagForm(questions(config, None, example), initial=initial),
-            "flag_open": flag_form is not None,
-            "instructions": SimpleLazyObject(lambda: render_markdown(config.instructions)),
+            "form": form,
+            "answer_field": form["answer"].as_field_group() if form else blank_answer(text),
+            "flag_form": flag_form,
+            "flag_fields": fields_of(flag_form) if flag_form else blank_flag(text, asked),
+            "instructions": render_markdown(config.instructions),
         }
 
 
@@ -131,14 +159,12 @@ def show(
     desk: Desk,
     said: str = "",
     *,
-    saved: bool = False,
     status: int = 200,
     **forms: Any,
 ) -> HttpResponse:
     """The judge page with its next example; `said`, or that it is saved, is the status line."""
     values = desk.page(**forms)
-    if saved:
-        said = f"Saved. {values['judged']} judged."
+    said = said or (f"Saved. {values['judged']} judged." if forms.get("saved") else "")
     values.update(said=said, break_minutes=break_minutes(request, desk.task))
     return render_page(request, TEMPLATE, values, part="work", status=status)
 

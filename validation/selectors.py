@@ -1,8 +1,11 @@
 """Reads about judging."""
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import NamedTuple
+from uuid import UUID
 
+from django.db import connection
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce
 from django.utils import timezone
@@ -10,7 +13,7 @@ from django.utils import timezone
 from annotation.models import Example
 from dynabench.accounts.models import Annotator
 from tasks.models import Round, Task
-from validation.models import Consensus, JudgeLease, QueueItem, Skip, Validation
+from validation.models import Consensus, JudgeLease, QueueItem, Validation
 
 UNDO_TIME = timedelta(minutes=10)
 JUDGED_STATES = [Round.State.OPEN, Round.State.PAUSED, Round.State.CLOSED]
@@ -30,35 +33,67 @@ def rounds_to_fill(task: Task) -> Sequence[Round]:
 
 
 def _judged_rounds(task: Task) -> QuerySet[Round]:
-    rounds = task.rounds.filter(state__in=JUDGED_STATES)
-    return rounds.select_related("task").order_by("number")
+    return task.rounds.filter(state__in=JUDGED_STATES).order_by("number")
 
 
-def queue(round: Round, validator: Annotator, avoid: int | None = None) -> QuerySet[QueueItem]:
-    """What the validator may be given in the round, nearly decided first, then by chance.
+# By hand, because Django takes ten times as long to build it as a database takes to answer it.
+NEXT_PLACE = """
+SELECT item.example_id
+FROM validation_queueitem AS item JOIN annotation_example AS example ON example.id = item.example_id
+WHERE item.round_id = %(round)s AND item.still_needed > 0 AND item.key >= %(start)s
+  AND item.free > 0 AND example.retracted_at IS NULL
+  AND COALESCE(item.author_id, 0) NOT IN (%(validator)s, %(avoid)s)
+  AND NOT EXISTS (SELECT 1 FROM validation_validation AS vote
+    WHERE vote.example_id = item.example_id AND vote.validator_id = %(validator)s)
+  AND NOT EXISTS (SELECT 1 FROM validation_skip AS skip
+    WHERE skip.example_id = item.example_id AND skip.validator_id = %(validator)s)
+ORDER BY item.still_needed, item.key LIMIT 1
+"""
 
-    Walks the index queue_order: a row of it is looked at, and taken, unless the validator wrote,
-    judged or skipped that example or it is by the author `avoid`.
+
+def next_place(
+    round: Round, validator: Annotator, *, avoid: int = 0, start: int = 0, lock: bool = False
+) -> int | None:
+    """The id of the example to give to the validator: nearly decided first, then by chance.
+
+    Walks the index queue_order from the key `start` on: a row of it is looked at, and taken,
+    unless the validator wrote, judged or skipped that example or it is by the author `avoid`.
+    With `lock` it locks the item of the queue, and passes by those that others are taking.
     """
-    this = {"example": OuterRef("example"), "validator": validator}
-    return (
-        QueueItem.objects.filter(
-            ~Exists(Validation.objects.filter(**this)),
-            ~Exists(Skip.objects.filter(**this)),
-            round=round,
-            still_needed__gt=0,
-            free__gt=0,
-            example__retracted_at__isnull=True,
-        )
-        .exclude(author__in=[validator.pk, *([avoid] if avoid else [])])
-        .order_by("still_needed", "key")
-    )
+    sql = NEXT_PLACE
+    if lock and connection.features.has_select_for_update_skip_locked:
+        sql += "FOR UPDATE OF item SKIP LOCKED"
+    values = {"round": round.pk, "validator": validator.pk, "avoid": avoid, "start": start}
+    with connection.cursor() as cursor:
+        cursor.execute(sql, values)
+        found = cursor.fetchone()
+    return found and int(found[0])
 
 
-def latest_lease(validator: Annotator, task: Task) -> JudgeLease | None:
-    """What the validator was handed last in this task; it is current while `until` lies ahead."""
+class Held(NamedTuple):
+    """What tells whether a lease is current, and where the walk through the queue goes on."""
+
+    lease: int
+    until: datetime
+    author: int | None
+    uuid: UUID
+    round: int
+    round_state: str
+    retracted_at: datetime | None
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the validator still has its example to judge."""
+        judged = self.retracted_at is None and self.round_state in JUDGED_STATES
+        return judged and self.until > timezone.now()
+
+
+def latest_lease(validator: Annotator, task: Task) -> Held | None:
+    """What the validator was handed last in this task."""
     leases = JudgeLease.objects.filter(validator=validator, example__round__task=task)
-    return leases.select_related("example__context", "example__round").order_by("-until").first()
+    names = ("annotator", "uuid", "round", "round__state", "retracted_at")
+    rows = leases.order_by("-until").values_list("pk", "until", *(f"example__{n}" for n in names))
+    return next((Held(*row) for row in rows[:1]), None)
 
 
 def last_vote(validator: Annotator, task: Task) -> Validation | None:

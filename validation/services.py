@@ -27,8 +27,11 @@ from validation.models import (
     Skip,
     Validation,
 )
+from validation.selectors import Held
 
 LEASE_TIME = timedelta(minutes=15)
+WALKS = 32
+"""One walk of so many through the queue starts at its front."""
 CHUNK = 500
 
 
@@ -52,15 +55,15 @@ def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
     takes; items that others are taking are passed by. None: nothing to judge.
     """
     latest = selectors.latest_lease(validator, task)
-    if latest and latest.until > timezone.now() and _can_be_judged(latest.example):
-        return latest
+    if latest and latest.is_current:
+        rows = JudgeLease.objects.select_related("example__context", "example__round")
+        return rows.get(pk=latest.lease)
     return_expired()
-    avoid = latest.example.annotator_id if latest else None
     for round in selectors.rounds_to_judge(task):
-        if lease := _take_next(round, validator, avoid):
+        if lease := _take_next(round, validator, latest):
             return lease
     for round in selectors.rounds_to_fill(task):
-        if fill_queue(round=round) and (lease := _take_next(round, validator, avoid)):
+        if fill_queue(round=round) and (lease := _take_next(round, validator, latest)):
             return lease
     for round in selectors.rounds_to_judge(task):
         if lease := _take_last(round, validator):
@@ -72,12 +75,22 @@ def _can_be_judged(example: Example) -> bool:
     return example.retracted_at is None and example.round.state in selectors.JUDGED_STATES
 
 
-def _take_next(round: Round, validator: Annotator, avoid: int | None) -> JudgeLease | None:
-    """The first place that is free and that nobody is taking at this very moment."""
-    free = selectors.queue(round, validator, avoid).select_related("example__context")
-    with transaction.atomic():
-        item = free.select_for_update(of=("self",), skip_locked=True).first()
-        return _lease(item, round, validator) if item else None
+def _take_next(round: Round, validator: Annotator, latest: Held | None) -> JudgeLease | None:
+    """The first place that is free and that nobody is taking at this very moment.
+
+    The walk goes on where the validator's last one stopped, so that it does not pass by all that
+    they have judged; then, and now and then before, it starts anew, for what came back meanwhile.
+    """
+    avoid, start = 0, 0
+    if latest:
+        avoid, here = latest.author or 0, latest.round == round.pk
+        start = order_key(latest.uuid) if here and latest.uuid.int % WALKS else 0
+    for key in sorted({start, 0}, reverse=True):
+        with transaction.atomic():
+            found = selectors.next_place(round, validator, avoid=avoid, start=key, lock=True)
+            if found:
+                return _lease(found, round, validator)
+    return None
 
 
 def _take_last(round: Round, validator: Annotator) -> JudgeLease | None:
@@ -86,19 +99,19 @@ def _take_last(round: Round, validator: Annotator) -> JudgeLease | None:
     One item is locked at a time. A walk that waits would keep what it found taken, and two such
     walks would wait for each other.
     """
-    free = selectors.queue(round, validator).select_related("example__context")
-    while candidate := free.first():
+    while found := selectors.next_place(round, validator):
         with transaction.atomic():
-            same = QueueItem.objects.filter(pk=candidate.pk, still_needed__gt=0, free__gt=0)
+            same = QueueItem.objects.filter(pk=found, still_needed__gt=0, free__gt=0)
             if same.select_for_update(of=("self",)).first():
-                return _lease(candidate, round, validator)
+                return _lease(found, round, validator)
     return None
 
 
-def _lease(item: QueueItem, round: Round, validator: Annotator) -> JudgeLease:
-    """Give a place of the locked item to the validator."""
+def _lease(pk: int, round: Round, validator: Annotator) -> JudgeLease:
+    """Give a place of the locked item to the validator; `pk` is its example's."""
     now = timezone.now()
-    example, times = item.example, {"leased_at": now, "until": now + LEASE_TIME}
+    example = Example.objects.select_related("context").get(pk=pk)
+    times = {"leased_at": now, "until": now + LEASE_TIME}
     lease = JudgeLease.objects.filter(example=example, validator=validator).first()
     if lease is None:
         lease = JudgeLease.objects.create(example=example, validator=validator, **times)
@@ -107,7 +120,7 @@ def _lease(item: QueueItem, round: Round, validator: Annotator) -> JudgeLease:
         lease.refresh_from_db()
     else:  # another tab of the same person was first
         return lease
-    QueueItem.objects.filter(pk=item.pk).update(free=F("free") - 1)
+    QueueItem.objects.filter(pk=pk).update(free=F("free") - 1)
     example.round = round
     lease.example = example
     return lease
@@ -240,9 +253,15 @@ def cast_validation(
 
 
 def _locked(example: Example) -> Example:
-    """The example, until the transaction ends. Rows that point at it may still be inserted."""
-    rows = Example.objects.select_related("round__task")
-    return rows.select_for_update(of=("self",), no_key=True).get(pk=example.pk)
+    """The example as it is once it is locked, until the transaction ends.
+
+    Rows that point at it may still be inserted. Its consensus and its round's policy are read in a
+    statement after that of the lock, because others may have changed them while it waited.
+    """
+    Example.objects.select_for_update(no_key=True).values_list("pk").get(pk=example.pk)
+    locked = Example.objects.select_related("round__judging", "consensus").get(pk=example.pk)
+    locked.round.task = example.round.task
+    return locked
 
 
 def _check_may_vote(

@@ -34,14 +34,22 @@ def _example(request: HttpRequest, task: Task) -> Example:
         uuid = UUID(request.POST.get("example", ""))
     except ValueError:
         raise Http404 from None
-    rows = Example.objects.select_related("context", "round__task")
-    return get_object_or_404(rows, uuid=uuid, round__task=task)
+    rows = Example.objects.select_related("round")
+    example = get_object_or_404(rows, uuid=uuid, round__task=task)
+    example.round.task = task
+    return example
 
 
-def _go_on(request: HttpRequest, task: Task, validator: Annotator, said: str = "") -> HttpResponse:
-    """The next example in the same answer; without htmx by a redirect. Says that it is saved."""
+def _go_on(
+    request: HttpRequest,
+    task: Task,
+    validator: Annotator,
+    said: str = "",
+    saved: Validation | None = None,
+) -> HttpResponse:
+    """The next example in the same answer; without htmx by a redirect. Says what is saved."""
     if htmx_partial(request):
-        return judging.show(request, Desk.next(task, validator), said, saved=not said)
+        return judging.show(request, Desk.next(task, validator), said, saved=saved)
     messages.success(request, said or f"Saved. {judged_today(validator, task)} judged.")
     return redirect("validation:judge", code=task.code)
 
@@ -81,7 +89,7 @@ def _after_or_next(
         if not htmx_partial(request):
             return redirect("validation:after", uuid=vote.example.uuid)
         return _show_after(request, task, vote, _after_form(task, vote))
-    return _go_on(request, task, validator)
+    return _go_on(request, task, validator, saved=vote)
 
 
 @require_POST
@@ -175,4 +183,4 @@ def after(request: HttpRequest, uuid: UUID) -> HttpResponse:
     if not form.is_valid():
         return _show_after(request, task, vote, form)
     services.answer_afterwards(validation=vote, reveal=form.revealed, metadata=form.metadata)
-    return _go_on(request, task, validator)
+    return _go_on(request, task, validator, saved=vote)

@@ -1,5 +1,7 @@
 """Owners' Markdown to safe HTML; the only place that marks text as safe."""
 
+from functools import lru_cache
+
 import nh3
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
@@ -11,6 +13,7 @@ _TAGS = {
 }
 
 
+@lru_cache(256)  # owners' texts are few and shown on each page
 def render_markdown(text: str) -> SafeString:
     """HTML of CommonMark and tables: no scripts, images, styles; headings start at h3."""
     html = _renderer.render(text)

@@ -17,7 +17,7 @@ from tests.web.test_judge import URL, judge, write
 from validation.assignment import is_in_share
 from validation.consensus import Policy, Vote
 from validation.models import Consensus, JudgeLease, QueueItem, Validation
-from validation.selectors import queue, round_numbers
+from validation.selectors import next_place, round_numbers
 from validation.services import override_consensus, rederive, withdraw_override
 
 
@@ -25,7 +25,12 @@ def test_the_next_example_is_found_through_the_index(alice, nli, bob):
     if connection.vendor == "postgresql":  # which reads a table of one row as a whole
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
-    plan = queue(nli, annotator_of(alice))[:1].explain()
+    with CaptureQueriesContext(connection) as queries:
+        assert next_place(nli, annotator_of(alice)) is None
+    with connection.cursor() as cursor:
+        explain = "EXPLAIN" if connection.vendor == "postgresql" else "EXPLAIN QUERY PLAN"
+        cursor.execute(f"{explain} {queries[0]['sql']}")
+        plan = str(cursor.fetchall())
     assert "queue_order" in plan
     assert "TEMP B-TREE" not in plan
     assert "Sort" not in plan
