@@ -61,7 +61,7 @@ class Collected:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Votes of which enough other people say what is right, and who says the same.
+    """Votes of which other people say what is right, and who says the same.
 
     votes: so many votes, on one author's examples or one example. human: that say what the others
     say. model: for which the target says what the others say.
@@ -194,14 +194,14 @@ def round_rates(authors: Sequence[Collected], seed: int = 0) -> Mapping[str, Rat
 def others_say(counts: Sequence[int]) -> Iterator[tuple[int, int, int]]:
     """What the other people say of an example with `counts` votes for each choice.
 
-    (choice, votes for it, the one choice that most of the others of such a vote made). Two others
-    must have made it; where the others are divided there is nothing.
+    (choice, votes for it, the one choice that most of the others of such a vote made); nothing
+    where the others are divided, or where there are none.
     """
     for choice, votes in enumerate(counts):
         if votes:
             others = [count - (n == choice) for n, count in enumerate(counts)]
             most = max(others)
-            if most >= 2 and others.count(most) == 1:
+            if most and others.count(most) == 1:
                 yield choice, votes, others.index(most)
 
 
@@ -228,7 +228,7 @@ def human_and_model(authors: Iterable[Compared], seed: int = 0) -> Mapping[str, 
     share of 0 or 1) Newcombe's (1998, method 10) of the two intervals, as if they were independent.
     """
     compared = [author for author in authors if author.votes]
-    empty = "no vote on a target's answer has two others that agree"
+    empty = "no target's answer can be held against several people's votes"
     human = clustered_rate([(a.human, a.votes) for a in compared], empty, seed)
     model = clustered_rate([(a.model, a.votes) for a in compared], empty, seed)
     if isinstance(human, Undefined) or isinstance(model, Undefined):

@@ -1,5 +1,6 @@
 """Where people see numbers: a share, and what it means."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,6 @@ def shown(rate, **values):
 
 
 def text_of(html):
-    import re
-
     return " ".join(re.sub("<[^>]*>", "", html).split())
 
 
@@ -36,6 +35,13 @@ def test_few_authors_are_a_warning():
     assert "only" not in shown(clustered_rate([(1, 5), (2, 5)] * 5), name="mer")
 
 
+def test_a_difference_is_in_points():
+    gap = Rate(-0.05, -0.1, 0.02, 40, "newcombe", 20)
+    assert text_of(shown(gap, name="human_model_gap")) == (
+        "-5.0 points (95% interval -10.0 to 2.0; 40 votes)"
+    )
+
+
 def test_an_unknown_share_says_why():
     assert text_of(shown(Undefined("no <votes>"))) == "unknown (no &lt;votes&gt;)"
 
@@ -44,7 +50,7 @@ def test_each_definition_has_its_place(client, db):
     page = client.get("/help/numbers/").text
     for name, meaning in DEFINITIONS.items():
         assert f'<dt id="{name}">{meaning.title}</dt>' in page
-        assert f"{meaning.top} ÷ {meaning.bottom}" in page
+        assert meaning.formula in page
 
 
 @pytest.mark.parametrize("name", DEFINITIONS)
@@ -52,4 +58,4 @@ def test_the_docs_say_the_same(name):
     docs = (Path(__file__).parents[2] / "docs/statistics.md").read_text().replace("**", "")
     meaning = DEFINITIONS[name]
     row = next(line for line in docs.splitlines() if line.startswith(f"| {meaning.title} |"))
-    assert f"| {meaning.top} | {meaning.bottom}" in row
+    assert all(piece in row for piece in meaning.formula.split(" ÷ "))

@@ -11,9 +11,13 @@ from hypothesis import strategies as st
 
 from validation.statistics import (
     Collected,
+    Compared,
     Rate,
     Undefined,
     clustered_rate,
+    compare,
+    human_and_model,
+    others_say,
     rate,
     round_rates,
     wilson,
@@ -166,3 +170,100 @@ def test_importing_the_rules_loads_no_numpy():
         check=True,
     )
     assert done.stdout.split() == ["False", "False"]
+
+
+@pytest.mark.parametrize(
+    ("counts", "found"),
+    [
+        ((3, 0, 0), [(0, 3, 0)]),
+        ((4, 1, 0), [(0, 4, 0), (1, 1, 0)]),
+        ((2, 1, 0), [(1, 1, 0)]),  # of the two, the others are divided
+        ((1, 1, 0), [(0, 1, 1), (1, 1, 0)]),
+        ((1, 1, 1), []),
+        ((3, 2, 0), [(1, 2, 0)]),
+        ((1, 0), []),
+        ((0, 0), []),
+        ((), []),
+    ],
+)
+def test_what_the_others_say(counts, found):
+    assert list(others_say(counts)) == found
+
+
+@given(st.lists(st.integers(0, 4), max_size=5))
+def test_nobody_agrees_with_themselves(counts):
+    for choice, votes, others in others_say(counts):
+        assert votes == counts[choice]
+        left = counts[others] - (choice == others)
+        assert left > 0
+        for n, count in enumerate(counts):
+            assert n == others or count - (n == choice) < left
+
+
+def test_votes_and_target_are_held_against_the_same():
+    assert compare((4, 1, 0), [True, False, False]) == Compared(5, 4, 5)
+    assert compare((4, 1, 0), [False, True, False]) == Compared(5, 4, 0)
+    assert compare((1, 0, 4), [True, True, None]) == Compared()  # the others cannot tell
+    assert compare((0, 4, 1), [None, True, None]) == Compared(5, 4, 5)
+    assert Compared(5, 4, 0) * 3 == Compared(15, 12, 0)
+
+
+def test_a_target_that_is_one_more_person_has_no_gap():
+    draw = np.random.default_rng(3)
+    authors = []
+    for _ in range(1500):
+        *votes, said = draw.choice(3, 6, p=(0.8, 0.15, 0.05)).tolist()
+        counts = [votes.count(n) for n in range(3)]
+        authors.append(compare(counts, [said == n for n in range(3)]))
+    found = human_and_model(authors)
+    assert found["human_accuracy"].value == pytest.approx(0.8, abs=0.03)
+    assert found["human_model_gap"].low < 0 < found["human_model_gap"].high
+    assert found["human_model_gap"].high < 0.05
+
+
+def test_the_gap_and_its_interval():
+    draw = np.random.default_rng(7)
+    authors = [Compared(20, *map(int, draw.binomial(20, (0.9, 0.4)))) for _ in range(30)]
+    found = human_and_model(authors)
+    human, model, gap = found.values()
+    assert list(found) == ["human_accuracy", "model_accuracy", "human_model_gap"]
+    assert gap.value == pytest.approx(human.value - model.value)
+    assert (gap.n, gap.method, gap.clusters) == (600, "bootstrap-by-author", 30)
+    differences = np.array([(a.human - a.model) / 20 for a in authors])
+    drawn = differences[draw.integers(0, 30, (20000, 30))].mean(axis=1)
+    assert (gap.low, gap.high) == pytest.approx(np.quantile(drawn, (0.025, 0.975)), abs=0.01)
+    assert human_and_model([*authors[::-1], Compared()]) == found
+
+
+def test_the_gap_of_paired_answers_is_narrower_than_two_intervals():
+    authors = [Compared(10, n % 11, n % 11) for n in range(40)]
+    gap = human_and_model(authors)["human_model_gap"]
+    assert (gap.value, gap.low, gap.high) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "authors",
+    [[Compared(10, 9, 3), Compared(5, 2, 2)] * 4, [Compared(9, 6, 0), Compared(2, 2, 0)] * 9],
+)
+def test_the_gap_where_a_bootstrap_says_nothing(authors):
+    human, model, gap = human_and_model(authors).values()
+    assert gap.method == "newcombe"
+    # Newcombe 1998, method 10
+    assert gap.value - gap.low == pytest.approx(
+        ((human.value - human.low) ** 2 + (model.high - model.value) ** 2) ** 0.5
+    )
+    assert gap.low < gap.value < gap.high
+
+
+def test_people_always_right_and_the_target_never():
+    alone = [Compared(1, 1, 0)] * 9
+    human, model, gap = human_and_model(alone).values()
+    assert (human.value, model.value, gap.value) == (1, 0, 1)
+    assert gap.low == pytest.approx(1 - 2**0.5 * (1 - human.low))
+
+
+def test_without_comparable_votes_there_is_no_gap():
+    found = human_and_model([Compared(), Compared()])
+    assert {value.reason for value in found.values()} == {
+        "no target's answer can be held against several people's votes"
+    }
