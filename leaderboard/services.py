@@ -13,3 +13,8 @@ def set_weekly_goal(*, annotator: Annotator, amount: int) -> WeeklyGoal:
     return WeeklyGoal.objects.update_or_create(
         annotator=annotator, week=week, defaults={"amount": amount}
     )[0]
+
+
+def forget_goals(*, annotator: Annotator) -> None:
+    """Remove the weekly goals of somebody who has left; no lock."""
+    WeeklyGoal.objects.filter(annotator=annotator).delete()

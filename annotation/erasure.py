@@ -1,0 +1,56 @@
+"""Removing what somebody wrote, once they have left. Rows stay, so that counts and votes hold."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db import transaction
+
+from annotation.models import Assignment, Attempt, Example, GatePass, Report, TargetOutput
+from annotation.withdrawals import withdraw_example
+from dynabench.accounts.models import Annotator
+from tasks.schema import TaskConfig
+
+CHUNK = 100
+
+
+@transaction.atomic
+def erase_drafts(*, annotator: Annotator) -> None:
+    """Remove drafts, attempts, consents and the comments of reports; no lock.
+
+    An attempt that still waits for its targets is gone too, so its example is never stored.
+    """
+    Attempt.objects.filter(annotator=annotator).delete()
+    Assignment.objects.filter(annotator=annotator).update(draft={}, draft_saved_at=None)
+    Report.objects.filter(annotator=annotator).update(comment="")
+    GatePass.objects.filter(annotator=annotator).delete()
+
+
+def erase_examples(*, annotator: Annotator) -> int:
+    """Withdraw all examples of an annotator and empty their texts; returns how many.
+
+    Choices from a list, such as the label, stay: with them the votes decide as before. Versions
+    that are released keep their rows; the next one has tombstones. Locks 100 examples at a time, in
+    the order of their ids. May be run again, and finishes what was interrupted.
+    """
+    left = Example.objects.filter(annotator=annotator).exclude(digest="").order_by("pk")
+    count = 0
+    while chunk := list(left.select_related("round__task")[:CHUNK]):
+        _erase(chunk)
+        count += len(chunk)
+    return count
+
+
+@transaction.atomic
+def _erase(examples: Sequence[Example]) -> None:
+    for example in examples:
+        withdraw_example(example=example, actor=None, reason="The author deleted their account.")
+        example.inputs = _choices(example.round.task.config, example.inputs)
+        example.metadata, example.digest = {}, ""
+    Example.objects.bulk_update(examples, ["inputs", "metadata", "digest"])
+    TargetOutput.objects.filter(example__in=examples).delete()  # models repeat what they read
+
+
+def _choices(config: TaskConfig, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Those inputs that were chosen from a list."""
+    listed = [component.name for component in config.input if component.labels]
+    return {name: inputs[name] for name in listed if name in inputs}

@@ -1,0 +1,52 @@
+"""The pages on which people download or delete what is stored about them."""
+
+from typing import cast
+
+from allauth.account.decorators import reauthentication_required
+from django.contrib import messages
+from django.contrib.auth import logout
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_http_methods
+
+from annotation.models import GatePass
+from dynabench.accounts.models import User
+from dynabench.accounts.services import annotator_of
+from dynabench.me.export import export
+from dynabench.me.services import delete_person
+from tasks.models import TaskMember
+
+
+@require_GET
+def data(request: HttpRequest) -> HttpResponse:
+    """What is stored about the person, and what they may do with it."""
+    me = annotator_of(cast(User, request.user))
+    consents = GatePass.objects.filter(annotator=me).select_related("task").order_by("passed_at")
+    return render(request, "me/data.html", {"consents": consents})
+
+
+@require_GET
+def download(request: HttpRequest) -> StreamingHttpResponse:
+    """Everything about the person as JSON."""
+    user = cast(User, request.user)
+    me = annotator_of(user)
+    response = StreamingHttpResponse(export(user, me), content_type="application/json")
+    response["Content-Disposition"] = f'attachment; filename="dynabench-{me.pseudonym}.json"'
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+@require_http_methods(["GET", "POST"])
+@reauthentication_required  # type: ignore[untyped-decorator]
+def delete(request: HttpRequest) -> HttpResponse:
+    """Delete the account, after the password (or a passkey) was given a moment ago."""
+    user = cast(User, request.user)
+    if request.method == "GET":
+        owned = TaskMember.objects.filter(user=user, role=TaskMember.Role.OWNER)
+        return render(request, "me/delete.html", {"owned": owned.select_related("task")})
+    if request.POST.get("sure") != "yes":
+        return redirect("me:delete")
+    logout(request)
+    delete_person(user=user)
+    messages.success(request, "Your account is deleted.")
+    return redirect("home")

@@ -1,0 +1,145 @@
+"""Everything stored about one person, as one JSON object that is written piece by piece."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.usersessions.models import UserSession
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db.models import F
+
+from annotation.models import Assignment, Attempt, Example, GatePass, Report, TargetOutput
+from dynabench.accounts.models import Annotator, LogEntry, User
+from leaderboard.models import WeeklyGoal
+from tasks.models import TaskMember
+from validation.earned import points_of
+from validation.models import JudgeLease, OwnerDecision, Skip, Validation
+
+CHUNK = 200
+Section = Mapping[str, Any] | Iterable[Mapping[str, Any]]
+
+
+def export(user: User, me: Annotator) -> Iterator[str]:
+    """The text of the JSON object, in pieces that fit into memory.
+
+    Other people's texts and single answers are in none of them.
+    """
+    start = "{"
+    for name, section in {**_about(user), **_done(me)}.items():
+        yield f"{start}\n{json.dumps(name)}: "
+        yield from [_json(section)] if isinstance(section, Mapping) else _list(section)
+        start = ","
+    yield "\n}\n"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, cls=DjangoJSONEncoder, ensure_ascii=False)
+
+
+def _list(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    start = "[\n"
+    for row in rows:
+        yield start + _json(row)
+        start = ",\n"
+    yield "[]" if start == "[\n" else "\n]"
+
+
+def _about(user: User) -> dict[str, Section]:
+    """The account, without secrets, and what was done with it for tasks."""
+    names = ("email", "date_joined", "last_login", "is_staff", "is_superuser", "is_active")
+    times = ("created_at", "last_used_at")
+    decided = OwnerDecision.objects.filter(owner=user)
+    return {
+        "account": {name: getattr(user, name) for name in names},
+        "email_addresses": EmailAddress.objects.filter(user=user).values("email", "verified"),
+        "sessions": UserSession.objects.filter(user=user).values(
+            "ip", "user_agent", "created_at", "last_seen_at"
+        ),
+        "sign_in_means": Authenticator.objects.filter(user=user).values("type", *times),
+        "roles": TaskMember.objects.filter(user=user).values("role", task_code=F("task__code")),
+        "deeds": LogEntry.objects.filter(actor=user)
+        .values("action", "target", "data", "created_at")
+        .iterator(),
+        "decisions": decided.values(
+            *("label", "verdict", "reason", "created_at", "withdrawn_at"),
+            example_uuid=F("example__uuid"),
+        ).iterator(),
+    }
+
+
+def _done(me: Annotator) -> dict[str, Section]:
+    """What the person wrote and judged under their pseudonym."""
+    names = ("pseudonym", "source", "keyboard_mode", "in_ranking", "created_at")
+    example, task = {"example_uuid": F("example__uuid")}, {"task_code": F("round__task__code")}
+    return {
+        "annotator": {name: getattr(me, name) for name in names},
+        "consents": GatePass.objects.filter(annotator=me).values(
+            "passed_at", task_code=F("task__code")
+        ),
+        "weekly_goals": WeeklyGoal.objects.filter(annotator=me).values("week", "amount"),
+        "assignments": Assignment.objects.filter(annotator=me)
+        .values("goal", "draft", "draft_saved_at", "assigned_at", "left_at", **task)
+        .iterator(),
+        "attempts": Attempt.objects.filter(annotator=me)
+        .values("uuid", "inputs", "state", "failure", "asked_at")
+        .iterator(),
+        "examples": _examples(me),
+        "judgements": Validation.objects.filter(validator=me)
+        .values(
+            *("label", "verdict", "flag_reason", "comment", "reveal", "reveal_choice"),
+            *("reveal_comment", "metadata", "seconds", "created_at"),
+            task_code=F("example__round__task__code"),
+            **example,
+        )
+        .iterator(),
+        "handed_out": JudgeLease.objects.filter(validator=me)
+        .values("leased_at", **example)
+        .iterator(),
+        "skips": Skip.objects.filter(validator=me).values("created_at", **example).iterator(),
+        "reports": Report.objects.filter(annotator=me).values(
+            "context", "reason", "comment", "created_at", "resolved_at"
+        ),
+    }
+
+
+def _examples(me: Annotator) -> Iterator[dict[str, Any]]:
+    """One's examples, oldest first, some hundred at a time."""
+    mine = Example.objects.filter(annotator=me).order_by("pk")
+    mine = mine.select_related("round__task", "context", "consensus", "parent")
+    last = 0
+    while chunk := list(
+        mine.filter(pk__gt=last).prefetch_related("target_outputs__target")[:CHUNK]
+    ):
+        points = points_of(me, chunk)
+        yield from (_example(example, points.get(example.pk)) for example in chunk)
+        last = chunk[-1].pk
+
+
+def _example(example: Example, points: float | None) -> dict[str, Any]:
+    parent, consensus = example.parent, getattr(example, "consensus", None)
+    names = ("uuid", "goal", "inputs", "metadata", "outcome", "decided_by", "shown_at")
+    judged = ("state", "votes", "label", "verdict", "is_verified", "is_validated_error")
+    return {
+        **{name: getattr(example, name) for name in (*names, "created_at", "retracted_at")},
+        "task_code": example.round.task.code,
+        "round": example.round.number,
+        "context": example.context.fields,
+        "edits": parent.uuid if parent and parent.annotator_id == example.annotator_id else None,
+        "answers": [_answer(example, output) for output in example.target_outputs.all()],
+        "judged": {name: getattr(consensus, name) for name in judged} if consensus else None,
+        "points": points,
+    }
+
+
+def _answer(example: Example, output: TargetOutput) -> dict[str, Any]:
+    """What a target said, as far as the task shows it to its authors."""
+    limits = example.round.task.config.limits
+    return {
+        "model": example.round.shown_name(output.target, output.position),
+        "output": output.output,
+        "prob": output.prob if limits.show_confidence == "full" else None,
+        "fooled": output.fooled,
+        "score": output.score,
+    }

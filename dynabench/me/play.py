@@ -1,0 +1,76 @@
+"""Goals, badges and agreement of one person, for the page about their own work."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+from dynabench.accounts.models import Annotator
+from leaderboard.goals import goal_in, monday, weeks_reached
+from leaderboard.selectors import Badge, Week, badges_of, goals_of
+from tasks.models import Task
+from validation.agreement import Reliability
+from validation.points import vote_points
+from validation.statistics import Undefined
+
+CAREFUL_ITEMS, CAREFUL_KAPPA = 30, 0.6
+
+
+@dataclass(frozen=True)
+class Game:
+    """The weekly goal (None: never set; 0: a pause), what is done of it, and the badges."""
+
+    goal: int | None
+    done: int
+    weeks: int
+    badges: Sequence[Badge]
+
+
+def game_of(
+    me: Annotator,
+    tasks: Sequence[Task],
+    weeks: Mapping[tuple[date, int], Week],
+    agreement: Mapping[int, Reliability],
+) -> Game:
+    """The person's game over those of their `tasks` that are not sensitive."""
+    mild = {task.pk: task for task in tasks if not task.is_sensitive}
+    this_week, goals = monday(datetime.now(UTC).date()), goals_of(me)
+    done: dict[date, int] = {}
+    for (begins, task), week in weeks.items():
+        if task in mild:
+            done[begins] = done.get(begins, 0) + week.tried + week.judged
+    careful = any(is_careful(one) for task, one in agreement.items() if task in mild)
+    return Game(
+        goal=goal_in(goals, this_week),
+        done=done.get(this_week, 0),
+        weeks=weeks_reached(done, goals, this_week),
+        badges=badges_of(me, list(mild.values()), careful),
+    )
+
+
+def kappa_of(agreement: Reliability) -> float | None:
+    """Agreement beyond chance; None where chance explains everything."""
+    return None if isinstance(agreement.kappa, Undefined) else agreement.kappa
+
+
+def is_careful(agreement: Reliability) -> bool:
+    """Whether somebody has judged enough, and agrees well (Landis and Koch 1977: above 0.6)."""
+    return agreement.items >= CAREFUL_ITEMS and (kappa_of(agreement) or 0) > CAREFUL_KAPPA
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One's judgements in a task against the others', in total; `points` is for each judgement."""
+
+    task: Task
+    agreement: Reliability
+    kappa: float | None
+    points: float
+
+
+def judged_of(tasks: Sequence[Task], agreement: Mapping[int, Reliability]) -> list[Judged]:
+    """A line for each task in which enough was judged."""
+    return [
+        Judged(task, one, kappa_of(one), vote_points(kappa_of(one)))
+        for task in tasks
+        if (one := agreement.get(task.pk))
+    ]

@@ -1,0 +1,34 @@
+"""Leaving: the person at once, then their texts."""
+
+from annotation.erasure import erase_drafts, erase_examples
+from dynabench.accounts.models import Annotator, User
+from dynabench.accounts.services import leave
+from leaderboard.services import forget_goals
+from validation.erasure import erase_words
+
+
+def delete_person(*, user: User) -> None:
+    """Delete the account in one transaction, then what the person wrote, some at a time.
+
+    Should the second step be cut short, `manage.py purge_deleted` finishes it.
+    """
+    if annotator := leave(user=user):
+        erase_work(annotator)
+
+
+def erase_work(annotator: Annotator) -> int:
+    """Remove the words of somebody who has left; returns how many examples held some."""
+    erase_drafts(annotator=annotator)
+    erase_words(validator=annotator)
+    forget_goals(annotator=annotator)
+    return erase_examples(annotator=annotator)
+
+
+def purge_deleted() -> int:
+    """Erase the work of everybody who has left; returns how many examples held words.
+
+    Whoever came by the site and has no user any more has left, be it by their own page or because
+    an administrator deleted the user.
+    """
+    left = Annotator.objects.filter(source=Annotator.Source.SITE, user__isnull=True)
+    return sum(erase_work(annotator) for annotator in left)

@@ -1,0 +1,14 @@
+"""Pages about one's own work, `/me/…`."""
+
+from django.urls import path
+
+from dynabench.me import data, views
+
+app_name = "me"
+urlpatterns = [
+    path("", views.work, name="work"),
+    path("goal/", views.goal, name="goal"),
+    path("data/", data.data, name="data"),
+    path("data/download/", data.download, name="download"),
+    path("data/delete/", data.delete, name="delete"),
+]

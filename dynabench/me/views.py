@@ -1,0 +1,80 @@
+"""The pages about one's own work."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_POST
+
+from dynabench.accounts.models import Annotator
+from dynabench.accounts.services import annotator_of
+from dynabench.lib.htmx import htmx_partial, render_page
+from dynabench.me.forms import FilterForm, GoalForm
+from dynabench.me.play import game_of, judged_of
+from dynabench.me.work import PAGE, own_examples, rows_of, today_of, trend
+from leaderboard.selectors import may_play, weeks_of
+from leaderboard.services import set_weekly_goal
+from tasks.models import Task
+from validation.earned import agreement_by_task, tasks_of
+
+TEMPLATE = "me/work.html"
+
+
+@require_GET
+def work(request: HttpRequest) -> HttpResponse:
+    """What became of one's examples and judgements; for htmx only the table."""
+    me = annotator_of(request.user)  # type: ignore[arg-type]
+    if htmx_partial(request):
+        return render_page(request, TEMPLATE, _mine(request, me, tasks_of(me)), part="mine")
+    return _page(request, me)
+
+
+def _page(request: HttpRequest, me: Annotator, form: GoalForm | None = None) -> HttpResponse:
+    tasks, agreement, weeks = tasks_of(me), agreement_by_task(me), weeks_of(me)
+    judged = judged_of(tasks, agreement)
+    chart, table = trend(weeks)
+    game = game_of(me, tasks, weeks, agreement) if may_play(me) else None
+    values = {
+        **_mine(request, me, tasks),
+        "today": today_of(me, {one.task.pk: one.points for one in judged}),
+        "judged": judged,
+        "chart": chart if any(tried for _, tried, _ in table) else "",
+        "trend": table,
+        "game": game,
+        "ranked_tasks": [task for task in tasks if game and not task.is_sensitive],
+        "goal_form": form or GoalForm(initial={"amount": game.goal} if game else None),
+    }
+    return render(request, TEMPLATE, values, status=422 if form else 200)
+
+
+def _mine(request: HttpRequest, me: Annotator, tasks: Sequence[Task]) -> dict[str, Any]:
+    """The table of one's examples as the address asks for it; what it cannot mean is left out."""
+    form = FilterForm(request.GET, tasks)
+    form.is_valid()
+    asked = {name: form.cleaned_data.get(name, "") for name in ("task", "status")}
+    found = own_examples(me, **asked)
+    before = form.cleaned_data.get("before")
+    rows = rows_of(me, (found.filter(pk__lt=before) if before else found)[: PAGE + 1])
+    return {
+        "filters": form,
+        "rows": rows[:PAGE],
+        "older": rows[PAGE - 1].example.pk if len(rows) > PAGE else None,
+        "count": found.count(),
+        "is_filtered": any(asked.values()) or before,
+    }
+
+
+@require_POST
+def goal(request: HttpRequest) -> HttpResponse:
+    """Set one's weekly goal."""
+    me = annotator_of(request.user)  # type: ignore[arg-type]
+    if not may_play(me):
+        raise Http404
+    form = GoalForm(request.POST)
+    if not form.is_valid():
+        return _page(request, me, form)
+    set_weekly_goal(annotator=me, amount=form.cleaned_data["amount"])
+    messages.success(request, "Your weekly goal is saved.")
+    return redirect("me:work")

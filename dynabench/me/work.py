@@ -1,0 +1,202 @@
+"""What the page about one's own work shows, as plain values for its template."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from django.db.models import Prefetch, Q, QuerySet
+from django.utils import timezone
+from django.utils.safestring import SafeString
+
+from annotation import panels
+from annotation.models import Example, TargetOutput
+from dynabench.accounts.models import Annotator
+from dynabench.lib.svg import Point, line_chart
+from leaderboard.goals import WEEK, active_seconds, monday
+from leaderboard.selectors import Week
+from tasks.models import Round
+from tasks.schema import TaskConfig
+from validation.earned import points_of, written
+from validation.models import Choice, Consensus, OwnerDecision, Validation
+from validation.points import day_total
+
+PAGE = 20
+TREND_WEEKS = 12
+COMMENTS = 10
+State = Consensus.State
+KEPT = Q(retracted_at__isnull=True)
+STATUSES = {
+    "waiting": KEPT & (Q(consensus__isnull=True) | Q(consensus__state=State.UNDECIDED)),
+    "valid": KEPT & Q(consensus__is_verified=True),
+    "not-agreed": KEPT
+    & Q(consensus__state__in=[State.DECIDED, State.NO_CONSENSUS], consensus__is_verified=False),
+    "removed": ~KEPT,
+}
+STATUS_WORDS = {
+    "waiting": "Waiting for judges",
+    "valid": "Valid",
+    "not-agreed": "Not agreed",
+    "removed": "Removed",
+}
+VERDICTS = {
+    "correct": "correct",
+    "incorrect": "incorrect",
+    "flagged": "“do not use this”",
+    "cannot_tell": "“cannot tell”",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One own example as the table shows it. `points` is None while nothing is decided."""
+
+    example: Example
+    text: str
+    answer: str
+    models_said: Sequence[tuple[str, str]]
+    status: str
+    points: float | None
+    judges_said: Sequence[str]
+    comments: Sequence[str]
+    owner_said: str
+    owner_reason: str
+
+
+def own_examples(me: Annotator, *, task: str = "", status: str = "") -> QuerySet[Example]:
+    """The person's examples, newest first, by the code of a task and by status."""
+    wanted = Example.objects.filter(STATUSES.get(status, Q()), annotator=me).order_by("-pk")
+    return wanted.filter(round__task__code=task) if task else wanted
+
+
+def rows_of(me: Annotator, examples: QuerySet[Example]) -> list[Row]:
+    """The examples as rows; seven queries, whatever their number."""
+    outputs = TargetOutput.objects.select_related("target")
+    standing = OwnerDecision.objects.filter(withdrawn_at__isnull=True)
+    found = list(
+        examples.select_related("round__task", "context", "consensus").prefetch_related(
+            Prefetch("target_outputs", outputs), Prefetch("owner_decisions", standing)
+        )
+    )
+    points = points_of(me, found)
+    votes: dict[int, list[Validation]] = {}
+    closed = [example.pk for example in found if _is_over(example)]
+    for vote in Validation.objects.filter(example__in=closed):
+        votes.setdefault(vote.example_id, []).append(vote)
+    return [_row(example, points.get(example.pk), votes.get(example.pk, [])) for example in found]
+
+
+def _is_over(example: Example) -> bool:
+    """Whether no further vote is asked for; what judges said is shown from then on."""
+    consensus = getattr(example, "consensus", None)
+    return bool(consensus and not consensus.still_needed)
+
+
+def _row(example: Example, points: float | None, votes: Sequence[Validation]) -> Row:
+    config = example.round.task.config
+    decision = next(iter(example.owner_decisions.all()), None)
+    answers = panels.answers(example, config, list(example.target_outputs.all()))
+    return Row(
+        example=example,
+        text=written(config, example.inputs),
+        answer=config.display(config.answer_field, example.inputs.get(config.answer_field)),
+        models_said=[(answer.name, answer.said) for answer in answers],
+        status=status_words(example),
+        points=points,
+        judges_said=judges_said(config, votes),
+        comments=comments(config, votes),
+        owner_said=choice_words(config, decision) if decision else "",
+        owner_reason=decision.reason if decision else "",
+    )
+
+
+def status_words(example: Example) -> str:
+    """Where an example stands: waiting, 1 of 3; valid; not agreed; removed."""
+    consensus = getattr(example, "consensus", None)
+    if example.retracted_at:
+        return "removed"
+    if consensus is None or consensus.state == State.UNDECIDED:
+        if example.round.state == Round.State.RELEASED:
+            return "not judged"
+        if consensus is None:
+            return "waiting"
+        return f"waiting, {consensus.votes} of {consensus.votes + consensus.still_needed}"
+    return "valid" if consensus.is_verified else "not agreed"
+
+
+def choice_words(config: TaskConfig, choice: Choice) -> str:
+    """A vote or a decision in the words that people chose from."""
+    if choice.label:
+        return config.display(config.answer_field, choice.label)
+    return VERDICTS[choice.verdict]
+
+
+def judges_said(config: TaskConfig, votes: Sequence[Validation]) -> list[str]:
+    """How many chose what, most chosen first: “2 of 3 people chose true”."""
+    counts = Counter(choice_words(config, vote) for vote in votes)
+    return [
+        f"{number} of {len(votes)} {'person' if len(votes) == 1 else 'people'} chose {words}"
+        for words, number in counts.most_common()
+    ]
+
+
+def comments(config: TaskConfig, votes: Sequence[Validation]) -> list[str]:
+    """What judges wrote, in alphabetical order, so that the order tells nothing of who did."""
+    free = [c.name for c in config.metadata.validate if c.type in ("text", "long_text")]
+    texts = {
+        str(text).strip()
+        for vote in votes
+        for text in (vote.comment, vote.reveal_comment, *(vote.metadata.get(n) for n in free))
+        if text
+    }
+    return sorted(texts)[:COMMENTS]
+
+
+@dataclass(frozen=True)
+class Today:
+    """Since 00:00 UTC: `minutes` is the time between what was sent, without longer pauses."""
+
+    tries: int
+    judged: int
+    minutes: int
+    points: float
+
+
+def today_of(me: Annotator, points_a_vote: Mapping[int, float]) -> Today:
+    """What the person did today; points for judgements as `points_a_vote` says by task."""
+    midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    mine = Example.objects.filter(annotator=me, created_at__gte=midnight)
+    examples = list(mine.select_related("round__task", "consensus"))
+    votes = list(
+        Validation.objects.filter(validator=me, created_at__gte=midnight).values_list(
+            "created_at", "seconds", "example__round__task"
+        )
+    )
+    moments: list[datetime] = []
+    for example in examples:
+        moments += [example.created_at, example.shown_at or example.created_at]
+    for created_at, seconds, _ in votes:
+        moments += [created_at, created_at - timedelta(seconds=seconds or 0)]
+    points = [*points_of(me, examples).values(), *(points_a_vote.get(v[2], 1) for v in votes)]
+    minutes = round(active_seconds(moments) / 60)
+    return Today(len(examples), len(votes), minutes, day_total(points))
+
+
+def trend(weeks: Mapping[tuple[date, int], Week]) -> tuple[SafeString, list[tuple[date, int, int]]]:
+    """Twelve weeks of tries and valid examples: the chart, and (Monday, tries, valid) a week."""
+    this_week = monday(datetime.now(UTC).date())
+    mondays = [this_week - n * WEEK for n in range(TREND_WEEKS)][::-1]
+    table = [
+        (
+            begins,
+            sum(week.tried for (day, _), week in weeks.items() if day == begins),
+            sum(week.valid for (day, _), week in weeks.items() if day == begins),
+        )
+        for begins in mondays
+    ]
+    lines = {
+        "Tries": [Point(f"{begins:%-d %b}", tried) for begins, tried, _ in table],
+        "Valid": [Point(f"{begins:%-d %b}", valid) for begins, _, valid in table],
+    }
+    title = "Your tries by week, and those found valid"
+    return line_chart(lines, title=title, shown="{:g}".format), table

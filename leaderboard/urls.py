@@ -1,0 +1,9 @@
+from django.urls import path
+
+from leaderboard import views
+
+app_name = "leaderboard"
+urlpatterns = [
+    path("t/<slug:code>/people/", views.people, name="people"),
+    path("t/<slug:code>/people/people.csv", views.people_csv, name="people-csv"),
+]

@@ -1,0 +1,296 @@
+"""One's own work: what became of it, and nobody else's."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from annotation.services import pass_gate, retract_example
+from dynabench.accounts.services import annotator_of
+from leaderboard.goals import WEEK, monday
+from leaderboard.models import WeeklyGoal
+from tests.factories import RoundFactory, TaskFactory, UserFactory
+from tests.web.conftest import HTMX
+from tests.web.test_judge import answered, judge, write
+from validation.consensus import Vote
+from validation.models import Validation
+from validation.selectors import UNDO_TIME
+from validation.services import override_consensus
+
+URL = "/me/"
+
+
+def decide(client, *labels, code="nli"):
+    """Let other people judge what is there, each with a label."""
+    for label in labels:
+        client.force_login(UserFactory())
+        judge(client, f"label:{label}", f"/t/{code}/judge/", **HTMX)
+
+
+def row(client, url=URL):
+    """The table of one's examples."""
+    text = client.get(url).text
+    return text[text.index('id="mine"') : text.index('id="judged"')]
+
+
+def test_an_example_waits_and_then_is_valid(client, alice, nli):
+    answered(write(nli, alice))
+    client.force_login(alice)
+    first = row(client)
+    assert "Statement 0." in first
+    assert "<td>waiting</td>" in first
+    assert "What judges said" not in first
+    assert "(target-" in first
+    decide(client, "neutral", "entailment")
+    client.force_login(alice)
+    assert "waiting, 2 of 4" in row(client)
+    assert "chose" not in row(client)  # nobody's vote is told before it is decided
+    decide(client, "neutral", "neutral")
+    client.force_login(alice)
+    done = row(client)
+    assert "<td>valid</td>" in done
+    assert "3 of 4 people chose neither" in done
+    assert "1 of 4 people chose definitely true" in done
+    assert '<td class="number">4</td>' in done
+    assert "4 points so far" in client.get(URL).text
+
+
+def test_what_people_disagree_with_costs_a_point_but_no_day(client, alice, nli):
+    write(nli, alice)
+    decide(client, "entailment", "entailment", "entailment")
+    client.force_login(alice)
+    assert "<td>not agreed</td>" in row(client)
+    assert '<td class="number">-1</td>' in row(client)
+    assert "0 points so far" in client.get(URL).text
+
+
+def test_comments_come_without_names(client, alice, nli):
+    example = write(nli, alice)
+    for number in range(3):
+        judge_ = UserFactory()
+        client.force_login(judge_)
+        client.get("/t/nli/judge/")
+        reason = {"flag_reason": "other", "flag_comment": f"No sense {number}."}
+        client.post("/t/nli/judge/flag/", {"example": example.uuid, **reason}, **HTMX)
+    client.force_login(alice)
+    text = row(client)
+    assert "3 of 3 people chose “do not use this”" in text
+    assert all(f"No sense {number}." in text for number in range(3))
+    names = Validation.objects.values_list("validator__pseudonym", flat=True)
+    assert not any(name in text for name in names)
+
+
+def test_the_owner_may_say_why(client, alice, bob, nli):
+    example = write(nli, alice)
+    reason = "The passage never says when."
+    override_consensus(example=example, owner=bob, choice=Vote(label="entailment"), reason=reason)
+    client.force_login(alice)
+    text = row(client)
+    assert "owner decided: definitely true" in text.replace("&#x27;", "'")
+    assert reason in text
+    assert str(annotator_of(bob)) not in text
+    assert bob.email not in text
+
+
+def test_a_task_can_hide_its_models_here_too(as_alice, alice, nli):
+    nli.show_target_name = False
+    nli.save()
+    answered(write(nli, alice))
+    assert "(Model A)" in row(as_alice)
+    assert "target-" not in row(as_alice)
+
+
+@pytest.mark.parametrize("headers", [{}, HTMX], ids=["page", "htmx"])
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        ("", {"Waits", "Valid", "Wrong", "Gone", "Soup"}),
+        ("?status=waiting", {"Waits", "Soup"}),
+        ("?status=valid", {"Valid"}),
+        ("?status=not-agreed", {"Wrong"}),
+        ("?status=removed", {"Gone"}),
+        ("?task=sentiment", {"Soup"}),
+        ("?task=nli&status=waiting", {"Waits"}),
+        ("?status=nonsense&task=hate-speech&before=x", {"Waits", "Valid", "Wrong", "Gone", "Soup"}),
+    ],
+)
+def test_filters(as_alice, alice, bob, nli, sentiment, query, shown, headers):
+    texts = ("Waits", "Valid", "Wrong", "Gone")
+    made = {
+        text: write(nli, alice, n, hypothesis=f"{text} it.", label="neutral")
+        for n, text in enumerate(texts)
+    }
+    override_consensus(example=made["Valid"], owner=bob, choice=Vote(label="neutral"))
+    override_consensus(example=made["Wrong"], owner=bob, choice=Vote(label="entailment"))
+    retract_example(example=made["Gone"])
+    write(sentiment, alice, text="Soup it.", label="negative")
+    response = as_alice.get(URL + query, **headers)
+    found = {text for text in (*texts, "Soup") if f"{text} it." in response.text}
+    assert found == shown
+    assert ("<html" in response.text) == (not headers)
+    if headers:
+        assert f'innerHTML:#status">{len(shown)} example' in response.text
+
+
+def test_pages_of_twenty(as_alice, alice, nli):
+    for number in range(25):
+        write(nli, alice, number)
+    text = row(as_alice)
+    assert text.count("Statement ") == 20
+    assert "Statement 24." in text
+    oldest = min(nli.examples.order_by("-pk")[:20], key=lambda example: example.pk)
+    assert f"before={oldest.pk}" in text
+    older = row(as_alice, f"{URL}?before={oldest.pk}")
+    assert older.count("Statement ") == 5
+    assert "Older" not in older
+
+
+def test_only_ones_own(as_alice, alice, bob, nli):
+    write(nli, bob)
+    text = as_alice.get(URL).text
+    assert "Statement 0." not in text
+    assert "You have not written anything yet" in text
+
+
+def test_sensitive_text_is_folded_away_and_no_game(as_alice, alice, hate):
+    write(hate, alice, text="They are here.", label="not-hate")
+    text = row(as_alice)
+    shield = text.index('<details class="shield">')
+    assert shield < text.index("They are here.") < text.index("</details>", shield)
+    page = as_alice.get(URL).text
+    assert "/t/hate-speech/people/" not in page
+    as_alice.post("/me/goal/", {"amount": 5})
+    assert "0 of 5 this week" in as_alice.get(URL).text
+
+
+def judged_with_others(me, round, count, agree):
+    """`count` decided examples that `me` judged with two others, the first `agree` as they did."""
+    author, *others = (annotator_of(UserFactory()) for _ in range(3))
+    labels = ("neutral", "entailment", "contradiction")
+    for number in range(count):
+        example = write(round, author.user, number)
+        label = labels[number % 3]
+        own = label if number < agree else labels[(number + 1) % 3]
+        votes = {me: own, others[0]: label, others[1]: label}
+        for validator, said in votes.items():
+            Validation.objects.create(
+                example=example, validator=validator, author=author, label=said
+            )
+        owner = UserFactory()
+        override_consensus(example=example, owner=owner, choice=Vote(label=label))
+    Validation.objects.update(created_at=timezone.now() - UNDO_TIME - timedelta(seconds=1))
+
+
+def test_agreement_is_told_in_total_and_late(as_alice, alice, nli):
+    me = annotator_of(alice)
+    judged_with_others(me, nli, 9, 9)
+    page = as_alice.get(URL).text
+    assert "100.0%" in page
+    assert '<td class="number">3</td>' in page  # points for each judgement
+    assert "Statement" not in page
+    recent = me.validations.order_by("pk")[:2].values("pk")
+    Validation.objects.filter(pk__in=list(recent.values_list("pk", flat=True))).update(
+        created_at=timezone.now()
+    )
+    page = as_alice.get(URL).text  # what can still be taken back is not compared
+    assert "100.0%" not in page
+    assert "once eight examples" in page
+
+
+def badges(client):
+    text = client.get(URL).text
+    cards = text[text.index('id="badges"') :].split('<li class="card">')[1:]
+    return {card[8 : card.index("</strong>")] for card in cards if ">Earned<" in card}
+
+
+def test_badges_are_for_variety_and_care(as_alice, alice, bob, nli):
+    assert badges(as_alice) == set()
+    owner = UserFactory()
+    for number, label in enumerate(("neutral", "entailment", "contradiction")):
+        example = write(nli, alice, number, hypothesis=f"It is {number}.", label=label)
+        answered(example)
+        override_consensus(example=example, owner=owner, choice=Vote(label=label))
+        assert "First one" in badges(as_alice)
+        assert ("Every label" in badges(as_alice)) == (number == 2)
+        assert ("Two models" in badges(as_alice)) == (number > 0)
+    judged_with_others(annotator_of(alice), RoundFactoryWithContext("nli-2"), 30, 30)
+    assert "Careful judge" in badges(as_alice)
+    flagged = write(nli, bob, 9)
+    Validation.objects.create(example=flagged, validator=annotator_of(alice), verdict="flagged")
+    assert "Good eye" not in badges(as_alice)
+    override_consensus(example=flagged, owner=owner, choice=Vote(verdict="flagged"))
+    assert badges(as_alice) == {
+        "First one", "Every label", "Two models", "Careful judge", "Good eye"
+    }  # fmt: skip
+
+
+def RoundFactoryWithContext(code):
+    """An open NLI round of another task."""
+    from tests.factories import ContextFactory
+
+    text = TaskFactory.build(code="nli").config_text
+    return ContextFactory(round=RoundFactory(task=TaskFactory(code=code, config_text=text))).round
+
+
+def test_no_badge_comes_from_a_sensitive_task(as_alice, alice, hate, bob):
+    for number, label in enumerate(("hate", "not-hate")):
+        example = write(hate, alice, number, text=f"They {number}.", label=label)
+        override_consensus(example=example, owner=bob, choice=Vote(label=label))
+    assert badges(as_alice) == set()
+
+
+def test_a_weekly_goal_and_its_pause(as_alice, alice, nli):
+    this_week = monday(timezone.now().date())
+    assert "of 2 this week" not in as_alice.get(URL).text
+    response = as_alice.post("/me/goal/", {"amount": 2}, follow=True)
+    assert "Your weekly goal is saved." in response.text
+    write(nli, alice)
+    WeeklyGoal.objects.update(week=this_week - WEEK)
+    assert "1 of 2 this week" in as_alice.get(URL).text
+    write(nli, alice, 1)
+    page = as_alice.get(URL).text
+    assert "2 of 2 this week: reached" in page
+    assert "1 week in a row" in page
+    as_alice.post("/me/goal/", {"amount": 0})
+    assert "You have a pause" in as_alice.get(URL).text
+    as_alice.post("/me/goal/", {"amount": 3})
+    amounts = dict(annotator_of(alice).weekly_goals.values_list("week", "amount"))
+    assert amounts == {this_week - WEEK: 2, this_week: 3}
+
+
+@pytest.mark.parametrize("amount", ["", "-1", "501", "many"])
+def test_a_goal_that_is_none_is_a_problem(as_alice, amount):
+    response = as_alice.post("/me/goal/", {"amount": amount})
+    assert response.status_code == 422
+    assert "There is a problem" in response.text
+    assert "<title>Error: " in response.text
+    assert f'value="{amount}"' in response.text or not amount
+    assert not WeeklyGoal.objects.exists()
+
+
+def test_paid_people_see_no_game(as_alice, alice, nli):
+    me = annotator_of(alice)
+    me.source = "prolific"
+    me.save()
+    write(nli, alice)
+    page = as_alice.get(URL).text
+    assert "Badges" not in page
+    assert "Your week" not in page
+    assert "/people/" not in page
+    assert as_alice.post("/me/goal/", {"amount": 2}).status_code == 404
+    assert "Join the rankings" not in as_alice.get("/account/").text
+
+
+def test_today_counts_time_between_what_was_sent(as_alice, alice, nli):
+    now = timezone.now().replace(hour=12)
+    first, second = write(nli, alice), write(nli, alice, 1)
+    for example, minutes in ((first, 20), (second, 8)):
+        example.created_at = now - timedelta(minutes=minutes)
+        example.save()
+    pass_gate(annotator=annotator_of(alice), task=nli.task)
+    assert "2 tries, 0 judged, about 12 minutes" in as_alice.get(URL).text
+
+
+def test_signed_out_people_sign_in_first(client, db):
+    for path in ("", "goal/", "data/", "data/download/", "data/delete/"):
+        assert "/accounts/login/" in client.get(URL + path).url
