@@ -3,15 +3,24 @@
 import logging
 
 from evaluation.leases import LeaseLost, claim, sweep
-from evaluation.models import Job, TrainingRun
+from evaluation.models import Dataset, Job, TrainingRun
+from evaluation.release import make
 from evaluation.supervision import carry_out
 
 logger = logging.getLogger(__name__)
 
 # What does each kind of job.
 FUNCTIONS: dict[type[Job], str] = {
+    Dataset: "evaluation.jobs.build_dataset",
     TrainingRun: "evaluation.jobs.run_training",
 }
+
+
+def build_dataset(dataset_id: int) -> None:
+    """Make a version of a round's dataset."""
+    dataset = claim(Dataset, dataset_id)
+    if dataset is not None:
+        make(dataset)
 
 
 def run_training(run_id: int) -> None:

@@ -1,0 +1,216 @@
+"""Examples become the rows of a dataset: who may enter, and what is written of each.
+
+Of people nothing is written but keyed hashes; of texts only the fields that the configuration
+names, so no id that an import or a crowd provider left beside them gets out.
+"""
+
+import hmac
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from django.db.models import Count, Q, QuerySet, TextField, Value
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast, Coalesce, NullIf
+
+from annotation.models import Example, TargetOutput
+from evaluation.models import PseudonymKey
+from evaluation.splits import Counts
+from tasks.models import Context, Round, TargetVersion
+from tasks.schema import TaskConfig
+from validation.models import OwnerDecision, Validation
+
+CHUNK = 2000
+"""Examples that are read at a time."""
+Row = dict[str, Any]
+
+VERIFIED = Q(consensus__is_verified=True)
+UNJUDGED = Q(consensus__isnull=True, outcome=Example.Outcome.NOT_FOOLED)
+"""Nobody judged it, and the model agreed with its author: for train only."""
+COLUMNS = (
+    *("pk", "uuid", "uid", "annotator_id", "context_id", "inputs", "metadata", "outcome"),
+    *("shown_at", "created_at", "parent__uuid", "parent__uid"),
+    *(f"consensus__{name}" for name in ("label", "is_verified", "decided_by", "votes")),
+)
+MODEL_WRONG = {Example.Outcome.FOOLED.value: True, Example.Outcome.NOT_FOOLED.value: False}
+
+
+def releasable(round: Round) -> QuerySet[Example]:
+    """What a dataset of the round takes: nothing retracted, undecided, refuted or flagged."""
+    return Example.objects.filter(VERIFIED | UNJUDGED, round=round, retracted_at__isnull=True)
+
+
+def balanced_field(config: TaskConfig) -> str | None:
+    """The field by whose labels splits are balanced; None where answers are no choice."""
+    field = config.answer_field
+    return field if config.component(field).type == "multiclass" else None
+
+
+def counts_of(round: Round) -> Counts:
+    """How many rows each author has of each label; one query."""
+    field = balanced_field(round.task.config)
+    label: Any = Value("")
+    if field:
+        own = Cast(KeyTextTransform(field, "inputs"), TextField())
+        label = Coalesce(NullIf("consensus__label", Value("")), own, Value(""))
+    rows = (
+        releasable(round)
+        .annotate(wanted=label)
+        .order_by()
+        .values_list("annotator", "wanted", "consensus__is_verified")
+        .annotate(times=Count("pk"))
+    )
+    counts = Counts()
+    for author, wanted, is_verified, times in rows:
+        counts.add(author, wanted, bool(is_verified), times)
+    return counts
+
+
+class Frozen(NamedTuple):
+    """An example as it enters a dataset."""
+
+    example: int
+    uid: str
+    author: int | None
+    label: str  # to balance by
+    is_verified: bool
+    row: Row  # without its split
+
+
+class Freezer:
+    """Makes rows of a round's examples, a chunk at a time, in the order of writing."""
+
+    def __init__(self, round: Round):
+        self._round, config = round, round.task.config
+        key, _ = PseudonymKey.objects.get_or_create(task=round.task)
+        self._key = bytes.fromhex(key.key)
+        self._pseudonym = lru_cache(100_000)(self._new_pseudonym)
+        self._answer, self._balanced = config.answer_field, balanced_field(config)
+        self._context = [component.name for component in config.context]
+        self._input = [component.name for component in config.input]
+        self._questions = [component.name for component in config.metadata.create]
+        self._contexts: dict[int, Row] = {}
+        versions = TargetVersion.objects.filter(target__task=round.task)
+        self._versions = {
+            pk: (name, digest)
+            for pk, name, digest in versions.values_list("pk", "target__name", "digest")
+        }
+
+    def chunks(self) -> Iterator[Sequence[Frozen]]:
+        """All that is releasable; a few queries for each chunk."""
+        rows = releasable(self._round).order_by("pk").values_list(*COLUMNS, named=True)
+        last = 0
+        while chunk := list(rows.filter(pk__gt=last)[:CHUNK]):
+            last = chunk[-1].pk
+            ids = [example.pk for example in chunk]
+            self._read_contexts({example.context_id for example in chunk})
+            votes, outputs = _votes(ids), _outputs(ids)
+            yield [self._frozen(e, votes[e.pk], outputs[e.pk]) for e in chunk]
+
+    def _new_pseudonym(self, role: str, annotator: int | None) -> str | None:
+        """A person's name in this task's datasets; as author and as validator another one."""
+        if annotator is None:
+            return None
+        return hmac.digest(self._key, f"{role}:{annotator}".encode(), "sha256").hex()[:20]
+
+    def _read_contexts(self, ids: set[int]) -> None:
+        if len(self._contexts) > 10 * CHUNK:
+            self._contexts.clear()
+        for context in Context.objects.filter(pk__in=ids - self._contexts.keys()):
+            text = _json({n: context.fields[n] for n in self._context if n in context.fields})
+            self._contexts[context.pk] = {
+                "cid": context.digest,
+                "context": {"context_json": text, "tag": context.tag},
+                "tag": context.tag,
+            }
+
+    def _frozen(self, example: Any, votes: "_Votes", outputs: Sequence[Any]) -> Frozen:
+        uid, parent = example.uid or str(example.uuid), example.parent__uuid
+        label = example.consensus__label or _text(example.inputs.get(self._answer))
+        shown, created = example.shown_at, example.created_at
+        row = {
+            "uid": uid,
+            "split": "",
+            "task": self._round.task.code,
+            "round": self._round.number,
+            "anon_uid": self._pseudonym("author", example.annotator_id),
+            **self._contexts[example.context_id],
+            "input_json": _json({n: example.inputs[n] for n in self._input if n in example.inputs}),
+            "label": label,
+            "validated": bool(example.consensus__is_verified),
+            "decided_by": example.consensus__decided_by or "",
+            "total_verified": example.consensus__votes or 0,
+            "votes": [{"vote": v, "count": n} for v, n in Counter(v for v, *_ in votes).items()],
+            "validations": [
+                [vote, mode, self._pseudonym("validator", who)] for vote, mode, who in votes
+            ],
+            "outcome": example.outcome,
+            "model_wrong": MODEL_WRONG.get(example.outcome),
+            **self._answers(outputs),
+            "metadata_json": _json(
+                {n: example.metadata[n] for n in self._questions if n in example.metadata}
+            ),
+            "generated_datetime": f"{created:%Y-%m-%d}",
+            "time_elapsed": round((created - shown).total_seconds(), 1) if shown else None,
+            "parent_uid": parent and (example.parent__uid or str(parent)),
+            "withdrawn": False,
+        }
+        to_balance = label if self._balanced else ""
+        return Frozen(example.pk, uid, example.annotator_id, to_balance, row["validated"], row)
+
+    def _answers(self, outputs: Sequence[Any]) -> Row:
+        """What the targets said; Dynabench's two fields are of the first one."""
+        targets = []
+        for _, version, output, prob, fooled in outputs:
+            name, digest = self._versions[version]
+            said = _json({**output, "prob": prob} if prob else output)
+            targets.append({"name": name, "version": digest, "output_json": said, "fooled": fooled})
+        first = targets[0] if targets else {"name": None, "output_json": None}
+        return {
+            "model_endpoint_name": first["name"],
+            "output_json": first["output_json"],
+            "targets": targets,
+        }
+
+
+_Votes = Sequence[tuple[str, str, int | None]]
+"""Label or verdict, user or owner, the validator."""
+
+
+def _votes(ids: Sequence[int]) -> Mapping[int, _Votes]:
+    """Votes and standing decisions of owners, by example, in the order in which they were cast."""
+    found: dict[int, list[tuple[str, str, int | None]]] = defaultdict(list)
+    columns = ("example_id", "label", "verdict")
+    cast = Validation.objects.filter(example__in=ids).order_by("pk")
+    for example, label, verdict, who in cast.values_list(*columns, "validator_id"):
+        found[example].append((label or verdict, "user", who))
+    standing = OwnerDecision.objects.filter(example__in=ids, withdrawn_at__isnull=True)
+    for example, label, verdict in standing.values_list(*columns):
+        found[example].append((label or verdict, "owner", None))
+    return found
+
+
+def _outputs(ids: Sequence[int]) -> Mapping[int, Sequence[Any]]:
+    found: dict[int, list[Any]] = defaultdict(list)
+    rows = TargetOutput.objects.filter(example__in=ids).order_by("example_id", "position")
+    for row in rows.values_list("example_id", "version_id", "output", "prob", "fooled"):
+        found[row[0]].append(row)
+    return found
+
+
+def _text(answer: Any) -> str:
+    """An answer as plain text: a label, the words of a span, else JSON."""
+    if isinstance(answer, Mapping) and "text" in answer:
+        answer = answer["text"]
+    return answer if isinstance(answer, str) else _json(answer)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def line_of(row: Row) -> str:
+    """A row as it stands in the JSONL file."""
+    return _json(row)

@@ -1,0 +1,59 @@
+"""Release a round, or the next version of its dataset, and show how far it is."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
+
+from evaluation.freezing import counts_of
+from evaluation.leases import claim
+from evaluation.models import Dataset
+from evaluation.release import Options, make
+from evaluation.services import ReleaseRefused, request_release, suggested_sizes
+from tasks.models import Round
+
+
+class Command(BaseCommand):
+    help = "Release a closed round as a dataset, or the next version of it; docs/datasets.md."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("code", help="the task's code, such as nli")
+        parser.add_argument("number", type=int, help="the round's number")
+        parser.add_argument("--train", type=int, help="rows; default: all that is left")
+        parser.add_argument("--dev", type=int, help="rows; default: a tenth")
+        parser.add_argument("--test", type=int, help="rows; default: a tenth")
+        parser.add_argument("--seed", type=int, default=0, help="of the splits; default: 0")
+        parser.add_argument("--license", default=Options.license, help="the hub's name of it")
+        parser.add_argument("--description", default="", help="for the dataset card")
+        parser.add_argument(
+            "--private-test", action="store_true", help="only members get the test split's labels"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        code, number = options["code"], options["number"]
+        round = Round.objects.filter(task__code=code, number=number).first()
+        if round is None:
+            raise CommandError(f"There is no round {number} of a task {code!r}.")
+        names = ("train", "seed", "license", "description", "private_test")
+        sizes = suggested_sizes(counts_of(round))
+        wanted = Options(
+            dev=sizes.dev if options["dev"] is None else options["dev"],
+            test=sizes.test if options["test"] is None else options["test"],
+            **{name: options[name] for name in names},
+        )
+        try:
+            with transaction.atomic():  # claimed before a worker can see it
+                asked = request_release(round=round, options=wanted, actor=None)
+                dataset = claim(Dataset, asked.pk)
+        except ReleaseRefused as error:
+            raise CommandError(str(error)) from None
+        assert dataset is not None
+        make(dataset, lambda done, what: self.stdout.write(f"{done:4.0%} {what}"))
+        dataset.refresh_from_db()
+        if dataset.state != Dataset.State.DONE:
+            raise CommandError(f"{dataset} was not made: {dataset.error}")
+        rows = ", ".join(f"{split} {n}" for split, n in dataset.numbers["rows"].items())
+        self.stdout.write(f"{dataset}: {rows}")
+        for file in dataset.files.all():
+            self.stdout.write(f"{file.sha256}  {file.size:>12}  {file.file.name}")

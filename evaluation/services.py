@@ -1,0 +1,98 @@
+"""Asking for a version of a round's dataset."""
+
+import uuid
+from dataclasses import asdict, replace
+
+from django.db import transaction
+from django.utils import timezone
+
+from dynabench.accounts.models import User
+from evaluation.freezing import counts_of
+from evaluation.models import Dataset
+from evaluation.queue import enqueue
+from evaluation.release import Options
+from evaluation.splits import Counts, Sizes, make_plan
+from tasks.models import Round
+
+State = Dataset.State
+
+
+class ReleaseRefused(Exception):
+    """A round cannot be released so; the message says why and what can be done."""
+
+
+def suggested_sizes(counts: Counts) -> Sizes:
+    """A tenth of the rows for dev and for test, as far as the authors allow it."""
+    rows = (counts.labels(True) + counts.labels(False)).total()
+    wanted = Sizes(None, max(1, rows // 10), max(1, rows // 10))
+    found = make_plan(counts, wanted, seed=0).sizes
+    return Sizes(None, found.dev, found.test) if found.train else Sizes(None, 0, 0)
+
+
+def check_sizes(counts: Counts, options: Options) -> None:
+    """Raises ReleaseRefused with the sizes that are possible, unless the wanted ones are."""
+    wanted = options.sizes
+    found = make_plan(counts, wanted, seed=options.seed).sizes
+    if not any(found):
+        raise ReleaseRefused(
+            "Nothing in this round can be released. Examples count once others have confirmed "
+            "them, or when the model was right and nobody has judged them."
+        )
+    if found.dev < wanted.dev or found.test < wanted.test or (found.train or 0) < (wanted.train or 0):
+        verified = counts.labels(True).total()
+        raise ReleaseRefused(
+            f"These sizes are not possible: no author may be in two splits, and dev and test take "
+            f"verified examples only. The round has {verified} of them, by {counts.authors} known "
+            f"authors. With these wishes it gives train {found.train}, dev {found.dev} and test "
+            f"{found.test}. Ask for less in a split that got what it wanted, or use these numbers."
+        )
+
+
+def request_release(*, round: Round, options: Options, actor: User | None) -> Dataset:
+    """Have a worker make the next version of a round's dataset. Locks the round.
+
+    The first version is dealt out by `options`; a later one keeps every row and split, puts
+    tombstones where examples were withdrawn, and ignores the sizes of `options`.
+    A version that failed is tried again under its number. Raises ReleaseRefused.
+    """
+    done = round.datasets.filter(state=State.DONE).order_by("version").first()
+    if done:
+        kept = ("train", "dev", "test", "seed", "canary")
+        options = replace(options, **{name: done.options[name] for name in kept})
+    else:
+        check_sizes(counts_of(round), options)
+        options = replace(options, canary=f"dynabench:{uuid.uuid4()}")
+    with transaction.atomic():
+        locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
+        last = locked.datasets.order_by("-version").first()
+        _check_may_release(locked, last)
+        if last is None or last.state == State.DONE:
+            dataset = Dataset(round=locked, version=last.version + 1 if last else 1)
+        else:
+            dataset = last
+        dataset.options, dataset.requested_by = asdict(options), actor
+        dataset.state, dataset.queued_at = State.QUEUED, timezone.now()
+        dataset.attempts, dataset.error = 0, ""
+        dataset.save()
+        enqueue("evaluation.jobs.build_dataset", dataset.pk)
+    return dataset
+
+
+def _check_may_release(round: Round, last: Dataset | None) -> None:
+    if last and not last.is_over:
+        raise ReleaseRefused(f"Version {last.version} is being made. Wait until it is there.")
+    if round.state not in (Round.State.CLOSED, Round.State.RELEASED):
+        raise ReleaseRefused(f"The round is {round.state}. Close it first.")
+    if round.is_being_written:
+        raise ReleaseRefused(f"People may finish writing until {round.writing_until:%H:%M} UTC.")
+    if last and last.state == State.DONE and not withdrawn_since(last):
+        raise ReleaseRefused(
+            f"Nothing was withdrawn since version {last.version}, so a new one would be the same."
+        )
+
+
+def withdrawn_since(dataset: Dataset) -> int:
+    """How many rows of a version the next one replaces by tombstones."""
+    rows = dataset.items.filter(is_withdrawn=False)
+    gone = rows.filter(example__isnull=True) | rows.filter(example__retracted_at__isnull=False)
+    return gone.count()

@@ -1,0 +1,214 @@
+"""Which rows of a dataset go to train, dev and test, so that no author is in two of them.
+
+First `make_plan` decides with counts alone which authors test and dev take, then a `Dealer` says
+for one row after another where it goes; so memory follows the number of authors, not of rows.
+The same counts, sizes, seed and order of rows give the same splits.
+"""
+
+import heapq
+import random
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import NamedTuple
+
+TRAIN, DEV, TEST = SPLITS = ("train", "dev", "test")
+LARGEST_PART = 3
+"""For the balance of a split no label gives more than this part (a third) of its rows."""
+
+Author = Hashable
+"""None: unknown; each such row counts as by an author of its own."""
+Labels = Counter[str]
+"""How many rows there are of each label."""
+Parts = dict[str | None, int]
+"""How many rows go to each split; None: left out."""
+
+
+class Sizes(NamedTuple):
+    """Wanted rows. train None: all that is left."""
+
+    train: int | None
+    dev: int
+    test: int
+
+
+@dataclass
+class Counts:
+    """Rows by author and label: `verified` ones fit into any split, `others` into train."""
+
+    verified: dict[Author, Labels] = field(default_factory=dict)
+    others: dict[Author, Labels] = field(default_factory=dict)
+
+    def add(self, author: Author, label: str, is_verified: bool, times: int = 1) -> None:
+        """Count so many rows."""
+        side = self.verified if is_verified else self.others
+        side.setdefault(author, Counter())[label] += times
+
+    @property
+    def authors(self) -> int:
+        """How many known people wrote them."""
+        return len((self.verified.keys() | self.others.keys()) - {None})
+
+    def labels(self, is_verified: bool) -> Labels:
+        """The rows of all authors by label."""
+        return _sum((self.verified if is_verified else self.others).values())
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Where rows go."""
+
+    split_of: Mapping[Author, str]
+    """The authors of dev and test; all others are train's."""
+    cells: Mapping[tuple[Author, str], Parts]
+    """The verified rows of these authors by label, and of unknown authors."""
+    train: Mapping[str, Parts]
+    """What comes to train, by label."""
+    labels: Mapping[str, Labels]
+    """Rows that each split gets, by label."""
+
+    @property
+    def sizes(self) -> Sizes:
+        """Rows that each split gets; fewer than wanted where the authors do not suffice."""
+        return Sizes(*(self.labels[split].total() for split in SPLITS))
+
+
+def fill(total: int, available: Mapping[str, int]) -> Labels:
+    """Equal parts of `total` for all labels; what one has too little of, the others give."""
+    parts: Labels = Counter()
+    order = sorted(available, key=lambda label: (available[label], label))
+    for number, label in enumerate(order):
+        parts[label] = min(available[label], -(-total // (len(order) - number)))
+        total -= parts[label]
+    return +parts
+
+
+def make_plan(counts: Counts, wanted: Sizes, *, seed: int) -> Plan:
+    """Choose whole authors for test and dev so that both get their size and their labels.
+
+    Those whose verified rows fit are taken first, by chance among equals; what does not fit of
+    the last ones is left out. A size goes before balance.
+    """
+    chooser = _Chooser(counts.verified, seed)
+    labels = {TEST: chooser.choose(TEST, wanted.test), DEV: chooser.choose(DEV, wanted.dev)}
+    offered = _sum([*chooser.free.values(), chooser.loose])
+    offered += _sum(
+        rows for author, rows in counts.others.items() if author not in chooser.split_of
+    )
+    labels[TRAIN] = fill(offered.total() if wanted.train is None else wanted.train, offered)
+    cells: dict[tuple[Author, str], Parts] = {}
+    for author, split in chooser.split_of.items():
+        for label, n in counts.verified[author].items():
+            used = chooser.used[author][label]
+            cells[author, label] = {split: used, None: n - used}
+    for label in counts.verified.get(None, ()):
+        cells[None, label] = {
+            TEST: chooser.used[TEST][label],
+            DEV: chooser.used[DEV][label],
+            TRAIN: chooser.loose[label],
+        }
+    train: dict[str, Parts] = {
+        label: {TRAIN: labels[TRAIN][label], None: n - labels[TRAIN][label]}
+        for label, n in offered.items()
+    }
+    return Plan(chooser.split_of, cells, train, labels)
+
+
+class _Chooser:
+    """Gives authors, and rows of unknown ones, to one split after another."""
+
+    def __init__(self, verified: Mapping[Author, Labels], seed: int):
+        order = sorted(verified.keys() - {None}, key=str)
+        random.Random(seed).shuffle(order)
+        self.free = {author: verified[author] for author in order}
+        self.loose = Counter(verified.get(None, {}))
+        self.split_of: dict[Author, str] = {}
+        self.used: dict[Author, Labels] = {TEST: Counter(), DEV: Counter()}  # loose: by split
+        self._counts = verified
+
+    def choose(self, split: str, size: int) -> Labels:
+        """Take `size` rows for a split, by label; fewer when there are no more."""
+        available = _sum([*self.free.values(), self.loose])
+        quotas = fill(size, {label: n // LARGEST_PART for label, n in available.items()})
+        got = self._take_authors(split, quotas.total(), quotas)
+        got += self._take_loose(split, quotas - got)
+        got += self._take_surplus(split, size - got.total())
+        got += self._take_loose(split, fill(size - got.total(), self.loose))
+        return got + self._take_authors(split, size - got.total(), available)
+
+    def _take_authors(self, split: str, size: int, quotas: Labels) -> Labels:
+        """Whole authors, least left out first; none of whom nothing would fit.
+
+        What fits only shrinks, so an author's old loss is a lower bound: the one with the least
+        of them is looked at again, and taken if it is the least still.
+        """
+        got: Labels = Counter()
+        heap: list[tuple[float, int, Author]] = [
+            (0.0, rank, author) for rank, author in enumerate(self.free)
+        ]
+        while heap and got.total() < size:
+            _, rank, author = heapq.heappop(heap)
+            rows = self.free[author]
+            fits = fill(size - got.total(), rows & (quotas - got))
+            loss = 1 - fits.total() / rows.total()
+            if fits and heap and loss > heap[0][0]:
+                heapq.heappush(heap, (loss, rank, author))
+            elif fits:
+                self.split_of[author], self.used[author] = split, fits
+                del self.free[author]
+                got += fits
+        return got
+
+    def _take_loose(self, split: str, wanted: Labels) -> Labels:
+        """Rows of unknown authors."""
+        taken = self.loose & wanted
+        self.loose -= taken
+        self.used[split] += taken
+        return taken
+
+    def _take_surplus(self, split: str, size: int) -> Labels:
+        """More rows of the authors that the split has."""
+        got: Labels = Counter()
+        for author in [author for author, its in self.split_of.items() if its == split]:
+            more = fill(size - got.total(), self._counts[author] - self.used[author])
+            self.used[author] += more
+            got += more
+        return got
+
+
+class Dealer:
+    """Says for each row where it goes, so that the plan's numbers come out; by chance in a cell."""
+
+    def __init__(self, plan: Plan, *, seed: int):
+        self._split_of = plan.split_of
+        self._cells = {cell: dict(parts) for cell, parts in plan.cells.items()}
+        self._train = {label: dict(parts) for label, parts in plan.train.items()}
+        self._random = random.Random(seed)
+
+    def deal(self, author: Author, label: str, is_verified: bool) -> str | None:
+        """The split of the next row; None: it is left out, as are rows that nobody counted."""
+        split: str | None = self._split_of.get(author, TRAIN)
+        if is_verified and (split != TRAIN or author is None):
+            split = self._draw(self._cells.get((author, label), {}))
+        elif split != TRAIN:
+            return None
+        return self._draw(self._train.get(label, {})) if split == TRAIN else split
+
+    def _draw(self, left: Parts) -> str | None:
+        total = sum(left.values())
+        if not total:
+            return None
+        at = self._random.randrange(total)
+        part = next(
+            part for part, end in zip(left, accumulate(left.values()), strict=True) if at < end
+        )
+        left[part] -= 1
+        return part
+
+
+def _sum(rows: Iterable[Labels]) -> Labels:
+    total: Labels = Counter()
+    for one in rows:
+        total.update(one)
+    return total

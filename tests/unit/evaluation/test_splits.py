@@ -1,0 +1,151 @@
+"""No author is in two splits, sizes and labels come out as planned, the same seed does the same."""
+
+from collections import Counter, defaultdict
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluation.splits import DEV, SPLITS, TEST, TRAIN, Counts, Dealer, Sizes, fill, make_plan
+
+LABELS = ("entailment", "neutral", "contradiction")
+rows = st.lists(
+    st.tuples(st.one_of(st.none(), st.integers(1, 12)), st.sampled_from(LABELS), st.booleans()),
+    max_size=150,
+)
+sizes = st.builds(
+    Sizes, st.one_of(st.none(), st.integers(0, 60)), st.integers(0, 40), st.integers(0, 40)
+)
+
+
+def counted(rows):
+    counts = Counts()
+    for author, label, is_verified in rows:
+        counts.add(author, label, is_verified)
+    return counts
+
+
+def dealt(rows, wanted, seed=0):
+    """The plan, and the split of each row."""
+    plan = make_plan(counted(rows), wanted, seed=seed)
+    dealer = Dealer(plan, seed=seed)
+    return plan, [dealer.deal(*row) for row in rows]
+
+
+@given(rows, sizes, st.integers(0, 5))
+def test_what_holds_for_any_rows(rows, wanted, seed):
+    plan, splits = dealt(rows, wanted, seed)
+    of_author = defaultdict(set)
+    for (author, _, is_verified), split in zip(rows, splits, strict=True):
+        assert is_verified or split in (None, TRAIN)
+        if author is not None and split:
+            of_author[author].add(split)
+    assert all(len(found) == 1 for found in of_author.values())
+    got = Counter(split for split in splits if split)
+    assert plan.sizes == Sizes(*(got[split] for split in SPLITS))
+    for split in SPLITS:
+        its = Counter(r[1] for r, where in zip(rows, splits, strict=True) if where == split)
+        assert its == +plan.labels[split]
+    assert plan.sizes.test <= wanted.test
+    assert plan.sizes.dev <= wanted.dev
+    assert wanted.train is None or plan.sizes.train <= wanted.train
+
+
+@given(rows, sizes)
+def test_the_same_seed_gives_the_same_splits(rows, wanted):
+    assert dealt(rows, wanted, 3)[1] == dealt(rows, wanted, 3)[1]
+
+
+@given(rows, sizes)
+def test_sizes_are_met_when_verified_rows_suffice(rows, wanted):
+    """Test is served first: it gets its size whenever that many verified rows exist."""
+    verified = sum(is_verified for _, _, is_verified in rows)
+    plan, _ = dealt(rows, wanted)
+    assert plan.sizes.test == min(wanted.test, verified)
+
+
+def even(authors, each=6):
+    return [(a, label, True) for a in range(authors) for label in LABELS for _ in range(each)]
+
+
+def test_many_even_authors_give_exact_balanced_splits_and_lose_nothing():
+    plan, splits = dealt(even(100), Sizes(None, 180, 180))
+    assert plan.sizes == (1440, 180, 180)
+    assert plan.labels[TEST] == dict.fromkeys(LABELS, 60)
+    assert plan.labels[DEV] == dict.fromkeys(LABELS, 60)
+    assert None not in splits
+
+
+def test_a_scarce_label_stays_in_all_splits():
+    rows = [(a, "neutral", True) for a in range(60) for _ in range(5)]
+    rows += [(a, "contradiction", True) for a in range(60, 90)]
+    plan, _ = dealt(rows, Sizes(None, 40, 40))
+    assert (plan.sizes.dev, plan.sizes.test) == (40, 40)
+    assert all(plan.labels[split]["contradiction"] >= 6 for split in SPLITS)
+
+
+def test_authors_whose_rows_fit_are_taken_before_others():
+    rows = [("prolific", "neutral", True)] * 500 + [(a, "neutral", True) for a in range(30)]
+    plan, _ = dealt(rows, Sizes(None, 5, 5))
+    assert "prolific" not in plan.split_of
+    assert plan.sizes == (520, 5, 5)
+
+
+def test_what_does_not_fit_of_an_author_is_left_out_by_chance():
+    rows = [(a, "neutral", True) for a in ("x", "y", "z") for _ in range(100)]
+    plan, splits = dealt(rows, Sizes(None, 10, 10))
+    assert plan.sizes == (100, 10, 10)
+    assert splits.count(None) == 180
+    first = [where for where, split in enumerate(splits) if split == TEST]
+    assert first != list(range(first[0], first[0] + 10))
+
+
+def test_rows_of_unknown_authors_go_anywhere_and_unjudged_ones_to_train():
+    rows = [(None, "neutral", True)] * 50 + [(None, "neutral", False)] * 7
+    plan, splits = dealt(rows, Sizes(None, 10, 10))
+    assert plan.sizes == (37, 10, 10)
+    assert splits[50:] == [TRAIN] * 7
+
+
+def test_unjudged_rows_of_a_test_author_are_left_out():
+    rows = [("x", "neutral", True), ("x", "neutral", False), ("y", "neutral", False)]
+    plan, splits = dealt(rows, Sizes(None, 0, 1))
+    assert splits == [TEST, None, TRAIN]
+    assert plan.sizes == (1, 0, 1)
+
+
+def test_train_can_be_capped_and_is_balanced():
+    rows = [(a, "neutral", True) for a in range(90)] + [(a, "entailment", True) for a in range(30)]
+    plan, splits = dealt(rows, Sizes(40, 0, 0))
+    assert plan.labels[TRAIN] == {"neutral": 20, "entailment": 20}
+    assert splits.count(None) == 80
+
+
+def test_rows_that_nobody_counted_are_left_out():
+    plan = make_plan(counted([("x", "neutral", True)]), Sizes(None, 0, 1), seed=0)
+    dealer = Dealer(plan, seed=0)
+    assert dealer.deal("x", "contradiction", True) is None
+    assert dealer.deal("x", "neutral", True) == TEST
+    assert dealer.deal("x", "neutral", True) is None
+    assert dealer.deal(None, "neutral", True) is None
+
+
+def test_counts_tell_their_sums():
+    counts = counted([("x", "a", True), ("y", "a", False), (None, "b", False)])
+    assert counts.authors == 2
+    assert counts.labels(True) == {"a": 1}
+    assert counts.labels(False) == {"a": 1, "b": 1}
+
+
+@pytest.mark.parametrize(
+    ("total", "available", "parts"),
+    [
+        (9, {"a": 9, "b": 9, "c": 9}, {"a": 3, "b": 3, "c": 3}),
+        (10, {"a": 1, "b": 9, "c": 9}, {"a": 1, "b": 5, "c": 4}),
+        (10, {"a": 1, "b": 2}, {"a": 1, "b": 2}),
+        (0, {"a": 1}, {}),
+        (3, {}, {}),
+    ],
+)
+def test_fill_gives_equal_parts(total, available, parts):
+    assert fill(total, available) == parts
