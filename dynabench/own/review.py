@@ -85,12 +85,9 @@ def queue(request: HttpRequest, code: str) -> HttpResponse:
     task = owned_task(request, code)
     wanted = Wanted(request, task)
     found = wanted.found(wanted.cleaned_data.get("after") or 0)
-    values = {
-        "task": task,
-        "wanted": wanted,
-        "found": found,
-        "texts": shown_texts(task, found.items),
-    }
+    texts = shown_texts(task, [item.pk for item in found.items])
+    rows = [(item, texts[item.pk]) for item in found.items]
+    values = {"task": task, "wanted": wanted, "found": found, "rows": rows}
     return render_page(request, "own/review.html", values, part="queue")
 
 

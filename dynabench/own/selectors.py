@@ -15,7 +15,8 @@ from dynabench.accounts.models import Annotator
 from tasks.models import Round, Task
 from tasks.schema import Component, TaskConfig
 from validation.assignment import is_sampled_for_review
-from validation.models import Choice, Consensus, OwnerDecision, Validation, Verdict
+from validation.models import Choice, Consensus, Validation, Verdict
+from validation.policy_preview import Standing
 
 PAGE = 20
 LOOKED_AT = 1000
@@ -116,14 +117,14 @@ def _decided_by_one(examples: Sequence[int]) -> set[int]:
     return {pk for pk, n in counts.items() if len(n) > 1 and sorted(n)[-1] - sorted(n)[-2] <= 1}
 
 
-def shown_texts(task: Task, items: Iterable[Item]) -> list[tuple[Item, str]]:
-    """Each item with the words of its author, cut short. One query."""
-    inputs = dict(Example.objects.filter(pk__in=[i.pk for i in items]).values_list("pk", "inputs"))
+def shown_texts(task: Task, examples: Iterable[int]) -> Mapping[int, str]:
+    """What the author wrote, in one line, by the example's id. One query."""
+    rows = Example.objects.filter(pk__in=list(examples)).values_list("pk", "inputs")
     config = task.config
-    return [
-        (item, " | ".join(words for _, words in _answers(config, config.input, inputs[item.pk])))
-        for item in items
-    ]
+    return {
+        pk: " | ".join(words for _, words in _answers(config, config.input, inputs))
+        for pk, inputs in rows
+    }
 
 
 def shown_name(annotator: Annotator | None) -> str:
@@ -168,8 +169,8 @@ def case_file(task: Task, example: Example) -> dict[str, Any]:
     }
 
 
-def said(config: TaskConfig, choice: Choice | Validation | OwnerDecision) -> str:
-    """A label or verdict in words."""
+def said(config: TaskConfig, choice: Choice | Standing) -> str:
+    """A label or verdict in words; empty where there is none."""
     if choice.verdict:
         return choice.verdict.replace("_", " ")
     labelled = next((name for name in config.target_fields if config.labels(name)), None)

@@ -1,0 +1,186 @@
+"""Another policy for a round: seen before it is stored, applied to what is there, and noted."""
+
+import pytest
+
+from annotation.models import Example
+from dynabench.accounts.models import LogEntry
+from dynabench.accounts.services import annotator_of
+from dynabench.own import policy as page
+from tasks.models import TaskMember
+from tests.factories import UserFactory
+from tests.web.conftest import HTMX
+from tests.web.test_judge import write
+from validation.consensus import Policy, Vote
+from validation.models import Consensus, Judging, QueueItem, Validation
+from validation.policies import derive_round
+from validation.policy_preview import preview
+from validation.services import fill_queue, override_consensus, rederive
+
+URL = "/own/nli/rounds/1/policy/"
+STRICT = {"rule": "strict", "of": "3"}
+VOTES = [
+    ("neutral", "neutral", "entailment"),  # verified by most of three, not by 3 equal votes
+    ("entailment", "entailment", "neutral"),  # decided against the author
+    ("neutral", "entailment", "contradiction"),
+    ("neutral", "neutral", "neutral"),
+    (),
+]
+
+
+@pytest.fixture
+def judged(nli, alice, bob):
+    """Five examples of Bob, which 3 equal votes of 5 decide; Alice edits the task."""
+    TaskMember.objects.create(task=nli.task, user=alice, role="editor")
+    people = [annotator_of(UserFactory()) for _ in range(3)]
+    for number, labels in enumerate(VOTES):
+        example = write(nli, bob, number)
+        for person, label in zip(people, labels, strict=False):
+            Validation.objects.create(example=example, validator=person, label=label)
+    fill_queue(round=nli)
+    rederive(round=nli, policy=Policy("at-least", 3, 5))
+    return nli
+
+
+def stored():
+    names = ("state", "label", "verdict", "is_verified", "is_validated_error", "still_needed")
+    return list(Consensus.objects.order_by("pk").values_list(*names))
+
+
+@pytest.mark.parametrize("headers", [{}, HTMX], ids=["page", "htmx"])
+def test_a_preview_tells_what_changes_and_stores_nothing(as_alice, judged, headers):
+    before = stored()
+    text = as_alice.get(URL).text
+    assert "at least 3 equal votes of 5 votes" in text
+    assert "would change" not in text
+    response = as_alice.get(URL, STRICT, **headers)
+    assert response.status_code == 200
+    assert "3 of 5 examples would change." in response.text
+    assert "Statement 0." in response.text
+    assert "20.0%" in response.text  # vMER now: 1 of 5
+    assert "40.0%" in response.text  # by this policy: 2 of 5
+    assert ("<html" in response.text) == (not headers)
+    assert (stored(), Judging.objects.get().policy["rule"]) == (before, "at-least")
+
+
+POLICIES = [
+    Policy("n-equal", 2),
+    Policy("strict", of=3),
+    Policy("plurality", of=3),
+    Policy("at-least", 4, 7),
+    Policy("n-equal", 1),
+]
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+def test_what_is_previewed_is_what_applying_changes(judged, alice, policy):
+    override_consensus(example=Example.objects.first(), owner=alice, choice=Vote("contradiction"))
+    before = {row.pk: row for row in Consensus.objects.all()}
+    found = preview(judged, policy)
+    assert rederive(round=judged, policy=policy) == found.changed
+    assert preview(judged, policy).changed == 0
+    names = ("state", "label", "verdict", "is_verified", "is_validated_error")
+    after = Consensus.objects.in_bulk()
+XX    assert sorted(found.first) == changed
+    errors = Consensus.objects.filter(is_validated_error=True).count()
+    assert found.after["vmer"].value == errors / len(VOTES)
+
+
+def test_a_preview_says_how_many_are_open_again(judged):
+    rederive(round=judged, policy=Policy("strict", of=3))
+    found = preview(judged, Policy("at-least", 3, 5))
+    assert found.reopened == 3
+    assert found.transitions == {
+        ("verified", "undecided"): 1,
+        ("decided, not verified", "undecided"): 1,
+        ("no consensus", "undecided"): 1,
+    }
+
+
+def test_applying_counts_again_and_is_noted(as_alice, alice, judged):
+    response = as_alice.post(URL, STRICT, follow=True)
+    assert "Examples that changed: 3." in response.text
+    assert "more than half of 3 votes" in response.text
+    assert [row[0] for row in stored()] == ["decided", "decided", "no_consensus", "decided"]
+    assert QueueItem.objects.filter(still_needed__gt=0).count() == 1
+    entry = LogEntry.objects.get(action="policy.changed")
+    assert (entry.actor, entry.data["rule"], entry.data["of"]) == (alice, "strict", 3)
+
+
+def test_a_large_round_is_counted_by_a_worker(as_alice, judged, monkeypatch):
+    calls = []
+    monkeypatch.setattr(page, "AT_ONCE", 4)
+    monkeypatch.setattr(page, "enqueue", lambda *call: calls.append(call))
+    before = stored()
+    assert "A worker counts its votes again" in as_alice.post(URL, STRICT, follow=True).text
+    assert stored() == before
+    assert calls == [("dynabench.own.policy.count_again", judged.pk)]
+    page.count_again(judged.pk)
+    assert [row[0] for row in stored()] == ["decided", "decided", "no_consensus", "decided"]
+    assert derive_round(round=judged) == 0
+
+
+def test_a_round_too_large_to_preview_says_how_else(as_alice, judged, monkeypatch):
+    monkeypatch.setattr(page, "MOST_PREVIEWED", 4)
+    text = as_alice.get(URL, STRICT).text
+    assert "manage.py task_report nli --round 1 --policy" in text
+    assert "Apply this policy" in text
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"rule": "at-least", "of": "5"}, "Say how many equal votes decide"),
+        ({"rule": "at-least", "needed": "5", "of": "3"}, "5 equal votes cannot come out of 3."),
+        ({"rule": "plurality"}, "Say how many votes are asked for at most, such as 5"),
+        ({"rule": "dawid-skene", "of": "5", "threshold": "0.5"}, "above 0.5"),
+        ({"rule": "n-equal", "needed": "many"}, "Enter a whole number."),
+        ({"rule": "mine", "of": "5"}, "Select a valid choice."),
+        ({"rule": ""}, "Choose a rule"),
+    ],
+)
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_a_policy_that_cannot_be_is_refused(as_alice, judged, given, told, method):
+    response = getattr(as_alice, method)(URL, given)
+    assert response.status_code == 422
+    assert "There is a problem" in response.text
+    assert told in response.text
+    assert Judging.objects.get().policy["rule"] == "at-least"
+
+
+def test_a_closed_round_needs_no_number_of_votes(as_alice, judged):
+    type(judged).objects.update(state="closed")
+    assert "the most frequent answer of all votes" in as_alice.get(URL, {"rule": "plurality"}).text
+
+
+def test_a_released_round_stays(as_alice, judged):
+    type(judged).objects.update(state="released")
+    page = as_alice.get(URL, STRICT).text
+    assert "This round is released." in page
+    assert "Apply this policy" not in page
+    assert as_alice.post(URL, STRICT).status_code == 409
+    assert Judging.objects.get().policy["rule"] == "at-least"
+
+
+def test_a_task_with_verdicts_offers_no_dawid_skene(client, alice, qa):
+    TaskMember.objects.create(task=qa.task, user=alice, role="owner")
+    client.force_login(alice)
+    page = client.get("/own/qa/rounds/1/policy/").text
+    assert "dawid-skene" not in page
+    assert 'value="plurality"' in page
+    assert not Judging.objects.exists()
+
+
+@pytest.mark.parametrize("role", [None, "viewer", "moderator"])
+def test_only_editors_come_in(client, judged, role):
+    stranger = UserFactory()
+    if role:
+        TaskMember.objects.create(task=judged.task, user=stranger, role=role)
+    client.force_login(stranger)
+    assert client.get(URL).status_code == 404
+    assert client.get(URL, STRICT).status_code == 404
+    assert client.post(URL, STRICT).status_code == 404
+    assert Judging.objects.get().policy["rule"] == "at-least"
+
+
+def test_another_round_is_not_there(as_alice, judged):
+    assert as_alice.get("/own/nli/rounds/9/policy/").status_code == 404

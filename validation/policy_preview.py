@@ -1,0 +1,103 @@
+"""What another policy would change in a round; decided in memory, nothing is stored."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tasks.models import Round
+from validation.breakdowns import Cell, Part
+from validation.consensus import Policy
+from validation.models import Consensus
+from validation.redecide import Case, decided
+from validation.statistics import Rate, Undefined, round_rates
+
+SHOWN_CHANGES = 20
+
+
+class Standing(NamedTuple):
+    """What is, or would be, said of an example."""
+
+    state: str = Consensus.State.UNDECIDED
+    label: str = ""
+    verdict: str = ""
+    is_verified: bool = False
+    is_validated_error: bool = False
+
+    @property
+    def words(self) -> str:
+        """Without the label."""
+        if self.state != Consensus.State.DECIDED:
+            return "no consensus" if self.state == Consensus.State.NO_CONSENSUS else "undecided"
+        return "verified" if self.is_verified else "decided, not verified"
+
+
+@dataclass
+class Preview:
+    """How a round would change; `rates` are those of `round_rates`, as stored and by the policy.
+
+    transitions: words before and after, with how many examples; the same words twice: they are
+    decided with another label or verdict. first: ids of the first changed examples, with both.
+    """
+
+    examples: int = 0
+    transitions: Counter[tuple[str, str]] = field(default_factory=Counter)
+    first: dict[int, tuple[Standing, Standing]] = field(default_factory=dict)
+    before: Mapping[str, Rate | Undefined] = field(default_factory=dict)
+    after: Mapping[str, Rate | Undefined] = field(default_factory=dict)
+
+    @property
+    def changed(self) -> int:
+        """How many examples would change."""
+        return self.transitions.total()
+
+    @property
+    def reopened(self) -> int:
+        """How many that are closed would be open again, so that people are asked once more."""
+        return sum(n for (_, after), n in self.transitions.items() if after == "undecided")
+
+
+def preview(round: Round, policy: Policy) -> Preview:
+    """What `policies.derive_round` would change now. Four queries; memory as `redecide.decided`."""
+    found = Preview()
+    before, after = Part(), Part()
+    stored = _stored(round)
+    row = next(stored, None)
+    for case in decided(round, policy):
+        while row and row[0] < case.example_id:
+            row = next(stored, None)
+        old = row[1] if row and row[0] == case.example_id else Standing()
+        new = _standing(case)
+        found.examples += 1
+        before.cells[_cell(case, old)] += 1
+        after.cells[_cell(case, new)] += 1
+        if old != new:
+            found.transitions[old.words, new.words] += 1
+            if len(found.first) < SHOWN_CHANGES:
+                found.first[case.example_id] = (old, new)
+    found.before, found.after = round_rates(before.authors()), round_rates(after.authors())
+    return found
+
+
+def _stored(round: Round) -> Iterator[tuple[int, Standing]]:
+    rows = Consensus.objects.filter(round=round, example__retracted_at__isnull=True)
+    for pk, *names in rows.order_by("pk").values_list("pk", *Standing._fields).iterator():
+        yield pk, Standing(*names)
+
+
+def _standing(case: Case) -> Standing:
+    decision = case.decision
+    label, verdict = decision.label or "", decision.verdict or ""
+    return Standing(decision.state, label, verdict, case.is_verified, case.is_validated_error)
+
+
+def _cell(case: Case, standing: Standing) -> Cell:
+    return Cell(
+        case.annotator_id,
+        case.outcome,
+        case.votes > 0,
+        standing.state == Consensus.State.DECIDED,
+        standing.label or standing.verdict,
+        standing.is_verified,
+        standing.is_validated_error,
+    )
