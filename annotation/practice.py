@@ -20,7 +20,8 @@ from annotation import live, selectors, services, work
 from annotation.access import find_task, gate_is_shut, writer
 from annotation.models import Example, TargetOutput
 from annotation.outcome import Ensemble, judge
-from annotation.views import live_round, refusal
+from annotation.rounds import live_round
+from annotation.views import refusal
 from annotation.work import Work
 from tasks.endpoints.base import EndpointError, Prediction
 from tasks.models import Context, Round, RoundTarget, Task

@@ -12,19 +12,16 @@ from annotation.access import find_task, gate_is_shut, writer
 from annotation.forms import ReportForm, WhyForm
 from annotation.models import Assignment, Attempt, Example
 from annotation.panels import why_components
+from annotation.rounds import live_round, round_to_write
 from annotation.work import Work
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.htmx import htmx_partial, render_page
 from tasks.endpoints.base import EndpointError
-from tasks.models import Context, Round, Task
+from tasks.models import Context, Task
 
 # `for` of the gate's address; judging is a later stage's page, known here by its name only.
 AFTER_GATE = {"try": "annotation:try-out", "judge": "validation:judge"}
-
-
-def live_round(task: Task) -> Round | None:
-    return task.rounds.filter(state__in=[Round.State.OPEN, Round.State.PAUSED]).first()
 
 
 def refusal(request: HttpRequest, error: services.Refused, task: Task) -> HttpResponse:
@@ -60,7 +57,7 @@ def write(request: HttpRequest, code: str) -> HttpResponse:
         return redirect("annotation:gate", code=code)
     if request.method == "POST":
         return _submit(request, task, annotator)
-    round = live_round(task)
+    round = round_to_write(task, annotator)
     if round is None:
         return render(
             request, "annotation/refused.html", {"task": task, "message": "No round is open."}
@@ -155,7 +152,8 @@ def draft(request: HttpRequest, pk: int) -> HttpResponse:
     names = {component.name for component in assignment.round.task.config.input}
     inputs = {name: request.POST[name][:10_000] for name in names if request.POST.get(name)}
     saved_at = services.save_draft(assignment=assignment, inputs=inputs)
-    return render(request, "annotation/_draft_saved.html", {"saved_at": saved_at})
+    values = {"saved_at": saved_at, "round": assignment.round}
+    return render(request, "annotation/_draft_saved.html", values)
 
 
 def _own_attempt(request: HttpRequest, uuid: UUID) -> Attempt:

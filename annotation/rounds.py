@@ -1,0 +1,34 @@
+"""Which round of a task a person writes in now."""
+
+from django.db.models import Q
+from django.utils import timezone
+
+from annotation import selectors
+from dynabench.accounts.models import Annotator
+from tasks.models import Round, Task
+from tasks.services import close_if_due
+
+LIVE = (Round.State.OPEN, Round.State.PAUSED)
+
+
+def live_round(task: Task) -> Round | None:
+    """The open or paused round, which is closed here when its end has come."""
+    return next((round for round in _rounds(task) if round.state in LIVE), None)
+
+
+def round_to_write(task: Task, annotator: Annotator) -> Round | None:
+    """The closed round in which the person may still finish what they were writing; else live."""
+    rounds = _rounds(task)
+    for round in rounds:
+        if round.is_being_written:
+            current = selectors.current_assignment(annotator, round)
+            if current and selectors.may_send(current):
+                return round
+    return next((round for round in rounds if round.state in LIVE), None)
+
+
+def _rounds(task: Task) -> list[Round]:
+    """The live round and those that closed lately; one query unless a round's end has come."""
+    finishing = Q(state=Round.State.CLOSED, writing_until__gt=timezone.now())
+    rounds = task.rounds.filter(Q(state__in=LIVE) | finishing)
+    return [close_if_due(round=round) if round.is_past_end else round for round in rounds]
