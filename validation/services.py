@@ -27,6 +27,7 @@ from validation.models import (
     Skip,
     Validation,
 )
+from validation.policies import derive_round
 from validation.selectors import Held
 
 LEASE_TIME = timedelta(minutes=15)
@@ -357,16 +358,8 @@ def withdraw_override(*, example: Example, owner: User) -> None:
 def rederive(*, round: Round, policy: Policy) -> int:
     """Decide the whole round by another policy; returns how many examples changed.
 
-    Locks the examples, some hundred at a time and in the order of their ids. A vote meanwhile is
-    counted by the new policy, or before its example's turn comes. Run again after a crash.
+    Locks as `policies.derive_round`. A vote meanwhile is counted by the new policy, or before its
+    example's turn comes.
     """
     Judging.objects.update_or_create(round=round, defaults={"policy": asdict(policy)})
-    changed, last = 0, 0
-    while True:
-        with transaction.atomic():
-            rows = Example.objects.filter(round=round, pk__gt=last).select_related("round__task")
-            locked = list(rows.select_for_update(of=("self",), no_key=True).order_by("pk")[:CHUNK])
-            if not locked:
-                return changed
-            changed += derive_all(locked)
-            last = locked[-1].pk
+    return derive_round(round=round)
