@@ -23,6 +23,7 @@ CSRF_TRUSTED_ORIGINS = env_list("CSRF_TRUSTED_ORIGINS")
 INSTALLED_APPS = [
     "dynabench.accounts",
     "dynabench",
+    "dynabench.me",
     "tasks",
     "annotation",
     "validation",

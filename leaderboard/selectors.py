@@ -15,7 +15,7 @@ from leaderboard.goals import WEEK, monday, team_goal
 from leaderboard.models import WeeklyGoal
 from leaderboard.ranking import Standing
 from tasks.models import Task
-from validation.models import Consensus, Validation
+from validation.models import Consensus, GoldAnswer, Validation
 
 WEEKS = 26
 """How far back one's own weeks are looked at."""
@@ -86,7 +86,7 @@ class Week:
 
 
 def weeks_of(annotator: Annotator) -> Mapping[tuple[date, int], Week]:
-    """By Monday and task: the person's last 26 weeks, retracted tries left out. Two queries."""
+    """By Monday and task: the person's last 26 weeks, retracted tries left out. Three queries."""
     weeks: dict[tuple[date, int], Week] = {}
     wrote = Example.objects.filter(annotator=annotator, retracted_at__isnull=True)
     verified = Count("pk", filter=Q(consensus__is_verified=True))
@@ -94,9 +94,11 @@ def weeks_of(annotator: Annotator) -> Mapping[tuple[date, int], Week]:
         wrote, "round__task", tried=Count("pk"), valid=verified
     ):
         weeks[week.date(), task] = Week(tried, valid)
-    voted = Validation.objects.filter(validator=annotator)
-    for week, task, judged in _by_week(voted, "example__round__task", judged=Count("pk")):
-        weeks.setdefault((week.date(), task), Week()).judged = judged
+    for answers in (Validation, GoldAnswer):  # people cannot tell one from the other
+        rows = answers.objects.filter(validator=annotator)
+        path = "example__round__task" if answers is Validation else "gold__example__round__task"
+        for week, task, judged in _by_week(rows, path, judged=Count("pk")):
+            weeks.setdefault((week.date(), task), Week()).judged += judged
     return weeks
 
 

@@ -3,13 +3,12 @@
 from django.db import transaction
 
 from dynabench.accounts.models import Annotator
-from validation.models import Skip, Validation
+from validation.models import GoldAnswer, Skip, Validation
 
 
 @transaction.atomic
 def erase_words(*, validator: Annotator) -> None:
     """Empty comments and answers beside the votes, and forget what was skipped; no lock."""
-    Validation.objects.filter(validator=validator).update(
-        comment="", reveal_comment="", metadata={}
-    )
+    for answers in (Validation.objects, GoldAnswer.objects):
+        answers.filter(validator=validator).update(comment="", reveal_comment="", metadata={})
     Skip.objects.filter(validator=validator).delete()

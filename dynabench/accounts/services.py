@@ -3,10 +3,14 @@
 from typing import Any
 
 from allauth.usersessions.models import UserSession
+from django.contrib.admin.models import LogEntry as AdminLogEntry
 from django.contrib.auth.models import AnonymousUser
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 
 from dynabench.accounts.models import Annotator, LogEntry, User, new_pseudonym
+
+GONE = "somebody who left"
 
 
 def annotator_of(user: User) -> Annotator:
@@ -47,6 +51,7 @@ def leave(*, user: User) -> Annotator | None:
         annotator = mine.first()
         for session in UserSession.objects.filter(user=user):
             session.end()
+        _forget_name(user)
         user.delete()
         if annotator:
             annotator.user = None
@@ -54,6 +59,17 @@ def leave(*, user: User) -> Annotator | None:
             annotator.save(update_fields=["user", "pseudonym", "in_ranking"])
         log(None, "person.left", annotator or "a user without an annotator")
     return annotator
+
+
+def _forget_name(user: User) -> None:
+    """Take the person's e-mail address out of what others did to them."""
+    for entry in LogEntry.objects.filter(Q(data__user=user.email) | Q(target__contains=user.email)):
+        entry.target = entry.target.replace(user.email, GONE)
+        if entry.data.get("user") == user.email:
+            entry.data["user"] = GONE
+        entry.save(update_fields=["target", "data"])
+    by_admins = AdminLogEntry.objects.filter(object_id=str(user.pk), content_type__model="user")
+    by_admins.update(object_repr=GONE)
 
 
 def log(actor: User | AnonymousUser | None, action: str, target: object, **data: Any) -> LogEntry:

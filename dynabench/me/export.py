@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from heapq import merge
+from operator import itemgetter
 from typing import Any
 
 from allauth.account.models import EmailAddress
@@ -15,7 +17,7 @@ from dynabench.accounts.models import Annotator, LogEntry, User
 from leaderboard.models import WeeklyGoal
 from tasks.models import TaskMember
 from validation.earned import points_of
-from validation.models import JudgeLease, OwnerDecision, Skip, Validation
+from validation.models import GoldAnswer, JudgeLease, OwnerDecision, Skip, Validation
 
 CHUNK = 200
 Section = Mapping[str, Any] | Iterable[Mapping[str, Any]]
@@ -59,9 +61,7 @@ def _about(user: User) -> dict[str, Section]:
         ),
         "sign_in_means": Authenticator.objects.filter(user=user).values("type", *times),
         "roles": TaskMember.objects.filter(user=user).values("role", task_code=F("task__code")),
-        "deeds": LogEntry.objects.filter(actor=user)
-        .values("action", "target", "data", "created_at")
-        .iterator(),
+        "deeds": LogEntry.objects.filter(actor=user).values("action", "created_at").iterator(),
         "decisions": decided.values(
             *("label", "verdict", "reason", "created_at", "withdrawn_at"),
             example_uuid=F("example__uuid"),
@@ -86,14 +86,7 @@ def _done(me: Annotator) -> dict[str, Section]:
         .values("uuid", "inputs", "state", "failure", "asked_at")
         .iterator(),
         "examples": _examples(me),
-        "judgements": Validation.objects.filter(validator=me)
-        .values(
-            *("label", "verdict", "flag_reason", "comment", "reveal", "reveal_choice"),
-            *("reveal_comment", "metadata", "seconds", "created_at"),
-            task_code=F("example__round__task__code"),
-            **example,
-        )
-        .iterator(),
+        "judgements": _judgements(me),
         "handed_out": JudgeLease.objects.filter(validator=me)
         .values("leased_at", **example)
         .iterator(),
@@ -102,6 +95,27 @@ def _done(me: Annotator) -> dict[str, Section]:
             "context", "reason", "comment", "created_at", "resolved_at"
         ),
     }
+
+
+def _judgements(me: Annotator) -> Iterator[dict[str, Any]]:
+    """One's answers, oldest first. Those to gold items look like votes, as when they were given."""
+    names = ("label", "verdict", "flag_reason", "comment", "reveal", "reveal_choice")
+    more = ("reveal_comment", "metadata", "seconds", "created_at")
+
+    def answers(rows: Any, example: str) -> Any:
+        paths = {
+            "example_uuid": F(f"{example}__uuid"),
+            "task_code": F(f"{example}__round__task__code"),
+        }
+        return (
+            rows.filter(validator=me)
+            .order_by("created_at")
+            .values(*names, *more, **paths)
+            .iterator()
+        )
+
+    votes = answers(Validation.objects, "example")
+    return merge(votes, answers(GoldAnswer.objects, "gold__example"), key=itemgetter("created_at"))
 
 
 def _examples(me: Annotator) -> Iterator[dict[str, Any]]:

@@ -18,7 +18,7 @@ from leaderboard.selectors import Week
 from tasks.models import Round
 from tasks.schema import TaskConfig
 from validation.earned import points_of, written
-from validation.models import Choice, Consensus, OwnerDecision, Validation
+from validation.models import Choice, Consensus, GoldAnswer, OwnerDecision, Validation
 from validation.points import day_total
 
 PAGE = 20
@@ -167,11 +167,12 @@ def today_of(me: Annotator, points_a_vote: Mapping[int, float]) -> Today:
     midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
     mine = Example.objects.filter(annotator=me, created_at__gte=midnight)
     examples = list(mine.select_related("round__task", "consensus"))
-    votes = list(
-        Validation.objects.filter(validator=me, created_at__gte=midnight).values_list(
-            "created_at", "seconds", "example__round__task"
-        )
-    )
+    judged = {"validator": me, "created_at__gte": midnight}
+    names = ("created_at", "seconds")
+    votes = [
+        *Validation.objects.filter(**judged).values_list(*names, "example__round__task"),
+        *GoldAnswer.objects.filter(**judged).values_list(*names, "gold__example__round__task"),
+    ]
     moments: list[datetime] = []
     for example in examples:
         moments += [example.created_at, example.shown_at or example.created_at]

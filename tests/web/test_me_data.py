@@ -1,0 +1,273 @@
+"""Data rights: all of one's own and nothing of others; leaving takes the person and the words."""
+
+import json
+
+import pytest
+from django.apps import apps
+from django.core.management import call_command
+from django.db import transaction
+from django.test import Client
+
+from annotation.models import Assignment, Attempt, Example, GatePass, Report, TargetOutput
+from annotation.services import begin_attempt, finish_attempt, report_context, save_draft
+from dynabench.accounts.models import Annotator, LogEntry, User
+from dynabench.accounts.services import annotator_of, log
+from dynabench.me import services
+from leaderboard.models import WeeklyGoal
+from leaderboard.services import set_weekly_goal
+from tasks.endpoints.base import Prediction
+from tasks.models import TaskMember
+from tasks.selectors import targets_of
+from tests.factories import PASSWORD, UserFactory, scripted_target
+from tests.web.conftest import HTMX
+from tests.web.test_judge import answered, judge, write
+from tests.web.test_write import open_form
+from validation.derive import derive_all
+from validation.models import Consensus, Skip, Validation
+
+DELETE = "/me/data/delete/"
+
+
+def download(client):
+    response = client.get("/me/data/download/")
+    assert response["Content-Disposition"].startswith("attachment")
+    assert response["Cache-Control"] == "no-store"
+    return json.loads(b"".join(response.streaming_content))
+
+
+@pytest.fixture
+def life(client, alice, bob, nli):
+    """Alice wrote an example that three people judged; she judged, skipped, reported, drafted."""
+    me = annotator_of(alice)
+    example = write(nli, alice)
+    answered(example)
+    example.metadata = {"why_right": "Because of Alice's reason."}
+    example.save()
+    for _ in range(3):
+        client.force_login(UserFactory())
+        judge(client, "label:neutral", **HTMX)
+    theirs = [write(nli, bob, n, hypothesis=f"Bob's {n}.", label="neutral") for n in range(2)]
+    answered(theirs[0])
+    client.force_login(alice)
+    client.get("/t/nli/judge/")
+    first, second = theirs
+    if f'value="{second.uuid}"' in client.get("/t/nli/judge/").text:
+        first, second = second, first
+    flag = {"flag_reason": "other", "flag_comment": "Alice's comment."}
+    client.post("/t/nli/judge/flag/", {"example": first.uuid, **flag}, **HTMX)
+    client.post("/t/nli/judge/skip/", {"example": second.uuid}, **HTMX)
+    report_context(annotator=me, context=example.context, reason="other", comment="Alice's report.")
+    GatePass.objects.create(annotator=me, task=nli.task)
+    set_weekly_goal(annotator=me, amount=7)
+    scripted_target(nli, fail="down")
+    client.post("/t/nli/write/", open_form(client, text="Alice's failed try."))
+    form = open_form(client)
+    client.post(f"/draft/{form['assignment']}/", {"hypothesis": "Alice's draft."})
+    TaskMember.objects.create(task=nli.task, user=alice, role="owner")
+    log(alice, "round.closed", nli)
+    return example
+
+
+def test_check_39_the_export_holds_my_items_and_nobody_elses(client, life, alice, bob, nli):
+    text = json.dumps(found := download(client))
+    assert found["account"]["email"] == alice.email
+    assert found["annotator"]["pseudonym"] == annotator_of(alice).pseudonym
+    assert [row["uuid"] for row in found["examples"]] == [str(life.uuid)]
+    mine = found["examples"][0]
+    assert mine["inputs"] == life.inputs
+    assert mine["judged"]["votes"] == 3
+    assert mine["points"] == 4
+    assert mine["answers"][0]["output"] == {"label": "entailment"}
+    assert mine["answers"][0]["prob"]["entailment"] == 0.9
+    for said in ("reason.", "comment.", "report.", "failed try.", "draft."):
+        assert f"Alice's {said}" in text
+    counts = {name: len(found[name]) for name in ("judgements", "skips", "handed_out", "attempts")}
+    assert counts == {"judgements": 1, "skips": 1, "handed_out": 2, "attempts": 1}
+    assert [goal["amount"] for goal in found["weekly_goals"]] == [7]
+    assert [deed["action"] for deed in found["deeds"]] == ["round.closed"]
+    assert found["roles"] == [{"role": "owner", "task_code": "nli"}]
+    assert "Bob's" not in text
+    others = Annotator.objects.exclude(user=alice).values_list("pseudonym", "user__email")
+    assert not any(name in text or email in text for name, email in others)
+
+
+def test_the_export_hides_what_the_task_hides(as_alice, alice, bob, nli):
+    config = nli.task.config_text.replace("show_confidence: full", "show_confidence: rounded")
+    assert "show_confidence" in config
+    nli.task.config_text = config
+    nli.task.save()
+    nli.show_target_name = False
+    nli.save()
+    parent = write(nli, bob)
+    mine = write(nli, alice, 1)
+    Example.objects.filter(pk=mine.pk).update(parent=parent)
+    answered(mine)
+    example = download(as_alice)["examples"][0]
+    assert example["answers"][0]["model"] == "Model A"
+    assert example["answers"][0]["prob"] is None
+    assert example["edits"] is None
+
+
+def test_an_empty_export_is_json(as_alice):
+    found = download(as_alice)
+    assert found["examples"] == found["judgements"] == []
+
+
+def test_the_export_goes_on_past_its_first_hundreds(as_alice, alice, nli, monkeypatch):
+    monkeypatch.setattr("dynabench.me.export.CHUNK", 2)
+    for number in range(5):
+        write(nli, alice, number)
+    uuids = [row["uuid"] for row in download(as_alice)["examples"]]
+    assert uuids == [str(example.uuid) for example in nli.examples.order_by("pk")]
+
+
+EXPORTED = {
+    "account.emailaddress.user", "accounts.annotator.user", "accounts.logentry.actor",
+    "annotation.assignment.annotator", "annotation.attempt.annotator",
+    "annotation.example.annotator", "annotation.gatepass.annotator",
+    "annotation.report.annotator", "leaderboard.weeklygoal.annotator",
+    "mfa.authenticator.user", "tasks.taskmember.user", "usersessions.usersession.user",
+    "validation.goldanswer.validator", "validation.judgelease.validator",
+    "validation.ownerdecision.owner", "validation.skip.validator",
+    "validation.validation.validator",
+}  # fmt: skip
+LEFT_OUT = {
+    "admin.logentry.user": "a deed as an administrator, which is the site's record",
+    "tasks.contextbatch.imported_by": "a deed for a task; in the log too",
+    "validation.gold.made_by": "a deed for a task; in the log too",
+    "evaluation.dataset.requested_by": "a deed for a task; in the log too",
+    "evaluation.trainingrun.requested_by": "a deed for a task; in the log too",
+    "validation.queueitem.author": "the example is exported",
+    "validation.validation.author": "others' votes; what they decide is exported",
+}
+
+
+def test_every_row_about_a_person_is_exported_or_left_out_for_a_reason():
+    """A new link to a person fails here: add it to the export and to erasure, or say why not."""
+    links = {
+        f"{field.model._meta.label_lower}.{field.name}"
+        for model in apps.get_models()
+        for field in model._meta.get_fields()
+        if field.concrete and field.related_model in (User, Annotator) and not field.many_to_many
+    }
+    assert links == EXPORTED | set(LEFT_OUT)
+
+
+def confirm(client):
+    """Give the password as allauth asks for it, and delete."""
+    response = client.get(DELETE)
+    assert response.url.startswith("/accounts/reauthenticate/")
+    response = client.post(response.url, {"password": PASSWORD}, follow=True)
+    assert "Delete your account?" in response.text
+    return client.post(DELETE, {"sure": "yes"}, follow=True)
+
+
+def test_deleting_needs_the_password_a_post_and_a_token(client, alice, nli):
+    client.force_login(alice)
+    wrong = client.post("/accounts/reauthenticate/", {"password": "wrong"})
+    assert wrong.status_code == 200
+    assert client.get(DELETE).status_code == 302
+    client.post("/accounts/reauthenticate/?next=" + DELETE, {"password": PASSWORD})
+    assert "Delete your account?" in client.get(DELETE + "?sure=yes").text
+    assert client.post(DELETE, {}).url == DELETE
+    strict = Client(enforce_csrf_checks=True)
+    strict.cookies = client.cookies
+    assert strict.post(DELETE, {"sure": "yes"}).status_code == 403
+    assert User.objects.filter(pk=alice.pk).exists()
+
+
+def test_a_press_of_delete_waits_for_the_password(client, alice, nli):
+    client.force_login(alice)
+    assert client.post(DELETE, {"sure": "yes"}).url.startswith("/accounts/reauthenticate/")
+    assert User.objects.filter(pk=alice.pk).exists()
+    client.post("/accounts/reauthenticate/?next=" + DELETE, {"password": PASSWORD})
+    assert not User.objects.filter(pk=alice.pk).exists()
+
+
+def test_check_39_deleting_removes_the_identity_and_the_words(client, life, alice, nli):
+    annotator, name = annotator_of(alice), annotator_of(alice).pseudonym
+    log(None, "member.added", nli.task, user=alice.email, role="owner")
+    log(None, "taskmember.deleted", f"{alice.email}: owner")
+    before = list(Consensus.objects.values())
+    response = confirm(client)
+    assert "Your account is deleted." in response.text
+    assert client.get("/me/").status_code == 302
+    assert not User.objects.filter(email=alice.email).exists()
+    annotator.refresh_from_db()
+    assert (annotator.user, annotator.in_ranking) == (None, False)
+    assert annotator.pseudonym != name
+    stored = json.dumps([
+        [list(model.objects.values()) for model in apps.get_models() if model is not Annotator]
+    ], default=str)  # fmt: skip
+    assert "Alice" not in stored
+    assert alice.email not in stored
+    assert name not in stored
+    life.refresh_from_db()
+    assert life.retracted_at
+    assert life.inputs == {"label": "neutral"}
+    assert not Attempt.objects.exists()
+    assert not TargetOutput.objects.filter(example=life).exists()
+    assert not GatePass.objects.exists()
+    assert not WeeklyGoal.objects.exists()
+    assert not Skip.objects.exists()
+    assert Report.objects.get().comment == ""
+    assert not any(Assignment.objects.values_list("draft", flat=True))
+    vote = Validation.objects.get(validator=annotator)
+    assert (vote.verdict, vote.comment) == ("flagged", "")
+    with transaction.atomic():
+        examples = list(Example.objects.select_for_update().filter(round=nli))
+        derive_all(examples)
+    after = list(Consensus.objects.values())
+    assert after == before  # the votes still decide as they did
+
+
+def test_others_lose_nothing(client, life, alice, bob):
+    theirs = list(Example.objects.filter(annotator__user=bob).values())
+    confirm(client)
+    assert list(Example.objects.filter(annotator__user=bob).values()) == theirs
+    client.force_login(bob)
+    assert "Bob&#x27;s 0." in client.get("/me/").text
+
+
+def test_an_answer_that_comes_after_its_author_left_is_not_stored(alice, nli):
+    scripted_target(nli, label="entailment")
+    client = Client()
+    client.force_login(alice)
+    form = open_form(client)
+    assignment = Assignment.objects.get()
+    save_draft(assignment=assignment, inputs={})
+    attempt, _ = begin_attempt(
+        annotator=annotator_of(alice),
+        assignment=assignment,
+        key=form["attempt_key"],
+        inputs={"hypothesis": "Late.", "label": "neutral"},
+    )
+    services.delete_person(user=alice)
+    prediction = Prediction(output={"label": "entailment"}, prob=None, seconds=0.1, fingerprint={})
+    answers = {"targets": targets_of(nli), "predictions": [prediction]}
+    assert finish_attempt(attempt=attempt, **answers) is None
+    assert not Example.objects.exists()
+
+
+def test_what_was_cut_short_is_finished_by_the_command(
+    client, life, alice, bob, monkeypatch, capsys
+):
+    with monkeypatch.context() as patch:
+        patch.setattr("dynabench.me.services.erase_work", lambda annotator: 0)
+        services.delete_person(user=alice)
+    life.refresh_from_db()
+    assert life.inputs["hypothesis"]
+    call_command("purge_deleted")
+    assert "1 examples emptied." in capsys.readouterr().out
+    life.refresh_from_db()
+    assert life.inputs == {"label": "neutral"}
+    call_command("purge_deleted")
+    assert "0 examples emptied." in capsys.readouterr().out
+    assert Example.objects.filter(annotator__user=bob, retracted_at=None).count() == 2
+    assert LogEntry.objects.filter(action="example.withdrawn").count() == 1
+
+
+def test_the_data_page_lists_consents(as_alice, alice, hate):
+    assert "None." in as_alice.get("/me/data/").text
+    GatePass.objects.create(annotator=annotator_of(alice), task=hate.task)
+    assert "hate-speech," in as_alice.get("/me/data/").text
