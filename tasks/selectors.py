@@ -28,6 +28,8 @@ def writers(round: Round, at: datetime) -> QuerySet[Any]:
 def used(round: Round) -> Used:
     """What the round has used of its budget. Counts nothing that has no limit."""
     budget = round.budget
+    if (budget.collected, budget.fooling, budget.money) == (None, None, None):
+        return Used()
     kept = round.examples.filter(retracted_at__isnull=True)
     voted = round.examples.filter(consensus__round=round)
     has_money = budget.money is not None
@@ -56,3 +58,12 @@ def listed_tasks(user: Person) -> Sequence[Task]:
     if user.is_authenticated:
         shown |= Q(members__user=user.pk)
     return list(tasks.filter(shown).distinct())
+
+
+def seen_rounds(tasks: Sequence[Task]) -> Sequence[Round]:
+    """The rounds of the tasks that have opened once, by number; two queries with their targets."""
+    rounds = Round.objects.filter(task__in=tasks).exclude(
+        state__in=[Round.State.DRAFT, Round.State.READY]
+    )
+    targets = Prefetch("round_targets", RoundTarget.objects.select_related("target"))
+    return list(rounds.prefetch_related(targets).order_by("number"))
