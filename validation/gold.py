@@ -4,8 +4,9 @@ A validator never learns which items are gold. Their answers are no votes.
 """
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
@@ -21,7 +22,7 @@ from validation.assignment import draw
 from validation.checks import Check, gold_check
 from validation.derive import derive_all
 from validation.models import Consensus, Gold, GoldAnswer, JudgeLease, QueueItem, Verdict
-from validation.selectors import JUDGED_STATES
+from validation.selectors import JUDGED_STATES, Held
 
 EVERY = 12
 """One of so many items that a validator is given is gold, by chance."""
@@ -71,15 +72,19 @@ def _locked(example: Example) -> Example:
     return rows.select_for_update(of=("self",), no_key=True).get(pk=example.pk)
 
 
+def is_turn(validator: Annotator, after: UUID) -> bool:
+    """Whether gold follows on that example; about each twelfth time."""
+    return draw(f"turn {validator.pk} {after}", settings.SECRET_KEY) % EVERY == 0
+
+
 def lease_gold(
-    *, validator: Annotator, task: Task, latest: JudgeLease | None, until: datetime
+    validator: Annotator, task: Task, *, after: Held, lasts: timedelta
 ) -> JudgeLease | None:
     """A gold item that the validator has not seen, if it is the turn of one; no lock.
 
-    Which turn it is depends on the example before and on a secret, so two tabs get the same item.
+    Whose turn it is depends on the item before and on a secret, so two tabs get the same item.
     """
-    turn = f"{validator.pk} {latest.example_id}" if latest else ""
-    if not latest or draw(f"turn {turn}", settings.SECRET_KEY) % EVERY:
+    if not is_turn(validator, after.uuid):
         return None
     seen = JudgeLease.objects.filter(example=OuterRef("example"), validator=validator)
     unseen = (
@@ -89,7 +94,7 @@ def lease_gold(
             example__round__state__in=JUDGED_STATES,
             example__retracted_at__isnull=True,
         )
-        .exclude(example__annotator__in=[validator.pk, latest.example.annotator_id or 0])
+        .exclude(example__annotator__in=[validator.pk, after.author or 0])
         .values_list("pk", flat=True)
     )
     # Each validator meets them in an order of their own, so that nobody can tell others.
@@ -98,7 +103,7 @@ def lease_gold(
     )
     if not chosen:
         return None
-    times = {"leased_at": timezone.now(), "until": until}
+    times = {"leased_at": timezone.now(), "until": timezone.now() + lasts}
     lease, _ = JudgeLease.objects.get_or_create(
         example_id=chosen,
         validator=validator,

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
 from annotation import panels
@@ -16,10 +17,11 @@ from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
 from tasks.models import Task, parsed_config
 from tasks.schema import Component, TaskConfig
-from validation import selectors, services
+from validation import gold, selectors, services
+from validation.checks import Check
 from validation.derive import label_field
 from validation.forms import FlagForm, VoteForm
-from validation.models import JudgeLease, Validation, Verdict
+from validation.models import Answer, Choice, GoldAnswer, JudgeLease, Validation, Verdict
 
 TEMPLATE = "validation/judge.html"
 BREAK_MINUTES = {True: 45, False: 15}  # whether the task is sensitive
@@ -51,7 +53,7 @@ def legend(config: TaskConfig) -> str:
     return (given + question)[0].upper() + (given + question)[1:]
 
 
-def questions(config: TaskConfig, vote: Validation | None, example: Example) -> list[Component]:
+def questions(config: TaskConfig, vote: Answer | None, example: Example) -> list[Component]:
     """The task's questions that follow a vote; None: a flag that is about to be raised."""
     verdict = verdict_of(config, vote, example) if vote else Verdict.FLAGGED
     return [
@@ -61,7 +63,7 @@ def questions(config: TaskConfig, vote: Validation | None, example: Example) -> 
     ]
 
 
-def verdict_of(config: TaskConfig, vote: Validation, example: Example) -> str:
+def verdict_of(config: TaskConfig, vote: Answer, example: Example) -> str:
     """What a vote says of the author's label: itself, or whether both are the same."""
     field = label_field(config)
     if vote.verdict or field is None:
@@ -99,24 +101,32 @@ class Desk:
     task: Task
     validator: Annotator
     lease: JudgeLease | None
+    gold: Sequence[GoldAnswer]  # their answers to gold items so far
+    is_paused: bool = False  # for a refresher
 
     @classmethod
     def next(cls, task: Task, validator: Annotator) -> "Desk":
         """The desk with the current example on it, or the next one."""
-        return cls(task, validator, services.lease_next(validator=validator, task=task))
+        answers = gold.gold_answers(validator, task)
+        if gold.check(answers) is Check.FAIL:
+            return cls(task, validator, None, answers, is_paused=True)
+        lease = services.lease_next(validator=validator, task=task)
+        return cls(task, validator, lease, answers)
 
     def page(
         self,
         form: VoteForm | None = None,
         flag_form: FlagForm | None = None,
-        saved: Validation | None = None,
+        saved: Validation | GoldAnswer | None = None,
     ) -> dict[str, Any]:
         """Everything that the template names; `saved` is the vote that was stored just now."""
         values: dict[str, Any] = {
             "task": self.task,
-            "judged": selectors.judged_today(self.validator, self.task),
-            "undo": saved or selectors.last_vote(self.validator, self.task),
+            "judged": judged_today(self.validator, self.task, self.gold),
+            "undo": saved or self._last_answer(),
         }
+        if self.is_paused:
+            return {**values, "missed": [shown_miss(self.task.config, one) for one in self.missed]}
         if self.lease is None:
             return values
         config, example = self.task.config, self.lease.example
@@ -135,21 +145,55 @@ class Desk:
             "instructions": render_markdown(config.instructions),
         }
 
+    @property
+    def missed(self) -> Sequence[GoldAnswer]:
+        """Their wrong answers to gold items since the last refresher."""
+        return [answer for answer in self.gold if answer.counts and not answer.is_correct]
 
-def revealed(config: TaskConfig, vote: Validation) -> dict[str, Any]:
+    def _last_answer(self) -> Validation | GoldAnswer | None:
+        """What can be taken back: a vote or an answer to gold, which look the same."""
+        vote = selectors.last_vote(self.validator, self.task)
+        since = vote.created_at if vote else timezone.now() - selectors.UNDO_TIME
+        return self.gold[-1] if self.gold and self.gold[-1].created_at > since else vote
+
+
+def judged_today(validator: Annotator, task: Task, answers: Sequence[GoldAnswer]) -> int:
+    """How many examples the validator has judged since 00:00 UTC, with gold items."""
+    today = timezone.now().date()
+    extra = sum(answer.created_at.date() == today for answer in answers)
+    return selectors.judged_today(validator, task) + extra
+
+
+def shown_miss(config: TaskConfig, answer: GoldAnswer) -> dict[str, Any]:
+    """A gold item that a validator missed, with what is right and why."""
+    return {
+        "context": panels.shown_context(config, answer.example.context),
+        "inputs": shown_inputs(config, answer.example),
+        "said": choice_words(config, answer),
+        "right": choice_words(config, answer.gold),
+        "explanation": answer.gold.explanation,
+    }
+
+
+def choice_words(config: TaskConfig, choice: Choice) -> str:
+    """A label or a verdict in words."""
+    field = label_field(config) or config.answer_field
+    return config.display(field, choice.label) if choice.label else choice.get_verdict_display()  # type: ignore[attr-defined, no-any-return]
+
+
+def revealed(config: TaskConfig, vote: Validation | GoldAnswer) -> dict[str, Any]:
     """The author's label and the targets' answers, for a person who has voted."""
     example = vote.example
     field = label_field(config) or config.answer_field
     answers = panels.answers(example, config, list(example.target_outputs.select_related("target")))
-    own = config.display(field, vote.label) if vote.label else vote.get_verdict_display()
     return {
         "author_said": config.display(field, example.inputs.get(field)),
         "answers": answers,
-        "you_said": own,
+        "you_said": choice_words(config, vote),
     }
 
 
-def asks_reveal(config: TaskConfig, vote: Validation) -> bool:
+def asks_reveal(config: TaskConfig, vote: Answer) -> bool:
     """Whether the author's label is shown after this vote: not after a flag or "cannot tell"."""
     return config.validation.reveal and vote.verdict in ("", Verdict.CORRECT, Verdict.INCORRECT)
 

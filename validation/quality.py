@@ -18,7 +18,7 @@ from tasks.models import Round
 from validation.agreement import Reliability, code_votes, reliabilities
 from validation.breakdowns import MOST_CHOICES
 from validation.checks import Check, gold_check
-from validation.models import Consensus, Skip, Validation, Verdict
+from validation.models import Consensus, GoldAnswer, Skip, Validation, Verdict
 from validation.report import FREE_TEXT
 from validation.statistics import Rate, Undefined, rate
 
@@ -50,10 +50,11 @@ class AuthorStatistics:
 
 @dataclass(frozen=True, slots=True)
 class ValidatorStatistics:
-    """One validator's votes on examples that stand.
+    """One validator's votes on examples that stand; answers to gold items are no votes.
 
     reliability: leave-one-out agreement with the others, kappa: its part beyond chance. gold: right
-    answers of all to gold items. median_seconds: from handing out to the answer.
+    answers of all to gold items. gold_check: only of those since the last refresher.
+    median_seconds: from handing out to the answer.
     """
 
     annotator: Annotator
@@ -128,7 +129,7 @@ def _author(
 
 
 def validator_statistics(rounds: Sequence[Round]) -> list[ValidatorStatistics]:
-    """Each known validator of the rounds, most votes first. Five queries.
+    """Each known validator of the rounds, most votes first. Six queries.
 
     Memory: the people, and some numbers for each vote.
     """
@@ -147,8 +148,9 @@ def validator_statistics(rounds: Sequence[Round]) -> list[ValidatorStatistics]:
         Skip.objects.filter(example__round__in=rounds).values_list("validator", flat=True)
     )
     reliable = _reliabilities(votes)
+    golden = _gold(rounds)
     found = [
-        _validator(people[who], verdicts, seconds, skips[who], reliable)
+        _validator(people[who], verdicts, seconds, skips[who], reliable, golden[who])
         for who, verdicts in answers.items()
     ]
     return sorted(found, key=lambda one: (-one.votes, one.annotator.pseudonym))
@@ -160,6 +162,7 @@ def _validator(
     seconds: Mapping[int, float],
     skips: int,
     reliable: Mapping[int, Reliability] | Undefined,
+    golden: Counter[str],
 ) -> ValidatorStatistics:
     own = reliable if isinstance(reliable, Undefined) else reliable.get(annotator.pk, NO_LABELS)
     votes = verdicts.total()
@@ -168,8 +171,8 @@ def _validator(
         votes,
         reliability=own if isinstance(own, Undefined) else own.agreement,
         kappa=own if isinstance(own, Undefined) else own.kappa,
-        gold=NOT_MEASURED,
-        gold_check=gold_check(0, 0),
+        gold=rate(golden["correct"], golden["answered"], "no gold item was answered"),
+        gold_check=gold_check(golden["correct that count"], golden["count"]),
         median_seconds=seconds.get(annotator.pk, NOT_TIMED),
         cannot_tell=rate(verdicts[Verdict.CANNOT_TELL], votes),
         flags=verdicts[Verdict.FLAGGED],
@@ -189,6 +192,16 @@ def _reliabilities(votes: QuerySet[Validation]) -> Mapping[int, Reliability] | U
         if verdict not in ("", Verdict.CANNOT_TELL)
     ]
     return reliabilities(code_votes(labels or verdicts))  # type: ignore[return-value]
+
+
+def _gold(rounds: Sequence[Round]) -> Mapping[int, Counter[str]]:
+    """Each validator's answers to gold items: all, and those since their last refresher."""
+    found: dict[int, Counter[str]] = defaultdict(Counter)
+    answers = GoldAnswer.objects.filter(gold__example__round__in=rounds)
+    for who, correct, counts in answers.values_list("validator", "is_correct", "counts"):
+        found[who].update({"answered": 1, "correct": correct, "count": counts})
+        found[who]["correct that count"] += correct and counts
+    return found
 
 
 def _people(ids: QuerySet) -> Mapping[int, Annotator]:  # type: ignore[type-arg]

@@ -15,11 +15,12 @@ from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import log
 from tasks.models import Round, Task
 from tasks.services import close_if_due
-from validation import selectors
+from validation import gold, selectors
 from validation.assignment import is_judged, order_key
 from validation.consensus import Policy, Vote, votes_still_needed
 from validation.derive import derive_all, derive_one, judging_of
 from validation.models import (
+    GoldAnswer,
     JudgeLease,
     Judging,
     OwnerDecision,
@@ -60,6 +61,8 @@ def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
         rows = JudgeLease.objects.select_related("example__context", "example__round")
         return rows.get(pk=latest.lease)
     return_expired()
+    if latest and (lease := gold.lease_gold(validator, task, after=latest, lasts=LEASE_TIME)):
+        return lease
     for round in selectors.rounds_to_judge(task):
         if lease := _take_next(round, validator, latest):
             return lease
@@ -174,7 +177,7 @@ def fill_queue(*, round: Round) -> int:
 
 def _unseen(round: Round, filled_to: int) -> Sequence[Example]:
     rows = Example.objects.filter(round=round, pk__gt=filled_to).order_by("pk")
-    return list(rows.select_related("consensus")[:CHUNK])
+    return list(rows.select_related("consensus", "gold")[:CHUNK])
 
 
 def _queue_item(example: Example, at_first: int, share: float) -> QueueItem | None:
@@ -183,7 +186,7 @@ def _queue_item(example: Example, at_first: int, share: float) -> QueueItem | No
     if consensus is None and not is_judged(example.uuid, example.outcome, share):
         return None
     needed = consensus.still_needed if consensus else at_first
-    if not needed or example.retracted_at:
+    if not needed or example.retracted_at or hasattr(example, "gold"):
         return None
     return QueueItem(
         example=example,
@@ -226,28 +229,33 @@ def cast_validation(
     flag_reason: str = "",
     comment: str = "",
     metadata: Mapping[str, Any] | None = None,
-) -> Validation:
+) -> Validation | GoldAnswer:
     """Store a vote and what all votes decide now; then close the round if that filled its budget.
+
+    Of a gold item only the answer is stored.
 
     Locks the example, as retracting it does. Raises NotHandedOut, TooLate, Refused.
     """
     lease = _lease_of(validator, example)
     with transaction.atomic():
         locked = _locked(example)
+        said: dict[str, Any] = {
+            "validator": validator,
+            "label": vote.label or "",
+            "verdict": vote.verdict or "",
+            "flag_reason": flag_reason,
+            "comment": comment,
+            "metadata": dict(metadata or {}),
+            "seconds": (timezone.now() - lease.leased_at).total_seconds(),
+            "created_at": timezone.now(),
+        }
+        if lease.is_gold:
+            _check_may_vote(locked, validator, lease, gold.answers_to(locked, validator))
+            _leave(lease)
+            return gold.store_answer(example=locked, **said)
         votes = list(locked.validations.all())
         _check_may_vote(locked, validator, lease, votes)
-        cast = Validation.objects.create(
-            example=locked,
-            validator=validator,
-            author_id=locked.annotator_id,
-            label=vote.label or "",
-            verdict=vote.verdict or "",
-            flag_reason=flag_reason,
-            comment=comment,
-            metadata=dict(metadata or {}),
-            seconds=(timezone.now() - lease.leased_at).total_seconds(),
-            created_at=timezone.now(),
-        )
+        cast = Validation.objects.create(example=locked, author_id=locked.annotator_id, **said)
         derive_one(locked, [*votes, cast], freed=_leave(lease))
     close_if_due(round=locked.round)  # after the example is free: it locks the round
     return cast
@@ -266,7 +274,10 @@ def _locked(example: Example) -> Example:
 
 
 def _check_may_vote(
-    example: Example, validator: Annotator, lease: JudgeLease, votes: Sequence[Validation]
+    example: Example,
+    validator: Annotator,
+    lease: JudgeLease,
+    votes: Sequence[Validation] | Sequence[GoldAnswer],
 ) -> None:
     if example.annotator_id == validator.pk:
         raise Refused("You wrote this example. Others judge it.")
@@ -284,7 +295,7 @@ def _still_needed(example: Example) -> bool:
     return QueueItem.objects.filter(pk=example.pk, still_needed__gt=0).exists()
 
 
-def undo_validation(*, validator: Annotator, validation: Validation) -> Example:
+def undo_validation(*, validator: Annotator, validation: Validation | GoldAnswer) -> Example:
     """Take back one's own vote within ten minutes; the example is one's current one again.
 
     Locks the example. It takes a place again unless others have taken what was left. Raises
@@ -295,12 +306,13 @@ def undo_validation(*, validator: Annotator, validation: Validation) -> Example:
     now = timezone.now()
     with transaction.atomic():
         locked = _locked(example)
-        recent = locked.validations.filter(
+        recent = type(validation).objects.filter(
             pk=validation.pk, validator=validator, created_at__gt=now - selectors.UNDO_TIME
         )
         if not recent.delete()[0]:
             raise TooLate("An answer can be taken back for ten minutes.")
-        derive_one(locked, list(locked.validations.all()))
+        if not lease.is_gold:
+            derive_one(locked, list(locked.validations.all()))
         place = QueueItem.objects.filter(pk=locked.pk, free__gt=0).update(free=F("free") - 1)
         JudgeLease.objects.filter(pk=lease.pk).update(
             takes_place=bool(place), leased_at=now, until=now + LEASE_TIME
@@ -309,7 +321,10 @@ def undo_validation(*, validator: Annotator, validation: Validation) -> Example:
 
 
 def answer_afterwards(
-    *, validation: Validation, reveal: Mapping[str, str], metadata: Mapping[str, Any]
+    *,
+    validation: Validation | GoldAnswer,
+    reveal: Mapping[str, str],
+    metadata: Mapping[str, Any],
 ) -> None:
     """Keep what the validator says once the author's label is shown; the last save wins.
 

@@ -16,12 +16,11 @@ from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.htmx import htmx_partial, render_page
 from tasks.models import Task
-from validation import judging, services
+from validation import gold, judging, services
 from validation.consensus import Vote
 from validation.forms import AfterForm, FlagForm, VoteForm
 from validation.judging import Desk
-from validation.models import Validation
-from validation.selectors import judged_today
+from validation.models import GoldAnswer, Validation
 
 
 def _gate(task: Task) -> HttpResponse:
@@ -45,12 +44,13 @@ def _go_on(
     task: Task,
     validator: Annotator,
     said: str = "",
-    saved: Validation | None = None,
+    saved: Validation | GoldAnswer | None = None,
 ) -> HttpResponse:
     """The next example in the same answer; without htmx by a redirect. Says what is saved."""
     if htmx_partial(request):
         return judging.show(request, Desk.next(task, validator), said, saved=saved)
-    messages.success(request, said or f"Saved. {judged_today(validator, task)} judged.")
+    judged = judging.judged_today(validator, task, gold.gold_answers(validator, task))
+    messages.success(request, said or f"Saved. {judged} judged.")
     return redirect("validation:judge", code=task.code)
 
 
@@ -81,7 +81,7 @@ def judge(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _after_or_next(
-    request: HttpRequest, task: Task, validator: Annotator, vote: Validation
+    request: HttpRequest, task: Task, validator: Annotator, vote: Validation | GoldAnswer
 ) -> HttpResponse:
     """What is asked after this vote, or else the next example."""
     config = task.config
@@ -131,12 +131,28 @@ def skip(request: HttpRequest, code: str) -> HttpResponse:
     return _go_on(request, task, validator, "Skipped. It will not come back.")
 
 
-def _own_vote(request: HttpRequest, uuid: UUID) -> tuple[Annotator, Validation]:
-    """The signed-in person, and their vote on an example."""
+@require_POST
+def refresher(request: HttpRequest, code: str) -> HttpResponse:
+    """The examples that were missed are read; judging goes on."""
+    task = find_task(request, code)
+    validator = writer(request, task)
+    if gate_is_shut(request, task):
+        return _gate(task)
+    gold.finish_refresher(validator=validator, task=task)
+    return _go_on(request, task, validator, "Thank you. Here is your next example.")
+
+
+def _own_vote(request: HttpRequest, uuid: UUID) -> tuple[Annotator, Validation | GoldAnswer]:
+    """The signed-in person, and their vote on an example, or their answer to a gold item."""
     validator = annotator_of(request.user)  # type: ignore[arg-type]
     rows = Validation.objects.select_related("example__context", "example__round__task")
-    mine = {"validator": validator, "is_imported": False}
-    return validator, get_object_or_404(rows, example__uuid=uuid, **mine)
+    vote = rows.filter(example__uuid=uuid, validator=validator, is_imported=False).first()
+    answers = GoldAnswer.objects.select_related(
+        "gold__example__context", "gold__example__round__task"
+    )
+    return validator, vote or get_object_or_404(
+        answers, gold__example__uuid=uuid, validator=validator
+    )
 
 
 @require_POST
@@ -151,7 +167,7 @@ def undo(request: HttpRequest, uuid: UUID) -> HttpResponse:
     return _go_on(request, task, validator, "Your answer was taken back.")
 
 
-def _after_form(task: Task, vote: Validation, data: Any = None) -> AfterForm:
+def _after_form(task: Task, vote: Validation | GoldAnswer, data: Any = None) -> AfterForm:
     return AfterForm(
         judging.questions(task.config, vote, vote.example),
         data,
@@ -161,7 +177,7 @@ def _after_form(task: Task, vote: Validation, data: Any = None) -> AfterForm:
 
 
 def _show_after(
-    request: HttpRequest, task: Task, vote: Validation, form: AfterForm
+    request: HttpRequest, task: Task, vote: Validation | GoldAnswer, form: AfterForm
 ) -> HttpResponse:
     values = {"task": task, "vote": vote, "example": vote.example, "form": form}
     if form.reveals:

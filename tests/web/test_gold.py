@@ -1,0 +1,231 @@
+"""Gold items: unseen among the others, no votes, and a refresher instead of a ban."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from annotation.models import Example, GatePass
+from annotation.services import Refused
+from dynabench.accounts.models import LogEntry
+from dynabench.accounts.services import annotator_of
+from tests.factories import UserFactory
+from tests.web.conftest import HTMX
+from tests.web.test_judge import URL, answered, judge, write
+from validation import gold
+from validation.checks import Check
+from validation.consensus import Vote
+from validation.derive import derive_all
+from validation.models import (
+    Consensus,
+    Gold,
+    GoldAnswer,
+    JudgeLease,
+    OwnerDecision,
+    QueueItem,
+    Skip,
+    Validation,
+)
+from validation.quality import validator_statistics
+from validation.services import override_consensus
+
+REFRESHER = "/t/nli/judge/refresher/"
+
+
+@pytest.fixture
+def always(monkeypatch):
+    """Each item after the first is gold."""
+    monkeypatch.setattr(gold, "EVERY", 1)
+
+
+def make_gold(round, author, owner, count=1, label="neutral"):
+    made = []
+    for number in range(100, 100 + count):
+        example = write(round, author, number)
+        override_consensus(example=example, owner=owner, choice=Vote(label=label))
+        made.append(gold.mark_gold(example=example, owner=owner, explanation="No clue is given."))
+    return made
+
+
+def shown(page):
+    return Example.objects.get(uuid=re.search(r'name="example" value="([^"]+)"', page.text)[1])
+
+
+def test_only_a_clear_decision_makes_gold(nli, bob, alice):
+    example = write(nli, bob)
+    with pytest.raises(Refused, match="Decide it first"):
+        gold.mark_gold(example=example, owner=alice)
+    override_consensus(example=example, owner=alice, choice=Vote(verdict="cannot_tell"))
+    with pytest.raises(Refused, match="Decide it first"):
+        gold.mark_gold(example=example, owner=alice)
+    override_consensus(example=example, owner=alice, choice=Vote(label="neutral"))
+    for _ in range(2):
+        gold.mark_gold(example=example, owner=alice)
+    assert Gold.objects.get().label == "neutral"
+    assert LogEntry.objects.filter(action="gold.marked").count() == 1
+    gold.unmark_gold(example=example, owner=alice)
+    assert not Gold.objects.exists()
+    with pytest.raises(Refused, match="not gold"):
+        gold.unmark_gold(example=example, owner=alice)
+
+
+def test_about_one_in_twelve_is_gold(nli, bob):
+    validator, other = annotator_of(bob), annotator_of(UserFactory())
+    uuids = [write(nli, bob, number).uuid for number in range(600)]
+    turns = [gold.is_turn(validator, uuid) for uuid in uuids]
+    assert 25 <= sum(turns) <= 80
+    assert turns != [gold.is_turn(other, uuid) for uuid in uuids]
+
+
+def test_gold_looks_like_the_rest(as_alice, nli, bob, alice, always):
+    gold_item = make_gold(nli, UserFactory(), bob)[0].example
+    plain = [write(nli, UserFactory(), number) for number in range(2)]
+    for example in [gold_item, *plain]:
+        example.inputs = {"hypothesis": "The same.", "label": "neutral"}
+        example.context = nli.contexts.first()
+        example.save()
+    pages = {}
+    for _ in range(3):
+        page = as_alice.get(URL)
+        example = shown(page)
+        text = re.sub(r'value="\w{64}"', "", page.text.replace(str(example.uuid), ""))
+        pages[example] = text
+        as_alice.post("/t/nli/judge/skip/", {"example": example.uuid}, **HTMX)
+    assert set(pages) == {gold_item, *plain}
+    assert len(set(pages.values())) == 1
+    assert Skip.objects.filter(example=gold_item).exists()
+    assert "Nothing to judge now" in as_alice.get(URL).text  # what was skipped never comes back
+
+
+def test_an_answer_to_gold_is_no_vote_but_counted(as_alice, alice, nli, bob, always):
+    known = make_gold(nli, UserFactory(), bob)[0]
+    for number in range(2):
+        write(nli, UserFactory(), number)
+    before = Consensus.objects.values().get()
+    judge(as_alice, "label:entailment", **HTMX)
+    page = judge(as_alice, "label:neutral", **HTMX)
+    assert "Saved. 2 judged." in page.text
+    assert "Saved. 3 judged." in judge(as_alice, "label:neutral").text  # without JavaScript too
+    answer = GoldAnswer.objects.get()
+    assert (answer.gold, answer.label, answer.is_correct) == (known, "neutral", True)
+    assert answer.seconds >= 0
+    assert Validation.objects.count() == 2
+    assert Consensus.objects.filter(pk=known.pk).values().get() == before
+    again = {"example": known.example.uuid, "answer": "label:entailment"}
+    response = as_alice.post(URL, again, **HTMX)
+    assert response.status_code == 409
+    assert "judged this example already" in response.text
+
+
+def test_an_answer_to_gold_can_be_taken_back(as_alice, nli, bob, always):
+    known = make_gold(nli, UserFactory(), bob)[0].example
+    write(nli, UserFactory())
+    judge(as_alice, "label:neutral", **HTMX)
+    page = judge(as_alice, "label:entailment", **HTMX)
+    undo = f"/judge/{known.uuid}/undo/"
+    assert undo in page.text
+    assert undo in as_alice.get(URL).text
+    page = as_alice.post(undo, **HTMX)
+    assert shown(page) == known
+    assert not GoldAnswer.objects.exists()
+    judge(as_alice, "label:neutral", **HTMX)
+    assert GoldAnswer.objects.get().is_correct
+    GoldAnswer.objects.update(created_at=timezone.now() - timedelta(minutes=11))
+    assert as_alice.post(undo, **HTMX).status_code == 409
+
+
+def test_gold_can_be_flagged_and_asks_what_follows(client, alice, hate, bob, always):
+    GatePass.objects.create(annotator=annotator_of(alice), task=hate.task)
+    client.force_login(alice)
+    url = "/t/hate-speech/judge/"
+    made = []
+    for number in range(2):
+        example = write(hate, UserFactory(), number, text=f"Words {number}.", label="hate")
+        answered(example, "not-hate")
+        made.append(example)
+    override_consensus(example=made[0], owner=bob, choice=Vote(verdict="flagged"))
+    gold.mark_gold(example=made[0], owner=bob)
+    client.get(url)
+    judge(client, "label:hate", url=url, **HTMX)
+    flag = {"example": made[0].uuid, "flag_reason": "unclear"}
+    client.post(url + "flag/", flag, **HTMX)
+    answer = GoldAnswer.objects.get()
+    assert answer.is_correct
+    assert answer.flag_reason == "unclear"
+    after = client.get(f"/judge/{made[0].uuid}/after/")
+    assert after.status_code == 200
+
+
+def test_the_author_of_gold_never_meets_it(as_alice, alice, nli, bob, always):
+    make_gold(nli, alice, bob, count=3)
+    for number in range(2):
+        write(nli, UserFactory(), number)
+    for _ in range(2):
+        judge(as_alice, "label:neutral", **HTMX)
+    assert "Nothing to judge now" in as_alice.get(URL).text
+    assert not GoldAnswer.objects.exists()
+
+
+def test_who_misses_gold_reads_a_refresher(as_alice, alice, nli, bob, always):
+    make_gold(nli, UserFactory(), bob, count=20)
+    for number in range(20):
+        write(nli, UserFactory(), number)
+    me = annotator_of(alice)
+    judge(as_alice, "label:neutral", **HTMX)
+    while GoldAnswer.objects.count() < 8:
+        page = judge(as_alice, "label:entailment", **HTMX)
+    assert "Paused for a refresher" in page.text
+    assert 'name="example"' not in page.text
+    text = as_alice.get(URL).text
+    assert text.count("No clue is given.") == 8
+    said = nli.task.config.display("label", "entailment")
+    assert text.count(f"You said <em>{said}</em>") == 8
+    found = validator_statistics([nli])[0]
+    assert (found.gold.value, found.gold.n, found.gold_check) == (0, 8, Check.FAIL)
+    page = as_alice.post(REFRESHER, follow=True)
+    assert "What do you think?" in page.text
+    assert gold.check(gold.gold_answers(me, nli.task)) is Check.UNKNOWN
+    while GoldAnswer.objects.count() < 16:
+        page = judge(as_alice, "label:neutral", **HTMX)
+    assert "Paused" not in page.text
+    assert gold.check(gold.gold_answers(me, nli.task)) is Check.PASS
+    assert validator_statistics([nli])[0].gold.n == 16
+
+
+def test_a_refresher_is_only_for_those_who_need_it(as_alice, alice, nli, bob, always):
+    make_gold(nli, UserFactory(), bob, count=2)
+    for number in range(2):
+        write(nli, UserFactory(), number)
+    for _ in range(4):
+        judge(as_alice, "label:neutral", **HTMX)
+    as_alice.post(REFRESHER, **HTMX)
+    assert GoldAnswer.objects.filter(counts=True).count() == 2
+
+
+def test_unmarked_gold_goes_back_to_the_votes(as_alice, alice, nli, bob, always):
+    known = make_gold(nli, UserFactory(), bob)[0].example
+    write(nli, UserFactory())
+    judge(as_alice, "label:neutral", **HTMX)
+    shown_now = shown(as_alice.get(URL))
+    assert shown_now == known
+    gold.unmark_gold(example=known, owner=bob)
+    response = as_alice.post(URL, {"example": known.uuid, "answer": "label:neutral"}, **HTMX)
+    assert response.status_code == 403
+    assert not GoldAnswer.objects.exists()
+    assert not Validation.objects.filter(example=known).exists()
+
+
+def test_gold_is_not_queued_when_its_decision_falls(nli, bob, alice):
+    known = make_gold(nli, bob, alice)[0].example
+    for _ in range(2):
+        voter = annotator_of(UserFactory())
+        Validation.objects.create(example=known, validator=voter, label="neutral")
+    OwnerDecision.objects.update(withdrawn_at=timezone.now())
+    known = Example.objects.select_related("round__task").get(pk=known.pk)
+    derive_all([known])
+    assert Consensus.objects.get().state == "undecided"
+    assert not QueueItem.objects.exists()
+    gold.unmark_gold(example=known, owner=alice)
+    assert QueueItem.objects.get().example == known
+    assert not JudgeLease.objects.exists()
