@@ -181,7 +181,7 @@ def counts(source: Source) -> dict[str, Any]:
 
 
 def _steps(tell: Tell) -> Progress:
-    return lambda done, steps, message: tell(TRAINING * done / max(1, steps), message)
+    return lambda done, steps, message: tell(done / steps * TRAINING, message)
 
 
 def _compared(

@@ -1,0 +1,142 @@
+"""A job's process is watched: what it tells is kept, and it never outlives its lease."""
+
+import os
+import textwrap
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from evaluation import leases, supervision
+from evaluation.leases import LeaseLost
+from evaluation.models import TrainingRun
+from evaluation.supervision import carry_out
+from tests.factories import TaskFactory
+
+State = TrainingRun.State
+
+
+@pytest.fixture
+def run(db):
+    TrainingRun.objects.create(task=TaskFactory(code="nli"), options={})
+    return leases.claim(TrainingRun, TrainingRun.objects.get().pk)
+
+
+@pytest.fixture
+def program(settings, tmp_path, monkeypatch):
+    """Have `manage.py` be a short program."""
+    settings.BASE_DIR = tmp_path
+    monkeypatch.setattr(supervision, "BEAT_SECONDS", 0.01)
+
+    def write(text: str) -> None:
+        (tmp_path / "manage.py").write_text("import json, os, sys, time\n" + textwrap.dedent(text))
+
+    return write
+
+
+def test_the_report_of_the_process_is_stored(run, program):
+    program("""
+        print("a library says something")
+        print(json.dumps({"progress": 0.5, "message": sys.argv[1]}))
+        print("5")
+        print(json.dumps({"report": {"after": 0.75}}))
+    """)
+    carry_out(run, ["hello"])
+    run.refresh_from_db()
+    assert (run.state, run.report, run.progress) == (State.DONE, {"after": 0.75}, 1.0)
+
+
+def test_its_progress_is_told_while_it_runs(run, program):
+    program("""
+        print(json.dumps({"progress": 0.5, "message": "half"}), flush=True)
+        sys.stdin.readline()
+        print(json.dumps({"report": {}}))
+    """)
+    read, write = os.pipe()
+    kept = os.dup(0)
+    os.dup2(read, 0)
+    shown = []
+
+    def show(progress, message):
+        shown.append((progress, message))
+        if message == "half":
+            os.write(write, b"go on\n")
+
+    try:
+        carry_out(run, [], show)
+    finally:
+        os.dup2(kept, 0)
+        for number in (read, write, kept):
+            os.close(number)
+    assert shown[-1] == (0.5, "half")
+    run.refresh_from_db()
+    assert run.state == State.DONE
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ('print(json.dumps({"error": "There are no rows."}))', "There are no rows."),
+        ("sys.exit(3)", "The process ended with status 3. The worker's log says why."),
+        ('print(json.dumps({"report": {}})); sys.exit(3)', "status 3"),
+        ("os.kill(os.getpid(), 9)", "killed, most likely for lack of memory"),
+        ("", "The process ended with status 0"),
+    ],
+)
+def test_a_failure_is_told(run, program, text, error):
+    program(text)
+    carry_out(run, [])
+    run.refresh_from_db()
+    assert (run.state, run.report) == (State.FAILED, {})
+    assert error in run.error
+
+
+ENDLESS = """
+    open("pid", "w").write(str(os.getpid()))
+    print(json.dumps({"progress": 0.5}), flush=True)
+    while True:
+        time.sleep(0.01)
+"""
+
+
+def ended(folder) -> bool:
+    """Whether the process of ENDLESS is gone; carry_out has waited for it."""
+    return not os.path.exists(f"/proc/{(folder / 'pid').read_text()}")
+
+
+def test_a_lost_lease_kills_the_process(run, program, tmp_path):
+    program(ENDLESS)
+
+    def lose(progress, message):
+        if progress == 0.5:
+            TrainingRun.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+            leases.sweep({TrainingRun: "evaluation.jobs.run_training"})
+
+    with pytest.raises(LeaseLost):
+        carry_out(run, [], lose)
+    assert ended(tmp_path)
+    assert TrainingRun.objects.get().state == State.QUEUED
+
+
+def test_an_endless_process_is_stopped(run, program, tmp_path, monkeypatch):
+    program(ENDLESS)
+
+    def hurry(progress, message):
+        if progress == 0.5:
+            monkeypatch.setattr(supervision.time, "monotonic", lambda: float("inf"))
+
+    carry_out(run, [], hurry)
+    assert ended(tmp_path)
+    assert "longer than 5 hours" in TrainingRun.objects.get().error
+
+
+def test_ctrl_c_ends_the_process_too(run, program, tmp_path):
+    program(ENDLESS)
+
+    def interrupt(progress, message):
+        if progress == 0.5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(run, [], interrupt)
+    assert ended(tmp_path)

@@ -1,0 +1,382 @@
+"""From asking for a training to a report and a target, with a model that trains in a second."""
+
+import json
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from evaluation import supervision, trainings
+from evaluation.management.commands import train_target as command
+from evaluation.models import TrainingRun
+from evaluation.next_target import collect, open_base, training_options
+from evaluation.selectors import current_target, in_the_loop_rounds, trained_on_rounds
+from evaluation.training_rows import shape_of
+from evaluation.trainings import TrainingRefused, default_base, free_name, register_trained
+from tasks.models import Round, RoundTarget, TargetModel
+from tasks.serving.errors import MisconfiguredError
+from tests.factories import RoundFactory, TaskFactory, scripted_target
+from tests.serving_models import tiny_model
+from tests.training_data import nli_task, release
+from tests.unit.tasks.config_texts import MINIMAL
+
+State = TrainingRun.State
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """So small a model is only slowed down by a second one."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def task(db, tmp_path, settings):
+    settings.MODELS_HOME = tmp_path / "models"
+    return nli_task(tmp_path)
+
+
+def ask(task, weights=None, **options):
+    return trainings.request_training(
+        task=task, actor=None, weights=weights or {"seed": 1}, **options
+    )
+
+
+def worked(run):
+    """What the process of a run tells."""
+    out = StringIO()
+    call_command("train_target", run=run.pk, stdout=out)
+    return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+@pytest.fixture
+def done(task):
+    """A finished training on round 1; its model is the tiny target's."""
+    release(task.rounds.get())
+    run = ask(task, {"round1": 1})
+    report = {"folder": tiny_model_of(task), "labels": [], "tests": []}
+    TrainingRun.objects.update(state=State.DONE, report=report)
+    run.refresh_from_db()
+    return run
+
+
+def test_a_training_reports_its_rows_epochs_and_tests(task, settings):
+    release(task.rounds.get())
+    run = ask(task, {"round1": 2}, base=default_base(task)[0], epochs=2)
+    report = worked(run)[-1]["report"]
+    seed, one = report["sources"]
+    assert (seed["name"], seed["weight"], seed["train"], seed["test"]) == ("seed", None, 0, 343)
+    assert one == {
+        "name": "round1", "dataset": "nli-round1-v1", "weight": 2.0, "train": 40, "dev": 12,
+        "test": 20, "left_out": 0,
+    }  # fmt: skip
+    assert len(report["training"]["curve"]) == 2
+    assert report["training"]["curve"][0].keys() == {"loss", "accuracy", "macro_f1"}
+    assert (report["old"], report["old_missing"]) == ("tiny", "")
+    assert [(test["name"], test["after"]["n"]) for test in report["tests"]] == [
+        ("seed", 343),
+        ("round1", 20),
+    ]
+    for test in report["tests"]:
+        changed = test["mended"] - test["broken"]
+        difference = test["after"]["value"] - test["before"]["value"]
+        assert changed == pytest.approx(difference * test["after"]["n"])
+    folder = settings.MODELS_HOME / "targets" / "nli" / report["training"]["weights_sha256"][:16]
+    assert report["folder"] == str(folder)
+    assert json.loads((folder / "report.json").read_text()) == report
+    again = worked(run)[-1]["report"]  # the same weights, so the same folder
+    assert again["folder"] == report["folder"]
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+
+
+def test_it_tells_how_far_it_is(task):
+    release(task.rounds.get())
+    told = worked(ask(task, {"round1": 1}, base=default_base(task)[0], epochs=1))
+    shares = [line["progress"] for line in told[:-1]]
+    assert shares == sorted(shares)
+    assert (shares[0], shares[-1]) == (0.0, 0.9)
+    messages = [line["message"] for line in told[:-1]]
+    assert messages[0] == "collecting the rows"
+    assert messages[-1] == "asking tiny about 363 rows"
+
+
+def test_withdrawn_rows_and_older_versions_are_not_used(task):
+    one = task.rounds.get()
+    release(one, (10, 5, 5))
+    release(one, (10, 5, 5), version=2, withdrawn=4)
+    run = ask(task, {"round1": 1})
+    (source,) = sources(run, "round1")
+    assert (source.dataset, len(source.train)) == ("nli-round1-v2", 6)
+    assert "u3" not in str(source.train)
+
+
+def sources(run, *names):
+    shape = shape_of(run.task.config)
+    how = training_options(run.task, shape, run.options)
+    return [s for s in collect(run.task, shape, run.options, how) if s.name in names]
+
+
+def test_seeds_are_split_into_train_dev_and_the_held_out_tenth(task):
+    (source,) = sources(ask(task), "seed")
+    groups = [
+        {row["group"] for row in getattr(source, split)} for split in ("train", "dev", "test")
+    ]
+    assert not groups[0] & groups[1] | groups[0] & groups[2] | groups[1] & groups[2]
+    assert sum(map(len, (source.train, source.dev, source.test))) == 2747 + 324 + 343
+
+
+def test_sentiment_seeds_are_joined_for_training_only(db):
+    task = TaskFactory(code="sentiment", is_official=True)
+    (source,) = sources(ask(task), "seed")
+    singles = {row["text"] for row in source.dev + source.test}
+    assert len(source.train) > 2 * len(singles)
+    assert not singles & {row["text"] for row in source.train}
+
+
+def test_rows_that_cannot_teach_are_counted(task):
+    dataset = release(task.rounds.get(), (10, 5, 5))
+    item = dataset.items.first()
+    item.line = json.dumps({**json.loads(item.line), "label": "no such label"})
+    item.save(update_fields=["line"])
+    (source,) = sources(ask(task, {"round1": 1}), "round1")
+    assert (source.left_out, len(source.train)) == (1, 9)
+
+
+def test_without_rows_the_training_says_so(task):
+    release(task.rounds.get(), (0, 0, 5))
+    told = worked(ask(task, {"round1": 1}, base=default_base(task)[0]))
+    assert "two or more groups" in told[-1]["error"]
+
+
+def test_an_old_target_elsewhere_is_asked(task):
+    newer = RoundFactory(task=task, number=2, state=Round.State.CLOSED)
+    scripted_target(newer, label="entailment")
+    release(task.rounds.get(number=1))
+    run = ask(task, {"round1": 1}, epochs=1, base=str(tiny_model_of(task)))
+    report = worked(run)[-1]["report"]
+    test = report["tests"][1]
+    rows = [json.loads(item.line)["label"] for item in dataset_items(task, "test")]
+    assert report["old"] == "scripted"
+    assert test["before"]["value"] == pytest.approx(rows.count("entailment") / len(rows))
+
+
+def tiny_model_of(task):
+    return TargetModel.objects.get(name="tiny").source
+
+
+def dataset_items(task, split):
+    return task.rounds.get(number=1).datasets.get().items.filter(split=split)
+
+
+def test_an_old_target_that_does_not_answer_leaves_its_column_empty(task):
+    newer = RoundFactory(task=task, number=2, state=Round.State.CLOSED)
+    scripted_target(newer, fail="down")
+    release(task.rounds.get(number=1))
+    report = worked(ask(task, {"round1": 1}, epochs=1, base=tiny_model_of(task)))[-1]["report"]
+    assert report["old_missing"].startswith("scripted did not answer: ")
+    assert [test["before"] for test in report["tests"]] == [None, None]
+
+
+def test_a_task_without_an_older_target_has_no_before(task):
+    source = tiny_model_of(task)
+    RoundTarget.objects.all().delete()
+    release(task.rounds.get())
+    report = worked(ask(task, {"round1": 1}, epochs=1, base=source))[-1]["report"]
+    assert (report["old"], report["old_missing"]) == (None, "no round had a target before")
+
+
+def test_pickled_weights_are_no_base(task, tmp_path):
+    folder = tmp_path / "pickled"
+    folder.mkdir()
+    (folder / "pytorch_model.bin").write_bytes(b"")
+    (told,) = worked(ask(task, base=str(folder)))[1:]
+    assert "pickled weights can run code and are refused" in told["error"]
+
+
+def test_a_hub_base_needs_a_commit(task):
+    run = ask(task, base="org/model", revision="main")
+    shape = shape_of(task.config)
+    with pytest.raises(MisconfiguredError, match="pin its revision to a full commit"):
+        open_base(run.options, shape, training_options(task, shape, run.options))
+
+
+def test_labels_stay_in_the_order_of_the_base(task, tmp_path):
+    folder = tiny_model(tmp_path / "other", "pair-classification")
+    settings = json.loads((folder / "dynabench.json").read_text())
+    settings["labels"].reverse()
+    (folder / "dynabench.json").write_text(json.dumps(settings))
+    run = ask(task, base=str(folder))
+    shape = shape_of(task.config)
+    how = training_options(task, shape, run.options)
+    assert open_base(run.options, shape, how)[1].labels == tuple(settings["labels"])
+    assert how.labels == shape.labels
+
+
+@pytest.mark.parametrize(
+    ("weights", "said"),
+    [
+        ({"round1": 1}, "Round 1 has not been released. Release it, or leave it out."),
+        ({"round7": 1}, "nli has no round 7."),
+        ({"seed": 0}, "The weight of seed is 0; it must be above 0 and at most 100."),
+        ({"seed": 101}, "at most 100"),
+        ({"seed": float("nan")}, "at most 100"),
+        ({}, "Name at least one round, or train on the seed rows."),
+    ],
+)
+def test_what_cannot_be_trained_on_is_told(task, weights, said):
+    with pytest.raises(TrainingRefused, match=said):
+        trainings.request_training(task=task, actor=None, weights=weights)
+    assert not TrainingRun.objects.exists()
+
+
+def test_other_tasks_have_no_seeds_and_other_kinds_are_refused(task):
+    other = TaskFactory(code="mine", config_text=task.config_text)
+    with pytest.raises(TrainingRefused, match=r"mine has no seed rows. Leave them out."):
+        ask(other)
+    with pytest.raises(TrainingRefused, match="In this one models read text and answer answer"):
+        ask(TaskFactory(code="free", config_text=MINIMAL), {"round1": 1})
+
+
+def test_a_task_has_one_training_at_a_time(task):
+    run = ask(task)
+    with pytest.raises(TrainingRefused, match="A training of this task is under way"):
+        ask(task)
+    TrainingRun.objects.filter(pk=run.pk).update(state=State.FAILED)
+    assert ask(task).pk != run.pk
+
+
+def test_the_model_becomes_a_target_of_a_new_draft(done, task, alice):
+    target = register_trained(run=done, number=2, name="nli-2", actor=alice)
+    two = task.rounds.get(number=2)
+    assert (two.state, list(two.parents.all())) == (Round.State.DRAFT, [task.rounds.get(number=1)])
+    assert two.target_names == ["nli-2"]
+    assert (target.source, target.url) == (done.report["folder"], "")
+    assert target.serving == {
+        "backend": "onnx",
+        "precision": "fp32",
+        "fields": ["premise", "hypothesis"],
+        "output": "label",
+    }
+    done.refresh_from_db()
+    assert (done.target, done.round) == (target, two)
+    assert trained_on_rounds(target) == [1]
+    assert in_the_loop_rounds(target) == []
+    Round.objects.filter(pk=two.pk).update(state=Round.State.OPEN)
+    assert in_the_loop_rounds(target) == [2]
+    assert current_target(task) == target
+
+
+def test_a_registered_model_may_join_another_round_under_its_name(done, task):
+    first = register_trained(run=done, number=2, name="nli-2", actor=None)
+    assert register_trained(run=done, number=3, name="ignored", actor=None) == first
+    assert task.rounds.get(number=3).target_names == ["nli-2"]
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "said"),
+    [
+        (1, "nli-2", "Round 1 is closed. A target joins a round before it is opened."),
+        (4, "nli-2", "There is no round 4. The next new one is 2."),
+        (2, "tiny", "already exists"),
+        (2, "no spaces", "letters, numbers"),
+    ],
+)
+def test_what_cannot_be_registered_is_told(done, task, number, name, said):
+    with pytest.raises(TrainingRefused, match=said):
+        register_trained(run=done, number=number, name=name, actor=None)
+    assert task.rounds.count() == 1
+    assert TargetModel.objects.count() == 1
+
+
+def test_only_a_finished_training_has_a_model(task):
+    with pytest.raises(TrainingRefused, match="This training is queued"):
+        register_trained(run=ask(task), number=2, name="nli-2", actor=None)
+
+
+def test_names_are_free(task):
+    assert free_name(task, 2) == "nli-round-2"
+    for name in ("nli-round-2", "nli-round-2-2"):
+        TargetModel.objects.create(task=task, name=name)
+    assert free_name(task, 2) == "nli-round-2-3"
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """Do in this process what a process of its own would do."""
+
+    def carry_out(job, arguments, show):
+        assert arguments == ["train_target", "--run", str(job.pk)]
+        told = worked(job)
+        for line in told[:-1]:
+            show(line["progress"], line["message"])
+        if "report" in told[-1]:
+            supervision.leases.finish(job, report=told[-1]["report"])
+        else:
+            supervision.leases.fail(job, told[-1]["error"])
+
+    monkeypatch.setattr(command, "carry_out", carry_out)
+
+
+def train(*arguments):
+    out, err = StringIO(), StringIO()
+    call_command("train_target", *arguments, stdout=out, stderr=err)
+    return out.getvalue(), err.getvalue()
+
+
+def test_the_command_trains_prints_and_registers(task, here):
+    release(task.rounds.get())
+    out, err = train(
+        "nli", "--rounds=1", "--no-seed", "--weight=round1=2", "--epochs=1", "--round=2", "--name=b"
+    )
+    assert "nli-round1-v1: 40 train, 12 dev, 20 test (weight 2)" in out
+    assert "accuracy on the tests, before (tiny) and after:" in out
+    assert "b is a target of round 2." in err
+    assert task.rounds.get(number=2).target_names == ["b"]
+
+
+def test_the_command_prints_one_object(task, here):
+    release(task.rounds.get())
+    out, _ = train("nli", "--rounds=1", "--no-seed", "--epochs=1", "--json")
+    run = TrainingRun.objects.get()
+    assert json.loads(out) == {"run": run.pk, **run.report}
+    assert run.state == State.DONE
+    assert run.options["base"] == tiny_model_of(task)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["none"], "There is no task 'none'. Tasks: nli."),
+        (["nli", "--rounds=1"], "Round 1 has not been released. Release it, or leave it out."),
+        (["nli", "--weight=round1=2"], "--weight names round1, which is not trained on."),
+        (["nli", "--weight=seed"], "--weight 'seed': write round1=2 or seed=0.5."),
+        (["nli", "--no-seed"], "Name at least one round"),
+        (["nli", "--base=no/such"], "there is no folder no/such"),
+    ],
+)
+def test_mistakes_of_the_command_line_are_told(task, here, arguments, said):
+    with pytest.raises(CommandError, match=said):
+        train(*arguments)
+
+
+def test_ctrl_c_is_a_failure_and_not_tried_again(task, monkeypatch):
+    def interrupted(job, arguments, show):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "carry_out", interrupted)
+    with pytest.raises(CommandError, match=r"Stopped by Ctrl-C."):
+        train("nli")
+    assert TrainingRun.objects.get().state == State.FAILED
+
+
+def test_a_fault_of_ours_is_no_message(task, monkeypatch):
+    def broken(run, tell):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("evaluation.next_target.train_next", broken)
+    with pytest.raises(ZeroDivisionError):
+        worked(ask(task))
