@@ -5,18 +5,23 @@ After a wanted change: UPDATE_QUERY_COUNTS=1 ./test web/test_queries.py
 
 import json
 import os
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from annotation.models import Example
 from dynabench.accounts.services import annotator_of
-from tests.factories import ContextFactory, RoundFactory, TaskFactory, scripted_target
+from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory, scripted_target
+from tests.web.test_judge import answered, write
 from tests.web.test_write import open_form
 from validation import gold
-from validation.models import JudgeLease
+from validation.consensus import Vote
+from validation.models import JudgeLease, Validation
+from validation.services import override_consensus
 
 KNOWN = Path(__file__).parents[1] / "query_counts.json"
 PAGES = {
@@ -25,8 +30,12 @@ PAGES = {
     "write": "/t/nli/write/",
     "judge, nothing": "/t/nli/judge/",
     "try-out": "/t/nli/try/",
+    "people": "/t/nli/people/",
+    "my data": "/me/data/",
     "account": "/account/",
     "help": "/help/",
+    "numbers": "/help/numbers/",
+    "numbers of a task": "/t/nli/numbers.json",
 }
 
 
@@ -91,6 +100,44 @@ def test_query_count_of_judging(as_alice, bob, nli, monkeypatch):
             response = as_alice.post("/t/nli/judge/", vote, HTTP_HX_REQUEST="true")
         assert "Saved." in response.text
     check("vote", len(queries))
+
+
+def fill_work(rows, round, me, others, first=0):
+    """Decided examples of mine with votes, an answer and a decision; as many that I judged."""
+    for number in range(first, rows):
+        mine, theirs = (write(round, user, number) for user in (me, others[0]))
+        answered(mine)
+        validators = [annotator_of(user) for user in (*others[1:], me)]
+        for example, voters in ((mine, validators[:2]), (theirs, validators)):
+            for voter in voters:
+                author = example.annotator
+                Validation.objects.create(
+                    example=example, validator=voter, author=author, label="neutral"
+                )
+            owner = others[1]
+            override_consensus(example=example, owner=owner, choice=Vote(label="neutral"))
+    Validation.objects.update(created_at=timezone.now() - timedelta(days=1))
+
+
+@pytest.mark.parametrize(
+    ("page", "url"),
+    [("my work", "/me/"), ("my work, part", "/me/"), ("export", "/me/data/download/")],
+)
+def test_query_count_of_my_work(page, url, as_alice, alice, nli):
+    headers = {"HTTP_HX_REQUEST": "true"} if "part" in page else {}
+
+    def ask():
+        with CaptureQueriesContext(connection) as queries:
+            response = as_alice.get(url, **headers)
+            assert b"Statement 0." in b"".join(response)
+        return len(queries)
+
+    others = UserFactory.create_batch(3)
+    fill_work(8, nli, alice, others)  # from eight on agreement is shown
+    few = ask()
+    fill_work(18, nli, alice, others, first=8)
+    assert ask() == few
+    check(page, few)
 
 
 def check(page, found):
