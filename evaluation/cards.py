@@ -28,7 +28,14 @@ LICENSES = {
 HUB_SPLIT = {TRAIN: "train", DEV: "validation", TEST: "test"}
 HIDDEN_TEST = "test-unlabelled"
 """The name of a private test split's public files."""
-HUB_SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"))
+HUB_SIZES = {  # below so many rows
+    1_000: "n<1K",
+    10_000: "1K<n<10K",
+    100_000: "10K<n<100K",
+    1_000_000: "100K<n<1M",
+    10_000_000: "1M<n<10M",
+    100_000_000: "10M<n<100M",
+}
 Numbers = Mapping[str, Any]
 
 
@@ -91,7 +98,7 @@ def readme(dataset: Dataset, numbers: Numbers) -> str:
         "license": dataset.options["license"],
         "language": [config.language.split("-")[0]],
         "task_categories": [_category(config)],
-        "size_categories": [next((size for most, size in HUB_SIZES if rows < most), "100K<n<1M")],
+        "size_categories": [next(size for most, size in HUB_SIZES.items() if rows < most)],
         "annotations_creators": ["crowdsourced"],
         "language_creators": ["crowdsourced"],
         "source_datasets": ["original"],
@@ -327,6 +334,7 @@ CONTEXT = {
     "data": {"@id": "cr:data", "@type": "@json"},
     "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
     "dct": "http://purl.org/dc/terms/",
+    "equivalentProperty": "cr:equivalentProperty",
     "examples": {"@id": "cr:examples", "@type": "@json"},
     "extract": "cr:extract",
     "field": "cr:field",

@@ -6,7 +6,6 @@ from typing import Any
 
 from evaluation.models import Dataset
 
-
 DECODED = ("input_json", "output_json", "metadata_json")
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import Count, Q, QuerySet, TextField, Value
 from django.db.models.fields.json import KeyTextTransform
-from django.db.models.functions import Cast, Coalesce, NullIf
+from django.db.models.functions import Coalesce, NullIf
 
 from annotation.models import Example, TargetOutput
 from evaluation.models import PseudonymKey
@@ -53,8 +53,9 @@ def counts_of(round: Round) -> Counts:
     field = balanced_field(round.task.config)
     label: Any = Value("")
     if field:
-        own = Cast(KeyTextTransform(field, "inputs"), TextField())
-        label = Coalesce(NullIf("consensus__label", Value("")), own, Value(""))
+        own = KeyTextTransform(field, "inputs")
+        agreed = NullIf("consensus__label", Value(""))
+        label = Coalesce(agreed, own, Value(""), output_field=TextField())
     rows = (
         releasable(round)
         .annotate(wanted=label)

@@ -11,7 +11,7 @@ from evaluation.freezing import counts_of
 from evaluation.models import Dataset
 from evaluation.queue import enqueue
 from evaluation.release import Options
-from evaluation.splits import Counts, Sizes, make_plan
+from evaluation.splits import SPLITS, Counts, Sizes, make_plan
 from tasks.models import Round
 
 State = Dataset.State
@@ -38,13 +38,15 @@ def check_sizes(counts: Counts, options: Options) -> None:
             "Nothing in this round can be released. Examples count once others have confirmed "
             "them, or when the model was right and nobody has judged them."
         )
-    if found.dev < wanted.dev or found.test < wanted.test or (found.train or 0) < (wanted.train or 0):
-        verified = counts.labels(True).total()
+    short = [s for s in SPLITS if (getattr(found, s) or 0) < (getattr(wanted, s) or 0)]
+    if short:
+        possible = suggested_sizes(counts)
         raise ReleaseRefused(
-            f"These sizes are not possible: no author may be in two splits, and dev and test take "
-            f"verified examples only. The round has {verified} of them, by {counts.authors} known "
-            f"authors. With these wishes it gives train {found.train}, dev {found.dev} and test "
-            f"{found.test}. Ask for less in a split that got what it wanted, or use these numbers."
+            f"Too many rows are wanted for {' and '.join(short)}: no author may be in two splits, "
+            f"and dev and test take confirmed examples only. The round has "
+            f"{counts.labels(True).total()} of them by {counts.authors} known authors. Your sizes "
+            f"would give train {found.train}, dev {found.dev} and test {found.test}. Possible is, "
+            f"for example, dev {possible.dev}, test {possible.test} and all others in train."
         )
 
 

@@ -2,10 +2,17 @@
 
 from django.urls import path
 
-from evaluation import training_views
+from evaluation import release_views, training_views
 
 app_name = "evaluation"
 urlpatterns = [
+    path("own/<slug:code>/rounds/<int:number>/release/", release_views.release, name="release"),
+    path("t/<slug:code>/rounds/<int:number>/data/", release_views.datasets, name="datasets"),
+    path(
+        "t/<slug:code>/rounds/<int:number>/data/<int:version>/<str:name>",
+        release_views.dataset_file,
+        name="dataset-file",
+    ),
     path("own/<slug:code>/trainings/", training_views.trainings, name="trainings"),
     path("own/<slug:code>/train/", training_views.trainings, name="train"),
     path("own/<slug:code>/trainings/<int:pk>/", training_views.training, name="training"),

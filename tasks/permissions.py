@@ -45,3 +45,8 @@ def can_own(user: Person, task: Task) -> bool:
 def can_moderate(user: Person, task: Task) -> bool:
     """Whether the person may act on reports and examples."""
     return user.is_superuser or role_of(user, task) in (Role.OWNER, Role.EDITOR, Role.MODERATOR)
+
+
+def can_read(user: Person, task: Task) -> bool:
+    """Whether the person may read what is not public."""
+    return user.is_superuser or role_of(user, task) is not None

@@ -1,0 +1,54 @@
+"""The form with which an owner releases a round."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+
+from evaluation.cards import LICENSES
+from evaluation.release import Options
+from evaluation.splits import Sizes
+
+
+class ReleaseForm(forms.Form):
+    """What a version is called, may be used for, and, for the first one, how large its splits are.
+
+    sizes: suggested ones; None for a later version, which keeps the splits.
+    """
+
+    def __init__(self, sizes: Sizes | None, data: Mapping[str, Any] | None = None) -> None:
+        super().__init__(data, use_required_attribute=False)
+        if sizes is not None:
+            self._add_sizes(sizes)
+        self.fields["license"] = forms.ChoiceField(
+            label="Licence", choices=[(name, name.upper()) for name in LICENSES]
+        )
+        self.fields["description"] = forms.CharField(
+            label="Description",
+            required=False,
+            max_length=5000,
+            widget=forms.Textarea,
+            help_text="For the dataset card, in Markdown: what is special about this round.",
+        )
+        self.fields["private_test"] = forms.BooleanField(
+            label="Keep the labels of the test split private",
+            required=False,
+            help_text="Everybody gets the test texts without labels; members of the task get all.",
+        )
+
+    def _add_sizes(self, sizes: Sizes) -> None:
+        self.fields["train"] = _size("Train", required=False)
+        self.fields["train"].help_text = "Rows. Empty: all that dev and test leave."
+        self.fields["dev"] = _size("Dev", initial=sizes.dev)
+        self.fields["test"] = _size("Test", initial=sizes.test)
+        self.fields["seed"] = _size(
+            "Seed of chance", initial=0, help_text="The same seed gives the same splits."
+        )
+
+    def options(self, url: str) -> Options:
+        """What `request_release` takes, once the form is valid; url: of the public page."""
+        return Options(**self.cleaned_data, url=url)
+
+
+def _size(label: str, **kwargs: Any) -> forms.IntegerField:
+    return forms.IntegerField(label=label, min_value=0, max_value=2**31 - 1, **kwargs)

@@ -1,0 +1,402 @@
+"""A closed round becomes a dataset: who may, what is in it, and what never is."""
+
+import hashlib
+import json
+
+import pytest
+from django.core.files.storage import default_storage
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from annotation.models import Example, TargetOutput
+from annotation.withdrawals import withdraw_example
+from dynabench.accounts.models import Annotator
+from evaluation import leases, release
+from evaluation.datasets import split_rows
+from evaluation.jobs import build_dataset
+from evaluation.models import Dataset, DatasetFile
+from evaluation.release import Options
+from evaluation.services import ReleaseRefused, request_release
+from tasks.models import Round, TargetVersion
+from tests.factories import scripted_target
+from validation.derive import derive_one
+from validation.models import OwnerDecision, Validation
+
+LABELS = ("entailment", "neutral", "contradiction")
+SPLITS = ("train", "dev", "test")
+
+
+@pytest.fixture(autouse=True)
+def _own_storage(settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+
+
+@pytest.fixture
+def people(db):
+    rows = [Annotator(pseudonym=f"w-secret{number:02}") for number in range(16)]
+    return Annotator.objects.bulk_create(rows)
+
+
+@pytest.fixture
+def closed(nli, people):
+    """A closed round: 12 authors with six examples each, which the last three people judged.
+
+    Of each author's, two fooled the model and were confirmed, two are confirmed although they did
+    not, one nobody judged, and one was refuted.
+    """
+    contexts = list(nli.contexts.all())
+    target = scripted_target(nli, name="nli-target")
+    version = TargetVersion.objects.create(target=target, digest="d" * 64)
+    for number, author in enumerate(people[:12]):
+        for turn in range(6):
+            label = LABELS[(number + turn) % 3]
+            example = Example.objects.create(
+                round=nli,
+                context=contexts[number % 3],
+                annotator=author,
+                goal=label,
+                inputs={"hypothesis": f"Statement {turn} of {number}, “é”.", "label": label},
+                metadata={"why_right": ["negation"], "worker_id": "A1SECRETWORKER"},
+                digest=f"{number}-{turn}",
+                outcome="fooled" if turn < 2 else "not_fooled",
+                shown_at=timezone.now(),
+            )
+            TargetOutput.objects.create(
+                example=example,
+                target=target,
+                version=version,
+                output={"label": "neutral"},
+                prob={"neutral": 0.75, "entailment": 0.25},
+                seconds=0.1,
+                fooled=turn < 2,
+            )
+            if turn != 4:
+                vote = "wrong-label" if turn == 5 else label
+                judge(example, people[12:15], vote)
+    Round.objects.filter(pk=nli.pk).update(state="closed")
+    nli.refresh_from_db()
+    return nli
+
+
+def judge(example, validators, label):
+    for validator in validators:
+        Validation.objects.create(
+            example=example, validator=validator, author_id=example.annotator_id, label=label
+        )
+    derive_one(example, list(example.validations.all()))
+
+
+def released(round, **options):
+    """The next version, made as a worker makes it."""
+    wanted = {"dev": 8, "test": 8, **options}
+    dataset = request_release(round=round, options=Options(**wanted), actor=None)
+    build_dataset(dataset.pk)
+    dataset.refresh_from_db()
+    assert dataset.state == "done", dataset.error
+    return dataset
+
+
+def content(dataset, name):
+    with dataset.files.get(name=name).file.open() as file:
+        return file.read()
+
+
+def lines(dataset, split):
+    return [json.loads(line) for line in content(dataset, f"{split}.jsonl").splitlines()]
+
+
+def test_a_release_holds_what_was_confirmed_and_no_author_twice(closed):
+    dataset = released(closed)
+    rows = {split: lines(dataset, split) for split in SPLITS}
+    assert [len(rows[split]) for split in SPLITS] == [40, 8, 8]
+    authors = {split: {row["anon_uid"] for row in rows[split]} for split in SPLITS}
+    assert sum(map(len, authors.values())) == len(set.union(*authors.values())) == 12
+    assert all(row["validated"] for row in rows["dev"] + rows["test"])
+    assert {row["outcome"] for row in rows["train"] if not row["validated"]} == {"not_fooled"}
+    closed.refresh_from_db()
+    assert closed.state == "released"
+    assert dataset.numbers["rows"] == {"train": 40, "dev": 8, "test": 8}
+    assert dataset.numbers["shared_authors"] == 0
+
+
+def test_a_row_has_dynabenchs_names_and_nothing_of_a_person(closed, people):
+    row = lines(released(closed), "test")[0]
+    example = Example.objects.get(uuid=row["uid"])
+    assert json.loads(row["input_json"]) == example.inputs
+    assert json.loads(row["context"]["context_json"]) == example.context.fields
+    assert json.loads(row["output_json"]) == {
+        "label": "neutral",
+        "prob": {"neutral": 0.75, "entailment": 0.25},
+    }
+    assert json.loads(row["metadata_json"]) == {"why_right": ["negation"]}
+    assert row["label"] == example.inputs["label"]
+    assert row["model_wrong"] is (example.outcome == "fooled")
+    assert (row["model_endpoint_name"], row["total_verified"]) == ("nli-target", 3)
+    assert row["votes"] == [{"vote": row["label"], "count": 3}]
+    assert {(vote, mode) for vote, mode, _ in row["validations"]} == {(row["label"], "user")}
+    assert row["targets"][0]["version"] == "d" * 64
+    assert row["withdrawn"] is False
+
+
+def test_an_owners_word_is_a_vote_of_mode_owner(closed, alice):
+    refuted = Example.objects.filter(consensus__is_verified=False).first()
+    decision = OwnerDecision.objects.create(
+        example=refuted, owner=alice, label=refuted.inputs["label"]
+    )
+    refuted.consensus.decided_by = "owner"
+    refuted.consensus.save()
+    derive_one(refuted, list(refuted.validations.all()))
+    dataset = released(closed)
+    row = json.loads(dataset.items.get(example=refuted).line)
+    assert row["decided_by"] == "owner"
+    assert row["validations"][-1] == [decision.label, "owner", None]
+
+
+def test_no_byte_of_any_file_names_a_person(closed, people):
+    dataset = released(closed)
+    secrets = [person.pseudonym for person in people] + ["A1SECRETWORKER"]
+    for file in dataset.files.all():
+        data = content(dataset, file.name)
+        assert not [secret for secret in secrets if secret.encode() in data], file.name
+
+
+def test_pseudonyms_are_the_same_in_all_versions_and_differ_by_role(closed, people):
+    Validation.objects.filter(validator=people[14]).update(validator=people[0], author=None)
+    dataset = released(closed)
+    rows = [row for split in SPLITS for row in lines(dataset, split)]
+    authors = {row["anon_uid"] for row in rows}
+    validators = {who for row in rows for _, _, who in row["validations"]}
+    assert len(validators) == 3
+    assert not authors & validators
+
+
+def test_parquet_says_the_same_as_json_lines(closed):
+    import pyarrow.parquet as pq
+
+    dataset = released(closed)
+    for split in SPLITS:
+        with dataset.files.get(name=f"{split}.parquet").file.open() as file:
+            assert pq.read_table(file).to_pylist() == lines(dataset, split)
+
+
+def test_digests_and_sizes_are_those_of_the_files(closed):
+    dataset = released(closed)
+    sums = dict(
+        reversed(line.split("  ")) for line in content(dataset, "SHA256SUMS").decode().splitlines()
+    )
+    assert len(sums) == 9
+    for file in dataset.files.all():
+        data = content(dataset, file.name)
+        assert (file.size, file.sha256) == (len(data), hashlib.sha256(data).hexdigest())
+        assert sums.get(file.name, file.sha256) == file.sha256
+
+
+def test_croissant_is_valid_and_reads_every_row(closed, tmp_path):
+    import mlcroissant
+
+    dataset = released(closed)
+    folder = tmp_path / "releases" / str(dataset)
+    read = mlcroissant.Dataset(jsonld=folder / "croissant.json")
+    assert not read.metadata.ctx.issues.errors
+    for split in SPLITS:
+        records = list(read.records(split))
+        assert [record[f"{split}/uid"].decode() for record in records] == [
+            row["uid"] for row in lines(dataset, split)
+        ]
+    assert records[0]["test/votes"][0]["test/votes/count"] == 3
+
+
+def test_a_later_vote_or_edit_changes_no_byte(closed, people):
+    dataset = released(closed)
+    before = {file.name: content(dataset, file.name) for file in dataset.files.all()}
+    example = dataset.items.first().example
+    judge(example, people[15:], "neutral")
+    Example.objects.update(inputs={"hypothesis": "changed", "label": "neutral"})
+    assert before == {file.name: content(dataset, file.name) for file in dataset.files.all()}
+    assert "changed" not in "".join(dataset.items.values_list("line", flat=True))
+
+
+def test_a_withdrawn_example_is_a_tombstone_in_the_next_version_only(closed, alice):
+    first = released(closed)
+    before = {file.name: content(first, file.name) for file in first.files.all()}
+    gone = first.items.filter(split="test").first()
+    withdraw_example(example=gone.example, actor=alice, reason="names a person")
+    second = released(closed, dev=0, test=0)
+    assert before == {file.name: content(first, file.name) for file in first.files.all()}
+    old = {row["uid"]: row for row in lines(first, "test")}
+    new = {row["uid"]: row for row in lines(second, "test")}
+    its = {"uid": gone.uid, "split": "test", "task": "nli", "round": 1}
+    assert new == old | {gone.uid: {**its, "withdrawn": True}}
+    assert [lines(second, split) for split in ("train", "dev")] == [
+        lines(first, split) for split in ("train", "dev")
+    ]
+    assert second.numbers["withdrawn"] == {"train": 0, "dev": 0, "test": 1}
+    assert second.numbers["rows"]["test"] == 7
+    assert gone.uid not in {row["uid"] for row in split_rows(second, "test")}
+
+
+def test_what_is_deleted_altogether_is_a_tombstone_too(closed):
+    first = released(closed)
+    gone = first.items.filter(is_validated=False).first()
+    gone.example.delete()
+    second = released(closed)
+    assert second.items.get(uid=gone.uid).is_withdrawn
+
+
+def test_a_killed_job_leaves_nothing_to_see_and_runs_again(closed, monkeypatch):
+    def killed(*args):
+        raise SystemExit
+
+    asked = request_release(round=closed, options=Options(dev=8, test=8), actor=None)
+    with monkeypatch.context() as patch:
+        patch.setattr(release.Build, "_publish", killed)
+        with pytest.raises(SystemExit):
+            build_dataset(asked.pk)
+    asked.refresh_from_db()
+    assert asked.state == "running"
+    assert not DatasetFile.objects.exists()
+    closed.refresh_from_db()
+    assert closed.state == "closed"
+    Dataset.objects.update(lease_until=timezone.now() - leases.LEASE_TIME)
+    leases.sweep({Dataset: "evaluation.jobs.build_dataset"})
+    build_dataset(asked.pk)
+    asked.refresh_from_db()
+    assert (asked.state, asked.items.count()) == ("done", 56)
+    kept = default_storage.listdir(f"releases/{asked}")[1]
+    assert sorted(kept) == sorted(file.name for file in asked.files.all())
+
+
+def test_a_worker_that_lost_its_lease_publishes_nothing(closed, monkeypatch):
+    asked = request_release(round=closed, options=Options(dev=8, test=8), actor=None)
+
+    def taken_away(build):
+        Dataset.objects.update(lease_token="0" * 32)
+        return {}
+
+    monkeypatch.setattr(release.Build, "_numbers", taken_away)
+    build_dataset(asked.pk)
+    asked.refresh_from_db()
+    assert asked.state == "running"
+    assert not DatasetFile.objects.exists()
+
+
+def test_a_round_that_is_opened_again_meanwhile_is_not_released(closed):
+    asked = request_release(round=closed, options=Options(dev=8, test=8), actor=None)
+    Round.objects.update(state="open")
+    build_dataset(asked.pk)
+    asked.refresh_from_db()
+    assert (asked.state, asked.error) == ("failed", "A open round cannot become released.")
+    Round.objects.update(state="closed")
+    assert released(closed).version == 1
+
+
+def test_an_error_is_told_without_its_inside(closed, monkeypatch):
+    def broken(*args):
+        raise OSError("No space left on /secret/path")
+
+    asked = request_release(round=closed, options=Options(dev=8, test=8), actor=None)
+    monkeypatch.setattr(release, "write_cards", broken)
+    build_dataset(asked.pk)
+    asked.refresh_from_db()
+    assert asked.state == "failed"
+    assert "OSError" in asked.error
+    assert "secret" not in asked.error
+
+
+def test_what_is_withdrawn_while_rows_are_read_does_not_enter(closed, monkeypatch):
+    late = Example.objects.filter(consensus__is_verified=True).first()
+    store = release.Build._store
+
+    def and_withdraw(build, rows, progress):
+        store(build, rows, progress)
+        withdraw_example(example=late, actor=None, reason="")
+
+    monkeypatch.setattr(release.Build, "_store", and_withdraw)
+    dataset = released(closed)
+    assert not dataset.items.filter(uid=str(late.uuid)).exists()
+    assert sum(dataset.numbers["rows"].values()) == dataset.items.count()
+
+
+@pytest.mark.parametrize(
+    ("changes", "options", "words"),
+    [
+        ({"state": "open"}, {}, "The round is open. Close it first."),
+        ({"writing_until": timezone.now() + leases.LEASE_TIME}, {}, "People may finish writing"),
+        ({}, {"test": 400}, "would give train 0, dev 0 and test 48. Possible is"),
+        ({}, {"train": 200}, "for train: .* would give train 40, dev 8 and test 8"),
+    ],
+)
+def test_why_a_round_is_not_released(closed, changes, options, words):
+    Round.objects.filter(pk=closed.pk).update(**changes)
+    wanted = Options(**{"dev": 8, "test": 8, **options})
+    with pytest.raises(ReleaseRefused, match=words):
+        request_release(round=closed, options=wanted, actor=None)
+    assert not Dataset.objects.exists()
+
+
+def test_nothing_to_release(nli):
+    Round.objects.update(state="closed")
+    with pytest.raises(ReleaseRefused, match="Nothing in this round"):
+        request_release(round=nli, options=Options(), actor=None)
+
+
+def test_one_version_at_a_time_and_none_without_a_change(closed):
+    request_release(round=closed, options=Options(), actor=None)
+    with pytest.raises(ReleaseRefused, match="Version 1 is being made"):
+        request_release(round=closed, options=Options(), actor=None)
+    build_dataset(Dataset.objects.get().pk)
+    with pytest.raises(ReleaseRefused, match="Nothing was withdrawn since version 1"):
+        request_release(round=closed, options=Options(), actor=None)
+
+
+def test_a_private_test_split_shows_no_answer(closed):
+    dataset = released(closed, private_test=True)
+    private = set(dataset.files.filter(is_public=False).values_list("name", flat=True))
+    assert private == {"test.jsonl", "test.parquet"}
+    full = {row["uid"]: row for row in lines(dataset, "test")}
+    hidden = lines(dataset, "test-unlabelled")
+    assert {row["uid"] for row in hidden} == set(full)
+    for row in hidden:
+        assert json.loads(row["input_json"]).keys() == {"hypothesis"}
+        assert not row.keys() & {"label", "votes", "validations", "targets", "output_json"}
+    croissant = json.loads(content(dataset, "croissant.json"))
+    named = {file["name"] for file in croissant["distribution"]}
+    assert not named & private
+
+
+def test_the_dataset_card_is_the_hubs(closed):
+    import yaml
+
+    card = content(released(closed, description="Only *short* statements."), "README.md").decode()
+    _, front, text = card.split("---\n", 2)
+    front = yaml.safe_load(front)
+    assert front["license"] == "cc-by-4.0"
+    assert front["task_categories"] == ["text-classification"]
+    assert front["configs"][0]["data_files"][1] == {"split": "validation", "path": "dev.parquet"}
+    assert "Only *short* statements." in text
+    assert "| train | 40 | 8 |" in text
+
+
+def test_rows_for_training_have_their_json_read(closed):
+    row = next(split_rows(released(closed), "train"))
+    assert row["context"].keys() == {"premise"}
+    assert row["input_json"]["label"] == row["label"]
+    assert row["output_json"]["label"] == "neutral"
+
+
+def test_the_command_releases_and_tells_progress(closed, capsys):
+    call_command("release_round", "nli", "1", "--test", "9", "--seed", "4")
+    out = capsys.readouterr().out
+    assert "nli-round1-v1: train" in out
+    assert "test 9" in out
+    assert " 90% writing cards" in out
+    with pytest.raises(CommandError, match="Nothing was withdrawn"):
+        call_command("release_round", "nli", "1")
+    with pytest.raises(CommandError, match="no round 7"):
+        call_command("release_round", "nli", "7")
+
+
+def test_the_command_says_why_nothing_was_made(closed, monkeypatch):
+    monkeypatch.setattr(release, "write_cards", lambda *args: 1 / 0)
+    with pytest.raises(CommandError, match="nli-round1-v1 was not made: ZeroDivisionError"):
+        call_command("release_round", "nli", "1")
