@@ -108,26 +108,6 @@ def is_judged(example: Example) -> bool:
     return Example.objects.filter(pk=example.pk, validations__isnull=False).exists()
 
 
-def rounds_with_counts(tasks: Sequence[Task], *, latest_only: bool = True) -> dict[int, Round]:
-    """The rounds of the tasks, each with `collected`, `fooled` (not retracted) and `target_names`.
-
-    Keyed by task with the latest round that people have seen, or by round number with all of them.
-    Two queries, whatever the number of tasks.
-    """
-    kept = Q(examples__retracted_at__isnull=True)
-    rounds = (
-        Round.objects.filter(task__in=tasks)
-        .exclude(state__in=[Round.State.DRAFT, Round.State.READY])
-        .annotate(
-            collected=Count("examples", filter=kept),
-            fooled=Count("examples", filter=kept & Q(examples__outcome=Example.Outcome.FOOLED)),
-        )
-        .prefetch_related("round_targets__target")
-        .order_by("number")
-    )
-    return {round.task_id if latest_only else round.number: round for round in rounds}
-
-
 def parent_candidates(annotator: Annotator, round: Round) -> QuerySet[Example]:
     """Others' examples that may be changed minimally, least changed first."""
     return (

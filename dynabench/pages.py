@@ -1,55 +1,78 @@
-"""The pages that look over all stages: the task list and a task's own page."""
+"""The pages that look over all stages: the task list, a task's own page, its numbers."""
 
+import csv
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, render
+from django.utils.safestring import SafeString
 
-from annotation.selectors import rounds_with_counts
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
-from tasks.models import Task
-from tasks.permissions import can_edit, can_see
+from dynabench.lib.svg import Point, line_chart
+from evaluation.selectors import latest_datasets
+from tasks.budgets import Line, Used, lines
+from tasks.models import Round, Task
+from tasks.permissions import can_edit, can_moderate, can_see
 from tasks.schema import ShownExample, TaskConfig
-from tasks.selectors import listed_tasks
+from tasks.selectors import listed_tasks, seen_rounds
+from validation.cached_numbers import Kept, all_numbers, standings
 from validation.definitions import DEFINITIONS
-from validation.selectors import JUDGED_STATES, round_numbers
+from validation.report import as_json, flat
+from validation.selectors import JUDGED_STATES
+from validation.statistics import Rate
+
+Numbered = tuple[Round, Kept]
 
 
 @login_not_required
 def home(request: HttpRequest) -> HttpResponse:
     """All tasks that this person may see, by search and filters."""
     tasks = listed_tasks(request.user)
-    counts = rounds_with_counts(tasks)
+    latest = {round.task_id: round for round in seen_rounds(tasks)}
     search = request.GET.get("q", "").strip().lower()
     only_open, no_sensitive = request.GET.get("open"), request.GET.get("mild")
-    cards = [
-        {"task": task, "round": counts.get(task.pk)}
+    shown = [
+        (task, latest.get(task.pk))
         for task in tasks
         if search in f"{task.name} {task.summary} {task.code}".lower()
-        and not (only_open and not (counts.get(task.pk) and counts[task.pk].state == "open"))
+        and not (only_open and not (task.pk in latest and latest[task.pk].state == "open"))
         and not (no_sensitive and task.is_sensitive)
+    ]
+    kept = standings([round for _, round in shown if round])
+    cards = [
+        {
+            "task": task,
+            "round": round,
+            "numbers": kept[round.pk].numbers if round else None,
+            "wanted": _wanted(round, kept[round.pk]) if round else [],
+        }
+        for task, round in shown
     ]
     values = {"cards": cards, "search": search, "open": only_open, "mild": no_sensitive}
     return render_page(request, "tasks/home.html", values, part="tasks")
 
 
+def _wanted(round: Round, kept: Kept) -> list[Line]:
+    """How far the round is with what it may collect; what it may cost is the owner's business."""
+    counts = [kept.numbers[name] for name in ("collected", "verified_fooled")]
+    used = Used(*(count if isinstance(count, int) else 0 for count in counts))
+    return [line for line in lines(round.budget, used) if line.name != "money"]
+
+
 @login_not_required
 def task(request: HttpRequest, code: str) -> HttpResponse:
-    """One task: what is asked, the rounds, the targets."""
-    found = get_object_or_404(Task, code=code)
-    if not can_see(request.user, found):
-        raise Http404
-    rounds = rounds_with_counts([found], latest_only=False)
-    live = next((r for r in rounds.values() if r.state in ("open", "paused")), None)
-    judged = round_numbers(*rounds.values())
+    """One task: what is asked, the numbers, the rounds, the targets."""
+    found = _visible(request, code)
+    rounds = seen_rounds([found])
+    live = next((r for r in rounds if r.state in ("open", "paused")), None)
     values: dict[str, Any] = {
         "task": found,
         "config": found.config,
-        "rounds": [(round, judged[round.pk]) for round in rounds.values()],
-        "can_judge": any(round.state in JUDGED_STATES for round in rounds.values()),
         "round": live,
+        "can_judge": any(round.state in JUDGED_STATES for round in rounds),
         "instructions": render_markdown(found.config.instructions),
         "description": render_markdown(live.description) if live else "",
         "example_groups": [
@@ -57,14 +80,87 @@ def task(request: HttpRequest, code: str) -> HttpResponse:
             ("Bad examples", [_shown(found.config, case) for case in found.config.examples.bad]),
         ],
         "can_edit": can_edit(request.user, found),
+        "can_moderate": can_moderate(request.user, found),
+        **_numbers_of(rounds),
     }
     return render(request, "tasks/task.html", values)
+
+
+def _numbers_of(rounds: Sequence[Round]) -> dict[str, Any]:
+    """The rounds with their numbers and newest datasets, and what is drawn of them."""
+    kept, datasets = all_numbers(rounds), latest_datasets(rounds)
+    numbered = [(round, kept[round.pk]) for round in rounds]
+    accuracies = {"people": "human_accuracy", "models": "model_accuracy"}
+    return {
+        "rounds": [(round, one.numbers, datasets.get(round.pk)) for round, one in numbered],
+        "has_examples": any(one.numbers["collected"] for _, one in numbered),
+        "counted_at": min((one.counted_at for _, one in numbered), default=None),
+        "trend": _chart(numbered, {"vMER": "vmer"}, "vMER by round"),
+        "gap": _chart(numbered, accuracies, "Accuracy of people and models by round"),
+    }
+
+
+def _chart(numbered: Sequence[Numbered], lines: Mapping[str, str], title: str) -> SafeString | None:
+    """Rates over the rounds; None where a table says it better: fewer than two rounds have one."""
+    rates = {
+        name: [(round.number, kept.numbers[key]) for round, kept in numbered]
+        for name, key in lines.items()
+    }
+    if any(sum(isinstance(rate, Rate) for _, rate in found) < 2 for found in rates.values()):
+        return None
+    points = {
+        name: [
+            Point(f"Round {n}", rate.value, rate.low, rate.high)
+            if isinstance(rate, Rate)
+            else Point(f"Round {n}", None)
+            for n, rate in found
+        ]
+        for name, found in rates.items()
+    }
+    return line_chart(points, title=title, description="The table has the same numbers.")
+
+
+@login_not_required
+def numbers_json(request: HttpRequest, code: str) -> HttpResponse:
+    """Every number of each round as JSON."""
+    found = _visible(request, code)
+    return JsonResponse({"task": found.code, "rounds": _rows(found)})
+
+
+@login_not_required
+def numbers_csv(request: HttpRequest, code: str) -> HttpResponse:
+    """The same as a table: one line for each round."""
+    found = _visible(request, code)
+    table = [flat(row) for row in _rows(found)]
+    response = HttpResponse(content_type="text/csv; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{found.code}-numbers.csv"'
+    writer = csv.writer(response)
+    writer.writerow(table[0] if table else ["round"])
+    writer.writerows(row.values() for row in table)
+    return response
+
+
+def _rows(task: Task) -> list[dict[str, Any]]:
+    rounds = seen_rounds([task])
+    kept = all_numbers(rounds)
+    return [
+        {"round": r.number, "counted_at": kept[r.pk].counted_at, **as_json(kept[r.pk].numbers)}
+        for r in rounds
+    ]
 
 
 @login_not_required
 def numbers(request: HttpRequest) -> HttpResponse:
     """What each share means."""
     return render(request, "numbers.html", {"definitions": DEFINITIONS})
+
+
+def _visible(request: HttpRequest, code: str) -> Task:
+    """The task, for those who may see it."""
+    found = get_object_or_404(Task, code=code)
+    if not can_see(request.user, found):
+        raise Http404
+    return found
 
 
 def _shown(config: TaskConfig, case: ShownExample) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from django.db.models import (
     Case,
     CharField,
     Count,
-    DateField,
     F,
     OuterRef,
     Q,
@@ -26,7 +25,7 @@ from django.db.models import (
     When,
 )
 from django.db.models.fields.json import KeyTextTransform
-from django.db.models.functions import Cast, TruncDay, TruncWeek
+from django.db.models.functions import Cast, Left, TruncDay, TruncWeek
 
 from annotation.models import Example, TargetOutput
 from tasks.models import Round
@@ -191,8 +190,8 @@ def _examples(rounds: Sequence[Round], by: str | None) -> Examples:
         "target": lambda: F("target_outputs__target__name"),
         "tag": lambda: F("context__tag"),
         "label": lambda: KeyTextTransform(_author_label(rounds[0].task.config), "inputs"),
-        "day": lambda: Cast(TruncDay("created_at", output_field=DateField()), CharField()),
-        "week": lambda: Cast(TruncWeek("created_at", output_field=DateField()), CharField()),
+        "day": lambda: Left(Cast(TruncDay("created_at"), CharField()), 10),
+        "week": lambda: Left(Cast(TruncWeek("created_at"), CharField()), 10),
     }
     return found.annotate(
         in_round=F("round_id"), author=F("annotator_id"), value=values[by](), result=_result(by)

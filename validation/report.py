@@ -32,6 +32,7 @@ ORDER = (
     *("validators", "authors", "votes"),
 )
 COMPARED = ("human_accuracy", "model_accuracy", "human_model_gap")
+RATES = ("mer", "vmer", "fooled_of_decided", "majority_share", "unanimous_share", *COMPARED)
 
 Number = int | float | Rate | Undefined | Mapping[str, int] | None
 
@@ -89,6 +90,17 @@ def _together(parts: Iterable[Part]) -> Part:
 
 def measured(part: Part, choices: Sequence[Choice]) -> dict[str, Number]:
     """Every number of a part by its name; a share with its interval, or why it is unknown."""
+    return {
+        **standing(part),
+        **_labels(part.cells),
+        **_agreement(part, choices),
+        **_people(part),
+        **_compared(part, choices),
+    }
+
+
+def standing(part: Part) -> dict[str, Number]:
+    """Those of them that need no votes but what is stored of consensus."""
     authors = part.authors()
     total = sum_of(authors)
     return {
@@ -97,16 +109,16 @@ def measured(part: Part, choices: Sequence[Choice]) -> dict[str, Number]:
         "decided": total.decided,
         "verified": total.verified,
         **_rates(authors, total),
-        **_labels(part.cells),
-        **_agreement(part, choices),
-        **_people(part),
-        **_compared(part, choices),
     }
 
 
 def numbers(part: Part, choices: Sequence[Choice]) -> dict[str, Any]:
-    """The same for JSON. What cannot be computed is None, with its reason under `notes`."""
-    found = measured(part, choices)
+    """Every number of a part, for JSON."""
+    return as_json(measured(part, choices))
+
+
+def as_json(found: Mapping[str, Number]) -> dict[str, Any]:
+    """Measured numbers in their order. Unknown ones are None, with the reason under `notes`."""
     names = (*ORDER, *COMPARED)
     notes = {name: v.reason for name in names if isinstance(v := found[name], Undefined)}
     shown = {name: _shown(found[name]) for name in names}
@@ -115,6 +127,23 @@ def numbers(part: Part, choices: Sequence[Choice]) -> dict[str, Any]:
         "notes": notes,
         **{name: shown[name] for name in COMPARED},
     }
+
+
+def flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of JSON numbers for a table: one column each for a rate's value, interval and n.
+
+    Unknown ones are empty. Without what has other columns in each round: labels and reasons.
+    """
+    columns: dict[str, Any] = {}
+    for name, value in row.items():
+        if name in ("consensus_labels", "notes"):
+            continue
+        columns[name] = value
+        if name in RATES:
+            known = value or dict.fromkeys(("value", "low", "high", "n", "method"))
+            columns[name] = known["value"]
+            columns |= {f"{name}_{part}": known[part] for part in ("low", "high", "n", "method")}
+    return columns
 
 
 def _compared(part: Part, choices: Sequence[Choice]) -> Mapping[str, Rate | Undefined]:

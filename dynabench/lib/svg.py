@@ -40,7 +40,7 @@ class Point:
 
 def percent(share: float) -> str:
     """A share (0-1) in percent with one decimal, without the sign: 0.1564 is 15.6."""
-    return f"{share * 100:.1f}"
+    return f"{share * 100:.1f}".replace("-", "−")
 
 
 def percent_sign(share: float) -> str:

@@ -97,6 +97,7 @@ PAGES = {
     "sensitive task": "/t/hate-speech/",
     "gate": "/t/hate-speech/gate/",
     "help": "/help/",
+    "numbers": "/help/numbers/",
     "account": "/account/",
     "report": "/context/{context}/report/",
     "result": "/attempt/{example}/",

@@ -38,7 +38,7 @@ def test_few_authors_are_a_warning():
 def test_a_difference_is_in_points():
     gap = Rate(-0.05, -0.1, 0.02, 40, "newcombe", 20)
     assert text_of(shown(gap, name="human_model_gap")) == (
-        "-5.0 points (95% interval -10.0 to 2.0; 40 votes)"
+        "−5.0 points (95% interval −10.0 to 2.0; 40 votes)"
     )
 
 

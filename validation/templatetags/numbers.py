@@ -4,6 +4,8 @@ from django import template
 
 from dynabench.lib.svg import percent
 from validation.definitions import DEFINITIONS, Definition
+from validation.report import Number
+from validation.statistics import Undefined
 
 register = template.Library()
 register.filter("percent", percent)
@@ -13,3 +15,9 @@ register.filter("percent", percent)
 def definition(name: str) -> Definition | None:
     """What the share called `name` means; None for a name without a definition."""
     return DEFINITIONS.get(name)
+
+
+@register.filter
+def known(number: Number) -> Number | str:
+    """A count, or that it is unknown."""
+    return "unknown" if isinstance(number, Undefined) else number

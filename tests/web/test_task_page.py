@@ -1,0 +1,229 @@
+"""The task page and the task list: rounds in all states, their numbers, who sees what."""
+
+import csv
+import json
+import re
+from datetime import timedelta
+from xml.etree import ElementTree
+
+import pytest
+import time_machine
+from django.core.cache import cache
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from annotation.models import Example
+from evaluation.models import Dataset
+from tasks.models import Round, Task, TaskMember
+from tests.factories import RoundFactory, TaskFactory, scripted_target
+from tests.web.test_task_report import by, load, mood, report, row  # noqa: F401
+from validation.cached_numbers import all_numbers, standings
+
+
+def text_of(response):
+    return " ".join(re.sub("<[^>]*>", " ", response.text).split())
+
+
+@pytest.fixture
+def rounds(db, tmp_path):
+    """Three rounds of NLI, by hand; vMER 1/2, 1/4, 0/2."""
+    p, n = "entailment", "neutral"
+    rows = [
+        row("a1", by(p, p, p), author="a", label=p, model=n),
+        row("a2", by(n, n, n), author="a", label=n, model=n),
+        row("b1", by(p, p, p), author="b", label=p, model=n, round=2),
+        row("b2", by(p, p, n), author="b", label=n, model=n, round=2),
+        row("b3", [], author="c", label=p, model=n, round=2),
+        row("b4", [], author="c", label=p, model=p, round=2),
+        row("c1", by(p, p, p), author="c", label=p, model=p, round=3),
+        row("c2", by(p, p, p), author="c", label=p, model=p, round=3),
+    ]
+    TaskFactory(code="nli", name="Inference")
+    file = tmp_path / "nli.jsonl"
+    file.write_text("\n".join(json.dumps({**one, "task": "nli"}) for one in rows))
+    load(file)
+    return list(Round.objects.order_by("number"))
+
+
+def test_numbers_by_round_with_their_intervals(client, rounds):
+    page = client.get("/t/nli/")
+    text = text_of(page)
+    assert "1 50.0% (95% interval " in text
+    assert "4 tries ; only 2 authors)" in text
+    assert "100.0% (95% interval" in text  # people on round 1
+    assert [name in text for name in ("Verified", "Judged", "Counted at")] == [True] * 3
+    order = ["valid", "numbers", "gap", "models", "rounds", "instructions"]
+    places = [page.text.index(f'id="{name}"') for name in order]
+    assert places == sorted(places)
+    charts = re.findall(r'<svg class="chart".*?</svg>', page.text, re.DOTALL)
+    marks = [ElementTree.fromstring(chart).findall(".//{*}path[@class='mark']") for chart in charts]
+    assert [len(found) for found in marks] == [3 + 1, 2 * (3 + 1)]
+
+
+def test_without_data_there_is_an_invitation(client, nli):
+    text = text_of(client.get("/t/nli/"))
+    assert "Nothing collected yet. Be the first." in text
+    assert "vMER" not in text
+    nli.state = "closed"
+    nli.save()
+    assert "Nothing collected yet." in text_of(client.get("/t/nli/"))
+    assert "Be the first" not in text_of(client.get("/t/nli/"))
+
+
+def test_one_round_has_no_trend(client, rounds):
+    Round.objects.exclude(number=1).update(state="draft")
+    page = client.get("/t/nli/")
+    assert "<svg" not in page.text
+    assert "50.0%" in page.text
+
+
+@pytest.mark.parametrize("state", Round.State.values)
+def test_a_round_in_each_state(client, nli, state):
+    nli.state = state
+    nli.save()
+    text = text_of(client.get("/t/nli/"))
+    seen = state not in ("draft", "ready")
+    assert ("Round 1 open" in text) == (state == "open")
+    assert ("1 " + state in text) == seen
+    assert ("No round has opened yet." in text) != seen
+    assert (">Write</a>" in client.get("/t/nli/").text) == (state == "open")
+    assert (">Judge</a>" in client.get("/t/nli/").text) == (state in ("open", "paused", "closed"))
+
+
+def test_names_of_targets_are_hidden_while_the_round_is_open(client, nli):
+    scripted_target(nli, name="secret-target")
+    nli.show_target_name = False
+    nli.save()
+    page = client.get("/t/nli/")
+    assert "secret-target" not in page.text
+    assert "Round 1 asks Model A. Their names appear when the round closes." in text_of(page)
+    nli.state = "closed"
+    nli.save()
+    assert "secret-target" in client.get("/t/nli/").text
+
+
+def test_a_sensitive_task_shows_its_texts_behind_a_shield(client, hate):
+    page = client.get("/t/hate-speech/")
+    assert page.text.count('class="shield"') == page.text.count('class="context"')
+    assert "Sensitive content." in page.text
+    assert "What you may meet (about one in two)" in text_of(page)
+
+
+def test_a_released_round_names_its_dataset(client, rounds):
+    Dataset.objects.create(round=rounds[0], version=1, state="failed")
+    assert "nli-round1-v1" not in client.get("/t/nli/").text
+    Dataset.objects.create(round=rounds[0], version=2, state="done")
+    assert "nli-round1-v2" in client.get("/t/nli/").text
+
+
+def test_who_may_see_it(client, as_alice, alice, rounds):
+    Task.objects.update(is_visible=False)
+    paths = ["/t/nli/", "/t/nli/numbers.json", "/t/nli/numbers.csv"]
+    assert [client.get(path).status_code for path in paths] == [404] * 3
+    TaskMember.objects.create(task=Task.objects.get(), user=alice, role="viewer")
+    assert [as_alice.get(path).status_code for path in paths] == [200] * 3
+    assert "Change this task" not in as_alice.get("/t/nli/").text
+    as_alice.logout()
+    assert [client.get(path).status_code for path in paths] == [404] * 3
+
+
+def test_the_same_numbers_for_machines(client, rounds):
+    expected = report("nli")["rounds"]
+    found = client.get("/t/nli/numbers.json").json()
+    assert found["task"] == "nli"
+    assert [one.pop("counted_at")[:2] for one in found["rounds"]] == ["20"] * 3
+    assert found["rounds"] == expected
+    table = list(csv.DictReader(client.get("/t/nli/numbers.csv").text.splitlines()))
+    assert [float(line["vmer"]) for line in table] == [1 / 2, 1 / 4, 0]
+    assert table[1]["vmer_n"] == "4"
+    assert float(table[1]["vmer_low"]) == expected[1]["vmer"]["low"]
+    assert table[0]["fleiss_kappa"] == "1.0"
+    assert table[2]["krippendorff_alpha"] == ""  # unknown
+
+
+def test_a_table_of_no_rounds(client, db):
+    TaskFactory(code="nli")
+    assert client.get("/t/nli/numbers.csv").text == "round\r\n"
+    assert client.get("/t/nli/numbers.json").json() == {"task": "nli", "rounds": []}
+
+
+def test_cards_say_how_far_a_round_is(client, rounds):
+    text = text_of(client.get("/"))
+    assert "Round 3 closed . 2 collected, 2 judged." in text.replace("closed.", "closed .")
+    assert "vMER 0.0% (95% interval" in text
+    assert "wanted" not in text
+    Round.objects.update(max_collected=400, max_fooling=5, max_spent=1000, pay_example=10)
+    page = client.get("/")
+    assert "2 of the 400 examples wanted" in text_of(page)
+    assert "0 of the 5 validated model errors wanted" in text_of(page)
+    assert page.text.count("<progress") == 2  # what it may cost is not shown
+    assert '<progress max="400" value="2">' in page.text
+
+
+def test_cards_of_rounds_without_judgements_have_no_rate(client, nli):
+    assert "vMER" not in client.get("/").text
+    assert "0 collected, 0 judged" in client.get("/").text
+
+
+def counts_of(round):
+    return all_numbers([round])[round.pk].numbers["collected"]
+
+
+def one_more(round):
+    context = round.contexts.first()
+    Example.objects.create(round=round, context=context, inputs={}, digest="x", outcome="fooled")
+
+
+def test_numbers_are_kept_for_a_minute(rounds):
+    first = rounds[0]
+    with time_machine.travel(timezone.now(), tick=False) as clock:
+        assert counts_of(first) == 2
+        one_more(first)
+        assert counts_of(first) == 2
+        clock.shift(timedelta(seconds=59))
+        assert counts_of(first) == 2
+        with CaptureQueriesContext(connection) as queries:
+            assert counts_of(first) == 2
+        assert len(queries) == 0
+        clock.shift(timedelta(seconds=2))
+        assert counts_of(first) == 3
+
+
+def test_who_comes_while_another_counts_reads_the_old_numbers(rounds):
+    first = rounds[0]
+    with time_machine.travel(timezone.now(), tick=False) as clock:
+        assert counts_of(first) == 2
+        one_more(first)
+        clock.shift(timedelta(minutes=2))
+        cache.add(f"numbers:all:{first.pk}:counting", True)
+        assert counts_of(first) == 2
+        cache.delete(f"numbers:all:{first.pk}:counting")
+        assert counts_of(first) == 3
+        assert not cache.get(f"numbers:all:{first.pk}:counting")
+
+
+def test_what_took_long_to_count_is_kept_longer(rounds, monkeypatch):
+    clocks = iter([0.0, 6.0])
+    monkeypatch.setattr("validation.cached_numbers.perf_counter", lambda: next(clocks))
+    kept = standings(rounds[:1])[rounds[0].pk]
+    assert kept.until - kept.counted_at == timedelta(minutes=5)
+    assert list(kept.numbers)[:4] == ["collected", "judged", "decided", "verified"]
+
+
+def test_counting_anew_needs_as_many_queries_for_many_rounds(client, rounds):
+    def queries(path):
+        cache.clear()
+        with CaptureQueriesContext(connection) as found:
+            assert client.get(path).status_code == 200
+        return len(found)
+
+    paths = ["/", "/t/nli/", "/t/nli/numbers.json"]
+    before = [queries(path) for path in paths]
+    for number in range(4, 9):
+        RoundFactory(task=rounds[0].task, number=number, state="closed")
+        RoundFactory(
+            task=TaskFactory(code=f"t{number}", config_text=rounds[0].task.config_text),
+            state="closed",
+        )
+    assert [queries(path) for path in paths] == before
