@@ -18,7 +18,7 @@ from dynabench.lib.htmx import htmx_partial, render_page
 from dynabench.own.access import owned_task
 from dynabench.own.selectors import PAGE, Found, Kind, case_file, shown_texts, to_review
 from tasks.models import Task
-from validation import services
+from validation import gold, services
 from validation.forms import VoteForm
 from validation.models import Verdict
 
@@ -173,6 +173,24 @@ def withdraw_decision(request: HttpRequest, code: str, uuid: UUID) -> HttpRespon
     except Refused as error:
         return _show(request, example, said=str(error), status=error.status)
     return _stay(request, example, "The decision is withdrawn. The votes decide again.")
+
+
+@require_POST
+def gold_item(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
+    """Make the example a gold item, or one like all others again."""
+    example = _example(owned_task(request, code), uuid)
+    owner: Any = request.user
+    try:
+        if request.POST.get("gold") == "no":
+            gold.unmark_gold(example=example, owner=owner)
+            said = "The example is no gold item any more."
+        else:
+            explanation = request.POST.get("explanation", "").strip()[:500]
+            gold.mark_gold(example=example, owner=owner, explanation=explanation)
+            said = "The example is a gold item now: validators meet it among the others."
+    except Refused as error:
+        return _show(request, example, said=str(error), status=error.status)
+    return _stay(request, example, said)
 
 
 def _stay(request: HttpRequest, example: Example, said: str) -> HttpResponse:

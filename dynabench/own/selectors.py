@@ -15,7 +15,7 @@ from dynabench.accounts.models import Annotator
 from tasks.models import Round, Task
 from tasks.schema import Component, TaskConfig
 from validation.assignment import is_sampled_for_review
-from validation.models import Choice, Consensus, Validation, Verdict
+from validation.models import Choice, Consensus, Gold, Validation, Verdict
 from validation.policy_preview import Standing
 
 PAGE = 20
@@ -150,7 +150,7 @@ class ShownVote:
 
 
 def case_file(task: Task, example: Example) -> dict[str, Any]:
-    """Everything about one example, for the template. Four queries."""
+    """Everything about one example, for the template. Five queries."""
     config = task.config
     votes = example.validations.select_related("validator").order_by("pk")
     decisions = list(example.owner_decisions.select_related("owner").order_by("-pk"))
@@ -165,6 +165,7 @@ def case_file(task: Task, example: Example) -> dict[str, Any]:
         "decisions": [(decision, said(config, decision)) for decision in decisions],
         "standing": next((d for d in decisions if d.withdrawn_at is None), None),
         "consensus": consensus,
+        "gold": Gold.objects.filter(pk=example.pk).first(),
         "decided": said(config, consensus) if consensus else "",
     }
 

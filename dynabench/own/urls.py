@@ -1,15 +1,22 @@
 """Pages of a task's owners, `/own/<code>/…`."""
 
-from django.urls import path
+from django.urls import path, re_path
 
-from dynabench.own import policy, review
+from dynabench.own import dashboard, people, policy, review
 
 app_name = "own"
 urlpatterns = [
+    path("", dashboard.dashboard, name="dashboard"),
+    path("tiles/", dashboard.dashboard, name="tiles"),
     path("rounds/<int:number>/policy/", policy.policy, name="policy"),
+    path("annotators/", people.annotators, name="annotators"),
+    re_path(
+        r"^annotators/(?P<who>authors|validators)\.csv$", people.annotators_file, name="people-file"
+    ),
     path("review/", review.queue, name="review"),
     path("review/<uuid:uuid>/", review.review_example, name="review-example"),
     path("review/<uuid:uuid>/next/", review.review_next, name="review-next"),
     path("review/<uuid:uuid>/undecide/", review.withdraw_decision, name="review-undecide"),
+    path("review/<uuid:uuid>/gold/", review.gold_item, name="review-gold"),
     path("review/<uuid:uuid>/withdraw/", review.withdraw, name="review-withdraw"),
 ]

@@ -1,0 +1,109 @@
+"""What goes on in a round, for the dashboard beside the numbers that others see too."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from statistics import median
+from typing import Any
+
+from django.core.cache import cache
+from django.db.models import Count, Min, Q
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import TruncDate
+from django.utils import timezone
+
+from annotation.models import Example
+from tasks.models import Round
+from validation.models import QueueItem, Validation
+
+DAYS = 30
+TIMED = 500
+"""Medians are of so many latest examples and votes."""
+KEPT_SECONDS = 30
+
+FOOLED = Count("pk", filter=Q(outcome=Example.Outcome.FOOLED))
+VERIFIED = Count("pk", filter=Q(consensus__is_verified=True))
+
+
+@dataclass(frozen=True)
+class Activity:
+    """waiting: examples that need votes; oldest: when the first of them was written.
+
+    people: who wrote or judged since 00:00 UTC. writing, judging: median seconds of the latest,
+    None where none was measured. days: (day, tries, fooled, verified), without empty days.
+    labels: (the author's label, tries, verified); empty where authors choose none.
+    """
+
+    waiting: int
+    oldest: datetime | None
+    people: int
+    writing: float | None
+    judging: float | None
+    days: Sequence[tuple[date, int, int, int]]
+    labels: Sequence[tuple[str, int, int]]
+    counted_at: datetime
+
+
+def activity(round: Round) -> Activity:
+    """Counted at most once in KEPT_SECONDS; seven queries."""
+    found: Activity | None = cache.get(key := f"activity:{round.pk}")
+    if found is None:
+        found = _count(round)
+        cache.set(key, found, KEPT_SECONDS)
+    return found
+
+
+def _count(round: Round) -> Activity:
+    examples = Example.objects.filter(round=round, retracted_at__isnull=True)
+    votes = Validation.objects.filter(example__round=round, is_imported=False)
+    queue = QueueItem.objects.filter(
+        round=round, still_needed__gt=0, example__retracted_at__isnull=True
+    ).aggregate(waiting=Count("pk"), oldest=Min("example__created_at"))
+    now = timezone.now()
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    today = Q(created_at__gte=midnight)
+    people = set(examples.filter(today).values_list("annotator", flat=True).distinct())
+    people |= set(votes.filter(today).values_list("validator", flat=True).distinct())
+    shown = examples.filter(shown_at__isnull=False).order_by("-pk")
+    times = shown.values_list("shown_at", "created_at")[:TIMED]
+    seconds = votes.filter(seconds__isnull=False).order_by("-pk").values_list("seconds", flat=True)
+    since = midnight - timedelta(days=DAYS - 1)
+    days = (
+        examples.filter(created_at__gte=since)
+        .annotate(day=TruncDate("created_at"))
+        .values_list("day")
+        .annotate(tries=Count("pk"), fooled=FOOLED, verified=VERIFIED)
+        .order_by("day")
+    )
+    return Activity(
+        queue["waiting"],
+        queue["oldest"],
+        len(people - {None}),
+        _median(
+            (sent - shown).total_seconds()  # type: ignore[operator]
+            for shown, sent in times
+        ),
+        _median(seconds[:TIMED]),
+        list(days),
+        _labels(round),
+        now,
+    )
+
+
+def _median(seconds: Iterable[Any]) -> float | None:
+    return median(found) if (found := list(seconds)) else None
+
+
+def _labels(round: Round) -> Sequence[tuple[str, int, int]]:
+    config = round.task.config
+    name = next((name for name in config.target_fields if config.labels(name)), None)
+    if name is None:
+        return []
+    rows = (
+        Example.objects.filter(round=round, retracted_at__isnull=True)
+        .values_list(KeyTextTransform(name, "inputs"))
+        .annotate(tries=Count("pk"), verified=VERIFIED)
+        .order_by()
+    )
+    counts = {label: numbers for label, *numbers in rows}
+    return [(label.words, *counts.get(label.value, (0, 0))) for label in config.labels(name)]

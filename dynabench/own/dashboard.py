@@ -1,0 +1,89 @@
+"""The dashboard: what a round amounts to now, for all members of its task."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.utils.safestring import SafeString
+from django.views.decorators.http import require_safe
+
+from dynabench.lib.htmx import render_page
+from dynabench.lib.svg import Point, line_chart
+from dynabench.own.access import is_member, owned_task
+from dynabench.own.activity import Activity, activity
+from tasks.budgets import Used, spent
+from tasks.models import Round
+from validation.cached_numbers import Numbers, all_numbers
+
+RATES = {
+    "mer": "MER",
+    "vmer": "vMER",
+    "majority_share": "With a consensus",
+    "human_accuracy": "People agree with people",
+}
+
+
+@require_safe
+def dashboard(request: HttpRequest, code: str) -> HttpResponse:
+    """The numbers of one round; for htmx the tiles alone, which come anew now and then."""
+    task = owned_task(request, code, is_member)
+    rounds = list(task.rounds.select_related("task").order_by("-number"))
+    values: dict[str, Any] = {"task": task, "rounds": rounds}
+    if round := _chosen(rounds, request.GET.get("round", "")):
+        values.update(_values(round))
+    return render_page(request, "own/dashboard.html", values, part="tiles")
+
+
+def _chosen(rounds: list[Round], wanted: str) -> Round | None:
+    """The round that the address names, else the live one, else the latest."""
+    named = [round for round in rounds if str(round.number) == wanted]
+    live = [round for round in rounds if round.state in (Round.State.OPEN, Round.State.PAUSED)]
+    return next(iter((*named, *live, *rounds)), None)
+
+
+def _values(round: Round) -> dict[str, Any]:
+    kept, now = all_numbers([round])[round.pk], activity(round)
+    return {
+        "round": round,
+        "kept": kept,
+        "numbers": kept.numbers,
+        "rates": [(name, title, kept.numbers[name]) for name, title in RATES.items()],
+        "now": now,
+        "chart": _chart(now),
+        "money": _money(round, now, kept.numbers),
+    }
+
+
+def _chart(now: Activity) -> SafeString | None:
+    """Tries, fooling and verified ones by day; None where there are fewer than two days."""
+    if len(now.days) < 2:
+        return None
+    names = ("tries", "fooled", "valid")
+    drawn = {
+        name: [Point(f"{day:%d %b}", numbers[n]) for day, *numbers in now.days]
+        for n, name in enumerate(names)
+    }
+    return line_chart(drawn, title="Examples by day", shown="{:g}".format)
+
+
+def _money(round: Round, now: Activity, numbers: Numbers) -> dict[str, Any] | None:
+    """What the round has cost, in whole money; None where it pays nothing.
+
+    Pay an hour is what the base pay comes to at the median time.
+    """
+    budget = round.budget
+    if not (budget.pay_example or budget.pay_validation or budget.pay_bonus):
+        return None
+    fools = numbers["verified_fooled"]
+    fooling = fools if isinstance(fools, int) else 0
+    cost = spent(budget, Used(numbers["collected"], fooling, numbers["votes"])) / 100  # type: ignore[arg-type]
+
+    def an_hour(pay: int, seconds: float | None) -> float | None:
+        return pay / 100 * 3600 / seconds if pay and seconds else None
+
+    return {
+        "cost": cost,
+        "limit": budget.money and budget.money / 100,
+        "a_fool": cost / fooling if fooling else None,
+        "writing": an_hour(budget.pay_example, now.writing),
+        "judging": an_hour(budget.pay_validation, now.judging),
+    }

@@ -1,0 +1,123 @@
+"""What the owners' page says of each round."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from django.db.models import Count, Exists, F, OuterRef, Q, Sum
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from annotation.models import Example
+from tasks.budgets import Line, Used, lines
+from tasks.models import Context, Round, Task
+from tasks.selectors import writers
+from tasks.services import NEXT_STATES
+from validation.assignment import is_judged
+from validation.models import Consensus, QueueItem
+from validation.selectors import JUDGED_STATES, round_numbers
+
+State = Round.State
+
+
+class Step(NamedTuple):
+    """A change of a round's state: its word in addresses, its button, and what it does."""
+
+    action: str
+    button: str
+    effect: str
+
+
+STEPS = {
+    State.DRAFT: Step("draft", "Take back to draft", "It is no longer announced as ready."),
+    State.READY: Step("ready", "Mark as ready", "Everything is prepared; nobody can write yet."),
+    State.OPEN: Step(
+        "open", "Open", "People can write. The rule, the targets and the fields are fixed then."
+    ),
+    State.PAUSED: Step(
+        "pause", "Pause", "Nobody can write until you open it again. Drafts are kept."
+    ),
+    State.CLOSED: Step("close", "Close", ""),  # `closing` says it, with numbers
+}
+
+
+@dataclass(frozen=True)
+class Card:
+    """A round with its numbers."""
+
+    round: Round
+    numbers: Mapping[str, int]
+    waiting: int
+    contexts: int
+    budget: Sequence[Line]
+
+    @property
+    def steps(self) -> list[Step]:
+        """What can be done with the round; it is released elsewhere, with its dataset."""
+        return [STEPS[State(s)] for s in NEXT_STATES[self.round.state] if s != State.RELEASED]
+
+
+def cards(task: Task, number: int | None = None) -> list[Card]:
+    """The rounds of a task, the newest first, or the one with this number. Eight queries."""
+    found = task.rounds.prefetch_related("round_targets__target", "parents").order_by("-number")
+    rounds = list(found if number is None else found.filter(number=number))
+    numbers, votes, waiting = round_numbers(*rounds), _votes(rounds), waiting_examples(rounds)
+    kept = Context.objects.filter(round__in=rounds, is_retired=False).order_by()
+    contexts = dict(kept.values_list("round").annotate(Count("pk")))
+    for round in rounds:
+        round.task = task
+    return [
+        Card(
+            round,
+            numbers[round.pk],
+            waiting[round.pk],
+            contexts.get(round.pk, 0),
+            lines(round.budget, _used(numbers[round.pk], votes.get(round.pk, 0))),
+        )
+        for round in rounds
+    ]
+
+
+def _used(numbers: Mapping[str, int], votes: int) -> Used:
+    return Used(numbers["collected"], numbers["validated_errors"], votes)
+
+
+def _votes(rounds: Sequence[Round]) -> dict[int, int]:
+    rows = Consensus.objects.filter(round__in=rounds).order_by()
+    return dict(rows.values_list("round").annotate(Sum("votes")))
+
+
+def waiting_examples(rounds: Sequence[Round]) -> Counter[int]:
+    """How many examples of each round need votes: queued, and not yet looked at. Two queries."""
+    live = [round.pk for round in rounds if round.state in JUDGED_STATES]
+    share = {r.pk: r.task.config.validation.judge_not_fooled for r in rounds if r.pk in live}
+    queued = QueueItem.objects.filter(round__in=live, still_needed__gt=0).order_by()
+    kept = queued.filter(example__retracted_at__isnull=True)
+    waiting = Counter(dict(kept.values_list("round").annotate(Count("pk"))))
+    unseen = Example.objects.filter(
+        Q(consensus__isnull=True) | Q(consensus__still_needed__gt=0),
+        ~Exists(QueueItem.objects.filter(pk=OuterRef("pk"))),
+        round__in=live,
+        retracted_at__isnull=True,
+        pk__gt=Coalesce(F("round__judging__filled_to"), 0),
+    ).values_list("round", "uuid", "outcome")
+    waiting.update(
+        r for r, uuid, outcome in unseen.iterator() if is_judged(uuid, outcome, share[r])
+    )
+    return waiting
+
+
+def closing(round: Round) -> str:
+    """What closing the round now means, in words."""
+    people = writers(round, timezone.now()).count()
+    waiting = waiting_examples([round])[round.pk]
+    who = {
+        0: "Nobody is writing now; it closes at once.",
+        1: "1 person is writing and keeps 15 minutes.",
+    }.get(people, f"{people} people are writing; they keep 15 minutes.")
+    judging = {
+        0: "No item waits to be judged.",
+        1: "Judging continues until the waiting item is decided.",
+    }.get(waiting, f"Judging continues until all {waiting} waiting items are decided.")
+    return f"{who} {judging}"

@@ -1,0 +1,95 @@
+"""The form of a round's plan."""
+
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils import timezone
+
+from tasks.models import Round, Task
+
+TEXTS = {
+    "description": "Markdown; people read it on the task's page.",
+    "max_collected": "The round closes when it has so many examples. Empty: no limit.",
+    "max_fooling": "The round closes when so many fooled a model and were verified. Empty: none.",
+    "max_spent": "In cents, or what your currency's smallest unit is. Empty: no limit.",
+    "ends_at": "UTC. The round closes then. Empty: it stays open until you close it.",
+}
+
+
+class RoundForm(forms.ModelForm):
+    """A round to be planned or changed; the services write it."""
+
+    targets = forms.ModelMultipleChoiceField(
+        None, required=False, widget=forms.CheckboxSelectMultiple, label="Targets in the loop",
+        help_text="The models that people try to fool. Without one the round only collects.",
+    )  # fmt: skip
+    parents = forms.ModelMultipleChoiceField(
+        None, required=False, widget=forms.CheckboxSelectMultiple, label="Parent rounds",
+        help_text="The rounds whose data trained these targets, or that this one goes on from.",
+    )  # fmt: skip
+    contexts_of = forms.ModelChoiceField(
+        None, required=False, label="Copy the contexts of", empty_label="No round",
+        help_text="Those that are not retired. Others are imported in the admin.",
+    )  # fmt: skip
+
+    class Meta:
+        model = Round
+        fields = [
+            *("description", "rule", "show_target_name", "ends_at"),
+            *("max_collected", "max_fooling", "max_spent"),
+            *("pay_example", "pay_validation", "pay_bonus"),
+        ]
+        help_texts = TEXTS
+        labels = {"rule": "An example counts when it", "show_target_name": "Show target names"}
+        widgets = {
+            "description": forms.Textarea(attrs={"rows": 4}),
+            "ends_at": forms.DateTimeInput(
+                attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"
+            ),
+        }
+
+    def __init__(self, *args: Any, task: Task, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        round = self.instance
+        choices: dict[str, Any] = self.fields
+        choices["targets"].queryset = task.targets.all()
+        earlier = task.rounds.select_related("task").order_by("number")
+        choices["contexts_of"].queryset = earlier
+        for name in ("pay_example", "pay_validation", "pay_bonus"):
+            self.fields[name].required = False
+        if round.pk:
+            earlier = earlier.filter(number__lt=round.number)
+            self.fields["parents"].initial = round.parents.all()
+            self.fields["targets"].initial = [row.target_id for row in round.round_targets.all()]
+            del self.fields["contexts_of"]
+        if round.opened_at:
+            del self.fields["rule"], self.fields["targets"]
+        choices["parents"].queryset = earlier
+        choices["parents"].label_from_instance = lambda row: f"Round {row.number}"
+        if "contexts_of" in choices:
+            choices["contexts_of"].label_from_instance = lambda row: f"Round {row.number}"
+
+    def clean_ends_at(self) -> Any:
+        value = self.cleaned_data["ends_at"]
+        if value and value <= timezone.now() and "ends_at" in self.changed_data:
+            raise ValidationError("Choose a time that lies ahead")
+        return value
+
+    def clean_pay_example(self) -> int:
+        return self.cleaned_data["pay_example"] or 0
+
+    def clean_pay_validation(self) -> int:
+        return self.cleaned_data["pay_validation"] or 0
+
+    def clean_pay_bonus(self) -> int:
+        return self.cleaned_data["pay_bonus"] or 0
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """The arguments of the services, once the form is valid."""
+        data = dict(self.cleaned_data)
+        others = {
+            name: data.pop(name) for name in ("targets", "parents", "contexts_of") if name in data
+        }
+        return {"fields": data, **others}

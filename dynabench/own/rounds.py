@@ -1,0 +1,106 @@
+"""The owners' pages about rounds: all of them, their plans, and each change of state."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
+
+from dynabench.lib.htmx import htmx_partial, render_page
+from dynabench.own.access import owned_task
+from dynabench.own.round_cards import STEPS, State, cards, closing
+from dynabench.own.round_forms import RoundForm
+from tasks.models import Round
+from tasks.permissions import can_edit
+from tasks.services import RoundError, change_round, close_if_due, plan_round, set_round_state
+
+PAGE = "own/rounds.html"
+
+
+@require_safe
+def rounds(request: HttpRequest, code: str) -> HttpResponse:
+    """All rounds, what they have collected, and what can be done with them."""
+    task = owned_task(request, code)
+    for round in task.rounds.filter(state=State.OPEN):
+        close_if_due(round=round)
+    values = {"task": task, "cards": cards(task), "can_edit": can_edit(request.user, task)}
+    return render(request, PAGE, values)
+
+
+@require_http_methods(["GET", "POST"])
+def round_create(request: HttpRequest, code: str) -> HttpResponse:
+    """Plan the next round."""
+    task = owned_task(request, code, can_edit)
+    form = RoundForm(request.POST or None, task=task)
+    if form.is_valid():
+        made = plan_round(task=task, actor=request.user, **form.plan)
+        messages.success(request, f"Round {made.number} is planned. It is a draft.")
+        return redirect(_place(made))
+    return _form_page(request, form, {"task": task})
+
+
+@require_http_methods(["GET", "POST"])
+def round_edit(request: HttpRequest, code: str, number: int) -> HttpResponse:
+    """Change the plan of a round."""
+    round = _round(request, code, number)
+    form = RoundForm(request.POST or None, task=round.task, instance=round)
+    if form.is_valid():
+        try:
+            changed = change_round(round=round, actor=request.user, **form.plan)
+            messages.success(request, f"Round {number} is saved. It is {changed.state}.")
+            return redirect(_place(round))
+        except RoundError as error:
+            form.add_error(None, str(error))
+    return _form_page(request, form, {"task": round.task, "round": round})
+
+
+def _form_page(request: HttpRequest, form: RoundForm, values: dict[str, Any]) -> HttpResponse:
+    status = 422 if form.is_bound else 200
+    return render(request, "own/round_form.html", {**values, "form": form}, status=status)
+
+
+@require_http_methods(["GET", "POST"])
+def round_change(request: HttpRequest, code: str, number: int, action: str) -> HttpResponse:
+    """Ask whether the round shall change its state, then do it."""
+    state = next((state for state, step in STEPS.items() if step.action == action), None)
+    if state is None:
+        raise Http404
+    round = _round(request, code, number)
+    error = ""
+    if request.method == "POST":
+        try:
+            set_round_state(round=round, state=state, actor=request.user)
+        except RoundError as refused:
+            error = str(refused)
+        else:
+            return _changed(request, round)
+    step = STEPS[state]
+    effect = closing(round) if state == State.CLOSED else step.effect
+    values = {"task": round.task, "round": round, "step": step, "effect": effect, "error": error}
+    status = 409 if error else 200
+    return render_page(request, "own/round_change.html", values, part="ask", status=status)
+
+
+def _changed(request: HttpRequest, round: Round) -> HttpResponse:
+    """The round's card as it is now; without htmx the page with it."""
+    (card,) = cards(round.task, round.number)
+    said = f"Round {round.number} is {card.round.state} now."
+    if not htmx_partial(request):
+        messages.success(request, said)
+        return redirect(_place(round))
+    values = {"task": round.task, "card": card, "can_edit": True, "said": said}
+    return render_page(request, PAGE, values, part="card")
+
+
+def _round(request: HttpRequest, code: str, number: int) -> Round:
+    """The round, for those who may change it."""
+    task = owned_task(request, code, can_edit)
+    round = get_object_or_404(task.rounds, number=number)
+    round.task = task
+    return round
+
+
+def _place(round: Round) -> str:
+    return reverse("own:rounds", args=[round.task.code]) + f"#round-{round.number}"

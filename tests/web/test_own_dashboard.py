@@ -1,0 +1,130 @@
+"""The dashboard: what a round amounts to, for the members of its task."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.core.cache import cache
+from django.utils import timezone
+
+from annotation.models import Example
+from dynabench.accounts.services import annotator_of
+from tasks.models import TaskMember
+from tests.factories import ContextFactory, RoundFactory, UserFactory
+from tests.web.conftest import HTMX
+from tests.web.test_judge import write
+from validation.consensus import Policy
+from validation.models import Validation
+from validation.services import fill_queue, rederive
+
+URL = "/own/nli/"
+
+
+@pytest.fixture
+def busy(nli, alice, bob):
+    """Alice reads the task's pages. Bob wrote four examples over three days; two were judged."""
+    TaskMember.objects.create(task=nli.task, user=alice, role="viewer")
+    people = [annotator_of(UserFactory()) for _ in range(3)]
+    now = timezone.now()
+    for number, label in enumerate(("neutral", "neutral", "entailment", "entailment")):
+        example = write(nli, bob, number, hypothesis=f"Statement {number}.", label=label)
+        sent = now - timedelta(days=number)
+        Example.objects.filter(pk=example.pk).update(
+            created_at=sent, shown_at=sent - timedelta(seconds=60)
+        )
+        for person in people if number < 2 else ():
+            said = "neutral" if number == 0 else "contradiction"
+            Validation.objects.create(example=example, validator=person, label=said, seconds=20)
+    Example.objects.filter(digest="3").update(outcome="not_fooled")
+    fill_queue(round=nli)
+    rederive(round=nli, policy=Policy("n-equal", 3))
+    return nli
+
+
+def tiles(html):
+    """Title to words of each tile."""
+    plain = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", html, re.DOTALL)
+    return {title: " ".join(re.sub("<[^>]*>", " ", words).split()) for title, words in plain}
+
+
+def test_each_tile_says_what_it_should(as_alice, busy):
+    found = tiles(as_alice.get(URL).text)
+    assert (found["Tries"], found["Judged"], found["Valid"]) == ("4", "2", "1")
+    assert (found["Fooling"], found["Fooling and valid"]) == ("3", "1")
+    assert found["MER"].startswith("75.0% (95% interval ")
+    assert re.match(r"25\.0% \(95% interval [\d.]+ to [\d.]+; 4 tries", found["vMER"])
+    assert found["Agreement, Krippendorff's α"] == "1.00 (6 votes)"
+    assert (found["Median to write"], found["Median to judge"]) == ("60 s", "20 s")
+    assert found["People today"] == "4"
+    assert found["Waiting for votes"].startswith("1 (the oldest since ")
+    assert "Cost" not in found
+
+
+def test_days_and_labels_are_tables_too(as_alice, busy):
+    html = as_alice.get(URL).text
+    assert '<svg class="chart"' in html
+    today = f"{timezone.now():%-d %b %Y}"
+    day = '<th scope="row">{}</th>' + '<td class="number">{}</td>' * 3
+    assert day.format(today, 1, 1, 1) in html
+    label = '<th scope="row">{}</th>' + '<td class="number">{}</td>' * 2
+    assert label.format("definitely true", 2, 0) in html
+    assert label.format("definitely false", 0, 0) in html
+
+
+def test_pay_is_shown_where_a_round_pays(as_alice, busy):
+    type(busy).objects.update(pay_example=20, pay_validation=5, pay_bonus=100, max_spent=5000)
+    found = tiles(as_alice.get(URL).text)
+    assert found["Cost"] == "2.10 of 50.00"  # 4 examples, 6 votes, 1 valid fool
+    assert found["Cost of a valid fool"] == "2.10"
+    assert found["Base pay an hour, writing"] == "12.00"
+    assert found["Base pay an hour, judging"] == "9.00"
+
+
+def test_numbers_that_are_not_known_say_so(as_alice, busy):
+    Example.objects.update(retracted_at=timezone.now())
+    cache.clear()
+    found = tiles(as_alice.get(URL).text)
+    assert found["Tries"] == "0"
+    assert found["vMER"] == "unknown (no examples)"
+    assert found["Median to write"] == "unknown"
+    assert found["Waiting for votes"] == "0"
+
+
+def test_the_tiles_come_alone_and_take_no_focus(as_alice, busy):
+    response = as_alice.get("/own/nli/tiles/?round=1", **HTMX)
+    assert tiles(response.text)["Tries"] == "4"
+    assert "<html" not in response.text
+    assert "autofocus" not in response.text
+    assert "<html" in as_alice.get("/own/nli/tiles/").text  # a plain link works too
+
+
+def test_a_round_is_chosen(as_alice, busy):
+    closed = RoundFactory(task=busy.task, number=2, state="closed")
+    ContextFactory(round=closed)
+    write(closed, UserFactory())
+    assert "round 1</h1>" in as_alice.get(URL).text  # the live one
+    assert "round 2</h1>" in as_alice.get(f"{URL}?round=2").text
+    assert tiles(as_alice.get(f"{URL}?round=2").text)["Tries"] == "1"
+    assert "round 1</h1>" in as_alice.get(f"{URL}?round=nine").text
+
+
+def test_a_task_without_rounds_has_a_page(as_alice, nli, alice):
+    TaskMember.objects.create(task=nli.task, user=alice, role="owner")
+    nli.contexts.all().delete()
+    nli.delete()
+    assert "no round yet" in as_alice.get(URL).text
+
+
+def test_numbers_of_free_text_have_no_labels(client, qa, alice):
+    TaskMember.objects.create(task=qa.task, user=alice, role="owner")
+    client.force_login(alice)
+    assert "Authors of this task choose no label." in client.get("/own/qa/").text
+
+
+def test_who_is_no_member_learns_nothing(client, busy):
+    for user in (UserFactory(), None):
+        if user:
+            client.force_login(user)
+        for url in (URL, "/own/nli/tiles/"):
+            assert client.get(url).status_code == (404 if user else 302)
+        client.logout()
