@@ -13,26 +13,21 @@ from django.utils import timezone
 from annotation.models import Example
 from dynabench.accounts.models import Annotator
 from tasks.models import Round, Task
-from validation.models import Consensus, JudgeLease, QueueItem, Validation
+from validation.models import Consensus, JudgeLease, Validation
 
 UNDO_TIME = timedelta(minutes=10)
 JUDGED_STATES = [Round.State.OPEN, Round.State.PAUSED, Round.State.CLOSED]
-
-
-def rounds_to_judge(task: Task) -> Sequence[Round]:
-    """The rounds that have a free place in their queue, oldest first: it is released first."""
-    free = QueueItem.objects.filter(round=OuterRef("pk"), still_needed__gt=0, free__gt=0)
-    return list(_judged_rounds(task).filter(Exists(free)))
 
 
 def rounds_to_fill(task: Task) -> Sequence[Round]:
     """The rounds with examples that nobody has looked at to queue them, oldest first."""
     seen = Coalesce(OuterRef("judging__filled_to"), 0)
     unseen = Example.objects.filter(round=OuterRef("pk"), pk__gt=seen)
-    return list(_judged_rounds(task).filter(Exists(unseen)))
+    return list(judged_rounds(task).filter(Exists(unseen)))
 
 
-def _judged_rounds(task: Task) -> QuerySet[Round]:
+def judged_rounds(task: Task) -> QuerySet[Round]:
+    """The rounds that are judged now, oldest first: it is released first."""
     return task.rounds.filter(state__in=JUDGED_STATES).order_by("number")
 
 
@@ -52,7 +47,7 @@ ORDER BY item.still_needed, item.key LIMIT 1
 
 
 def next_place(
-    round: Round, validator: Annotator, *, avoid: int = 0, start: int = 0, lock: bool = False
+    round: int, validator: Annotator, avoid: int = 0, start: int = 0, *, lock: bool = False
 ) -> int | None:
     """The id of the example to give to the validator: nearly decided first, then by chance.
 
@@ -63,7 +58,7 @@ def next_place(
     sql = NEXT_PLACE
     if lock and connection.features.has_select_for_update_skip_locked:
         sql += "FOR UPDATE OF item SKIP LOCKED"
-    values = {"round": round.pk, "validator": validator.pk, "avoid": avoid, "start": start}
+    values = {"round": round, "validator": validator.pk, "avoid": avoid, "start": start}
     with connection.cursor() as cursor:
         cursor.execute(sql, values)
         found = cursor.fetchone()

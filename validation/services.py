@@ -33,7 +33,7 @@ from validation.selectors import Held
 
 LEASE_TIME = timedelta(minutes=15)
 WALKS = 32
-"""One walk of so many through the queue starts at its front."""
+"""One walk of so many through the queue starts anew at its front."""
 CHUNK = 500
 
 
@@ -60,17 +60,34 @@ def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
     if latest and latest.is_current:
         rows = JudgeLease.objects.select_related("example__context", "example__round")
         return rows.get(pk=latest.lease)
-    return_expired()
     if latest and (lease := gold.lease_gold(validator, task, after=latest, lasts=LEASE_TIME)):
         return lease
-    for round in selectors.rounds_to_judge(task):
-        if lease := _take_next(round, validator, latest):
+    return (latest and _go_on(validator, latest)) or _start_anew(validator, task, latest)
+
+
+def _go_on(validator: Annotator, latest: Held) -> JudgeLease | None:
+    """The next place after the last one, so that the walk does not pass by all that was judged.
+
+    Now and then by chance none, for the sake of what came back at the front meanwhile.
+    """
+    if latest.round_state not in selectors.JUDGED_STATES or latest.uuid.int % WALKS == 0:
+        return None
+    return _take_next(latest.round, validator, latest.author, start=order_key(latest.uuid))
+
+
+def _start_anew(validator: Annotator, task: Task, latest: Held | None) -> JudgeLease | None:
+    """The first place of all rounds, the oldest round first."""
+    return_expired()
+    avoid = latest.author if latest else None
+    rounds = selectors.judged_rounds(task)
+    for round in rounds:
+        if lease := _take_next(round.pk, validator, avoid):
             return lease
     for round in selectors.rounds_to_fill(task):
-        if fill_queue(round=round) and (lease := _take_next(round, validator, latest)):
+        if fill_queue(round=round) and (lease := _take_next(round.pk, validator, avoid)):
             return lease
-    for round in selectors.rounds_to_judge(task):
-        if lease := _take_last(round, validator):
+    for round in rounds:
+        if lease := _take_last(round.pk, validator):
             return lease
     return None
 
@@ -79,25 +96,16 @@ def _can_be_judged(example: Example) -> bool:
     return example.retracted_at is None and example.round.state in selectors.JUDGED_STATES
 
 
-def _take_next(round: Round, validator: Annotator, latest: Held | None) -> JudgeLease | None:
-    """The first place that is free and that nobody is taking at this very moment.
-
-    The walk goes on where the validator's last one stopped, so that it does not pass by all that
-    they have judged; then, and now and then before, it starts anew, for what came back meanwhile.
-    """
-    avoid, start = 0, 0
-    if latest:
-        avoid, here = latest.author or 0, latest.round == round.pk
-        start = order_key(latest.uuid) if here and latest.uuid.int % WALKS else 0
-    for key in sorted({start, 0}, reverse=True):
-        with transaction.atomic():
-            found = selectors.next_place(round, validator, avoid=avoid, start=key, lock=True)
-            if found:
-                return _lease(found, round, validator)
-    return None
+def _take_next(
+    round: int, validator: Annotator, avoid: int | None, start: int = 0
+) -> JudgeLease | None:
+    """The first place that is free and that nobody is taking at this very moment."""
+    with transaction.atomic():
+        found = selectors.next_place(round, validator, avoid or 0, start, lock=True)
+        return _lease(found, validator) if found else None
 
 
-def _take_last(round: Round, validator: Annotator) -> JudgeLease | None:
+def _take_last(round: int, validator: Annotator) -> JudgeLease | None:
     """A place by any author, even if others are taking it just now: then wait for them.
 
     One item is locked at a time. A walk that waits would keep what it found taken, and two such
@@ -107,14 +115,14 @@ def _take_last(round: Round, validator: Annotator) -> JudgeLease | None:
         with transaction.atomic():
             same = QueueItem.objects.filter(pk=found, still_needed__gt=0, free__gt=0)
             if same.select_for_update(of=("self",)).first():
-                return _lease(found, round, validator)
+                return _lease(found, validator)
     return None
 
 
-def _lease(pk: int, round: Round, validator: Annotator) -> JudgeLease:
+def _lease(pk: int, validator: Annotator) -> JudgeLease:
     """Give a place of the locked item to the validator; `pk` is its example's."""
     now = timezone.now()
-    example = Example.objects.select_related("context").get(pk=pk)
+    example = Example.objects.select_related("context", "round").get(pk=pk)
     times = {"leased_at": now, "until": now + LEASE_TIME}
     lease = JudgeLease.objects.filter(example=example, validator=validator).first()
     if lease is None:
@@ -125,7 +133,6 @@ def _lease(pk: int, round: Round, validator: Annotator) -> JudgeLease:
     else:  # another tab of the same person was first
         return lease
     QueueItem.objects.filter(pk=pk).update(free=F("free") - 1)
-    example.round = round
     lease.example = example
     return lease
 
