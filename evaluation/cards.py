@@ -276,11 +276,20 @@ def benchmark_card(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
                 "interpretation": "A model in the loop scores low on its own round; compare "
                 "other models with each other.",
                 "baseline_results": {
-                    name: _said(report, name) for name in ("mer", "vmer", "model_accuracy")
+                    title: _said(report, name)
+                    for title, name in (
+                        ("MER", "mer"),
+                        ("vMER", "vmer"),
+                        ("accuracy of the target", "model_accuracy"),
+                    )
                 },
                 "validation": {
-                    name: _said(report, name)
-                    for name in ("human_accuracy", "unanimous_share", "krippendorff_alpha")
+                    title: _said(report, name)
+                    for title, name in (
+                        ("accuracy of people", "human_accuracy"),
+                        ("unanimous share", "unanimous_share"),
+                        ("Krippendorff's alpha", "krippendorff_alpha"),
+                    )
                 },
             },
             "targeted_risks": {

@@ -27,7 +27,7 @@ class ReleaseForm(forms.Form):
             label="Description",
             required=False,
             max_length=5000,
-            widget=forms.Textarea,
+            widget=forms.Textarea({"rows": 4}),
             help_text="For the dataset card, in Markdown: what is special about this round.",
         )
         self.fields["private_test"] = forms.BooleanField(

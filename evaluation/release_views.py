@@ -115,10 +115,10 @@ def _version(dataset: Dataset, url: str, is_member: bool) -> dict[str, Any]:
 
 def _read_card(dataset: Dataset) -> Mapping[str, Any]:
     """The BenchmarkCard as it was released."""
-    with next(
-        f for f in dataset.files.all() if f.name == "benchmark_card.json"
-    ).file.open() as file:
-        return json.load(file)["benchmark_card"]
+    stored = next(file for file in dataset.files.all() if file.name == "benchmark_card.json")
+    with stored.file.open() as file:
+        card: Mapping[str, Mapping[str, Any]] = json.load(file)
+    return card["benchmark_card"]
 
 
 def _sections(card: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, list[str]]]]]:
@@ -130,7 +130,8 @@ def _sections(card: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, list[s
 
 
 def _words(name: str) -> str:
-    return name.replace("_", " ").capitalize()
+    words = name.replace("_", " ")
+    return words.capitalize() if words.islower() else words
 
 
 def _said(value: Any) -> list[str]:
