@@ -1,0 +1,180 @@
+"""Whether a round's data makes a stronger target: DynaSent round 2 with and without training on it.
+
+    python bench/next_target.py            # some minutes on two cores
+    python bench/next_target.py --quick    # under a minute: less data, no seeds, one seed of chance
+    python bench/next_target.py --json     # one object
+
+A is trained on the task's seeds and a part of round 1, B starts from A and is trained on the same
+rows and on round 2's dev set too, as `manage.py train_target` would do it. Both then answer round
+2's test set. The data (DYNABENCH_DATA, else ../shared/data) is other people's and no part of this
+project. See bench/README.md.
+"""
+
+import argparse
+import gzip
+import hashlib
+import json
+import os
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from evaluation.comparison import compare  # noqa: E402
+from evaluation.starters import STARTERS, encoder, held_out, joined_rows, seed_rows  # noqa: E402
+from evaluation.training import TrainingOptions, answers, dev_part, train  # noqa: E402
+from evaluation.training_rows import shape_of, training_row  # noqa: E402
+from tasks.schema import load_config  # noqa: E402
+from tasks.serving.backends import cores  # noqa: E402
+from validation.consensus import Policy, Vote, decide  # noqa: E402
+
+DATA = Path(os.environ.get("DYNABENCH_DATA") or ROOT.parent / "shared" / "data")
+CONFIG = load_config((ROOT / "tasks" / "official" / "sentiment" / "task.yaml").read_text())
+SHAPE = shape_of(CONFIG)
+MOST_VOTES = Policy("at-least", 3)
+ROUND_2_WEIGHT = 2.0
+Rows = list[dict[str, Any]]
+
+
+def released(name: str) -> Rows:
+    """The rows of a DynaSent file on whose label three people or more agree, by hash of the uid.
+
+    Grouped by author; round 1 was sampled from reviews and has none.
+    """
+    with gzip.open(DATA / f"dynasent-{name}.jsonl.gz", "rt", encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    lines.sort(key=lambda line: hashlib.sha256(line["uid"].encode()).digest())
+    return list(filter(None, map(row_of, lines)))
+
+
+def row_of(line: dict[str, Any]) -> dict[str, Any] | None:
+    votes = [Vote(label=vote["label"]) for vote in line["validations"]]
+    decision = decide(votes, MOST_VOTES)
+    row = training_row(SHAPE, line["input"], decision.label)
+    return row and {**row, "group": line["author"] or line["uid"]}
+
+
+def seeds(options: TrainingOptions) -> tuple[Rows, Rows]:
+    """The shipped rows to train on, joined as for the starter, and those to stop by."""
+    rest, _ = held_out(seed_rows("sentiment"))
+    part, dev = dev_part(rest, options)
+    return joined_rows(part, options.seed), dev
+
+
+def measure(*, quick: bool, seed: int, home: Path) -> dict[str, Any]:
+    """Train A and B and compare them; texts are left out of the result."""
+    started = time.perf_counter()
+    options = replace(
+        STARTERS["sentiment"].options, seed=seed, epochs=2 if quick else 3, labels=SHAPE.labels
+    )
+    one = released("r1-dev")[: 300 if quick else 1500]
+    two = released("r2-dev")[: 400 if quick else None]
+    part, dev = dev_part(one, options)
+    if not quick:
+        seed_part, seed_dev = seeds(options)
+        part, dev = part + seed_part, dev + seed_dev
+    more, more_dev = dev_part(two, options)
+    more = [{**row, "weight": ROUND_2_WEIGHT} for row in more]
+    a, b = home / "a", home / "b"
+    for base, folder, rows, stop in (
+        (encoder(), a, part, dev),
+        (a, b, part + more, dev + more_dev),
+    ):
+        train(
+            rows,
+            kind=SHAPE.kind,
+            base=base,
+            output_dir=folder,
+            options=options,
+            progress=lambda done, steps, said, name=folder.name: show(name, done, steps, said),
+            dev=stop,
+        )
+    tests = dict(tests_of(two, quick=quick))
+    found = {
+        name: {k: v for k, v in pair(a, b, rows).items() if k != "examples"}
+        for name, rows in tests.items()
+    }
+    test = found["round 2 test"]
+    return {
+        "seed": seed,
+        "rows": {"A": len(part), "B": len(part) + len(more)},
+        "ratios": {"B / A accuracy": test["after"]["value"] / test["before"]["value"]},
+        "tests": found,
+        "seconds": time.perf_counter() - started,
+    }
+
+
+def tests_of(two: Sequence[dict[str, Any]], *, quick: bool) -> Iterator[tuple[str, Rows]]:
+    """Round 2's test, the part of it by people who wrote nothing of its dev set, and round 1's."""
+    size = 300 if quick else None
+    test = released("r2-test")
+    authors = {row["group"] for row in two}
+    yield "round 2 test", test[:size]
+    yield "round 2 test, other authors", [row for row in test if row["group"] not in authors]
+    yield "round 1 test", released("r1-test")[: 100 if quick else 720]
+
+
+def pair(a: Path, b: Path, rows: Rows) -> dict[str, Any]:
+    """A (before) and B (after) on the same rows."""
+    settings = json.loads((a / "dynabench.json").read_text())
+    how = {"kind": SHAPE.kind, "labels": SHAPE.labels, "max_length": settings["max_length"]}
+    said = [[one.output["label"] for one in answers(f, rows, **how)] for f in (a, b)]
+    return compare(CONFIG.verdict, SHAPE, rows, *said)
+
+
+def show(name: str, done: int, steps: int, said: str) -> None:
+    if sys.stderr.isatty() or done % 50 == 0:
+        print(f"\r{name.upper()}: {done} of {steps}, {said}   ", end="", file=sys.stderr)
+
+
+def machine() -> dict[str, Any]:
+    cpu = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line]
+    return {
+        "cpu": cpu[0].partition(": ")[2] if cpu else platform.processor(),
+        "cores": cores(),
+        "system": platform.platform(),
+        "load_average": os.getloadavg()[0],
+    }
+
+
+def print_table(told: dict[str, Any]) -> None:
+    print(f"\nseed {told['seed']}, {told['seconds']:.0f} s; rows: {told['rows']}")
+    for name, test in told["tests"].items():
+        scores = ", ".join(
+            f"{model} {test[when]['value']:.3f} [{test[when]['low']:.3f}, {test[when]['high']:.3f}]"
+            for model, when in (("A", "before"), ("B", "after"))
+        )
+        changes = f"{test['mended']} mended, {test['broken']} broken, McNemar p {test['p']:.2g}"
+        print(f"{name} (n={test['after']['n']}): {scores}; {changes}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="DynaSent round 2 with and without its data.")
+    parser.add_argument("--quick", action="store_true", help="less data, under a minute")
+    parser.add_argument("--seed", type=int, default=0, help="of chance")
+    parser.add_argument("--json", action="store_true", help="print one object")
+    given = parser.parse_args()
+    if not (DATA / "dynasent-r2-test.jsonl.gz").exists():
+        parser.exit(2, f"There is no DynaSent in {DATA}. Set DYNABENCH_DATA to its folder.\n")
+    with tempfile.TemporaryDirectory() as home:
+        told = measure(quick=given.quick, seed=given.seed, home=Path(home))
+    told["machine"] = machine()
+    packages = ("torch", "transformers", "tokenizers")
+    told["versions"] = {"python": platform.python_version()} | {p: version(p) for p in packages}
+    if given.json:
+        print(json.dumps(told, indent=2))
+    else:
+        print_table(told)
+
+
+if __name__ == "__main__":
+    main()
