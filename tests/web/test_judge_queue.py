@@ -26,7 +26,7 @@ def test_the_next_example_is_found_through_the_index(alice, nli, bob):
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
     with CaptureQueriesContext(connection) as queries:
-        assert next_place(nli, annotator_of(alice)) is None
+        assert next_place(nli.pk, annotator_of(alice)) is None
     with connection.cursor() as cursor:
         explain = "EXPLAIN" if connection.vendor == "postgresql" else "EXPLAIN QUERY PLAN"
         cursor.execute(f"{explain} {queries[0]['sql']}")
