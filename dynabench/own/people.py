@@ -27,7 +27,7 @@ MOST_SHOWN = 100
 WORDS = {
     Check.PASS: "pass",
     Check.FAIL: "fail: look at their examples",
-    Check.UNKNOWN: "unknown: too little to say",
+    Check.UNKNOWN: "unknown",
 }
 Person = AuthorStatistics | ValidatorStatistics
 
@@ -66,12 +66,12 @@ def _need_of_validator(validator: ValidatorStatistics) -> tuple[bool, float, int
 def annotators(request: HttpRequest, code: str) -> HttpResponse:
     """Authors and validators, those first whose work needs a look."""
     task = owned_task(request, code)
-    rounds, chosen = _rounds(request, task)
-    authors, validators = _authors(chosen), _validators(chosen)
+    rounds, named = _rounds(request, task)
+    authors, validators = _authors(named or rounds), _validators(named or rounds)
     values = {
         "task": task,
         "rounds": rounds,
-        "chosen": chosen[0] if len(chosen) == 1 else None,
+        "chosen": named[0] if named else None,
         "authors": [
             (shown_name(one.annotator), WORDS[labels_check(one)], one)
             for one in authors[:MOST_SHOWN]
@@ -95,8 +95,9 @@ def annotators(request: HttpRequest, code: str) -> HttpResponse:
 def annotators_file(request: HttpRequest, code: str, who: str) -> HttpResponse:
     """All rows of one of the two tables as CSV; what is unknown is empty."""
     task = owned_task(request, code)
-    _, rounds = _rounds(request, task)
-    people: Sequence[Person] = _authors(rounds) if who == "authors" else _validators(rounds)
+    rounds, named = _rounds(request, task)
+    read = _authors if who == "authors" else _validators
+    people: Sequence[Person] = read(named or rounds)
     response = HttpResponse(content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{task.code}-{who}.csv"'
     writer = csv.writer(response)
@@ -127,10 +128,10 @@ def _cell(person: Person, path: tuple[str, ...]) -> Any:
 
 
 def _rounds(request: HttpRequest, task: Task) -> tuple[list[Round], list[Round]]:
-    """All rounds of the task, and those that the address asks for: one, or all."""
+    """All rounds of the task, and the one that the address asks for; without one, all are meant."""
     rounds = list(task.rounds.order_by("-number"))
     named = [round for round in rounds if str(round.number) == request.GET.get("round")]
-    return rounds, named or rounds
+    return rounds, named
 
 
 def _authors(rounds: Sequence[Round]) -> list[AuthorStatistics]:

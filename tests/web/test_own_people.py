@@ -1,0 +1,131 @@
+"""Authors and validators, by pseudonym and by need for a look."""
+
+import csv
+from io import StringIO
+
+import pytest
+
+from annotation.models import Example
+from dynabench.accounts.models import Annotator
+from dynabench.accounts.services import annotator_of
+from dynabench.own.people import agreement_check, labels_check
+from dynabench.own.selectors import shown_name
+from tasks.models import TaskMember
+from tests.factories import RoundFactory, UserFactory
+from tests.web.test_judge import write
+from validation.checks import Check
+from validation.consensus import Policy
+from validation.models import Skip, Validation
+from validation.quality import author_statistics, validator_statistics
+from validation.services import rederive
+
+URL = "/own/nli/annotators/"
+
+
+@pytest.fixture
+def crowd(nli, alice, bob):
+    """Bob labels right, Carol wrong; of the validators Mallory always disagrees."""
+    TaskMember.objects.create(task=nli.task, user=alice, role="moderator")
+    carol = UserFactory()
+    people = [annotator_of(UserFactory()) for _ in range(3)]
+    mallory = annotator_of(UserFactory())
+    for number in range(48):
+        author = bob if number % 2 else carol
+        label = "neutral" if number % 2 else "entailment"
+        example = write(nli, author, number, hypothesis=f"Statement {number}.", label=label)
+        for person in people:
+            Validation.objects.create(example=example, validator=person, label="neutral")
+        Validation.objects.create(example=example, validator=mallory, label="contradiction")
+    Skip.objects.create(example=example, validator=mallory)
+    rederive(round=nli, policy=Policy("n-equal", 3))
+    return {"bob": annotator_of(bob), "carol": annotator_of(carol), "mallory": mallory}
+
+
+def rows(html, region):
+    """Name to cells of a table."""
+    table = html.partition(f'aria-label="{region}"')[2].partition("</table>")[0]
+    return [row.partition("</th>")[0] for row in table.split('<th scope="row">')[1:]], table
+
+
+def test_who_needs_a_look_comes_first(as_alice, crowd, nli):
+    html = as_alice.get(URL).text
+    names, table = rows(html, "Authors")
+    assert names == [crowd["carol"].pseudonym, crowd["bob"].pseudonym]
+    assert table.index("fail: look at their examples") < table.index("<td>pass</td>")
+    assert "100.0% <small>" in table
+    names, table = rows(html, "Validators")
+    assert names[0] == crowd["mallory"].pseudonym
+    assert len(names) == 4
+    assert table.index("fail: look at their examples") < table.index("<td>pass</td>")
+
+
+def test_what_is_unknown_never_counts_against_anybody(as_alice, crowd, nli):
+    dave = UserFactory()
+    for number in range(60, 63):  # nobody judged them; a small number says nothing
+        write(nli, dave, number)
+    alone = write(nli, dave, 70)
+    Validation.objects.create(
+        example=alone, validator=annotator_of(UserFactory()), label="contradiction"
+    )
+    statistics = {one.annotator: one for one in author_statistics([nli])}
+    assert labels_check(statistics[crowd["carol"]]) is Check.FAIL
+    assert labels_check(statistics[crowd["bob"]]) is Check.PASS
+    assert labels_check(statistics[annotator_of(dave)]) is Check.UNKNOWN
+    checks = [agreement_check(one) for one in validator_statistics([nli])]
+    assert checks.count(Check.FAIL) == 1
+    assert checks.count(Check.UNKNOWN) == 1
+    names, _ = rows(as_alice.get(URL).text, "Authors")
+    assert names[-1] != crowd["carol"].pseudonym
+    assert names[0] == crowd["carol"].pseudonym
+
+
+@pytest.mark.parametrize("who", ["authors", "validators"])
+def test_a_table_comes_as_csv(as_alice, crowd, who):
+    response = as_alice.get(f"{URL}{who}.csv")
+    assert response["Content-Type"] == "text/csv; charset=utf-8"
+    assert f'filename="nli-{who}.csv"' in response["Content-Disposition"]
+    table = list(csv.DictReader(StringIO(response.text)))
+    first = {"authors": "carol", "validators": "mallory"}[who]
+    assert table[0]["annotator"] == crowd[first].pseudonym
+    if who == "authors":
+        shares = (table[0]["label_flip"], table[0]["label_flip_n"], table[0]["validity"])
+        assert shares == ("1.0", "24", "0.0")
+        assert table[0]["median_seconds"] == ""
+    else:
+        assert (table[0]["votes"], table[0]["skips"], table[0]["gold"]) == ("48", "1", "")
+        assert table[0]["gold_check"] == "unknown"
+        assert float(table[0]["reliability_high"]) < 0.5
+
+
+def test_the_id_of_a_source_is_not_shown(as_alice, nli, crowd):
+    worker = Annotator.objects.create(pseudonym="nli:A1WORKERID", source="import")
+    Example.objects.filter(annotator=crowd["bob"]).update(annotator=worker)
+    for path in ("", "authors.csv"):
+        text = as_alice.get(URL + path).text
+        assert shown_name(worker) in text
+        assert "A1WORKERID" not in text
+
+
+def test_a_round_is_chosen(as_alice, nli, crowd):
+    RoundFactory(task=nli.task, number=2, state="closed")
+    assert "Nobody has written yet." in as_alice.get(f"{URL}?round=2").text
+    assert as_alice.get(f"{URL}authors.csv?round=2").text.count("\n") == 1
+    assert rows(as_alice.get(f"{URL}?round=1").text, "Authors")[0]
+
+
+def test_long_tables_end_and_say_so(as_alice, crowd, monkeypatch):
+    monkeypatch.setattr("dynabench.own.people.MOST_SHOWN", 1)
+    html = as_alice.get(URL).text
+    assert "The first 1 of 2." in html
+    assert "The first 1 of 4." in html
+    assert as_alice.get(f"{URL}validators.csv").text.count("\n") == 5
+
+
+@pytest.mark.parametrize("role", [None, "viewer"])
+def test_others_learn_nothing(client, crowd, nli, role):
+    stranger = UserFactory()
+    if role:
+        TaskMember.objects.create(task=nli.task, user=stranger, role=role)
+    client.force_login(stranger)
+    for path in ("", "authors.csv", "validators.csv"):
+        assert client.get(URL + path).status_code == 404
