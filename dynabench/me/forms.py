@@ -17,7 +17,7 @@ class FilterForm(forms.Form):
     before = forms.IntegerField(required=False, min_value=1, max_value=2**62)
 
     def __init__(self, data: Mapping[str, Any], tasks: Iterable[Task]) -> None:
-        super().__init__(data, auto_id="%s")
+        super().__init__(data, auto_id="filter-%s")
         self.fields["task"].choices = [("", "All"), *((t.code, t.name) for t in tasks)]  # type: ignore[attr-defined]
 
 

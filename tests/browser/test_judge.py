@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 
 from annotation.services import pass_gate
 from dynabench.accounts.services import annotator_of
-from tests.browser.conftest import audit, make_round, visit
+from tests.browser.conftest import assign, audit, make_round, submit, visit
 from tests.factories import UserFactory
 from tests.web.test_judge import answered, with_reveal, write
 from validation.models import Validation
@@ -84,15 +84,18 @@ def test_single_keys(page, alice, round):
 
 
 def test_without_javascript(open_page, alice, round):
+    """Check 11: judge both steps, skip and flag, all by plain forms."""
     with_reveal(round.task)
     page = open_page(alice, java_script_enabled=False)
     page.goto("/t/nli/judge/")
     page.get_by_role("radio").first.check()
     page.get_by_role("button", name="Continue").click()
+    expect(page.get_by_text("The author said neither")).to_be_visible()
     page.get_by_label("Change my answer").check()
     page.get_by_label("If you change it").select_option(index=2)
     page.get_by_role("button", name="Save and go on").click()
     expect(page.get_by_text("Saved. 1 judged.")).to_be_visible()
+    assert Validation.objects.get().reveal == "change"
     page.get_by_role("button", name="Skip").click()
     expect(page.get_by_text("Skipped.")).to_be_visible()
     page.get_by_text("Flag a problem with this example").click()
@@ -100,6 +103,30 @@ def test_without_javascript(open_page, alice, round):
     page.get_by_role("button", name="Send the flag").click()
     expect(title(page)).to_have_text("Nothing to judge now")
     assert Validation.objects.count() == 2
+
+
+def test_retract_goes_with_the_first_judgement(open_page, alice, round):
+    """Check 27, through both people's pages."""
+    round.examples.all().delete()
+    bob = UserFactory()
+    author = open_page(bob)
+    assign(bob, round)
+    visit(author, "/t/nli/write/")
+    submit(author)
+    example = round.examples.get()
+    retract = author.get_by_role("button", name="Retract")
+    expect(retract).to_be_visible()
+    page = open_page(alice)
+    visit(page, "/t/nli/judge/")
+    page.get_by_role("radio").first.check()
+    page.get_by_role("button", name="Continue").click()
+    expect(title(page)).to_have_text("Nothing to judge now")
+    retract.click()  # on the page from before
+    expect(author.get_by_text("Somebody has judged this example")).to_be_visible()
+    visit(author, f"/attempt/{example.uuid}/")
+    expect(retract).to_have_count(0)
+    example.refresh_from_db()
+    assert example.retracted_at is None
 
 
 def test_a_narrow_screen_and_a_sensitive_task(open_page, alice):

@@ -84,15 +84,32 @@ def test_a_blind_label_is_stored_and_the_next_example_comes(as_alice, alice, nli
     assert (consensus.state, consensus.votes, consensus.still_needed) == ("undecided", 1, 2)
 
 
-def test_nothing_of_the_author_or_the_model_is_in_the_page(as_alice, example):
+@pytest.mark.parametrize("reveal", [False, True], ids=["blind", "reveal"])
+def test_nothing_of_the_author_or_the_model_is_in_the_page(as_alice, example, reveal):
+    """Check 25: not in the page, its parts and its errors, nor in an attribute, before the vote."""
+    if reveal:
+        with_reveal(example.round.task)
     answered(example)
     example.metadata = {"why_right": ["negation"], "why_right_text": "Because of a secret."}
     example.save()
-    text = as_alice.get(URL).text
-    assert "Statement 0." in text
-    assert "Person" in text  # the passage
-    for hidden in ("secret", "0.9", "90%", "target-", str(example.annotator), "data-outcome"):
-        assert hidden not in text
+    wrong = {"example": example.uuid}
+    answers = [
+        as_alice.get(URL),
+        as_alice.get(URL, **HTMX),
+        *(
+            as_alice.post(URL + path, wrong, **kind)
+            for path in ("", "flag/")
+            for kind in ({}, HTMX)
+        ),
+    ]
+    assert [answer.status_code for answer in answers] == [200, 200, 422, 422, 422, 422]
+    hidden = ("secret", "0.9", "90%", "target-", str(example.annotator), "data-outcome", "checked")
+    for text in (answer.text for answer in answers):
+        assert "Statement 0." in text
+        assert "Person" in text  # the passage
+        assert not [words for words in hidden if words in text]
+    said = judge(as_alice, "label:neutral", **HTMX).text
+    assert ("The author said" in said) == reveal  # what the reveal step shows, and only it
 
 
 def page_about(client, round, author, url, outcome="fooled", **inputs):
@@ -106,6 +123,7 @@ def page_about(client, round, author, url, outcome="fooled", **inputs):
 
 
 def test_the_page_is_the_same_whatever_the_author_said(as_alice, nli, bob):
+    """Check 25: no label and no outcome can be read from the page, in whatever form."""
     said = [
         (label, outcome)
         for label in ("entailment", "neutral", "contradiction")

@@ -38,7 +38,7 @@ def test_an_example_waits_and_then_is_valid(client, alice, nli):
     client.force_login(alice)
     first = row(client)
     assert "Statement 0." in first
-    assert "<td>waiting</td>" in first
+    assert ">waiting</td>" in first
     assert "What judges said" not in first
     assert "(target-" in first
     decide(client, "neutral", "entailment")
@@ -48,10 +48,10 @@ def test_an_example_waits_and_then_is_valid(client, alice, nli):
     decide(client, "neutral", "neutral")
     client.force_login(alice)
     done = row(client)
-    assert "<td>valid</td>" in done
+    assert ">valid</td>" in done
     assert "3 of 4 people chose neither" in done
     assert "1 of 4 people chose definitely true" in done
-    assert '<td class="number">4</td>' in done
+    assert 'data-label="Points">4</td>' in done
     assert "4 points so far" in client.get(URL).text
 
 
@@ -59,8 +59,8 @@ def test_what_people_disagree_with_costs_a_point_but_no_day(client, alice, nli):
     write(nli, alice)
     decide(client, "entailment", "entailment", "entailment")
     client.force_login(alice)
-    assert "<td>not agreed</td>" in row(client)
-    assert '<td class="number">-1</td>' in row(client)
+    assert ">not agreed</td>" in row(client)
+    assert 'data-label="Points">-1</td>' in row(client)
     assert "0 points so far" in client.get(URL).text
 
 

@@ -260,6 +260,7 @@ def test_retract_twice_is_once(as_alice, nli, headers):
 
 
 def test_a_judged_example_cannot_be_retracted(as_alice, bob, nli):
+    """Check 27: Retract is there until the first judgement, and refused after it."""
     from validation.models import Validation
 
     scripted_target(nli, label="entailment", prob=NLI_PROB)

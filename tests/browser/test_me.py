@@ -1,0 +1,103 @@
+"""One's own work, goals, ranking and data in a browser."""
+
+import json
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from dynabench.accounts.models import Annotator, User
+from dynabench.accounts.services import annotator_of
+from tests.browser.conftest import audit, make_round, visit
+from tests.factories import PASSWORD, UserFactory
+from tests.web.test_judge import answered, write
+from validation.consensus import Vote
+from validation.models import Validation
+from validation.services import override_consensus
+
+
+@pytest.fixture
+def work(alice):
+    """A valid example, one that waits, and a sensitive one; two people in the ranking."""
+    round, owner = make_round("nli"), UserFactory()
+    for number in range(2):
+        answered(write(round, alice, number))
+    first = round.examples.earliest("pk")
+    for number, label in enumerate(("neutral", "neutral", "entailment")):
+        Validation.objects.create(
+            example=first,
+            validator=annotator_of(UserFactory()),
+            author=first.annotator,
+            label=label,
+            comment=f"Comment {number}.",
+        )
+    decision = {"choice": Vote(label="neutral"), "reason": "Well done."}
+    override_consensus(example=first, owner=owner, **decision)
+    write(make_round("hate-speech"), alice, text="They moved in.", label="not-hate")
+    write(round, owner, 9)
+    Annotator.objects.filter(user__in=[alice, owner]).update(in_ranking=True)
+    return round
+
+
+def test_my_work_in_its_states(page, alice, work):
+    visit(page, "/me/")
+    audit(page)
+    shielded = page.get_by_text("They moved in.")
+    visit(page, "/me/")
+    expect(shielded).to_be_hidden()
+    page.get_by_text("What judges said").click()
+    expect(page.get_by_text("2 of 3 people chose neither")).to_be_visible()
+    expect(page.get_by_text("Well done.")).to_be_visible()
+    page.get_by_label("Status").select_option("valid")
+    expect(page.get_by_role("status")).to_have_text("1 example")
+    expect(page.get_by_text("Statement 1.")).to_have_count(0)
+    assert page.url.endswith("status=valid")
+    audit(page)
+    page.get_by_label("Examples and judgements in a week").fill("many")
+    page.get_by_role("button", name="Set my weekly goal").click()
+    expect(page.locator("#error-summary")).to_be_focused()
+    audit(page)
+    page.get_by_label("Examples and judgements in a week").fill("5")
+    page.get_by_role("button", name="Set my weekly goal").click()
+    expect(page.get_by_text("2 of 5 this week")).to_be_visible()
+
+
+def test_my_work_without_javascript(open_page, alice, work):
+    page = open_page(alice, java_script_enabled=False)
+    page.goto("/me/")
+    page.get_by_label("Status").select_option("waiting")
+    page.get_by_role("button", name="Apply").click()
+    expect(page.get_by_text("Statement 1.")).to_be_visible()
+    expect(page.get_by_text("Statement 0.")).to_have_count(0)
+
+
+def test_the_ranking_and_its_switch(page, alice, work):
+    visit(page, "/t/nli/people/")
+    expect(page.get_by_role("row")).to_have_count(3)
+    expect(page.get_by_text("(you)")).to_be_visible()
+    audit(page)
+    page.get_by_role("link", name="Leave the ranking").click()
+    page.get_by_role("button", name="Leave the rankings").click()
+    expect(page.get_by_role("button", name="Join the rankings")).to_be_visible()
+    audit(page)
+    visit(page, "/t/nli/people/")
+    expect(page.get_by_role("row")).to_have_count(0)
+    audit(page)
+
+
+def test_check_39_download_and_delete(page, alice, work):
+    """Check 39: the file holds my items; deleting asks for the password and takes all along."""
+    visit(page, "/me/data/")
+    audit(page)
+    with page.expect_download() as waiting:
+        page.get_by_role("link", name="Download my data").click()
+    found = json.loads(Path(waiting.value.path()).read_text())
+    assert len(found["examples"]) == 3
+    page.get_by_role("link", name="Delete my account").click()
+    page.get_by_label("Password").fill(PASSWORD)
+    page.locator("main form button").first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Delete your account?")
+    audit(page)
+    page.get_by_role("button", name="Delete my account").click()
+    expect(page.get_by_text("Your account is deleted.")).to_be_visible()
+    assert not User.objects.filter(pk=alice.pk).exists()
