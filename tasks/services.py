@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.db.models import Max
 from django.utils import timezone
 
 from dynabench.accounts.models import User
@@ -99,6 +100,74 @@ def store_contexts(
     Context.objects.bulk_create(contexts, batch_size=500, ignore_conflicts=True)
     log(actor, "contexts.imported", round, file=file_name, rows=len(contexts))
     return batch
+
+
+@transaction.atomic
+def plan_round(
+    *,
+    task: Task,
+    actor: User,
+    fields: Mapping[str, Any],
+    targets: Iterable[TargetModel] = (),
+    parents: Iterable[Round] = (),
+    contexts_of: Round | None = None,
+) -> Round:
+    """Make the task's next round, a draft, and copy the contexts of another if wanted.
+
+    Locks the task, so that two owners get two numbers.
+    """
+    Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
+    last = task.rounds.aggregate(last=Max("number"))["last"] or 0
+    made = Round.objects.create(task=task, number=last + 1, **fields)
+    _set_targets(made, targets)
+    made.parents.set(parents)
+    if contexts_of:
+        rows = (
+            {**context.fields, "tag": context.tag, "metadata": context.metadata}
+            for context in contexts_of.contexts.filter(is_retired=False).order_by("pk").iterator()
+        )
+        file_name = f"(contexts of round {contexts_of.number})"
+        store_contexts(round=made, rows=rows, file_name=file_name, actor=actor)
+    log(actor, "round.created", made, fields=sorted(fields))
+    return made
+
+
+@transaction.atomic
+def change_round(
+    *,
+    round: Round,
+    actor: User,
+    fields: Mapping[str, Any],
+    targets: Iterable[TargetModel] = (),
+    parents: Iterable[Round] = (),
+) -> Round:
+    """Change what a round is to be, and close it if its new budget is reached. Locks the round.
+
+    The rule and the targets stay once it was opened. Raises RoundError when it was released.
+    """
+    locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
+    if locked.state == State.RELEASED:
+        raise RoundError("A released round does not change any more.")
+    fixed = ("rule",) if locked.opened_at else ()
+    changes = {name: value for name, value in fields.items() if name not in fixed}
+    changed = [name for name, value in changes.items() if getattr(locked, name) != value]
+    for name in changed:
+        setattr(locked, name, changes[name])
+    locked.save(update_fields=changed)
+    if not locked.opened_at:
+        _set_targets(locked, targets)
+    locked.parents.set(parents)
+    log(actor, "round.changed", locked, fields=changed)
+    return close_if_due(round=locked)
+
+
+def _set_targets(round: Round, targets: Iterable[TargetModel]) -> None:
+    """Exactly these targets, shown as Model A, Model B … in this order."""
+    round.round_targets.all().delete()
+    RoundTarget.objects.bulk_create(
+        RoundTarget(round=round, target=target, position=position)
+        for position, target in enumerate(targets)
+    )
 
 
 @transaction.atomic

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from django.db.models import Count, Exists, F, OuterRef, Q, Sum
-from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from annotation.models import Example
@@ -96,11 +95,11 @@ def waiting_examples(rounds: Sequence[Round]) -> Counter[int]:
     kept = queued.filter(example__retracted_at__isnull=True)
     waiting = Counter(dict(kept.values_list("round").annotate(Count("pk"))))
     unseen = Example.objects.filter(
+        Q(round__judging__isnull=True) | Q(pk__gt=F("round__judging__filled_to")),
         Q(consensus__isnull=True) | Q(consensus__still_needed__gt=0),
         ~Exists(QueueItem.objects.filter(pk=OuterRef("pk"))),
         round__in=live,
         retracted_at__isnull=True,
-        pk__gt=Coalesce(F("round__judging__filled_to"), 0),
     ).values_list("round", "uuid", "outcome")
     waiting.update(
         r for r, uuid, outcome in unseen.iterator() if is_judged(uuid, outcome, share[r])

@@ -20,15 +20,15 @@ TEXTS = {
 class RoundForm(forms.ModelForm):
     """A round to be planned or changed; the services write it."""
 
-    targets = forms.ModelMultipleChoiceField(
+    targets: Any = forms.ModelMultipleChoiceField(
         None, required=False, widget=forms.CheckboxSelectMultiple, label="Targets in the loop",
         help_text="The models that people try to fool. Without one the round only collects.",
     )  # fmt: skip
-    parents = forms.ModelMultipleChoiceField(
+    parents: Any = forms.ModelMultipleChoiceField(
         None, required=False, widget=forms.CheckboxSelectMultiple, label="Parent rounds",
         help_text="The rounds whose data trained these targets, or that this one goes on from.",
     )  # fmt: skip
-    contexts_of = forms.ModelChoiceField(
+    contexts_of: Any = forms.ModelChoiceField(
         None, required=False, label="Copy the contexts of", empty_label="No round",
         help_text="Those that are not retired. Others are imported in the admin.",
     )  # fmt: skip
@@ -89,7 +89,8 @@ class RoundForm(forms.ModelForm):
     def plan(self) -> dict[str, Any]:
         """The arguments of the services, once the form is valid."""
         data = dict(self.cleaned_data)
-        others = {
-            name: data.pop(name) for name in ("targets", "parents", "contexts_of") if name in data
-        }
-        return {"fields": data, **others}
+        plan: dict[str, Any] = {}
+        for name in ("targets", "parents", "contexts_of"):
+            if name in data:
+                plan[name] = data.pop(name)
+        return {**plan, "fields": data}

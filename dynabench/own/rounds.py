@@ -12,6 +12,7 @@ from dynabench.lib.htmx import htmx_partial, render_page
 from dynabench.own.access import owned_task
 from dynabench.own.round_cards import STEPS, State, cards, closing
 from dynabench.own.round_forms import RoundForm
+from tasks.admin_roles import person
 from tasks.models import Round
 from tasks.permissions import can_edit
 from tasks.services import RoundError, change_round, close_if_due, plan_round, set_round_state
@@ -35,7 +36,7 @@ def round_create(request: HttpRequest, code: str) -> HttpResponse:
     task = owned_task(request, code, can_edit)
     form = RoundForm(request.POST or None, task=task)
     if form.is_valid():
-        made = plan_round(task=task, actor=request.user, **form.plan)
+        made = plan_round(task=task, actor=person(request), **form.plan)
         messages.success(request, f"Round {made.number} is planned. It is a draft.")
         return redirect(_place(made))
     return _form_page(request, form, {"task": task})
@@ -48,7 +49,7 @@ def round_edit(request: HttpRequest, code: str, number: int) -> HttpResponse:
     form = RoundForm(request.POST or None, task=round.task, instance=round)
     if form.is_valid():
         try:
-            changed = change_round(round=round, actor=request.user, **form.plan)
+            changed = change_round(round=round, actor=person(request), **form.plan)
             messages.success(request, f"Round {number} is saved. It is {changed.state}.")
             return redirect(_place(round))
         except RoundError as error:
@@ -71,7 +72,7 @@ def round_change(request: HttpRequest, code: str, number: int, action: str) -> H
     error = ""
     if request.method == "POST":
         try:
-            set_round_state(round=round, state=state, actor=request.user)
+            set_round_state(round=round, state=state, actor=person(request))
         except RoundError as refused:
             error = str(refused)
         else:

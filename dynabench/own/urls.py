@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from dynabench.own import dashboard, people, policy, review
+from dynabench.own import dashboard, people, policy, review, rounds
 
 app_name = "own"
 urlpatterns = [
@@ -13,6 +13,10 @@ urlpatterns = [
     re_path(
         r"^annotators/(?P<who>authors|validators)\.csv$", people.annotators_file, name="people-file"
     ),
+    path("rounds/", rounds.rounds, name="rounds"),
+    path("rounds/new/", rounds.round_create, name="round-create"),
+    path("rounds/<int:number>/edit/", rounds.round_edit, name="round-edit"),
+    path("rounds/<int:number>/<slug:action>/", rounds.round_change, name="round-change"),
     path("review/", review.queue, name="review"),
     path("review/<uuid:uuid>/", review.review_example, name="review-example"),
     path("review/<uuid:uuid>/next/", review.review_next, name="review-next"),

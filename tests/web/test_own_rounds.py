@@ -1,0 +1,254 @@
+"""The owners' pages about rounds."""
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from annotation.models import Example
+from annotation.services import assign
+from dynabench.accounts.models import LogEntry
+from dynabench.accounts.services import annotator_of
+from dynabench.own.round_cards import waiting_examples
+from tasks.models import Round, TargetModel, TaskMember
+from tasks.services import OFFICIAL
+from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory, scripted_target
+from tests.web.conftest import HTMX
+from validation.consensus import Vote
+from validation.services import cast_validation, lease_next
+
+URL = "/own/nli/rounds/"
+PAGES = [URL, URL + "new/", URL + "1/edit/", URL + "1/close/"]
+
+
+def member(task, role):
+    user = UserFactory()
+    TaskMember.objects.create(task=task, user=user, role=role)
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def editor(nli):
+    return member(nli.task, "editor")
+
+
+def plan(**changes):
+    return {"rule": "majority", "show_target_name": "on", "description": "", **changes}
+
+
+def examples(round, author, count, **fields):
+    return [
+        Example.objects.create(
+            round=round, context=round.contexts.first(), annotator=annotator_of(author),
+            inputs={"hypothesis": str(n), "label": "neutral"}, digest=str(n), outcome="fooled",
+            **fields,
+        )
+        for n in range(count)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize(
+    ("role", "sees"), [("owner", 4), ("editor", 4), ("moderator", 1), ("viewer", 0)]
+)
+def test_who_may_come_in(nli, path, role, sees):
+    client = member(nli.task, role)
+    expected = 200 if PAGES.index(path) < sees else 404
+    assert client.get(path).status_code == expected
+    if expected == 404:
+        assert client.post(path, plan()).status_code in (404, 405)
+    assert Round.objects.get().state == "open"
+
+
+def test_strangers_learn_nothing(as_alice, nli, client):
+    for path in PAGES:
+        assert as_alice.get(path).status_code == 404
+    assert Client().get(URL).status_code == 302
+
+
+def test_a_moderator_reads_and_finds_no_button(nli):
+    page = member(nli.task, "moderator").get(URL).text
+    assert "Round 1" in page
+    assert "Close round 1" not in page
+    assert "Plan the next round" not in page
+
+
+def test_a_card_says_what_a_round_has(editor, nli, bob):
+    target = scripted_target(nli, label="entailment")
+    Round.objects.update(
+        max_collected=40, max_spent=900, pay_example=100, ends_at="2999-01-02T00:00Z"
+    )
+    second = RoundFactory(task=nli.task, number=2, state="draft", show_target_name=False)
+    second.parents.add(nli)
+    examples(nli, bob, 3)
+    page = editor.get(URL).text
+    for words in (
+        "Examples: 3 of 40", "Money, in cents: 300 of 900", target.name, "Close round 1",
+        "Pause round 1", "Mark as ready round 2", "2 Jan 2999", 'href="#round-1">round 1</a>',
+        "people read Model A, Model B until the round closes", "the round only collects",
+    ):  # fmt: skip
+        assert words in page
+
+
+def test_waiting_counts_what_is_queued_and_what_nobody_has_looked_at(nli, alice, bob):
+    made = examples(nli, bob, 3)
+    assert waiting_examples([nli])[nli.pk] == 3
+    lease = lease_next(validator=annotator_of(alice), task=nli.task)
+    assert waiting_examples([nli])[nli.pk] == 3
+    cast_validation(
+        validator=annotator_of(alice), example=lease.example, vote=Vote(label="neutral")
+    )
+    made[0].retracted_at = timezone.now()
+    made[0].save()
+    assert waiting_examples([nli])[nli.pk] == 2
+    nli.state = "released"
+    assert waiting_examples([nli])[nli.pk] == 0
+
+
+def test_closing_says_who_is_writing_and_what_waits(editor, nli, alice, bob):
+    close = URL + "1/close/"
+    assert "Nobody is writing now; it closes at once." in editor.get(close).text
+    assert "No item waits" in editor.get(close).text
+    examples(nli, bob, 1)
+    assign(annotator=annotator_of(alice), round=nli)
+    page = editor.get(close).text
+    assert "1 person is writing and keeps 15 minutes." in page
+    assert "until the waiting item is decided" in page
+    assign(annotator=annotator_of(bob), round=nli)
+    Example.objects.create(
+        round=nli, context=nli.contexts.first(), annotator=annotator_of(bob), inputs={},
+        digest="x", outcome="fooled",
+    )  # fmt: skip
+    page = editor.get(close).text
+    assert "Close round 1?" in page
+    assert "2 people are writing; they keep 15 minutes." in page
+    assert "Judging continues until all 2 waiting items are decided." in page
+    assert Round.objects.get().state == "open"
+
+
+def test_a_change_without_htmx_goes_back_to_the_card(editor, nli):
+    response = editor.post(URL + "1/pause/")
+    assert response.url == URL + "#round-1"
+    assert "Round 1 is paused now." in editor.get(URL).text
+    assert LogEntry.objects.get(action="round.paused").actor is not None
+
+
+def test_htmx_swaps_the_card(editor, nli):
+    ask = editor.get(URL + "1/close/", **HTMX).text
+    assert ask.lstrip().startswith('<section class="card" id="round-1"')
+    card = editor.post(URL + "1/close/", **HTMX).text
+    assert 'id="round-1"' in card
+    assert "<html" not in card
+    assert "Round 1 is closed now." in card
+    assert "Open round 1" in card
+
+
+def test_a_change_that_cannot_be_says_why(editor, nli):
+    RoundFactory(task=nli.task, number=2, state="draft")
+    for options in ({}, HTMX):
+        response = editor.post(URL + "2/open/", **options)
+        assert response.status_code == 409
+        assert "Round 1 is open. Close it first." in response.text
+
+
+def test_release_is_no_bare_button(editor, nli):
+    for action in ("release", "released", "reopen"):
+        assert editor.post(URL + f"1/{action}/").status_code in (302, 404, 409, 422)
+    assert Round.objects.get().state == "open"
+    Round.objects.update(state="closed")
+    assert 'href="/own/nli/rounds/1/release/"' in editor.get(URL).text
+    Round.objects.update(writing_until=timezone.now() + timedelta(minutes=3))
+    page = editor.get(URL).text
+    assert 'href="/own/nli/rounds/1/release/"' not in page
+    assert "Who was writing may finish until" in page
+    Round.objects.update(state="released", writing_until=None)
+    page = editor.get(URL).text
+    assert "/own/nli/train/" in page
+    assert "Change the plan of round 1" not in page
+    assert editor.get(URL + "1/release/").status_code != 500
+
+
+def test_the_page_closes_a_round_whose_end_has_come(editor, nli):
+    Round.objects.update(ends_at=timezone.now())
+    assert "closed</span>" in editor.get(URL).text
+
+
+def test_the_next_round_is_planned(editor, nli):
+    targets = [
+        TargetModel.objects.create(task=nli.task, name=name, adapter="scripted") for name in "ab"
+    ]
+    nli.contexts.filter(pk=nli.contexts.first().pk).update(is_retired=True, tag="old")
+    form = plan(
+        targets=[target.pk for target in targets], parents=[nli.pk], contexts_of=nli.pk,
+        max_fooling="20", pay_bonus="15", ends_at="2999-05-06T07:08", description="Try *hard*.",
+    )  # fmt: skip
+    assert editor.post(URL + "new/", form).url == URL + "#round-2"
+    made = Round.objects.get(number=2)
+    assert (made.state, made.max_fooling, made.max_spent, made.pay_example) == (
+        "draft",
+        20,
+        None,
+        0,
+    )
+    assert made.ends_at.isoformat() == "2999-05-06T07:08:00+00:00"
+    assert [row.public_name for row in made.round_targets.all()] == ["Model A", "Model B"]
+    assert made.parents.get() == nli
+    copied = made.contexts.values_list("fields", flat=True)
+    assert list(copied) == list(
+        nli.contexts.filter(is_retired=False).values_list("fields", flat=True)
+    )
+    assert LogEntry.objects.filter(action="round.created").exists()
+
+
+def test_only_what_belongs_to_the_task_can_be_chosen(editor, nli):
+    text = (OFFICIAL / "nli" / "task.yaml").read_text()
+    foreign = RoundFactory(task=TaskFactory(code="foreign", config_text=text))
+    ContextFactory(round=foreign)
+    target = scripted_target(foreign)
+    form = plan(targets=[target.pk], parents=[foreign.pk], contexts_of=foreign.pk)
+    response = editor.post(URL + "new/", form)
+    assert response.status_code == 422
+    assert response.text.count("There is a problem") == 1
+    assert not nli.task.rounds.filter(number=2).exists()
+
+
+def test_what_was_typed_survives_an_error(editor, nli):
+    response = editor.post(
+        URL + "new/", plan(description="Keep this.", ends_at="2001-01-01T00:00", max_spent="-1")
+    )
+    assert response.status_code == 422
+    assert "Choose a time that lies ahead" in response.text
+    assert "Keep this." in response.text
+    assert "<title>Error:" in response.text.replace("\n", "")
+
+
+def test_a_plan_changes_and_stays_fixed_after_the_opening(editor, nli):
+    target = scripted_target(nli, label="neutral")
+    Round.objects.update(opened_at=timezone.now())
+    page = editor.get(URL + "1/edit/").text
+    assert "its rule and its targets are fixed" in page
+    form = plan(rule="any", targets=[], description="New words", max_collected="5")
+    assert editor.post(URL + "1/edit/", form).status_code == 302
+    nli.refresh_from_db()
+    assert (nli.rule, nli.description, nli.max_collected) == ("majority", "New words", 5)
+    assert nli.targets.get() == target
+    entry = LogEntry.objects.get(action="round.changed")
+    assert sorted(entry.data["fields"]) == ["description", "max_collected"]
+
+
+def test_a_budget_that_is_reached_already_closes_the_round(editor, nli, bob):
+    examples(nli, bob, 2)
+    editor.post(URL + "1/edit/", plan(max_collected="2"))
+    assert Round.objects.get().state == "closed"
+    assert "It is closed." in editor.get(URL).text
+
+
+def test_a_released_round_does_not_change(editor, nli):
+    Round.objects.update(state="released")
+    response = editor.post(URL + "1/edit/", plan(description="Other"))
+    assert response.status_code == 422
+    assert "A released round does not change any more." in response.text
+    assert Round.objects.get().description == ""
