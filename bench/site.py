@@ -1,4 +1,4 @@
-"""A site of its own for a measurement: its home, a throw-away database, web processes, their CPU."""
+"""A site of its own for a measurement: home, throw-away database, web processes, their CPU."""
 
 import os
 import platform

@@ -1,0 +1,379 @@
+"""Collection at size: import, report, release and the next item to judge, each beside its limit.
+
+    python -m bench.collection --quick                       # 5,000 examples, under a minute
+    python -m bench.collection --database postgres --json    # 1,000,000 examples, 3,000,000 votes
+
+The limit of each is what the database itself does with the same rows in the same run: `executemany`
+or COPY, an aggregate in one statement, a plain read. Every step runs in a process of its own, so
+that its peak memory can be told. The judge cycle over HTTP comes from `bench/judging.py`.
+"""
+
+import argparse
+import json
+import os
+import random
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+from bench.judging import judge_cycle
+from bench.site import database, environment, machine, manage
+from bench.verdict_page import ROOT
+
+LABELS = ("entailment", "neutral", "contradiction")
+TABLES = (  # all that an import fills, in an order in which rows find what they point at
+    *("accounts_annotator", "tasks_targetmodel", "tasks_targetversion", "tasks_contextbatch"),
+    *("tasks_context", "annotation_example", "annotation_targetoutput"),
+    *("validation_validation", "validation_consensus"),
+)
+BARE_REPORT = """
+SELECT e.outcome, c.state, c.is_verified, c.is_validated_error, v.label, v.verdict, COUNT(*)
+FROM annotation_example e
+JOIN validation_validation v ON v.example_id = e.id
+LEFT JOIN validation_consensus c ON c.example_id = e.id
+WHERE e.round_id = %s AND e.retracted_at IS NULL
+GROUP BY e.outcome, c.state, c.is_verified, c.is_validated_error, v.label, v.verdict
+"""
+BARE_READ = "SELECT split, line FROM evaluation_datasetitem WHERE dataset_id = %s ORDER BY position"
+BARS = {  # at least, or at most where the name says so
+    "import / raw": 0.3,
+    "report / bare, at most": 2.0,
+    "export / bare read": 0.3,
+    "next item p95 ms, at most": 20.0,
+    "import MB, at most": 300.0,
+    "export MB, at most": 300.0,
+}
+
+
+def rows(examples: int, votes: int, seed: int = 7) -> Iterator[str]:
+    """Lines of imported history: 2,000 authors and 500 validators, a context for ten examples."""
+    chance = random.Random(seed)
+    for number in range(examples):
+        truth, said = chance.choices(LABELS, k=2)
+        cast = [
+            {
+                "worker": f"v{chance.randrange(500)}",
+                "label": truth if right else chance.choice(LABELS),
+            }
+            for right in chance.choices((True, False), (4, 1), k=votes)
+        ]
+        author = f"a{number % 2000}"
+        yield json.dumps(
+            {
+                "task": "nli",
+                "round": 1,
+                "uid": f"u{number}",
+                "context": {"premise": f"Shop {number // 10} opened at nine, and people came in."},
+                "input": {"hypothesis": f"Customer {number} was inside before the rain began."},
+                "author": author,
+                "author_label": truth,
+                "model_prediction": {"model": "bench", "label": said, "probs": None},
+                "model_wrong": said != truth,
+                "validations": cast,
+                "metadata": {},
+            }
+        )  # fmt: skip
+
+
+# Steps: each in a process of its own, which prints what it found as JSON.
+
+
+def step_setup() -> dict[str, float]:
+    from tasks.models import Task
+    from tasks.services import install_official_tasks
+
+    install_official_tasks()
+    Task.objects.get(code="nli").rounds.update(state="closed")
+    return {}
+
+
+def step_import(file: str) -> dict[str, float]:
+    """Rows a second are those of all tables."""
+    from django.core.management import call_command
+    from django.db import connection
+
+    before = _count(connection)
+    with open(os.devnull, "w") as nowhere:
+        seconds = _timed(lambda: call_command("import_examples", file, stderr=nowhere))
+    rows = _count(connection) - before
+    return {"rows": rows, "rows_per_second": rows / seconds}
+
+
+def _count(connection: Any) -> int:
+    with connection.cursor() as cursor:
+        return sum(
+            cursor.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in TABLES
+        )
+
+
+def step_raw(empty: str) -> dict[str, float]:
+    """The rows that were imported, put into a copy of the database from before."""
+    from django.db import connection
+
+    count, seconds = 0, 0.0
+    if connection.vendor == "postgresql":
+        import psycopg
+
+        with connection.cursor() as source, psycopg.connect(empty) as target:
+            target.execute(f"TRUNCATE {', '.join(TABLES)} CASCADE")
+            for table in TABLES:
+                with tempfile.TemporaryFile() as file:
+                    with source.copy(f"COPY {table} TO STDOUT") as out:
+                        file.writelines(out)
+                    file.seek(0)
+                    started = time.perf_counter()
+                    with target.cursor() as cursor:
+                        with cursor.copy(f"COPY {table} FROM STDIN") as into:
+                            while block := file.read(1 << 20):
+                                into.write(block)
+                        count += cursor.rowcount
+                    seconds += time.perf_counter() - started
+            seconds += _timed(target.commit)
+        return {"rows_per_second": count / seconds}
+    import sqlite3
+
+    with closing(sqlite3.connect(empty)) as target, connection.cursor() as source:
+        for table in TABLES:
+            target.execute(f"DELETE FROM {table}")
+        for table in TABLES:
+            source.execute(f"SELECT * FROM {table}")
+            marks = ", ".join("?" * len(source.description))
+            while some := source.fetchmany(10_000):
+                insert = f"INSERT INTO {table} VALUES ({marks})"
+                seconds += _timed(lambda insert=insert, some=some: target.executemany(insert, some))
+                count += len(some)
+        seconds += _timed(target.commit)
+    return {"rows_per_second": count / seconds}
+
+
+def step_report() -> dict[str, float]:
+    """Medians of three, in turn."""
+    from django.db import connection
+
+    from tasks.models import Round
+    from validation.report import task_report
+
+    round = Round.objects.select_related("task").get(task__code="nli")
+
+    def bare() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(BARE_REPORT, [round.pk]).fetchall()
+
+    with connection.cursor() as cursor:
+        cursor.execute("VACUUM ANALYZE" if connection.vendor == "postgresql" else "ANALYZE")
+    pairs = [(_timed(bare), _timed(lambda: task_report([round], code="nli"))) for _ in range(3)]
+    return {
+        "bare_seconds": statistics.median(pair[0] for pair in pairs),
+        "seconds": statistics.median(pair[1] for pair in pairs),
+        "ratio": statistics.median(ours / least for least, ours in pairs),
+    }
+
+
+def step_export() -> dict[str, float]:
+    """A release, with the time of freezing its rows and of writing its files told apart."""
+    from django.core.management import call_command
+    from django.db import connection
+
+    from evaluation.models import Dataset
+    from evaluation.release import Build
+
+    took: dict[str, float] = {}
+
+    def watch(name: str) -> None:
+        original = getattr(Build, name)
+        watched = lambda *given: took.update({name: _timed(lambda: original(*given))})  # noqa: E731
+        setattr(Build, name, watched)
+
+    watch("_freeze")
+    watch("_write_splits")
+    with open(os.devnull, "w") as nowhere:
+        whole = _timed(lambda: call_command("release_round", "nli", 1, stdout=nowhere))
+    dataset = Dataset.objects.get()
+    count = dataset.items.count()
+    memory = _peak_mb()
+    bare = statistics.median(_timed(lambda: _read(connection, dataset.pk)) for _ in range(3))
+    return {
+        "rows": count,
+        "rows_per_second": count / took["_write_splits"],
+        "bare_rows_per_second": count / bare,
+        "freeze_rows_per_second": count / took["_freeze"],
+        "whole_seconds": whole,
+        "MB": memory,
+    }
+
+
+def _read(connection: Any, dataset: int) -> None:
+    with connection.chunked_cursor() as cursor:
+        cursor.execute(BARE_READ, [dataset])
+        while cursor.fetchmany(2000):
+            pass
+
+
+def step_next() -> dict[str, float]:
+    """Twenty people judge in turn where all examples are queued; then one who has judged many."""
+    from django.utils import timezone
+
+    from annotation.models import Example
+    from dynabench.accounts.models import Annotator
+    from tasks.models import Round
+    from validation.assignment import order_key
+    from validation.bulk import Table
+    from validation.consensus import Vote
+    from validation.models import JudgeLease, QueueItem, Validation
+    from validation.services import cast_validation, lease_next
+
+    Round.objects.filter(task__code="nli").update(state="closed")
+    round = Round.objects.select_related("task").get(task__code="nli")
+    columns = ("example_id", "round_id", "author_id", "still_needed", "free", "key")
+    examples = Example.objects.filter(round=round).values_list("pk", "annotator_id", "uuid")
+    Table(QueueItem, columns).insert(
+        (pk, round.pk, author, 1 + pk % 3, 1 + pk % 3, order_key(uuid))
+        for pk, author, uuid in examples.iterator(chunk_size=2000)
+    )
+    people = Annotator.objects.bulk_create(Annotator() for _ in range(20))
+    latencies = []
+    for _ in range(25):
+        for person in people:
+            started = time.perf_counter()
+            lease = lease_next(validator=person, task=round.task)
+            latencies.append(time.perf_counter() - started)
+            assert lease
+            cast_validation(validator=person, example=lease.example, vote=Vote(label="neutral"))
+    (lone,) = Annotator.objects.bulk_create([Annotator()])
+    places = QueueItem.objects.filter(round=round).order_by("still_needed", "key")
+    many = round.examples.count() // 50  # 20,000 of a million
+    judged = list(places.values_list("pk", flat=True)[:many])
+    Table(Validation, ("example_id", "validator_id", "label", "verdict", "is_imported")).insert(
+        (pk, lone.pk, "neutral", "", False) for pk in judged
+    )
+    now = timezone.now()
+    JudgeLease.objects.create(
+        validator=lone, example_id=judged[-1], takes_place=False, leased_at=now, until=now
+    )
+    alone = []
+    for _ in range(100):
+        started = time.perf_counter()
+        lease = lease_next(validator=lone, task=round.task)
+        alone.append(time.perf_counter() - started)
+        assert lease
+        cast_validation(validator=lone, example=lease.example, vote=Vote(label="neutral"))
+    return {
+        **_percentiles(latencies),
+        "judged_before": len(judged),
+        **{f"then {name}": value for name, value in _percentiles(alone).items()},
+    }
+
+
+def _percentiles(seconds: list[float]) -> dict[str, float]:
+    steps = statistics.quantiles(seconds, n=20)
+    return {"p50_ms": 1000 * steps[9], "p95_ms": 1000 * steps[-1]}
+
+
+def _timed(work: Callable[[], Any]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def _peak_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+# The run
+
+
+def step(env: dict[str, str], name: str, *arguments: str) -> dict[str, float]:
+    """What a step found, with its peak memory."""
+    command = [sys.executable, "-m", "bench.collection", "--step", name, *arguments]
+    done = subprocess.run(command, cwd=ROOT, env=env, check=True, stdout=subprocess.PIPE, text=True)
+    found = json.loads(done.stdout.splitlines()[-1])
+    print(name, {key: round(value, 3) for key, value in found.items()}, file=sys.stderr)
+    return dict(found)
+
+
+def copy_of(url: str, home: Path) -> str:
+    """A copy of the database as it is, as the raw drivers name it."""
+    if url.startswith("sqlite"):
+        shutil.copy(url.removeprefix("sqlite:///"), home / "raw.sqlite3")
+        return str(home / "raw.sqlite3")
+    import psycopg
+
+    server, _, name = url.rpartition("/")
+    with psycopg.connect(f"{server}/template1", autocommit=True) as admin:
+        admin.execute("DROP DATABASE IF EXISTS bench_raw")
+        admin.execute(f'CREATE DATABASE bench_raw TEMPLATE "{name}"')
+    return f"{server}/bench_raw"
+
+
+def collection(kind: str, examples: int, votes: int) -> dict[str, Any]:
+    """Every step's figures."""
+    with ExitStack() as stack:
+        home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        url = stack.enter_context(database(kind, home))
+        env = environment(home, url)
+        manage(env, "migrate", "-v0")
+        step(env, "setup")
+        empty = copy_of(url, home)
+        file = home / "history.jsonl"
+        with file.open("w") as lines:
+            lines.writelines(f"{line}\n" for line in rows(examples, votes))
+        found = {"import": step(env, "import", str(file)), "raw": step(env, "raw", empty)}
+        for name in ("report", "export", "next"):
+            found[name] = step(env, name)
+    export = found["export"]
+    ratios = {
+        "import / raw": found["import"]["rows_per_second"] / found["raw"]["rows_per_second"],
+        "report / bare, at most": found["report"]["ratio"],
+        "export / bare read": export["rows_per_second"] / export["bare_rows_per_second"],
+        "next item p95 ms, at most": found["next"]["p95_ms"],
+        "import MB, at most": found["import"]["peak_MB"],
+        "export MB, at most": export["MB"],
+    }
+    return {"ratios": ratios, **found}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--examples", type=int, default=1_000_000)
+    parser.add_argument("--votes", type=int, default=3, help="of each example")
+    parser.add_argument("--quick", action="store_true", help="5,000 examples, short rounds")
+    parser.add_argument("--database", default="sqlite", help="sqlite, postgres or an address")
+    parser.add_argument("--processes", type=int, default=2, help="web processes of the judge cycle")
+    parser.add_argument("--json", action="store_true", help="one object on standard output")
+    parser.add_argument("--step", nargs="+", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.step:
+        import django
+
+        django.setup()
+        name, *arguments = options.step
+        told = globals()[f"step_{name}"](*arguments)
+        print(json.dumps({**told, "peak_MB": _peak_mb()}))
+        return
+    examples = 5000 if options.quick else options.examples
+    told = collection(options.database, examples, options.votes)
+    seconds, rounds = (1.0, 2) if options.quick else (5.0, 5)
+    told["judging"] = judge_cycle(options.database, seconds, rounds, options.processes)
+    for people in (1, 8):
+        name = f"judge / minimal CPU, {people}"
+        told["ratios"][name] = told["judging"][name]
+    told |= {"machine": machine(), "examples": examples, "votes": examples * options.votes}
+    if options.json:
+        print(json.dumps(told, indent=1))
+        return
+    for name, value in told["ratios"].items():
+        print(f"{name:32} {value:10.3f}   wanted {BARS.get(name, 4.0)}")
+
+
+if __name__ == "__main__":
+    main()
