@@ -13,7 +13,7 @@ from tests.web.conftest import HTMX
 from tests.web.test_judge import answered, write
 from validation.assignment import is_in_share, is_sampled_for_review
 from validation.consensus import Policy, Vote
-from validation.models import Consensus, OwnerDecision, Validation
+from validation.models import Consensus, Gold, OwnerDecision, Validation
 from validation.services import override_consensus, rederive
 
 URL = "/own/nli/review/"
@@ -228,7 +228,7 @@ def test_others_learn_nothing(client, nli, split, role):
     one = f"{URL}{split.uuid}/"
     for url in (URL, one, f"{one}next/", f"{one}withdraw/"):
         assert client.get(url).status_code == 404
-    for url in (one, f"{one}undecide/", f"{one}withdraw/"):
+    for url in (one, f"{one}undecide/", f"{one}gold/", f"{one}withdraw/"):
         data = {"answer": "label:neutral", "reason": "Mine"}
         assert client.post(url, data).status_code == 404
     assert not OwnerDecision.objects.exists()
@@ -238,3 +238,25 @@ def test_others_learn_nothing(client, nli, split, role):
 def test_another_tasks_example_is_not_there(as_alice, sentiment, bob, nli):
     example = write(sentiment, bob)
     assert as_alice.get(f"{URL}{example.uuid}/").status_code == 404
+
+
+def test_a_decided_example_becomes_gold_and_is_none_again(as_alice, alice, split):
+    url = f"{URL}{split.uuid}/gold/"
+    form = {"explanation": "The passage leaves it open."}
+    page = as_alice.post(url, form, follow=True).text
+    assert "The example is a gold item now" in page
+    assert "Who answers otherwise reads: “The passage leaves it open.”" in page
+    gold = Gold.objects.get()
+    assert (gold.label, gold.made_by) == ("neutral", alice)
+    page = as_alice.post(url, {"gold": "no"}, **HTMX).text
+    assert "no gold item any more" in page
+    assert "Use as gold item" in page
+    assert not Gold.objects.exists()
+
+
+def test_what_is_not_decided_is_no_gold(as_alice, nli, bob):
+    example = write(nli, bob)
+    assert "Use as gold item" not in as_alice.get(f"{URL}{example.uuid}/").text
+    response = as_alice.post(f"{URL}{example.uuid}/gold/", **HTMX)
+    assert response.status_code == 403
+    assert "Decide it first." in response.text

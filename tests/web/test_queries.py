@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.core.cache import cache
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -19,9 +20,9 @@ from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFacto
 from tests.web.test_judge import answered, write
 from tests.web.test_write import open_form
 from validation import gold
-from validation.consensus import Vote
+from validation.consensus import Policy, Vote
 from validation.models import JudgeLease, Validation
-from validation.services import override_consensus
+from validation.services import override_consensus, rederive, withdraw_override
 
 KNOWN = Path(__file__).parents[1] / "query_counts.json"
 PAGES = {
@@ -136,6 +137,52 @@ def test_query_count_of_my_work(page, url, as_alice, alice, nli):
     fill_work(8, nli, alice, others)  # from eight on agreement is shown
     few = ask()
     fill_work(18, nli, alice, others, first=8)
+    assert ask() == few
+    check(page, few)
+
+
+def fill_review(rows, round, people, first=0):
+    """Judged examples, each with answers, one vote against two, and two decisions."""
+    for number in range(first, rows):
+        example = write(round, people[number % 2], number)
+        answered(example)
+        for voter, label in zip(people[2:], ("neutral", "neutral", "entailment"), strict=True):
+            Validation.objects.create(example=example, validator=annotator_of(voter), label=label)
+        for _ in range(2):
+            override_consensus(example=example, owner=people[0], choice=Vote(label="entailment"))
+        withdraw_override(example=example, owner=people[0])
+    rederive(round=round, policy=Policy("plurality", of=3))
+
+
+OWN_PAGES = {
+    "own dashboard": "/own/nli/",
+    "own people": "/own/nli/annotators/",
+    "own people, file": "/own/nli/annotators/validators.csv",
+    "own policy": "/own/nli/rounds/1/policy/",
+    "own policy, preview": "/own/nli/rounds/1/policy/?rule=n-equal&needed=3",
+    "own review": "/own/nli/review/",
+    "own review, one": "/own/nli/review/{uuid}/",
+}
+
+
+@pytest.mark.parametrize("page", OWN_PAGES)
+def test_query_count_of_owners_looking_at_judging(page, client, nli):
+    boss = UserFactory(is_superuser=True)
+    client.force_login(boss)
+    people = UserFactory.create_batch(5)
+    fill_review(1, nli, people)
+    url = OWN_PAGES[page].format(uuid=Example.objects.get().uuid)
+
+    def ask():
+        client.get(url)
+        cache.clear()  # numbers are kept there
+        with CaptureQueriesContext(connection) as queries:
+            assert client.get(url).status_code == 200
+        return len(queries)
+
+    few = ask()
+    fill_review(12, nli, people, first=1)
+    ContextFactory.create_batch(5, round=nli)
     assert ask() == few
     check(page, few)
 
