@@ -10,7 +10,8 @@ NOT_OPENED = (Round.State.DRAFT, Round.State.READY)
 
 def latest_datasets(rounds: Iterable[Round]) -> Mapping[int, Dataset]:
     """The newest finished dataset of each round, by round id; one query."""
-    done = Dataset.objects.filter(round__in=rounds, state=Dataset.State.DONE)
+    rows = Dataset.objects.select_related("round__task")
+    done = rows.filter(round__in=rounds, state=Dataset.State.DONE)
     return {dataset.round_id: dataset for dataset in done.order_by("version")}
 
 

@@ -1,0 +1,224 @@
+"""The owner's pages of trainings: asking, looking, using, and nobody else coming in."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django_q.models import OrmQ
+
+from evaluation import leases
+from evaluation.models import TrainingRun
+from tasks.models import Round, TargetModel, Task, TaskMember
+from tests.factories import RoundFactory
+from tests.training_data import nli_task, release
+from tests.web.conftest import HTMX
+from tests.web.test_queries import check
+
+State = TrainingRun.State
+URL = "/own/nli/trainings/"
+FORM = {"weight_seed": "", "weight_round1": "2", "base": "encoder", "seed": "3", "epochs": "1"}
+RATE = {"value": 0.5, "low": 0.25, "high": 0.75, "n": 20}
+REPORT = {
+    "labels": ["entailment", "neutral", "contradiction"],
+    "old": "tiny",
+    "old_missing": "",
+    "base": "tiny",
+    "seed": 0,
+    "folder": "/nowhere",
+    "sources": [
+        {"name": "seed", "dataset": None, "weight": None, "train": 0, "dev": 0, "test": 5,
+         "left_out": 0},
+    ],
+    "training": {"curve": [{"loss": 0.5, "accuracy": 0.25}], "best_epoch": 1},
+    "tests": [
+        {"name": "round1", "before": {**RATE, "value": 0.4}, "after": RATE, "mended": 0,
+         "broken": 3, "p": 0.25,
+         "examples": [{"inputs": {"premise": "Rain <b>", "hypothesis": "Sun"},
+                       "expected": "contradiction", "before": "neutral", "after": "contradiction"}]}
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture
+def task(alice, tmp_path):
+    task = nli_task(tmp_path)
+    TaskMember.objects.create(task=task, user=alice, role="editor")
+    release(task.rounds.get(), (10, 5, 5))
+    return task
+
+
+@pytest.fixture
+def run(task):
+    return TrainingRun.objects.create(task=task, options={"weights": {"round1": 1.0}})
+
+
+def done(run, **changes):
+    TrainingRun.objects.filter(pk=run.pk).update(state=State.DONE, report={**REPORT, **changes})
+
+
+@pytest.mark.parametrize("role", [None, "viewer", "moderator", "editor", "owner"])
+def test_only_editors_find_the_pages(client, bob, run, role):
+    if role:
+        TaskMember.objects.create(task=run.task, user=bob, role=role)
+    may = role in ("editor", "owner")
+    for url in (URL, "/own/nli/train/", f"{URL}{run.pk}/"):
+        assert client.get(url).status_code == 302  # signed out
+        client.force_login(bob)
+        assert client.get(url).status_code == (200 if may else 404)
+        assert client.post(url, FORM).status_code == (422 if may else 404)
+        client.logout()
+    assert TrainingRun.objects.count() == 1
+
+
+def test_a_run_of_another_task_is_not_there(as_alice, run):
+    other = Task.objects.create(code="other", name="Other", config_text=run.task.config_text)
+    TrainingRun.objects.filter(pk=run.pk).update(task=other)
+    assert as_alice.get(f"{URL}{run.pk}/").status_code == 404
+
+
+def test_the_button_queues_a_training(as_alice, alice, task):
+    page = as_alice.get(URL)
+    assert page.context["form"]["base"].initial == str(TargetModel.objects.get().pk)
+    reply = as_alice.post(URL, FORM)
+    run = TrainingRun.objects.get()
+    assert reply.url == f"{URL}{run.pk}/"
+    assert (run.state, run.requested_by) == (State.QUEUED, alice)
+    assert run.options["weights"] == {"round1": 2.0}
+    assert (run.options["base"], run.options["seed"], run.options["epochs"]) == ("", 3, 1)
+    assert OrmQ.objects.count() == 1
+
+
+def test_a_target_of_the_task_may_be_the_base(as_alice, task):
+    target = TargetModel.objects.get()
+    as_alice.post(URL, {**FORM, "base": str(target.pk)})
+    assert TrainingRun.objects.get().options["base"] == target.source
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"weight_round1": "0"}, "Name at least one round, or train on the seed rows."),
+        ({"weight_round1": "-1"}, "greater than or equal to 0"),
+        ({"weight_round1": "nan"}, "Enter a number."),
+        ({"base": "/etc"}, "Select a valid choice."),
+        ({"seed": ""}, "This field is required."),
+        ({"epochs": "0"}, "greater than or equal to 1"),
+    ],
+)
+def test_mistakes_are_told_and_what_was_typed_stays(as_alice, task, changes, said):
+    reply = as_alice.post(URL, {**FORM, "epochs": "7", **changes})
+    assert reply.status_code == 422
+    assert said in reply.text
+    assert "There is a problem" in reply.text
+    assert "<title>Error: " in reply.text
+    assert reply.context["form"]["weight_seed"].value() == ""
+    assert not TrainingRun.objects.exists()
+
+
+def test_rounds_without_a_release_are_named_and_not_offered(as_alice, task):
+    RoundFactory(task=task, number=2, state="closed")
+    page = as_alice.get(URL)
+    assert "Not released, and so not trained on: round 2." in page.text
+    assert "weight_round2" not in page.text
+    assert (
+        as_alice.post(URL, {**FORM, "weight_round2": "1", "weight_round1": ""}).status_code == 422
+    )
+
+
+def test_a_training_that_runs_is_polled_until_it_is_over(as_alice, run):
+    url = f"{URL}{run.pk}/"
+    assert "Waiting for a worker" in as_alice.get(url).text
+    mine = leases.claim(TrainingRun, run.pk)
+    leases.heartbeat(mine, 0.25, "epoch 1")
+    page = as_alice.get(url)
+    assert 'hx-trigger="load delay:2s"' in page.text
+    assert 'value="0.250"' in page.text
+    part = as_alice.get(url, **HTMX)
+    assert part.text.lstrip().startswith("<section")
+    leases.fail(mine, "There are no rows.")
+    part = as_alice.get(url, **HTMX)
+    assert "hx-trigger" not in part.text
+    assert "There are no rows." in part.text
+    assert "The training is over: failed." in part.text
+
+
+def test_the_report_has_a_chart_tables_and_escaped_texts(as_alice, run):
+    done(run)
+    page = as_alice.get(f"{URL}{run.pk}/").text
+    assert "<svg" in page
+    assert "Accuracy before and after" in page
+    for words in ("40.0%", "50.0%", "20 examples", "Rain &lt;b&gt; · Sun", "0.2500", "1 (kept)"):
+        assert words in page
+    assert 'class="number">0</td>' in page  # nothing mended is a number
+    assert 'class="shield"' not in page
+    assert "/nowhere" not in page
+
+
+def test_texts_of_sensitive_tasks_are_shielded(as_alice, run, monkeypatch):
+    monkeypatch.setattr(Task, "is_sensitive", True)
+    done(run)
+    assert 'class="shield"' in as_alice.get(f"{URL}{run.pk}/").text
+
+
+def test_without_an_old_target_the_report_says_so(as_alice, run):
+    test = {**REPORT["tests"][0], "before": None, "mended": None, "broken": None, "p": None}
+    done(run, old=None, old_missing="no round had a target before", tests=[test])
+    page = as_alice.get(f"{URL}{run.pk}/").text
+    assert "Before is nothing: no round had a target before." in page
+    assert page.count("unknown") == 4
+
+
+def test_the_model_becomes_a_target_with_one_button(as_alice, run):
+    done(run)
+    page = as_alice.get(f"{URL}{run.pk}/")
+    form = page.context["form"]
+    assert form.fields["number"].choices == [(2, "Round 2, a new draft")]
+    reply = as_alice.post(f"{URL}{run.pk}/", {"number": "2", "name": form["name"].initial})
+    assert reply.url == f"{URL}{run.pk}/"
+    page = as_alice.get(reply.url).text
+    assert "nli-round-2 is a target of round 2" in page
+    assert "Use as target" not in page
+    assert run.task.rounds.get(number=2).target_names == ["nli-round-2"]
+    assert "nli-round-2 (round 2)" in as_alice.get(URL).text
+
+
+def test_a_draft_is_offered_first(as_alice, run):
+    RoundFactory(task=run.task, number=2, state=Round.State.DRAFT)
+    done(run)
+    form = as_alice.get(f"{URL}{run.pk}/").context["form"]
+    assert form.fields["number"].choices == [(2, "Round 2"), (3, "Round 3, a new draft")]
+
+
+def test_a_taken_name_is_told(as_alice, run):
+    done(run)
+    reply = as_alice.post(f"{URL}{run.pk}/", {"number": "2", "name": "tiny"})
+    assert reply.status_code == 422
+    assert "already exists" in reply.text
+    assert 'value="tiny"' in reply.text
+
+
+def test_a_training_that_is_not_done_cannot_be_used(as_alice, run):
+    reply = as_alice.post(f"{URL}{run.pk}/", {"number": "2", "name": "early"})
+    assert (reply.status_code, TargetModel.objects.count()) == (422, 1)
+    assert "only a finished one has a model" in reply.text
+
+
+def count(client, url):
+    client.get(url)
+    with CaptureQueriesContext(connection) as queries:
+        assert client.get(url).status_code == 200
+    return len(queries)
+
+
+def test_query_counts(as_alice, run):
+    done(run)
+    few = count(as_alice, URL), count(as_alice, f"{URL}{run.pk}/")
+    for number in range(2, 9):
+        release(RoundFactory(task=run.task, number=number, state="closed"), (2, 2, 2))
+        TargetModel.objects.create(task=run.task, name=f"t{number}", source="somewhere")
+        other = TrainingRun.objects.create(task=run.task, options=run.options)
+        TrainingRun.objects.filter(pk=other.pk).update(
+            state=State.DONE, target=TargetModel.objects.last(), round=run.task.rounds.last()
+        )
+    assert (count(as_alice, URL), count(as_alice, f"{URL}{run.pk}/")) == few
+    check("trainings", few[0])
+    check("training", few[1])
