@@ -44,11 +44,10 @@ def leave(*, user: User) -> Annotator | None:
     """Delete a user with everything that names them; returns the annotator that is left, if any.
 
     What they made keeps an annotator under a new pseudonym, so that nobody who knew the old one
-    finds it. Locks the annotator.
+    finds it. No lock: a request that has begun may still write, and `purge_deleted` finds it.
     """
     with transaction.atomic():
-        mine = Annotator.objects.select_for_update(of=("self",), no_key=True).filter(user=user)
-        annotator = mine.first()
+        annotator = Annotator.objects.filter(user=user).first()
         for session in UserSession.objects.filter(user=user):
             session.end()
         _forget_name(user)
