@@ -1,0 +1,146 @@
+"""Owners look at judging: review, policy, dashboard, people; axe, focus, refresh, no script."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from annotation.models import Example
+from dynabench.accounts.services import annotator_of
+from tasks.models import TaskMember
+from tests.browser.conftest import audit, make_round, visit
+from tests.factories import UserFactory
+from tests.web.test_judge import answered, write
+from validation.consensus import Policy
+from validation.models import OwnerDecision, Validation
+from validation.services import rederive
+
+
+@pytest.fixture(params=["nli", "hate-speech"])
+def code(request):
+    return request.param
+
+
+@pytest.fixture
+def judged(alice, code):
+    """Three examples, each decided by one vote of three; Alice owns the task."""
+    round = make_round(code)
+    TaskMember.objects.create(task=round.task, user=alice, role="owner")
+    author, *people = [UserFactory() for _ in range(4)]
+    labels = {"nli": ("neutral", "entailment"), "hate-speech": ("hate", "not-hate")}[code]
+    text = {"nli": "hypothesis", "hate-speech": "text"}[code]
+    for number in range(3):
+        said = {text: f"Statement {number} that Jonas wrote.", "label": labels[0]}
+        example = write(round, author, number, **said)
+        answered(example, labels[1])
+        for person, label in zip(people, (labels[0], labels[0], labels[1]), strict=True):
+            Validation.objects.create(
+                example=example,
+                validator=annotator_of(person),
+                label=label,
+                seconds=9,
+                comment="I read it twice.",
+            )
+    rederive(round=round, policy=Policy("plurality", of=3))
+    return round
+
+
+def test_every_page_is_readable(page, code, judged):
+    one = Example.objects.earliest("pk")
+    for path in (
+        "",
+        "annotators/",
+        "review/",
+        f"review/{one.uuid}/",
+        f"review/{one.uuid}/withdraw/",
+        "rounds/1/policy/",
+        "rounds/1/policy/?rule=n-equal&needed=3",
+    ):
+        visit(page, f"/own/{code}/{path}")
+        audit(page)
+    page.goto(f"/own/{code}/rounds/1/policy/?rule=strict")
+    expect(page.locator("#error-summary")).to_be_focused()
+    audit(page)
+
+
+@pytest.mark.parametrize("code", ["nli"], indirect=True)
+def test_one_decision_follows_another(page, judged):
+    first, second, _ = Example.objects.order_by("pk")
+    visit(page, "/own/nli/review/?kind=split")
+    page.get_by_role("link", name=f"Review {str(first.uuid)[:8]}").click()
+    page.get_by_role("button", name="Decide and go on").click()
+    expect(page.locator("#error-summary")).to_be_focused()
+    audit(page)
+    page.get_by_label("definitely false", exact=True).check()
+    page.get_by_label("Comment to the author").fill("The ferry never leaves at ten.")
+    page.get_by_role("button", name="Decide and go on").click()
+    heading = page.get_by_role("heading", name=f"Review example {str(second.uuid)[:8]}")
+    expect(heading).to_be_focused()
+    expect(page.locator("#status")).to_have_text("Your decision is saved.")
+    expect(page).to_have_url(re.compile(f"/own/nli/review/{second.uuid}/\\?kind=split$"))
+    audit(page)
+    assert OwnerDecision.objects.get().reason == "The ferry never leaves at ten."
+    visit(page, f"/own/nli/review/{first.uuid}/")
+    page.get_by_role("button", name="Withdraw the decision").click()
+    expect(page.get_by_text("no longer counts since")).to_be_visible()
+    expect(page.locator("h1")).to_be_focused()
+    page.get_by_text("Use as gold item").first.click()
+    page.get_by_role("button", name="Use as gold item").click()
+    expect(page.get_by_role("heading", name="Gold item")).to_be_visible()
+    audit(page)
+
+
+@pytest.mark.parametrize("code", ["nli"], indirect=True)
+def test_review_and_policy_work_without_scripts(open_page, alice, judged):
+    first, second, _ = Example.objects.order_by("pk")
+    page = open_page(alice, java_script_enabled=False)
+    visit(page, f"/own/nli/review/{first.uuid}/?kind=split")
+    page.get_by_label("definitely false", exact=True).check()
+    page.get_by_role("button", name="Decide and go on").click()
+    expect(page.locator("h1")).to_have_text(f"Review example {str(second.uuid)[:8]}")
+    expect(page.get_by_text("Your decision is saved.")).to_be_visible()
+    visit(page, "/own/nli/rounds/1/policy/")
+    page.get_by_label("N equal votes: at once").check()
+    page.get_by_label("N, equal votes").fill("3")
+    page.get_by_role("button", name="Show what it changes").click()
+    expect(page.get_by_text("2 of 3 examples would change.")).to_be_visible()
+    page.get_by_role("button", name="Apply this policy").click()
+    expect(page.get_by_text("Examples that changed: 2.")).to_be_visible()
+
+
+@pytest.mark.parametrize("code", ["nli"], indirect=True)
+def test_a_preview_takes_the_focus_and_stores_nothing(page, judged):
+    visit(page, "/own/nli/rounds/1/policy/")
+    page.get_by_label("N equal votes: at once").check()
+    page.get_by_label("N, equal votes").fill("3")
+    page.get_by_role("button", name="Show what it changes").click()
+    expect(page.locator("#preview")).to_be_focused()
+    expect(page.locator("#status")).to_have_text("3 examples would change")
+    audit(page)
+    assert judged.judging.policy["rule"] == "plurality"
+
+
+@pytest.mark.parametrize("code", ["nli"], indirect=True)
+def test_the_dashboard_refreshes_until_it_is_paused(page, judged):
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.clock.install()
+    visit(page, "/own/nli/")
+    pause = page.get_by_role("button", name="Pause refreshing")
+    pause.focus()
+    with page.expect_response("**/tiles/**"):
+        page.clock.fast_forward(31_000)
+    expect(page.get_by_text("Counted at")).to_be_visible()
+    expect(pause).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Refresh by itself again")).to_be_focused()
+    before = len([url for url in asked if "/tiles/" in url])
+    page.clock.fast_forward(120_000)
+    with page.expect_response("**/tiles/**"):
+        page.get_by_role("link", name="Refresh now").click()
+    assert len([url for url in asked if "/tiles/" in url]) == before + 1
+    page.get_by_role("button", name="Refresh by itself again").press("Enter")
+    page.get_by_role("region", name="Labels").focus()
+    page.clock.fast_forward(31_000)  # what has the focus is not swapped away
+    expect(page.get_by_role("region", name="Labels")).to_be_focused()
+    assert len([url for url in asked if "/tiles/" in url]) == before + 1
