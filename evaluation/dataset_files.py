@@ -10,7 +10,7 @@ from evaluation.fields import FIELDS, Field
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BLOCK = 8 * 1024 * 1024
+BLOCK = 4 * 1024 * 1024
 """Bytes of lines that are kept before they are written; a row group of the Parquet file."""
 
 

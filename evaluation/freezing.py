@@ -208,10 +208,5 @@ def _text(answer: Any) -> str:
     return answer if isinstance(answer, str) else _json(answer)
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def line_of(row: Row) -> str:
-    """A row as it stands in the JSONL file."""
-    return _json(row)
+line_of = _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+"""A row as it stands in the JSONL file. One encoder for all: making it costs more than using it."""

@@ -6,6 +6,9 @@ import pytest
 from playwright.sync_api import expect
 
 from annotation.models import Example
+from evaluation.jobs import build_dataset
+from evaluation.models import Dataset
+from tasks.models import Round, TaskMember
 from tests.browser.conftest import (
     ANSWERS,
     answer_box,
@@ -151,3 +154,33 @@ def test_pages_about_ones_account(page):
     for path in OWN_PAGES:
         visit(page, path)
         audit(page)
+
+
+def test_release_pages(page, alice, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+    round = make_round("nli")
+    TaskMember.objects.create(task=round.task, user=alice, role="owner")
+    for number in range(6):
+        Example.objects.create(
+            round=round,
+            context=round.contexts.first(),
+            inputs={"hypothesis": f"It rains {number}.", "label": "neutral"},
+            digest=str(number),
+            outcome="not_fooled",
+        )
+    Round.objects.update(state="closed")
+    visit(page, "/own/nli/rounds/1/release/")
+    audit(page)
+    page.get_by_label("Test", exact=True).fill("5")
+    page.get_by_role("button", name="Release").click()
+    expect(page.locator(".error-summary")).to_be_focused()
+    audit(page)
+    page.get_by_label("Test", exact=True).fill("0")
+    page.get_by_role("button", name="Release").click()
+    expect(page.get_by_role("heading", name="Version 1 waits")).to_be_focused()
+    audit(page)
+    build_dataset(Dataset.objects.get().pk)
+    expect(page.get_by_role("heading", name="Released")).to_be_focused()
+    audit(page)
+    visit(page, "/t/nli/rounds/1/data/")
+    audit(page)

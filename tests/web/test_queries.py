@@ -15,7 +15,11 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from annotation.models import Example
+from annotation.withdrawals import withdraw_example
 from dynabench.accounts.services import annotator_of
+from evaluation.jobs import build_dataset
+from evaluation.release import Options
+from evaluation.services import request_release
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory, scripted_target
 from tests.web.test_judge import answered, write
 from tests.web.test_write import open_form
@@ -185,6 +189,33 @@ def test_query_count_of_owners_looking_at_judging(page, client, nli):
     ContextFactory.create_batch(5, round=nli)
     assert ask() == few
     check(page, few)
+
+
+def test_query_count_of_released_data(client, nli, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+    boss = UserFactory(is_superuser=True)
+    client.force_login(boss)
+    pages = {"own release": "/own/nli/rounds/1/release/", "data": "/t/nli/rounds/1/data/"}
+    for number in range(9):
+        write(nli, boss, number, outcome="not_fooled")
+    nli.state = "closed"
+    nli.save()
+    first = count(client, pages["own release"])
+    release_next(nli)
+    few = {page: count(client, url) for page, url in pages.items()}
+    for _ in range(3):
+        release_next(nli)
+    assert {page: count(client, url) for page, url in pages.items()} == few
+    check("own release, first", first)
+    for page, found in few.items():
+        check(page, found)
+
+
+def release_next(round):
+    dataset = request_release(round=round, options=Options(), actor=None)
+    build_dataset(dataset.pk)
+    left = dataset.items.filter(is_withdrawn=False).last()
+    withdraw_example(example=left.example, actor=None, reason="")
 
 
 def check(page, found):

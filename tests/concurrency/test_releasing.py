@@ -1,0 +1,52 @@
+"""Each lock of withdrawing and releasing, with the race that it prevents."""
+
+import pytest
+
+from annotation.models import Example
+from annotation.withdrawals import withdraw_example
+from dynabench.accounts.models import Annotator, LogEntry
+from evaluation.models import Dataset
+from evaluation.release import Options
+from evaluation.services import ReleaseRefused, request_release
+from tasks.models import Round
+from tests.factories import ContextFactory, RoundFactory, TaskFactory
+
+pytestmark = pytest.mark.django_db(transaction=True)
+REPEATS = range(20)
+
+
+@pytest.fixture
+def example():
+    round = RoundFactory(task=TaskFactory(code="nli"))
+    return Example.objects.create(
+        round=round,
+        context=ContextFactory(round=round),
+        annotator=Annotator.objects.create(),
+        inputs={"hypothesis": "It rains.", "label": "neutral"},
+        digest="1",
+        outcome="not_fooled",
+    )
+
+
+def test_an_example_is_withdrawn_once(example, at_once):
+    """Lock: the example; without it several of them find it standing, and the log has several."""
+    for _ in REPEATS:
+        at_once(lambda n: withdraw_example(example=example, actor=None, reason=str(n)), range(6))
+        assert LogEntry.objects.filter(action="example.withdrawn").count() == 1
+        LogEntry.objects.all().delete()
+        Example.objects.update(retracted_at=None)
+
+
+def test_two_owners_release_at_once(example, at_once):
+    """Lock: the round; without it the second fails with an error of the database."""
+    Round.objects.update(state="closed")
+
+    def ask(_):
+        try:
+            return request_release(round=example.round, options=Options(), actor=None).version
+        except ReleaseRefused:
+            return None
+
+    for _ in REPEATS:
+        assert sorted(at_once(ask, range(4)), key=str) == [1, None, None, None]
+        Dataset.objects.all().delete()
