@@ -2,7 +2,7 @@
 
 import logging
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from django.conf import settings
 from django.db import OperationalError
@@ -28,15 +28,20 @@ def request_id(get_response: Handler) -> Handler:
     return middleware
 
 
+def policy(**changes: Sequence[str]) -> str:
+    """settings.SECURE_CSP as a header; `frame_ancestors=["'self'"]` changes that directive."""
+    other = {name.replace("_", "-"): sources for name, sources in changes.items()}
+    directives = {**settings.SECURE_CSP, **other}
+    return "; ".join(f"{name} {' '.join(sources)}" for name, sources in directives.items())
+
+
 def content_security_policy(get_response: Handler) -> Handler:
     """Send settings.SECURE_CSP. Delete with Django 6, which has this middleware."""
-    policy = "; ".join(
-        f"{name} {' '.join(sources)}" for name, sources in settings.SECURE_CSP.items()
-    )
+    usual = policy()
 
     def middleware(request: HttpRequest) -> HttpResponse:
         response = get_response(request)
-        response.headers.setdefault("Content-Security-Policy", policy)
+        response.headers.setdefault("Content-Security-Policy", usual)
         return response
 
     return middleware

@@ -1,6 +1,5 @@
 """Tasks and their members in the admin; rounds, contexts and targets have modules of their own."""
 
-import difflib
 from typing import Any, cast
 
 from django import forms
@@ -24,14 +23,13 @@ from tasks.admin_roles import (
     RoleAdmin,
     count_of,
 )
-from tasks.config_changes import context_changes, forbidden_changes
-from tasks.config_io import ConfigError, Finding, read_yaml
+from tasks.config_io import ConfigError, read_yaml
+from tasks.config_saving import LONGEST_DIFF, diff, refused_changes
 from tasks.dynabench_import import convert
-from tasks.models import Round, Task, TaskMember
+from tasks.models import Task, TaskMember
 from tasks.schema import TaskConfig, check_config
 
 OWN_KEYS = {"version", "verdict", "metrics"}  # no configuration of Dynabench 1.0 has one of them
-LONGEST_DIFF = 20_000
 
 
 class TaskForm(forms.ModelForm):
@@ -76,15 +74,8 @@ class TaskForm(forms.ModelForm):
         return converted.config_yaml_text
 
     def _refuse_other_meaning(self, config: TaskConfig, text: str) -> None:
-        stored = check_config(self.initial.get("config_text", ""))[0]
-        rounds = Round.objects.filter(task=self.instance.pk)
-        found: list[Finding] = []
-        if stored and rounds.filter(opened_at__isnull=False).exists():
-            why = "A round has been opened, so this is fixed."
-            found = forbidden_changes(stored, config)
-        elif stored and rounds.filter(contexts__isnull=False).exists():
-            why = "The task has contexts. Undo their imports to change this."
-            found = context_changes(stored, config)
+        before = self.initial.get("config_text", "")
+        why, found = refused_changes(self.instance, before, config)
         if found:
             document = read_yaml(text)
             raise ValidationError([why, *(str(document.problem(item)) for item in found)])
@@ -186,9 +177,8 @@ class TaskAdmin(RoleAdmin):
         super().save_model(request, obj, form, change)
         for note in form.notes:
             messages.warning(request, note)
-        before = form.initial.get("config_text", "").splitlines()
-        diff = difflib.unified_diff(before, obj.config_text.splitlines(), lineterm="", n=1)
-        changes = {"fields": form.changed_data, "diff": "\n".join(diff)[:LONGEST_DIFF]}
+        lines = diff(form.initial.get("config_text", ""), obj.config_text)
+        changes = {"fields": form.changed_data, "diff": lines[:LONGEST_DIFF]}
         log(request.user, "task.changed" if change else "task.created", obj, **changes)
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:

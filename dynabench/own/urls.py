@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from dynabench.own import dashboard, people, policy, review, rounds
+from dynabench.own import config, dashboard, people, policy, review, rounds
 
 app_name = "own"
 urlpatterns = [
@@ -13,6 +13,9 @@ urlpatterns = [
     re_path(
         r"^annotators/(?P<who>authors|validators)\.csv$", people.annotators_file, name="people-file"
     ),
+    path("config/", config.config, name="config"),
+    path("config/check/", config.config_check, name="config-check"),
+    path("config/preview/", config.config_preview, name="config-preview"),
     path("rounds/", rounds.rounds, name="rounds"),
     path("rounds/new/", rounds.round_create, name="round-create"),
     path("rounds/<int:number>/edit/", rounds.round_edit, name="round-edit"),

@@ -1,0 +1,179 @@
+"""The owners' page about a task's configuration: check it while typing, see it, save it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.clickjacking import xframe_options_sameorigin
+from django.views.decorators.http import require_http_methods, require_POST
+
+from dynabench.accounts.models import LogEntry
+from dynabench.accounts.services import annotator_of
+from dynabench.lib.htmx import render_page
+from dynabench.middleware import policy
+from dynabench.own.access import owned_task
+from dynabench.own.preview import judge_values, write_values
+from tasks.admin_roles import person
+from tasks.config_io import ConfigError, Problem
+from tasks.config_saving import ConfigStale, check_change, diff, digest, fixed_parts, save_config
+from tasks.models import Task
+from tasks.permissions import can_edit
+from tasks.schema import check_config
+
+PAGE = "own/config.html"
+STALE = "Somebody saved another configuration since you opened this page. Compare, then save again."
+
+
+class ConfigForm(forms.Form):
+    """A configuration that is being edited; `base` tells the stored text that it began as."""
+
+    text = forms.CharField(
+        strip=False, label="Configuration",
+        error_messages={"required": "Enter a configuration"},
+        widget=forms.Textarea(attrs={"rows": 28, "wrap": "off", "spellcheck": "false"}),
+        help_text="YAML. Each key is explained in docs/task-config.md.",
+    )  # fmt: skip
+    base = forms.CharField(widget=forms.HiddenInput, required=False)
+
+    def clean_text(self) -> str:
+        """The text with the line ends that it has in a file."""
+        text: str = self.cleaned_data["text"].replace("\r\n", "\n")
+        return text
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A problem with the line that it is in; the first one of a line carries its anchor."""
+
+    problem: Problem
+    line: str
+    is_first: bool
+
+    @property
+    def caret(self) -> str:
+        """Points at the column, below the line."""
+        return " " * (self.problem.column - 1) + "^"
+
+
+def shown(problems: Sequence[Problem], text: str) -> list[Shown]:
+    """The problems with their lines, in the order of the text."""
+    lines, seen, found = text.split("\n"), set(), []
+    for one in sorted(problems, key=lambda problem: (problem.line, problem.column)):
+        line = lines[one.line - 1] if one.line <= len(lines) else ""
+        found.append(Shown(one, line, one.line not in seen))
+        seen.add(one.line)
+    return found
+
+
+def counted(problems: Sequence[Problem]) -> str:
+    """How many there are, in words.
+
+    >>> counted([])
+    'No problems'
+    """
+    counts = [
+        f"{n} {kind}{'' if n == 1 else 's'}"
+        for kind in ("error", "warning")
+        if (n := sum(problem.severity == kind for problem in problems))
+    ]
+    return ", ".join(counts) or "No problems"
+
+
+@require_http_methods(["GET", "POST"])
+def config(request: HttpRequest, code: str) -> HttpResponse:
+    """Edit the configuration; then see what would change; then save it."""
+    task = owned_task(request, code, can_edit)
+    step = request.POST.get("step", "review")
+    form = ConfigForm(request.POST or None)
+    if request.method == "GET" or step == "edit" or not form.is_valid():
+        return _editor(request, task, form, status=422 if form.errors and step != "edit" else 200)
+    text, base = form.cleaned_data["text"], form.cleaned_data["base"]
+    if text == task.config_text:
+        return _editor(request, task, form, said="Nothing is changed.")
+    if step == "save":
+        return _save(request, task, form)
+    found, problems = check_change(task, text)
+    if found is None:
+        return _editor(request, task, form, problems, status=422)
+    values = {"task": task, "form": form, "problems": shown(problems, text), "base": base}
+    values["diff"] = diff(task.config_text, text).splitlines()[2:]
+    return render(request, "own/config_review.html", values)
+
+
+def _save(request: HttpRequest, task: Task, form: ConfigForm) -> HttpResponse:
+    text, base = form.cleaned_data["text"], form.cleaned_data["base"]
+    try:
+        save_config(task=task, text=text, base=base, actor=person(request))
+    except ConfigError as error:
+        return _editor(request, task, form, error.problems, status=422)
+    except ConfigStale:
+        return _editor(request, task, form, said=STALE, status=409)
+    messages.success(request, "The configuration is saved.")
+    return redirect("own:config", code=task.code)
+
+
+def _editor(
+    request: HttpRequest,
+    task: Task,
+    form: ConfigForm,
+    problems: Sequence[Problem] | None = None,
+    said: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    text = form.data.get("text", task.config_text).replace("\r\n", "\n")
+    if problems is None:
+        problems = check_change(task, text)[1]
+    why, fixed = fixed_parts(task)
+    # Who was told that the text is another one now may save over it.
+    base = digest(task.config_text) if said == STALE else form.data.get("base")
+    initial = {"text": text, "base": base or digest(task.config_text)}
+    entries = LogEntry.objects.filter(action="task.changed", target=str(task))
+    values: dict[str, Any] = {
+        "task": task,
+        "form": ConfigForm(initial=initial),
+        "said": said,
+        "why": why,
+        "fixed": fixed,
+        "errors": form.errors.get("text", []),
+        "entries": entries.select_related("actor")[:10],
+        **_found(problems, text),
+    }
+    return render_page(request, PAGE, values, part="problems", status=status)
+
+
+def _found(problems: Sequence[Problem], text: str) -> dict[str, Any]:
+    has_errors = any(problem.severity == "error" for problem in problems)
+    said = counted(problems)
+    return {"problems": shown(problems, text), "counted": said, "has_errors": has_errors}
+
+
+@require_POST
+def config_check(request: HttpRequest, code: str) -> HttpResponse:
+    """What is wrong with the text; nothing is stored."""
+    task = owned_task(request, code, can_edit)
+    form = ConfigForm(request.POST)
+    form.is_valid()
+    return _editor(request, task, form)
+
+
+@xframe_options_sameorigin
+@require_http_methods(["GET", "POST"])
+def config_preview(request: HttpRequest, code: str) -> HttpResponse:
+    """The write or the judge page by the stored text, or by the one that is being edited."""
+    task = owned_task(request, code, can_edit)
+    task.config_text = request.POST.get("text", task.config_text).replace("\r\n", "\n")
+    parsed, _ = check_config(task.config_text)
+    values: dict[str, Any] = {"task": task, "page": ""}
+    if parsed:
+        task.name = parsed.name
+        if request.POST.get("page") == "judge":
+            values = {**judge_values(task, annotator_of(person(request))), "page": "judge"}
+        else:
+            values = {**write_values(task), "page": "write"}
+    response = render(request, "own/preview.html", values)
+    response["Content-Security-Policy"] = policy(frame_ancestors=["'self'"])
+    return response

@@ -1,0 +1,55 @@
+"""The write and the judge page as a configuration that is being edited would make them."""
+
+from typing import Any
+
+from annotation.models import Example
+from annotation.work import Work
+from dynabench.accounts.models import Annotator
+from tasks.models import Context, Round, Task
+from tasks.schema import Component, TaskConfig
+from validation.judging import Desk
+from validation.models import JudgeLease
+
+
+def write_values(task: Task) -> dict[str, Any]:
+    """What templates/annotation/write.html names, for the task's first context and goal."""
+    context = _context(task)
+    goal = next(iter(task.config.goal_choices), "")
+    values = Work(task, context.round, context, goal).page()
+    targets = "the models in the loop"
+    return {**values, "practice": False, "try_number": 1, "targets": targets}
+
+
+def judge_values(task: Task, validator: Annotator) -> dict[str, Any]:
+    """What templates/validation/judge.html names, for an example that the configuration shows."""
+    context = _context(task)
+    example = Example(round=context.round, context=context, inputs=_inputs(task.config))
+    desk = Desk(task, validator, JudgeLease(example=example), [])
+    return {**desk.page(), "undo": None, "judged": 1}
+
+
+def _context(task: Task) -> Context:
+    """The task's first context that has the fields; else one made of the examples or the names."""
+    config = task.config
+    names = {component.name for component in config.context}
+    stored = Context.objects.filter(round__task=task.pk, is_retired=False).order_by("pk")
+    first = stored.select_related("round").first()
+    if first is None or not names <= first.fields.keys():
+        shown = next((case.context for case in config.examples.good), {})
+        fields = {part.name: shown.get(part.name, _words(part)) for part in config.context}
+        number = first.round.number if first else 1
+        first = Context(pk=0, round=Round(pk=0, task=task, number=number), fields=fields)
+    first.round.task = task
+    return first
+
+
+def _inputs(config: TaskConfig) -> dict[str, Any]:
+    shown = next((case.input for case in config.examples.good), {})
+    return {part.name: shown.get(part.name, _words(part)) for part in config.input if not part.when}
+
+
+def _words(part: Component) -> str | None:
+    """Something to read for a field of which there is no example; None: nothing is shown."""
+    if part.type in ("text", "long_text"):
+        return f"({part.title})"
+    return part.values[0] if part.type == "multiclass" else None

@@ -1,0 +1,91 @@
+"""Which configuration a task may have now, and storing another one."""
+
+import difflib
+from hashlib import sha256
+
+from django.db import transaction
+
+from dynabench.accounts.models import User
+from dynabench.accounts.services import log
+from tasks.config_changes import context_changes, forbidden_changes
+from tasks.config_io import ConfigError, Finding, Problem, read_yaml
+from tasks.models import Round, Task
+from tasks.schema import TaskConfig, check_config
+
+OPENED = "A round has been opened, so this is fixed."
+HAS_CONTEXTS = "The task has contexts. Undo their imports to change this."
+LONGEST_DIFF = 20_000
+
+
+class ConfigStale(Exception):
+    """Somebody else saved the configuration meanwhile."""
+
+
+def digest(text: str) -> str:
+    """Tells one text from another."""
+    return sha256(text.encode()).hexdigest()[:32]
+
+
+def diff(before: str, after: str) -> str:
+    """The lines that differ, with one line around them."""
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1)
+    return "\n".join(lines)
+
+
+def fixed_because(task: Task) -> str:
+    """Why parts of the configuration may not change: OPENED, HAS_CONTEXTS or empty."""
+    rounds = Round.objects.filter(task=task.pk)
+    if rounds.filter(opened_at__isnull=False).exists():
+        return OPENED
+    return HAS_CONTEXTS if rounds.filter(contexts__isnull=False).exists() else ""
+
+
+def fixed_parts(task: Task) -> tuple[str, list[str]]:
+    """Why parts may not change, and which those are, by their paths."""
+    why, config = fixed_because(task), check_config(task.config_text)[0]
+    if not why or config is None:
+        return "", []
+    sections = ("context",) if why == HAS_CONTEXTS else ("context", "input", "output")
+    names = [f"{s}: {part.name}" for s in sections for part in getattr(config, s)]
+    return why, names if why == HAS_CONTEXTS else [*names, "verdict"]
+
+
+def refused_changes(task: Task, old_text: str, new: TaskConfig) -> tuple[str, list[Finding]]:
+    """What would give stored rows another meaning, and why it may not; empty when all is well."""
+    why, old = fixed_because(task), check_config(old_text)[0]
+    if not why or old is None:
+        return "", []
+    find = context_changes if why == HAS_CONTEXTS else forbidden_changes
+    return why, find(old, new)
+
+
+def check_change(task: Task, text: str) -> tuple[TaskConfig | None, list[Problem]]:
+    """The configuration, if the task may have it now, and everything to mend or consider."""
+    config, problems = check_config(text)
+    if config is None:
+        return None, problems
+    why, found = refused_changes(task, task.config_text, config)
+    document = read_yaml(text)
+    refused = [
+        document.problem(Finding(one.loc, f"{one.message} ({why[:-1]})", one.fix)) for one in found
+    ]
+    return (None if refused else config), [*refused, *problems]
+
+
+@transaction.atomic
+def save_config(*, task: Task, text: str, base: str, actor: User) -> Task:
+    """Store a checked configuration; `base` is the digest of the text that was edited.
+
+    Locks the task, so that of two editors one is told. Raises ConfigStale, ConfigError.
+    """
+    locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
+    if digest(locked.config_text) != base:
+        raise ConfigStale
+    config, problems = check_change(locked, text)
+    if config is None:
+        raise ConfigError(problems)
+    changes = diff(locked.config_text, text)[:LONGEST_DIFF]
+    locked.config_text, locked.name, locked.summary = text, config.name, config.summary
+    locked.save(update_fields=["config_text", "name", "summary"])
+    log(actor, "task.changed", locked, fields=["config_text"], diff=changes)
+    return locked

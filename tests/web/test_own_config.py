@@ -1,0 +1,226 @@
+"""The owners' page about the configuration."""
+
+import re
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from django.utils.html import escape
+
+from dynabench.accounts.models import LogEntry
+from dynabench.own.config import STALE, counted
+from tasks.config_saving import digest
+from tasks.models import Round, Task, TaskMember
+from tests.factories import TaskFactory, UserFactory
+from tests.web.conftest import HTMX
+
+SHORT = """version: 1
+name: Short
+summary: A short one.
+instructions: Read first.
+goal: {field: label, text: "Write a statement that is {label}"}
+context:
+  - name: premise
+    type: text
+input:
+  - name: hypothesis
+    type: long_text
+  - name: label
+    type: multiclass
+    labels: [neutral, entailment]
+output:
+  - name: label
+    type: multiclass
+verdict: {type: exact_match, fields: [label]}
+metrics: {main: accuracy}
+limits: {tries_per_day: 9}
+"""
+URL = "/own/nli/config/"
+CHECK, PREVIEW = URL + "check/", URL + "preview/"
+
+
+def member(task, role):
+    user = UserFactory(email=f"{role}@example.com")
+    TaskMember.objects.create(task=task, user=user, role=role)
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def editor(nli):
+    return member(nli.task, "editor")
+
+
+@pytest.fixture
+def text(nli):
+    Task.objects.update(config_text=SHORT)
+    return SHORT
+
+
+BROKEN = SHORT.replace("[neutral, entailment]", "[neutral, neutral]")
+"""It has an error in line 14."""
+
+
+def post(client, text, step="review", **more):
+    base = digest(Task.objects.get(code="nli").config_text)
+    return client.post(URL, {"text": text, "base": base, "step": step, **more})
+
+
+@pytest.mark.parametrize("path", [URL, CHECK, PREVIEW])
+@pytest.mark.parametrize(("role", "may"), [("owner", 1), ("moderator", 0), ("viewer", 0)])
+def test_only_editors_come_in(nli, text, path, role, may):
+    client = member(nli.task, role)
+    sent = client.post(path, {"text": text + "\n", "step": "save", "base": "0"})
+    assert (sent.status_code == 404) != bool(may)
+    assert client.get(path).status_code in ((200, 405) if may else (404, 405))
+    assert Task.objects.get().config_text == text
+
+
+def test_the_page_holds_the_text_and_its_warnings(editor, nli, text):
+    page = editor.get(URL).text
+    assert escape(text) in page
+    assert "3 warnings" in page
+    assert "Nobody yet." in page
+    assert 'title="Preview"' in page
+
+
+def test_an_error_names_its_line_and_links_to_it(editor, nli, text):
+    response = post(editor, BROKEN)
+    assert response.status_code == 422
+    assert '<a href="#L14">line 14:5</a>' in response.text
+    excerpt = re.search(r'<pre id="L14".*?<code>(.*?)</code>', response.text, re.S).group(1)
+    assert excerpt == "    labels: [neutral, neutral]\n    ^"
+    assert escape(BROKEN) in response.text
+    assert "Error: Configuration" in response.text
+
+
+def test_the_check_answers_with_the_problems_alone(editor, nli, text):
+    response = editor.post(CHECK, {"text": BROKEN}, **HTMX)
+    assert response.status_code == 200
+    assert '<span hx-swap-oob="innerHTML:#status">1 error' in response.text
+    assert "<textarea" not in response.text
+    whole = editor.post(CHECK, {"text": BROKEN}).text
+    assert escape(BROKEN) in whole
+    fine = editor.post(CHECK, {"text": text.replace("\n", "\r\n")}, **HTMX).text
+    assert "3 warnings" in fine
+    assert "error" not in fine.replace("data-errors", "")
+    assert not LogEntry.objects.exists()
+
+
+@pytest.mark.parametrize("step", ["review", "save"])
+def test_a_bad_configuration_is_never_saved(editor, nli, text, step):
+    for bad in (BROKEN, "", "[", "version: 1"):
+        response = post(editor, bad, step)
+        assert response.status_code == 422
+        assert escape(bad) in response.text
+    assert Task.objects.get().config_text == text
+    assert not LogEntry.objects.exists()
+
+
+def test_a_change_is_shown_before_it_is_saved(editor, nli, text):
+    changed = text.replace("tries_per_day: 9", "tries_per_day: 7")
+    response = post(editor, changed.replace("\n", "\r\n"))
+    assert response.status_code == 200
+    assert "Save this configuration?" in response.text
+    assert "<ins>+" in response.text
+    assert Task.objects.get().config_text == text
+    back = post(editor, changed, "edit")
+    assert escape(changed) in back.text
+    assert post(editor, changed, "save").url == URL
+    assert Task.objects.get().config_text == changed
+    entry = LogEntry.objects.get(action="task.changed")
+    assert (entry.actor.email, entry.target) == ("editor@example.com", "nli")
+    assert "tries_per_day" in entry.data["diff"]
+    page = editor.get(URL).text
+    assert "The configuration is saved." in page
+    assert "editor@example.com" in page
+
+
+def test_the_name_follows_the_text(editor, nli, text):
+    changed = text.replace("name: Short", "name: Other").replace("A short one.", "Other words")
+    post(editor, changed, "save")
+    task = Task.objects.get()
+    assert (task.name, task.summary) == ("Other", "Other words")
+
+
+def test_nothing_is_changed(editor, nli, text):
+    for step in ("review", "save"):
+        assert "Nothing is changed." in post(editor, text, step).text
+    assert not LogEntry.objects.exists()
+
+
+def test_of_two_editors_the_second_is_told(editor, nli, text):
+    first, second = text + "\n# first\n", text + "\n# second\n"
+    base = digest(text)
+    post(editor, first, "save")
+    response = editor.post(URL, {"text": second, "base": base, "step": "save"})
+    assert response.status_code == 409
+    assert STALE in response.text
+    assert "# second" in response.text
+    assert Task.objects.get().config_text == first
+    again = re.search(r'name="base" value="(\w+)"', response.text).group(1)
+    assert editor.post(URL, {"text": second, "base": again, "step": "save"}).status_code == 302
+
+
+def test_what_the_opening_fixed_is_listed_and_refused(editor, nli, text):
+    assert "What is fixed" in editor.get(URL).text  # the contexts are there
+    assert "<code>context: premise</code>" in editor.get(URL).text
+    assert "<code>verdict</code>" not in editor.get(URL).text
+    Round.objects.update(opened_at=timezone.now())
+    page = editor.get(URL).text
+    assert "A round has been opened, so this is fixed." in page
+    for name in ("context: premise", "input: hypothesis", "output: label", "verdict"):
+        assert f"<code>{name}</code>" in page
+    changed = text.replace("hypothesis", "sentence")
+    response = post(editor, changed, "save")
+    assert response.status_code == 422
+    assert "A round has been opened, so this is fixed" in response.text
+    assert Task.objects.get().config_text == text
+
+
+@pytest.mark.parametrize(("page", "words"), [("write", "write-form"), ("judge", "judge-form")])
+def test_the_preview_shows_the_text_that_is_typed(editor, nli, text, page, words):
+    changed = text.replace("Read first.", "Completely new.")
+    response = editor.post(PREVIEW, {"text": changed, "page": page})
+    assert response.status_code == 200
+    assert f'id="{words}"' in response.text
+    assert "Completely new" in response.text
+    assert nli.contexts.earliest("pk").fields["premise"] in response.text
+    assert Task.objects.get().config_text == text
+
+
+def test_the_preview_waits_for_the_errors(editor, nli, text):
+    page = editor.post(PREVIEW, {"text": BROKEN})
+    assert page.status_code == 200
+    assert "It follows once the errors are mended." in page.text
+
+
+@pytest.mark.parametrize("code", ["nli", "qa", "sentiment", "hate-speech"])
+@pytest.mark.parametrize("page", ["write", "judge"])
+def test_a_task_without_contexts_has_a_preview(db, code, page):
+    client = member(TaskFactory(code=code), "owner")
+    text = Task.objects.get().config_text
+    for sent in (text, re.sub(r"(?ms)^examples:.*?^(?=\w)", "", text)):
+        response = client.post(f"/own/{code}/config/preview/", {"text": sent, "page": page})
+        assert response.status_code == 200
+        assert "-form" in response.text
+
+
+def test_only_the_preview_may_be_framed_and_only_here(editor, nli):
+    framed = editor.get(PREVIEW)
+    assert "frame-ancestors 'self'" in framed["Content-Security-Policy"]
+    assert framed["X-Frame-Options"] == "SAMEORIGIN"
+    for path in (URL, "/", "/t/nli/write/"):
+        other = editor.get(path)
+        assert "frame-ancestors 'none'" in other["Content-Security-Policy"]
+        assert other["X-Frame-Options"] == "DENY"
+    usual = other["Content-Security-Policy"].replace("frame-ancestors 'none'", "")
+    assert framed["Content-Security-Policy"].replace("frame-ancestors 'self'", "") == usual
+
+
+def test_problems_are_counted_in_words(nli):
+    from tasks.config_io import Problem
+
+    error, warning = (Problem(kind, "", 1, 1, "m", "f") for kind in ("error", "warning"))
+    assert counted([error, warning, error]) == "2 errors, 1 warning"
