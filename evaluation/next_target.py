@@ -83,7 +83,7 @@ def train_next(run: TrainingRun, tell: Tell) -> dict[str, Any]:
         "kind": shape.kind,
         "labels": how.labels,
         "seed": how.seed,
-        "base": options["base"] or "the starters' encoder",
+        "base": base_name(task, options["base"]),
         "folder": str(folder),
         "sources": [counts(source) for source in sources],
         "training": asdict(found),
@@ -109,6 +109,12 @@ def training_options(task: Task, shape: Shape, options: Mapping[str, Any]) -> Tr
         epochs=options["epochs"] or how.epochs,
         trained_on=", ".join(options["weights"]),
     )
+
+
+def base_name(task: Task, base: str) -> str:
+    """What people read of the base: a target's name, not where its files lie."""
+    target = task.targets.filter(source=base).first() if base else None
+    return target.name if target else base or "the starters' encoder"
 
 
 def open_base(

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_http_methods
 
 from dynabench.accounts.models import User
 from dynabench.lib.htmx import render_page
-from dynabench.lib.svg import bar_chart, percent_sign
+from dynabench.lib.svg import Point, line_chart
 from evaluation.models import TrainingRun
 from evaluation.training_forms import RegisterForm, TrainingForm
 from evaluation.trainings import TrainingRefused, register_trained, request_training
@@ -73,15 +73,18 @@ def _shown(run: TrainingRun) -> dict[str, Any]:
     if run.state != TrainingRun.State.DONE:
         return {}
     metric = "Token F1" if run.report["labels"] is None else "Accuracy"
-    bars = {
-        f"{test['name']} {when}": test[when]["value"]
-        for test in run.report["tests"]
+    lines = {
+        when.capitalize(): [
+            Point(test["name"], **{name: test[when][name] for name in ("value", "low", "high")})
+            for test in run.report["tests"]
+            if test[when]
+        ]
         for when in ("before", "after")
-        if test[when]
     }
-    description = "The same numbers are in the table beside it."
-    chart = bar_chart(
-        bars, title=f"{metric} before and after", description=description, shown=percent_sign
+    chart = line_chart(
+        {name: points for name, points in lines.items() if points},
+        title=f"{metric} before and after",
+        description="With 95% intervals. The table below has the numbers.",
     )
     examples = [
         (test["name"], example) for test in run.report["tests"] for example in test["examples"]

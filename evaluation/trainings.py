@@ -14,7 +14,7 @@ from evaluation.queue import enqueue
 from evaluation.selectors import NOT_OPENED, current_target, latest_datasets
 from evaluation.training_rows import Untrainable, shape_of
 from tasks.models import Round, TargetModel, Task
-from tasks.services import OFFICIAL, register_target
+from tasks.services import OFFICIAL, plan_round, register_target
 from tasks.targets import serving_of
 
 SEED = "seed"
@@ -131,7 +131,7 @@ def register_trained(
     if run.state != TrainingRun.State.DONE:
         raise TrainingRefused(f"This training is {run.state}; only a finished one has a model.")
     task = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=run.task_id)
-    round = _prepared_round(task, run, number)
+    round = _prepared_round(task, run, number, actor)
     fields = {"source": run.report["folder"], "serving": serving_of(task.config)}
     known = TrainingRun.objects.get(pk=run.pk).target
     if known is None:
@@ -146,16 +146,16 @@ def register_trained(
     return target
 
 
-def _prepared_round(task: Task, run: TrainingRun, number: int) -> Round:
+def _prepared_round(task: Task, run: TrainingRun, number: int, actor: User | None) -> Round:
     """The round of that number, made if it is the next one; locked, so that it is not opened."""
     round = task.rounds.select_for_update(of=("self",)).filter(number=number).first()
     if round is None:
         last = task.rounds.aggregate(last=Max("number"))["last"] or 0
         if number != last + 1:
             raise TrainingRefused(f"There is no round {number}. The next new one is {last + 1}.")
-        round = Round.objects.create(task=task, number=number)
         sources = {name.removeprefix("round") for name in run.options["weights"]} - {SEED}
-        round.parents.set(task.rounds.filter(number__in=sources))
+        parents = task.rounds.filter(number__in=sources)
+        round = plan_round(task=task, actor=actor, fields={}, parents=parents)
     if round.state not in NOT_OPENED:
         raise TrainingRefused(
             f"Round {number} is {round.state}. A target joins a round before it is opened."

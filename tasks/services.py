@@ -106,7 +106,7 @@ def store_contexts(
 def plan_round(
     *,
     task: Task,
-    actor: User,
+    actor: User | None,
     fields: Mapping[str, Any],
     targets: Iterable[TargetModel] = (),
     parents: Iterable[Round] = (),

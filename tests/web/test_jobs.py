@@ -145,10 +145,8 @@ def test_a_message_is_undone_with_its_transaction(run):
 
 
 def test_every_kind_of_job_has_its_function():
-    assert set(leases.kinds()) == {TrainingRun, Dataset}
-    for kind, function in jobs.FUNCTIONS.items():
-        assert kind in leases.kinds()
-        assert callable(import_string(function))
+    assert jobs.FUNCTIONS.keys() == set(leases.kinds()) == {TrainingRun, Dataset}
+    assert all(map(callable, map(import_string, jobs.FUNCTIONS.values())))
 
 
 def test_the_schedule_is_made_once(db):

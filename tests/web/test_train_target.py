@@ -76,7 +76,7 @@ def test_a_training_reports_its_rows_epochs_and_tests(task, settings):
     }  # fmt: skip
     assert len(report["training"]["curve"]) == 2
     assert report["training"]["curve"][0].keys() == {"loss", "accuracy", "macro_f1"}
-    assert (report["old"], report["old_missing"]) == ("tiny", "")
+    assert (report["base"], report["old"], report["old_missing"]) == ("tiny", "tiny", "")
     assert [(test["name"], test["after"]["n"]) for test in report["tests"]] == [
         ("seed", 343),
         ("round1", 20),

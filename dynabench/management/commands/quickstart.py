@@ -20,6 +20,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from dynabench.accounts.models import User
+from evaluation.queue import every_minute
 from evaluation.starters import STARTERS, starter_folder
 from tasks.models import Task, TaskMember
 from tasks.services import install_official_tasks, register_target
@@ -48,6 +49,7 @@ class Command(BaseCommand):
             call_command("collectstatic", interactive=False, verbosity=0)
         for task in install_official_tasks():
             self.stdout.write(f"Installed the task {task.code}.")
+        every_minute("evaluation.jobs.sweep_all")
         self._starters()
         self._accounts()
         if options["setup_only"]:
