@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
@@ -25,6 +26,13 @@ from validation.selectors import JUDGED_STATES
 from validation.statistics import Rate
 
 Numbered = tuple[Round, Kept]
+LATER = partial(
+    HttpResponse,
+    "The numbers are being counted. Ask again in a minute.\n",
+    status=503,
+    content_type="text/plain",
+    headers={"Retry-After": "60"},
+)
 
 
 @login_not_required
@@ -46,8 +54,8 @@ def home(request: HttpRequest) -> HttpResponse:
         {
             "task": task,
             "round": round,
-            "numbers": kept[round.pk].numbers if round else None,
-            "wanted": _wanted(round, kept[round.pk]) if round else [],
+            "numbers": kept[round.pk].numbers if round and round.pk in kept else None,
+            "wanted": _wanted(round, kept[round.pk]) if round and round.pk in kept else [],
         }
         for task, round in shown
     ]
@@ -89,10 +97,12 @@ def task(request: HttpRequest, code: str) -> HttpResponse:
 def _numbers_of(rounds: Sequence[Round]) -> dict[str, Any]:
     """The rounds with their numbers and newest datasets, and what is drawn of them."""
     kept, datasets = all_numbers(rounds), latest_datasets(rounds)
-    numbered = [(round, kept[round.pk]) for round in rounds]
+    numbered = [(round, kept[round.pk]) for round in rounds if round.pk in kept]
     accuracies = {"people": "human_accuracy", "models": "model_accuracy"}
     return {
-        "rounds": [(round, one.numbers, datasets.get(round.pk)) for round, one in numbered],
+        "rounds": [(round, kept.get(round.pk), datasets.get(round.pk)) for round in rounds],
+        "numbered": [(round, one.numbers) for round, one in numbered],
+        "is_counting": len(numbered) < len(rounds),
         "has_examples": any(one.numbers["collected"] for _, one in numbered),
         "counted_at": min((one.counted_at for _, one in numbered), default=None),
         "trend": _chart(numbered, {"vMER": "vmer"}, "vMER by round"),
@@ -122,16 +132,20 @@ def _chart(numbered: Sequence[Numbered], lines: Mapping[str, str], title: str) -
 
 @login_not_required
 def numbers_json(request: HttpRequest, code: str) -> HttpResponse:
-    """Every number of each round as JSON."""
+    """Every number of each round as JSON; 503 while a large round is counted."""
     found = _visible(request, code)
-    return JsonResponse({"task": found.code, "rounds": _rows(found)})
+    rows = _rows(found)
+    return LATER() if rows is None else JsonResponse({"task": found.code, "rounds": rows})
 
 
 @login_not_required
 def numbers_csv(request: HttpRequest, code: str) -> HttpResponse:
     """The same as a table: one line for each round."""
     found = _visible(request, code)
-    table = [flat(row) for row in _rows(found)]
+    rows = _rows(found)
+    if rows is None:
+        return LATER()
+    table = [flat(row) for row in rows]
     response = HttpResponse(content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{found.code}-numbers.csv"'
     writer = csv.writer(response)
@@ -140,9 +154,12 @@ def numbers_csv(request: HttpRequest, code: str) -> HttpResponse:
     return response
 
 
-def _rows(task: Task) -> list[dict[str, Any]]:
+def _rows(task: Task) -> list[dict[str, Any]] | None:
+    """The rounds' numbers; None while one is counted for the first time."""
     rounds = seen_rounds([task])
     kept = all_numbers(rounds)
+    if len(kept) < len(rounds):
+        return None
     return [
         {"round": r.number, "counted_at": kept[r.pk].counted_at, **as_json(kept[r.pk].numbers)}
         for r in rounds

@@ -1,26 +1,36 @@
-"""Numbers of rounds for pages: counted now and then, kept in the cache between."""
+"""Numbers of rounds for pages: counted now and then, kept in the cache between.
+
+A page never waits for the count of a large round: a thread counts, and until then the page shows
+the numbers of before, or none.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from threading import Thread
 from time import perf_counter
 
 from django.core.cache import cache
+from django.db import connection
 from django.utils import timezone
 
+from annotation.models import Example
 from tasks.models import Round
 from validation.breakdowns import count, count_cells
 from validation.report import Number, measured, standing
 
+LARGE = 20_000
+"""Rounds with more examples together are counted beside the request."""
 KEPT = timedelta(minutes=1)
 KEPT_TIMES = 50
 """Numbers are kept for so many times as long as it took to count them, if that is longer."""
-LEFT_AFTER = timedelta(days=1)
-"""Old numbers stay readable for so long, for those who come while new ones are counted."""
-COUNTING_SECONDS = 600
-"""After so long another request may count: the one that began it is gone."""
+READABLE = timedelta(days=1)
+"""Old numbers can be shown for so long, while new ones are counted."""
+COUNTING_SECONDS = 900
+"""After so long another thread may count: the process of the one that began is gone."""
 
 Numbers = Mapping[str, Number]
+Count = Callable[[Sequence[Round]], Mapping[int, Numbers]]
 
 
 @dataclass(frozen=True)
@@ -33,52 +43,63 @@ class Kept:
 
 
 def all_numbers(rounds: Sequence[Round]) -> Mapping[int, Kept]:
-    """Every number of rounds of one task, by round id; at most three queries."""
+    """Every number of rounds of one task, by round id; large ones are missing at first.
 
-    def fresh(wanted: Sequence[Round]) -> Mapping[int, Numbers]:
-        counted = count(wanted)
-        return {r.pk: measured(counted.part(r.pk, ""), counted.choices) for r in wanted}
-
-    return _kept("all", rounds, fresh)
+    At most four queries.
+    """
+    return _kept("all", rounds, _all)
 
 
 def standings(rounds: Sequence[Round]) -> Mapping[int, Kept]:
-    """The counts and rates of rounds of any tasks, by round id; at most one query."""
-
-    def fresh(wanted: Sequence[Round]) -> Mapping[int, Numbers]:
-        counted = count_cells(wanted)
-        return {r.pk: standing(counted.part(r.pk, "")) for r in wanted}
-
-    return _kept("standing", rounds, fresh)
+    """The counts and rates of rounds of any tasks, likewise; at most two queries."""
+    return _kept("standing", rounds, _standings)
 
 
-def _kept(
-    kind: str,
-    rounds: Sequence[Round],
-    fresh: Callable[[Sequence[Round]], Mapping[int, Numbers]],
-) -> Mapping[int, Kept]:
-    """What is kept, counting anew what is too old, unless another request does so just now."""
-    keys = {round.pk: f"numbers:{kind}:{round.pk}" for round in rounds}
-    cached = cache.get_many(keys.values())
-    found: dict[int, Kept] = {pk: cached[key] for pk, key in keys.items() if key in cached}
+def _all(rounds: Sequence[Round]) -> Mapping[int, Numbers]:
+    counted = count(rounds)
+    return {r.pk: measured(counted.part(r.pk, ""), counted.choices) for r in rounds}
+
+
+def _standings(rounds: Sequence[Round]) -> Mapping[int, Numbers]:
+    counted = count_cells(rounds)
+    return {r.pk: standing(counted.part(r.pk, "")) for r in rounds}
+
+
+def _kept(kind: str, rounds: Sequence[Round], fresh: Count) -> dict[int, Kept]:
+    keys = {_key(kind, round): round.pk for round in rounds}
+    found: dict[int, Kept] = {keys[key]: kept for key, kept in cache.get_many(keys).items()}
     now = timezone.now()
-    wanted = [
-        round
-        for round in rounds
-        if round.pk not in found
-        or (
-            found[round.pk].until <= now
-            and cache.add(f"{keys[round.pk]}:counting", True, COUNTING_SECONDS)
-        )
-    ]
-    if wanted:
-        started = perf_counter()
-        numbers = fresh(wanted)
-        took = timedelta(seconds=perf_counter() - started)
-        until = now + max(KEPT, KEPT_TIMES * took)
-        new = {pk: Kept(value, now, until) for pk, value in numbers.items()}
-        after = (until - now + LEFT_AFTER).total_seconds()
-        cache.set_many({keys[pk]: kept for pk, kept in new.items()}, after)
-        cache.delete_many(f"{keys[pk]}:counting" for pk in new)
-        found |= new
+    old = [r for r in rounds if r.pk not in found or found[r.pk].until <= now]
+    if not old:
+        return found
+    if Example.objects.filter(round__in=old)[: LARGE + 1].count() <= LARGE:
+        return found | _count(kind, old, fresh)
+    mine = [r for r in old if cache.add(f"{_key(kind, r)}:counting", True, COUNTING_SECONDS)]
+    if mine:
+        Thread(target=_count_beside, args=(kind, mine, fresh), daemon=True).start()
     return found
+
+
+def _key(kind: str, round: Round) -> str:
+    return f"numbers:{kind}:{round.pk}"
+
+
+def _count(kind: str, rounds: Sequence[Round], fresh: Count) -> dict[int, Kept]:
+    """Count and keep."""
+    now, started = timezone.now(), perf_counter()
+    numbers = fresh(rounds)
+    took = timedelta(seconds=perf_counter() - started)
+    until = now + max(KEPT, KEPT_TIMES * took)
+    found = {round.pk: Kept(numbers[round.pk], now, until) for round in rounds}
+    seconds = (until - now + READABLE).total_seconds()
+    cache.set_many({_key(kind, round): found[round.pk] for round in rounds}, seconds)
+    return found
+
+
+def _count_beside(kind: str, rounds: Sequence[Round], fresh: Count) -> None:
+    """The same in a thread, on a connection of its own."""
+    try:
+        _count(kind, rounds, fresh)
+    finally:
+        cache.delete_many(f"{_key(kind, round)}:counting" for round in rounds)
+        connection.close()

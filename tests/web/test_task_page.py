@@ -4,6 +4,7 @@ import csv
 import json
 import re
 from datetime import timedelta
+from threading import Thread
 from xml.etree import ElementTree
 
 import pytest
@@ -190,17 +191,95 @@ def test_numbers_are_kept_for_a_minute(rounds):
         assert counts_of(first) == 3
 
 
-def test_who_comes_while_another_counts_reads_the_old_numbers(rounds):
-    first = rounds[0]
-    with time_machine.travel(timezone.now(), tick=False) as clock:
+class Later:
+    """A thread that runs when the test says so."""
+
+    waiting: list = []
+
+    def __init__(self, target, args, daemon):
+        self.work = lambda: target(*args)
+
+    def start(self):
+        self.waiting.append(self.work)
+
+    @classmethod
+    def run(cls):
+        cls.waiting.pop()()
+
+
+@pytest.fixture
+def large(rounds, monkeypatch):
+    """All rounds count as large; connections stay open, for the test's transaction."""
+    monkeypatch.setattr("validation.cached_numbers.LARGE", 1)
+    monkeypatch.setattr("validation.cached_numbers.Thread", Later)
+    monkeypatch.setattr("validation.cached_numbers.connection.close", lambda: None)
+    Later.waiting.clear()
+    return rounds
+
+
+def test_a_large_round_is_counted_beside_the_request(client, large):
+    for _ in range(2):  # the second one begins nothing
+        page = text_of(client.get("/t/nli/"))
+        assert "A large round is being counted." in page
+        assert "Nothing collected" not in page
+        assert "vMER" not in page
+    assert len(Later.waiting) == 1
+    for form in ("json", "csv"):
+        answer = client.get(f"/t/nli/numbers.{form}")
+        assert (answer.status_code, answer["Retry-After"]) == (503, "60")
+    Later.run()
+    assert "50.0%" in client.get("/t/nli/").text
+    assert client.get("/t/nli/numbers.json").status_code == 200
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_thread_counts_on_a_connection_of_its_own(nli, monkeypatch):
+    one_more(nli)
+    one_more(nli)
+    threads = []
+
+    class Noted(Thread):
+        def start(self):
+            threads.append(self)
+            super().start()
+
+    monkeypatch.setattr("validation.cached_numbers.LARGE", 1)
+    monkeypatch.setattr("validation.cached_numbers.Thread", Noted)
+    assert all_numbers([nli]) == {}
+    threads[0].join()
+    assert counts_of(nli) == 2
+
+
+def test_a_card_of_a_large_round_waits_too(client, large):
+    Round.objects.update(max_collected=400)
+    text = text_of(client.get("/"))
+    assert "Round 3 closed." in text
+    assert "collected" not in text
+    Later.run()
+    assert "2 collected, 2 judged" in text_of(client.get("/"))
+
+
+def test_old_numbers_are_shown_while_new_ones_are_counted(large):
+    first = large[0]
+    all_numbers([first])
+    Later.run()
+    one_more(first)
+    with time_machine.travel(timezone.now() + timedelta(minutes=2), tick=False):
         assert counts_of(first) == 2
-        one_more(first)
-        clock.shift(timedelta(minutes=2))
-        cache.add(f"numbers:all:{first.pk}:counting", True)
         assert counts_of(first) == 2
-        cache.delete(f"numbers:all:{first.pk}:counting")
+        Later.run()
         assert counts_of(first) == 3
-        assert not cache.get(f"numbers:all:{first.pk}:counting")
+        assert not Later.waiting
+
+
+def test_a_count_that_failed_is_tried_again(large, monkeypatch):
+    first = large[0]
+    monkeypatch.setattr("validation.cached_numbers._all", lambda rounds: 1 / 0)
+    assert all_numbers([first]) == {}
+    with pytest.raises(ZeroDivisionError):
+        Later.run()
+    monkeypatch.undo()
+    assert counts_of(first) == 2
 
 
 def test_what_took_long_to_count_is_kept_longer(rounds, monkeypatch):
