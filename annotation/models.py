@@ -88,6 +88,13 @@ class Example(models.Model):
         "self", on_delete=models.SET_NULL, null=True, related_name="retries",
         help_text="The example that this one edits.",
     )  # fmt: skip
+    resembles = models.ForeignKey(
+        "self", on_delete=models.SET_NULL, null=True, related_name="+", db_index=False,
+        help_text="An earlier text of the round, by somebody else, that is nearly the same.",
+    )  # fmt: skip
+    typing = models.JSONField(
+        null=True, help_text="What the browser told of typing; null: unknown. Untrusted."
+    )
     goal = models.CharField(max_length=200, blank=True)
     inputs = models.JSONField()
     digest = models.CharField(max_length=32)
@@ -111,6 +118,11 @@ class Example(models.Model):
         indexes = [
             models.Index(fields=["round", "outcome"], name="example_outcome"),
             models.Index(fields=["annotator", "created_at"], name="example_author_time"),
+            models.Index(
+                fields=["resembles"],
+                condition=Q(resembles__isnull=False),
+                name="example_resembles",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -128,6 +140,23 @@ class Example(models.Model):
             self.Outcome.NO_MODEL: "saved",
             self.Outcome.UNKNOWN: "unknown",
         }[self.Outcome(self.outcome)]
+
+
+class TextKey(models.Model):
+    """One of the keys by which nearly equal texts of a round are found; of examples written here.
+
+    See `annotation.near_duplicates`. Imported history has none.
+    """
+
+    example = models.ForeignKey(Example, on_delete=models.CASCADE, related_name="text_keys")
+    round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="+", db_index=False)
+    key = models.BigIntegerField()
+
+    class Meta:
+        indexes = [models.Index(fields=["round", "key"], name="text_key")]
+
+    def __str__(self) -> str:
+        return f"{self.key} of {self.example}"
 
 
 class TargetOutput(models.Model):
@@ -167,6 +196,10 @@ class Attempt(models.Model):
     key = models.UUIDField()
     inputs = models.JSONField()
     parent = models.ForeignKey(Example, on_delete=models.SET_NULL, null=True, related_name="+")
+    resembles = models.ForeignKey(
+        Example, on_delete=models.SET_NULL, null=True, related_name="+", db_index=False
+    )
+    typing = models.JSONField(null=True)
     state = models.CharField(max_length=6, choices=State, default=State.ASKING)
     failure = models.CharField(max_length=20, blank=True)  # the reason of an EndpointError
     example = models.OneToOneField(Example, on_delete=models.CASCADE, null=True)

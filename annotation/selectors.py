@@ -7,10 +7,14 @@ from typing import NamedTuple
 from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
-from annotation.models import Assignment, Attempt, Example, GatePass
+from annotation.models import Assignment, Attempt, Example, GatePass, TextKey
+from annotation.near_duplicates import ALIKE, band_keys, jaccard, written_text
 from dynabench.accounts.models import Annotator
 from tasks.models import Context, Round, Task
 from tasks.selectors import writers
+
+MOST_ALIKE = 200
+"""Most candidates for a near-duplicate that one submit compares."""
 
 
 def current_assignment(annotator: Annotator, round: Round) -> Assignment | None:
@@ -65,6 +69,7 @@ class Tries(NamedTuple):
     here: int
     today: int
     twin: uuid.UUID | None  # the example with the same text on this context
+    sending: Sequence[str]  # texts on other contexts of the round whose targets are being asked
 
 
 def tries(assignment: Assignment, digest: str = "") -> Tries:
@@ -81,7 +86,7 @@ def tries(assignment: Assignment, digest: str = "") -> Tries:
         annotator=assignment.annotator_id,
         state=Attempt.State.ASKING,
         asked_at__gte=Attempt.oldest_alive(),
-    ).values_list("assignment__context", "assignment__round__task")
+    ).values_list("assignment__context", "assignment__round", "assignment__round__task", "inputs")
     here = today = 0
     twin = None
     for one, created_at, its_round, its_task, its_digest, retracted_at, its_uuid in written:
@@ -89,10 +94,39 @@ def tries(assignment: Assignment, digest: str = "") -> Tries:
         today += its_task == task and created_at >= midnight
         if (one, its_round, its_digest, retracted_at) == (context, round, digest, None):
             twin = its_uuid
-    for one, its_task in asking:
+    sending = []
+    for one, its_round, its_task, inputs in asking:
         here += one == context
         today += its_task == task
-    return Tries(here, today, twin)
+        if its_round == round and one != context:
+            sending.append(written_text(assignment.round.task.config, inputs))
+    return Tries(here, today, twin, sending)
+
+
+class Resembling(NamedTuple):
+    """Standing examples of a round whose text is nearly the same: one's own, somebody else's."""
+
+    own: Example | None
+    other: Example | None
+
+
+def resembling(assignment: Assignment, text: str) -> Resembling:
+    """Earlier examples that a text resembles, the most alike of each kind.
+
+    One query through the index of the keys; the few that share one are compared.
+    """
+    keys = band_keys(text)
+    if not keys:
+        return Resembling(None, None)
+    same_key = TextKey.objects.filter(round=assignment.round_id, key__in=keys).values("example")
+    found: dict[bool, tuple[float, Example]] = {}
+    for example in Example.objects.filter(pk__in=same_key, retracted_at__isnull=True)[:MOST_ALIKE]:
+        other = written_text(assignment.round.task.config, example.inputs)
+        likeness, is_own = jaccard(text, other), example.annotator_id == assignment.annotator_id
+        if likeness >= ALIKE and likeness > found.get(is_own, (0.0,))[0]:
+            found[is_own] = likeness, example
+    best = {is_own: example for is_own, (_, example) in found.items()}
+    return Resembling(best.get(True), best.get(False))
 
 
 def history(annotator: Annotator, context: Context) -> Sequence[Example]:

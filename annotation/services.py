@@ -9,9 +9,19 @@ from typing import Any, cast
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.formats import date_format
 
 from annotation import selectors
-from annotation.models import Assignment, Attempt, Example, GatePass, Report, TargetOutput
+from annotation.models import (
+    Assignment,
+    Attempt,
+    Example,
+    GatePass,
+    Report,
+    TargetOutput,
+    TextKey,
+)
+from annotation.near_duplicates import are_alike, band_keys, written_text
 from annotation.outcome import Ensemble, Outcome, TargetVerdict, judge, resolve
 from dynabench.accounts.models import Annotator
 from tasks.endpoints.base import Prediction
@@ -191,8 +201,12 @@ def begin_attempt(
     key: uuid.UUID,
     inputs: Mapping[str, Any],
     parent: Example | None = None,
+    typing: Mapping[str, float] | None = None,
 ) -> tuple[Attempt, bool]:
     """The attempt with this key, and whether the caller is the one who must ask the targets.
+
+    A text that is nearly the same as an own one on the same context counts as an edit of it; on
+    another context it is refused.
 
     Locks the annotator, so that caps hold for two tabs. A repeated key returns the first attempt;
     a failed one may be asked again. A round whose end has come is closed first. Raises RoundClosed,
@@ -205,11 +219,18 @@ def begin_attempt(
         attempt = Attempt.objects.filter(annotator=annotator, key=key).first()
         if attempt and attempt.state != State.FAILED and not attempt.is_lost:
             return attempt, False
-        _check_may_write(assignment, context_digest(dict(inputs)))
+        text = written_text(assignment.round.task.config, inputs)
+        _check_may_write(assignment, context_digest(dict(inputs)), text)
+        own, other = selectors.resembling(assignment, text)
+        if own and own.context_id != assignment.context_id:
+            day = date_format(own.created_at, "j M")
+            raise Duplicate(f"You wrote this on {day}. Try a different idea.", example=own)
         asked = {
             "assignment": assignment,
             "inputs": dict(inputs),
-            "parent": parent,
+            "parent": parent or own,
+            "resembles": None if assignment.parent_id else other,  # whose text is to be changed
+            "typing": typing,
             "state": State.ASKING,
             "failure": "",
             "asked_at": timezone.now(),
@@ -223,13 +244,15 @@ def begin_attempt(
     return attempt, True
 
 
-def _check_may_write(assignment: Assignment, digest: str) -> None:
+def _check_may_write(assignment: Assignment, digest: str, text: str) -> None:
     round, limits = assignment.round, assignment.round.task.config.limits
     if not selectors.may_send(assignment):  # `finish_attempt` looks again, under the lock
         raise RoundClosed(f"Round {round.number} is {round.state}.", round=round)
     if assignment.left_at is not None:
         raise Stale("You have gone on to another passage since you opened this page.")
-    here, today, twin = selectors.tries(assignment, digest)
+    here, today, twin, sending = selectors.tries(assignment, digest)
+    if any(are_alike(text, other) for other in sending):
+        raise Duplicate("You are sending this text from another window.")
     if twin:
         example = Example.objects.get(uuid=twin)
         raise Duplicate("You sent this text before. Change it to try again.", example=example)
@@ -328,18 +351,25 @@ def _store_outputs(
 
 def _store_example(attempt: Attempt, outcome: Outcome) -> Example:
     assignment = attempt.assignment
-    return Example.objects.create(
+    example = Example.objects.create(
         uuid=attempt.uuid,
         round=assignment.round,
         context=assignment.context,
         annotator=attempt.annotator,
         parent=attempt.parent or assignment.parent,
+        resembles=attempt.resembles,
+        typing=attempt.typing,
         goal=assignment.goal,
         inputs=attempt.inputs,
         digest=context_digest(attempt.inputs),
         outcome=outcome.status,
         shown_at=assignment.assigned_at,
     )
+    text = written_text(assignment.round.task.config, attempt.inputs)
+    TextKey.objects.bulk_create(
+        TextKey(example=example, round=example.round, key=key) for key in band_keys(text)
+    )
+    return example
 
 
 def fail_attempt(*, attempt: Attempt, reason: str) -> None:

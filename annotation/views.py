@@ -9,8 +9,10 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from annotation import live, services, work
 from annotation.access import find_task, gate_is_shut, writer
+from annotation.evidence import typing_evidence
 from annotation.forms import ReportForm, WhyForm
 from annotation.models import Assignment, Attempt, Example
+from annotation.near_duplicates import written_text
 from annotation.panels import why_components
 from annotation.rounds import live_round, round_to_write
 from annotation.work import Work
@@ -95,6 +97,7 @@ def _submit(request: HttpRequest, task: Task, annotator: Annotator) -> HttpRespo
             key=data["attempt_key"],
             inputs=form.inputs,
             parent=_own_example(annotator, data["parent"]),
+            typing=typing_evidence(request.POST, len(written_text(task.config, form.inputs))),
         )
     except services.Refused as error:
         refused = {"panel": "annotation/_refused.html", "said": str(error), **error.details}

@@ -10,8 +10,10 @@ from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
 
 from annotation import panels, selectors
+from annotation.evidence import looks_personal
 from annotation.forms import ExampleForm, WhyForm, blank_fields
 from annotation.models import Assignment, Attempt, Example
+from annotation.near_duplicates import written_text
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
 from tasks.models import Context, Round, Task
@@ -145,6 +147,7 @@ def result(example: Example) -> dict[str, Any]:
     return {
         **verdict(example, config, outputs),
         "example": example,
+        "looks_personal": looks_personal(written_text(config, example.inputs)),
         "why_form": WhyForm(questions, initial=example.metadata) if example.metadata else None,
         "why_fields": blank_fields(tuple(questions)),
         "can_retract": example.retracted_at is None and not selectors.is_judged(example),

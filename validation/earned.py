@@ -7,13 +7,13 @@ from django.db.models import Count
 from django.utils import timezone
 
 from annotation.models import Example
+from annotation.near_duplicates import jaccard
 from dynabench.accounts.models import Annotator
 from tasks.models import Task
 from tasks.schema import TaskConfig
 from validation.agreement import Reliability, code_votes, reliabilities
 from validation.derive import label_field
 from validation.models import Consensus, Validation, Verdict
-from validation.near_duplicates import jaccard
 from validation.points import example_points, novelty, scarcity
 from validation.selectors import UNDO_TIME
 

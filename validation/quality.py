@@ -6,7 +6,7 @@ docs/statistics.md, “People”, defines each number. Nothing here pays, pauses
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
@@ -22,7 +22,7 @@ from validation.models import Consensus, GoldAnswer, Skip, Validation, Verdict
 from validation.report import FREE_TEXT
 from validation.statistics import Rate, Undefined, rate
 
-NOT_MEASURED = Undefined("it is not measured yet")
+UNKNOWN_TYPING = "no browser told how the texts were typed"
 NOT_TIMED = Undefined("no time was measured")
 NO_LABELS = Undefined("nobody else judged the same examples")
 
@@ -31,20 +31,24 @@ NO_LABELS = Undefined("nobody else judged the same examples")
 class AuthorStatistics:
     """One author's examples that stand (retracted ones are in no number).
 
-    validity: verified of decided. vmer: validated model errors of all tries. duplicates: tries that
-    resemble an earlier text. paste_share: pasted characters of all that were measured.
-    median_seconds: from shown to sent. label_flip: decided otherwise than the author said.
+    wins: fooling examples, one for each chain of edits. validity: verified of decided. vmer:
+    validated model errors of all tries. duplicates: tries that are nearly the same as an earlier
+    text of somebody else. paste_share: texts of which more than half was pasted, of those whose
+    typing is known. median_seconds: from shown to sent; median_active_seconds: of typing.
+    label_flip: decided otherwise than the author said.
     """
 
     annotator: Annotator
     tries: int
     fooled: int
+    wins: int
     judged: int
     validity: Rate | Undefined
     vmer: Rate | Undefined
-    duplicates: int | Undefined
+    duplicates: int
     paste_share: Rate | Undefined
     median_seconds: float | Undefined
+    median_active_seconds: float | Undefined
     label_flip: Rate | Undefined
 
 
@@ -78,14 +82,43 @@ def author_statistics(rounds: Sequence[Round]) -> list[AuthorStatistics]:
         round__in=rounds, retracted_at__isnull=True, annotator__isnull=False
     )
     people = _people(examples.values("annotator"))
-    times = examples.values_list("annotator", "shown_at", "created_at").iterator()
-    seconds = _medians(
-        (who, (sent - shown).total_seconds() if shown else None) for who, shown, sent in times
-    )
+    writing = _writing(examples)
     found = [
-        _author(people[row.pop("annotator")], seconds, row) for row in _author_counts(examples)
+        _author(people[row["annotator"]], writing[row["annotator"]], row)
+        for row in _author_counts(examples)
     ]
     return sorted(found, key=lambda one: (-one.tries, one.annotator.pseudonym))
+
+
+@dataclass
+class _Writing:
+    """What is summed up in passing over one author's examples."""
+
+    seconds: "array[float]" = field(default_factory=lambda: array("f"))
+    active: "array[float]" = field(default_factory=lambda: array("f"))
+    pasted: int = 0
+    won: set[int] = field(default_factory=set)  # the first examples of chains
+
+
+def _writing(examples: QuerySet[Example]) -> Mapping[int, _Writing]:
+    """By author. An edit comes after what it edits, so one pass finds where chains begin."""
+    found: dict[int, _Writing] = defaultdict(_Writing)
+    begins: dict[int, tuple[int, int]] = {}  # example: where its chain began, author
+    rows = examples.order_by("pk").values_list(
+        "pk", "annotator", "parent", "outcome", "shown_at", "created_at", "typing"
+    )
+    for pk, who, parent, outcome, shown, sent, typing in rows.iterator():
+        start, author = begins.get(parent, (pk, who))  # type: ignore[arg-type]
+        begins[pk] = (start if author == who else pk), who  # others' examples begin no own chain
+        mine = found[who]
+        if outcome == Example.Outcome.FOOLED:
+            mine.won.add(begins[pk][0])
+        if shown:
+            mine.seconds.append((sent - shown).total_seconds())
+        if typing:
+            mine.active.append(typing["active"])
+            mine.pasted += typing["pasted"] * 2 > typing["characters"]
+    return found
 
 
 def _author_counts(examples: QuerySet[Example]) -> Any:
@@ -98,6 +131,7 @@ def _author_counts(examples: QuerySet[Example]) -> Any:
         .annotate(
             tries=Count("pk"),
             fooled=Count("pk", filter=Q(outcome=Example.Outcome.FOOLED)),
+            duplicates=Count("resembles"),
             judged=Count("pk", filter=Q(consensus__votes__gt=0)),
             decided=Count("pk", filter=decided),
             verified=Count("pk", filter=Q(consensus__is_verified=True)),
@@ -107,23 +141,25 @@ def _author_counts(examples: QuerySet[Example]) -> Any:
     )
 
 
-def _author(
-    annotator: Annotator, seconds: Mapping[int, float], counts: Mapping[str, int]
-) -> AuthorStatistics:
+def _author(annotator: Annotator, writing: _Writing, counts: Mapping[str, int]) -> AuthorStatistics:
     undecided = "no example has a consensus"
     judged = counts["judged"]
     return AuthorStatistics(
         annotator,
         counts["tries"],
         counts["fooled"],
+        len(writing.won),
         judged,
         validity=rate(counts["verified"], counts["decided"], undecided),
         vmer=rate(counts["errors"], counts["tries"])
         if judged
         else Undefined("no example has been judged"),
-        duplicates=NOT_MEASURED,
-        paste_share=NOT_MEASURED,
-        median_seconds=seconds.get(annotator.pk, NOT_TIMED),
+        duplicates=counts["duplicates"],
+        paste_share=rate(writing.pasted, len(writing.active), UNKNOWN_TYPING),
+        median_seconds=median(writing.seconds) if writing.seconds else NOT_TIMED,
+        median_active_seconds=median(writing.active)
+        if writing.active
+        else Undefined(UNKNOWN_TYPING),
         label_flip=rate(counts["flipped"], counts["decided"], undecided),
     )
 

@@ -1,0 +1,38 @@
+"""What typing looked like, as the browser tells it: evidence for owners, never a reason to refuse.
+
+Pasting is allowed: assistive technology and input methods paste, and so do people who write
+elsewhere. A browser without JavaScript tells nothing, which is unknown and counts for nothing.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+
+LONGEST = 86_400.0  # seconds
+
+# An address with a dot behind the @; nine digits or more, which may stand in groups.
+_PERSONAL = re.compile(r"[\w.+-]+@[\w-]+\.\w+|(?<![\w.,])\+?\d(?:[ ()/.-]{0,2}\d){8,}")
+
+
+def typing_evidence(sent: Mapping[str, str], characters: int) -> dict[str, float] | None:
+    """Pasted of all `characters`, and the seconds to the first input and of active writing.
+
+    None where the browser did not tell all of it, or nonsense.
+    """
+    try:
+        pasted, first, active = (float(sent[n]) for n in ("pasted", "first_input", "active"))
+    except (KeyError, ValueError):
+        return None
+    if not all(math.isfinite(value) and value >= 0 for value in (pasted, first, active)):
+        return None
+    return {
+        "pasted": min(pasted, characters),
+        "characters": characters,
+        "first_input": min(first, LONGEST),
+        "active": min(active, LONGEST),
+    }
+
+
+def looks_personal(text: str) -> bool:
+    """Whether it may hold an e-mail address or a phone number."""
+    return _PERSONAL.search(text) is not None

@@ -1,0 +1,148 @@
+"""Near-duplicates: what counts as the same, how well it is found, and that it never changes."""
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from annotation.near_duplicates import (
+    BANDS,
+    BINS,
+    SHORTEST,
+    are_alike,
+    band_keys,
+    grams,
+    jaccard,
+    normalise,
+    signature,
+    written_text,
+)
+from tasks.schema import load_config
+from tasks.services import OFFICIAL
+
+TEXT = "The soup came cold and the waiter was kind enough to bring us another bowl."
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("  It's  GREAT!! ", "it s great"),
+        ("Straße", "STRASSE"),
+        ("ﬁne １２", "fine 12"),
+        ("a\tb\nc\u00a0d", "a b c d"),
+        ("in\u200bvisible", "invisible"),
+        ("это-хорошо", "Это хорошо"),
+    ],
+)
+def test_what_counts_as_the_same(text, same):
+    assert normalise(text) == normalise(same)
+    assert signature(text) == signature(same)
+
+
+def test_what_does_not():
+    assert normalise("I love it 😀") != normalise("I love it 😡")
+    assert normalise("nicht") != normalise("night")
+
+
+def test_grams():
+    assert grams("Abcdef") == {"abcde", "bcdef"}
+    assert grams("Hi") == {"hi"}
+    assert grams("?!") == grams("") == set()
+
+
+def test_nothing_is_like_nothing():
+    with pytest.raises(ValueError, match="without grams"):
+        signature("...")
+    assert band_keys("...") == []
+    assert jaccard("", "") == 0
+
+
+def test_short_texts_are_not_compared():
+    assert band_keys("x" * (SHORTEST - 1)) == band_keys("Who is he?") == []
+    assert len(band_keys("x" * SHORTEST)) == BANDS
+    assert not are_alike("Who is he?", "Who is he?")
+    assert are_alike(TEXT, TEXT.upper())
+    assert not are_alike(TEXT, "The soup came hot, and nobody was kind to us at all.")
+
+
+def test_what_is_written_in_words():
+    config = load_config((OFFICIAL / "nli" / "task.yaml").read_text())
+    assert written_text(config, {"hypothesis": "It is.", "label": "neutral"}) == "It is."
+    assert written_text(config, {"label": "neutral"}) == ""
+
+
+def test_jaccard_by_hand():
+    assert jaccard("abcdef", "abcdeg") == pytest.approx(1 / 3)
+    assert jaccard("abc", "ABC.") == 1
+
+
+@given(st.text(min_size=1))
+def test_signatures_and_keys_have_their_shapes(text):
+    keys = band_keys(text)
+    assert len(keys) in (0, BANDS)
+    assert all(0 <= key < 2**63 for key in keys)
+    if grams(text):
+        found = signature(text)
+        assert len(found) == BINS
+        assert all(0 <= value < 2**63 for value in found)
+
+
+def pairs(count):
+    """Texts and what becomes of them when some words are changed."""
+    draw = random.Random(3)
+    words = ["".join(draw.choices("abcdefghij", k=6)) for _ in range(400)]
+    for number in range(count):
+        text = draw.sample(words, 40)
+        changed = number % 30 + 1
+        yield " ".join(text), " ".join(text[changed:] + draw.sample(words, changed))
+
+
+def test_equal_bins_estimate_the_similarity_without_bias():
+    errors = []
+    for first, second in pairs(300):
+        both = zip(signature(first), signature(second), strict=True)
+        errors.append(sum(a == b for a, b in both) / BINS - jaccard(first, second))
+    assert abs(sum(errors) / len(errors)) < 0.02
+
+
+def test_pairs_are_found_as_often_as_the_bands_promise():
+    similar = unlike = found = candidates = 0
+    for first, second in pairs(600):
+        share = bool(set(band_keys(first)) & set(band_keys(second)))
+        if jaccard(first, second) >= 0.75:
+            similar, found = similar + 1, found + share
+        elif jaccard(first, second) < 0.2:
+            unlike, candidates = unlike + 1, candidates + share
+    assert similar > 50
+    assert found >= 0.98 * similar
+    assert unlike > 50
+    assert candidates < 0.15 * unlike
+
+
+def test_near_copies_share_a_key_and_other_texts_do_not():
+    copy = TEXT.replace("another bowl", "another bowl soon").upper()
+    other = "A dog that sleeps all day long under the old oak tree in the garden."
+    assert jaccard(TEXT, copy) > 0.8
+    assert set(band_keys(TEXT)) & set(band_keys(copy))
+    assert not set(band_keys(TEXT)) & set(band_keys(other))
+
+
+def test_keys_of_a_table_stay_valid_in_every_process():
+    """A change here makes every stored key worthless."""
+    assert signature(TEXT)[0] == 327333446460689679
+    assert band_keys(TEXT)[0] == 4420879646881347294
+    code = f"from annotation.near_duplicates import *; print(band_keys({TEXT!r}))"
+    for seed in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=Path(__file__).parents[3],
+            env={"PYTHONHASHSEED": seed, "OMP_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.strip() == str(band_keys(TEXT))
