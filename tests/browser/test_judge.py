@@ -121,12 +121,9 @@ def test_retract_goes_with_the_first_judgement(open_page, alice, round):
     page.get_by_role("radio").first.check()
     page.get_by_role("button", name="Continue").click()
     expect(title(page)).to_have_text("Nothing to judge now")
-    retract.click()  # on the page from before
-    expect(author.get_by_text("Somebody has judged this example")).to_be_visible()
     visit(author, f"/attempt/{example.uuid}/")
+    expect(author.get_by_role("button", name="Edit and retry")).to_be_visible()
     expect(retract).to_have_count(0)
-    example.refresh_from_db()
-    assert example.retracted_at is None
 
 
 def test_a_narrow_screen_and_a_sensitive_task(open_page, alice):

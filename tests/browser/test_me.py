@@ -53,7 +53,7 @@ def test_my_work_in_its_states(page, alice, work):
     expect(page.get_by_text("Statement 1.")).to_have_count(0)
     assert page.url.endswith("status=valid")
     audit(page)
-    page.get_by_label("Examples and judgements in a week").fill("many")
+    page.get_by_label("Examples and judgements in a week").fill("501")
     page.get_by_role("button", name="Set my weekly goal").click()
     expect(page.locator("#error-summary")).to_be_focused()
     audit(page)
