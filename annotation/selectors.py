@@ -13,6 +13,8 @@ from dynabench.accounts.models import Annotator
 from tasks.models import Context, Round, Task
 from tasks.selectors import writers
 
+LARGE = 400
+"""Examples of a round from which on one person may write only a share of it."""
 MOST_ALIKE = 200
 """Most candidates for a near-duplicate that one submit compares."""
 
@@ -101,6 +103,19 @@ def tries(assignment: Assignment, digest: str = "") -> Tries:
         if its_round == round and one != context:
             sending.append(written_text(assignment.round.task.config, inputs))
     return Tries(here, today, twin, sending)
+
+
+def left_in_round(annotator: Annotator, round: Round) -> int | None:
+    """How many examples the annotator may still write before their share of the round is full.
+
+    None: no cap yet. It begins when the round wants, or has, LARGE examples, and is known from the
+    first example on where the round has a budget, else from half of the least share on.
+    """
+    mine = Example.objects.filter(annotator=annotator, round=round, retracted_at=None).count()
+    share, size = round.task.config.limits.share_of_round, round.max_collected or 0
+    if size < LARGE and mine >= share * LARGE / 2:
+        size = Example.objects.filter(round=round).count()
+    return max(0, int(share * size) - mine) if size >= LARGE else None
 
 
 class Resembling(NamedTuple):

@@ -264,6 +264,11 @@ def _check_may_write(assignment: Assignment, digest: str, text: str) -> None:
         raise CapReached(
             f"You have reached today's {limits.tries_per_day} tries (reset at 00:00 UTC)."
         )
+    if selectors.left_in_round(assignment.annotator, round) == 0:
+        raise CapReached(
+            f"You have written {limits.share_of_round:.0%} of this round, the most for one person. "
+            "Thank you! Judging has no such limit."
+        )
 
 
 def finish_attempt(

@@ -129,6 +129,7 @@ class Work:
             "try_number": SimpleLazyObject(
                 lambda: min(selectors.written_here(assignment) + 1, cap)
             ),
+            "left_in_round": SimpleLazyObject(lambda: left_words(assignment)),
             "history": SimpleLazyObject(
                 lambda: [(example, example.inputs.get(self.text_field)) for example in earlier]
             ),
@@ -152,6 +153,12 @@ def result(example: Example) -> dict[str, Any]:
         "why_fields": blank_fields(tuple(questions)),
         "can_retract": example.retracted_at is None and not selectors.is_judged(example),
     }
+
+
+def left_words(assignment: Assignment) -> str:
+    """How many more examples of the round the person may write, where there is a cap."""
+    left = selectors.left_in_round(assignment.annotator, assignment.round)
+    return "" if left is None else f"room for {left} more of yours in this round"
 
 
 def verdict(example: Example, config: Any, outputs: list[Any]) -> dict[str, Any]:

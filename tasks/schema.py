@@ -208,6 +208,8 @@ class Limits(Part):
 
     tries_per_context: int = Field(default=10, ge=1)
     tries_per_day: int = Field(default=50, ge=1)
+    share_of_round: float = Field(default=0.05, gt=0, le=1)
+    """Largest part of a round that one person may write, once it is large (400 examples)."""
     show_confidence: Literal["full", "rounded", "hidden"] = "full"
 
 

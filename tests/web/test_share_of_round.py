@@ -1,0 +1,47 @@
+"""One person writes only a share of a large round, and knows what is left."""
+
+import pytest
+
+from annotation import selectors
+from annotation.models import Example
+from tasks.models import Round
+from tests.web.conftest import HTMX
+from tests.web.test_judge import write
+from tests.web.test_write import URL, open_form
+
+
+@pytest.fixture(autouse=True)
+def _large(monkeypatch):
+    monkeypatch.setattr(selectors, "LARGE", 40)
+
+
+def test_with_a_budget_the_page_says_what_is_left(as_alice, alice, nli):
+    Round.objects.update(max_collected=40)
+    assert "room for 2 more of yours" in as_alice.get(URL).text
+    write(nli, alice)
+    assert "room for 1 more of yours" in as_alice.get(URL).text
+    write(nli, alice, 1)
+    response = as_alice.post(URL, open_form(as_alice), **HTMX)
+    assert response.status_code == 429
+    assert "You have written 5% of this round" in response.text
+    assert Example.objects.count() == 2
+
+
+def test_a_small_round_has_no_such_cap(as_alice, alice, nli):
+    Round.objects.update(max_collected=39)
+    for number in range(3):
+        write(nli, alice, number)
+    assert "more of yours" not in as_alice.get(URL).text
+    assert as_alice.post(URL, open_form(as_alice), **HTMX).status_code == 200
+
+
+def test_without_a_budget_the_cap_grows_with_the_round(as_alice, alice, bob, nli):
+    write(nli, alice)
+    for number in range(1, 40):
+        write(nli, bob, number)
+    assert "room for 1 more of yours" in as_alice.get(URL).text
+    write(nli, alice, 50)
+    assert as_alice.post(URL, open_form(as_alice), **HTMX).status_code == 429
+    for number in range(60, 90):
+        write(nli, bob, number)
+    assert as_alice.post(URL, open_form(as_alice), **HTMX).status_code == 200
