@@ -1,0 +1,71 @@
+"""The owner's pages of trainings in a browser: axe, focus, polling."""
+
+import pytest
+from playwright.sync_api import expect
+
+from evaluation import leases
+from evaluation.models import TrainingRun
+from tasks.models import TaskMember
+from tests.browser.conftest import audit, visit
+from tests.training_data import nli_task, release
+from tests.web.test_training_pages import REPORT
+
+
+@pytest.fixture
+def task(alice, tmp_path):
+    task = nli_task(tmp_path)
+    TaskMember.objects.create(task=task, user=alice, role="owner")
+    release(task.rounds.get(), (4, 2, 2))
+    return task
+
+
+def test_pages_of_trainings(page, task):
+    visit(page, "/own/nli/trainings/")
+    page.get_by_label("Seed of chance").fill("")
+    page.get_by_role("button", name="Train", exact=True).click()
+    expect(page.locator(".error-summary")).to_be_focused()
+    audit(page)
+    page.get_by_label("Seed of chance").fill("0")
+    page.get_by_role("button", name="Train", exact=True).click()
+    expect(page.get_by_role("heading", name="Waiting for a worker")).to_be_focused()
+    audit(page)
+    run = leases.claim(TrainingRun, TrainingRun.objects.get().pk)
+    leases.heartbeat(run, 0.5, "epoch 3")
+    expect(page.get_by_role("heading", name="At work")).to_be_focused()
+    audit(page)
+    leases.finish(run, report=REPORT)
+    expect(page.get_by_role("heading", name="Accuracy before and after")).to_be_focused()
+    audit(page)
+    page.get_by_label("Name of the target").fill("tiny")
+    page.get_by_role("button", name="Use as target of this round").click()
+    expect(page.locator(".error-summary")).to_be_focused()
+    audit(page)
+    page.get_by_label("Name of the target").fill("stronger")
+    page.get_by_role("button", name="Use as target of this round").click()
+    expect(page.get_by_role("heading", name=f"Training {run.pk}")).to_be_focused()
+    expect(page.get_by_text("stronger is a target of round 2 now.")).to_be_visible()
+    audit(page)
+    visit(page, "/own/nli/trainings/")
+    audit(page)
+
+
+def test_a_failed_training(page, task):
+    TrainingRun.objects.create(
+        task=task, options={"weights": {"round1": 1}}, state="failed", error="There are no rows."
+    )
+    visit(page, f"/own/nli/trainings/{TrainingRun.objects.get().pk}/")
+    audit(page)
+
+
+def test_without_javascript(open_page, alice, task):
+    page = open_page(alice, java_script_enabled=False)
+    page.goto("/own/nli/trainings/")
+    page.get_by_role("button", name="Train", exact=True).click()
+    run = leases.claim(TrainingRun, TrainingRun.objects.get().pk)
+    leases.heartbeat(run, 0.5, "epoch 3")
+    page.get_by_role("link", name="Look again").click()
+    expect(page.get_by_text("epoch 3")).to_be_visible()
+    leases.finish(run, report=REPORT)
+    page.get_by_role("link", name="Look again").click()
+    page.get_by_role("button", name="Use as target of this round").click()
+    expect(page.get_by_text("nli-round-2 is a target of round 2 now.")).to_be_visible()
