@@ -153,7 +153,7 @@ def dataset_file(
         dataset__version=version,
         dataset__state=Done,
     )
-    file = get_object_or_404(files, name=name)
-    if not file.is_public and not can_read(request.user, task):
+    file = next((file for file in files if file.name == name), None)
+    if file is None or not (file.is_public or can_read(request.user, task)):
         raise Http404
     return FileResponse(file.file.open("rb"), as_attachment=True, filename=name)

@@ -8,7 +8,7 @@ The same counts, sizes, seed and order of rows give the same splits.
 import heapq
 import random
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple
@@ -16,9 +16,11 @@ from typing import NamedTuple
 TRAIN, DEV, TEST = SPLITS = ("train", "dev", "test")
 LARGEST_PART = 3
 """For the balance of a split no label gives more than this part (a third) of its rows."""
+WASTE = 0.5
+"""For its balance no author is taken of whom so much of the verified rows would be left out."""
 
-Author = Hashable
-"""None: unknown; each such row counts as by an author of its own."""
+Author = int | None
+"""An id. None: unknown; each such row counts as by an author of its own."""
 Labels = Counter[str]
 """How many rows there are of each label."""
 Parts = dict[str | None, int]
@@ -104,8 +106,8 @@ def make_plan(counts: Counts, wanted: Sizes, *, seed: int) -> Plan:
             cells[author, label] = {split: used, None: n - used}
     for label in counts.verified.get(None, ()):
         cells[None, label] = {
-            TEST: chooser.used[TEST][label],
-            DEV: chooser.used[DEV][label],
+            TEST: chooser.used_loose[TEST][label],
+            DEV: chooser.used_loose[DEV][label],
             TRAIN: chooser.loose[label],
         }
     train: dict[str, Parts] = {
@@ -119,34 +121,33 @@ class _Chooser:
     """Gives authors, and rows of unknown ones, to one split after another."""
 
     def __init__(self, verified: Mapping[Author, Labels], seed: int):
-        order = sorted(verified.keys() - {None}, key=str)
+        order = sorted(author for author in verified if author is not None)
         random.Random(seed).shuffle(order)
-        self.free = {author: verified[author] for author in order}
+        self.free: dict[Author, Labels] = {author: verified[author] for author in order}
         self.loose = Counter(verified.get(None, {}))
         self.split_of: dict[Author, str] = {}
-        self.used: dict[Author, Labels] = {TEST: Counter(), DEV: Counter()}  # loose: by split
+        self.used: dict[Author, Labels] = {}
+        self.used_loose: dict[str, Labels] = {TEST: Counter(), DEV: Counter()}
         self._counts = verified
 
     def choose(self, split: str, size: int) -> Labels:
         """Take `size` rows for a split, by label; fewer when there are no more."""
         available = _sum([*self.free.values(), self.loose])
         quotas = fill(size, {label: n // LARGEST_PART for label, n in available.items()})
-        got = self._take_authors(split, quotas.total(), quotas)
+        got = self._take_authors(split, quotas.total(), quotas, WASTE)
         got += self._take_loose(split, quotas - got)
         got += self._take_surplus(split, size - got.total())
         got += self._take_loose(split, fill(size - got.total(), self.loose))
-        return got + self._take_authors(split, size - got.total(), available)
+        return got + self._take_authors(split, size - got.total(), available, 1)
 
-    def _take_authors(self, split: str, size: int, quotas: Labels) -> Labels:
-        """Whole authors, least left out first; none of whom nothing would fit.
+    def _take_authors(self, split: str, size: int, quotas: Labels, below: float) -> Labels:
+        """Whole authors, least left out first, while that is less than `below` of their rows.
 
         What fits only shrinks, so an author's old loss is a lower bound: the one with the least
         of them is looked at again, and taken if it is the least still.
         """
         got: Labels = Counter()
-        heap: list[tuple[float, int, Author]] = [
-            (0.0, rank, author) for rank, author in enumerate(self.free)
-        ]
+        heap = [(0.0, rank, author) for rank, author in enumerate(self.free)]
         while heap and got.total() < size:
             _, rank, author = heapq.heappop(heap)
             rows = self.free[author]
@@ -154,7 +155,7 @@ class _Chooser:
             loss = 1 - fits.total() / rows.total()
             if fits and heap and loss > heap[0][0]:
                 heapq.heappush(heap, (loss, rank, author))
-            elif fits:
+            elif loss < below:
                 self.split_of[author], self.used[author] = split, fits
                 del self.free[author]
                 got += fits
@@ -164,7 +165,7 @@ class _Chooser:
         """Rows of unknown authors."""
         taken = self.loose & wanted
         self.loose -= taken
-        self.used[split] += taken
+        self.used_loose[split] += taken
         return taken
 
     def _take_surplus(self, split: str, size: int) -> Labels:
