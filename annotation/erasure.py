@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db import transaction
 
-from annotation.models import Assignment, Attempt, Example, GatePass, Report, TargetOutput
+from annotation.models import Assignment, Attempt, Example, GatePass, Report, TargetOutput, TextKey
 from annotation.withdrawals import withdraw_example
 from dynabench.accounts.models import Annotator
 from tasks.schema import TaskConfig
@@ -45,8 +45,9 @@ def _erase(examples: Sequence[Example]) -> None:
     for example in examples:
         withdraw_example(example=example, actor=None, reason="The author deleted their account.")
         example.inputs = _choices(example.round.task.config, example.inputs)
-        example.metadata, example.digest = {}, ""
-    Example.objects.bulk_update(examples, ["inputs", "metadata", "digest"])
+        example.metadata, example.typing, example.digest = {}, None, ""
+    Example.objects.bulk_update(examples, ["inputs", "metadata", "typing", "digest"])
+    TextKey.objects.filter(example__in=examples).delete()
     TargetOutput.objects.filter(example__in=examples).delete()  # models repeat what they read
 
 

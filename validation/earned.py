@@ -69,7 +69,11 @@ def written(config: TaskConfig, inputs: Mapping[str, object]) -> str:
 
 
 def _earlier_texts(author: Annotator, examples: Sequence[Example]) -> Mapping[int, list[str]]:
-    """By example: the author's last 50 texts before it that fooled a model in the same task."""
+    """By example: what it is compared with.
+
+    The author's last 50 texts before it that fooled a model in the same task, and the earlier text
+    of somebody else that was found to be nearly the same when it was sent.
+    """
     tasks = {example.round.task_id: example.round.task for example in examples}
     fooling: dict[int, list[int]] = {pk: [] for pk in tasks}
     rows = Example.objects.filter(
@@ -84,7 +88,8 @@ def _earlier_texts(author: Annotator, examples: Sequence[Example]) -> Mapping[in
     for example in examples:
         ids = fooling[example.round.task_id]
         end = bisect_left(ids, example.pk)
-        before[example.pk] = ids[max(0, end - EARLIER) : end]
+        others = [example.resembles_id] if example.resembles_id else []
+        before[example.pk] = ids[max(0, end - EARLIER) : end] + others
     wanted = {pk for ids in before.values() for pk in ids}
     found = Example.objects.filter(pk__in=wanted).values_list("pk", "inputs", "round__task")
     texts = {pk: written(tasks[task].config, inputs) for pk, inputs, task in found}

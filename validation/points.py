@@ -12,7 +12,8 @@ SAME = 0.9
 def novelty(similarity: float) -> float:
     """How new a text is: 1 down to 0.3, and 0 for a copy.
 
-    similarity: the greatest (0-1) to what the author fooled a model with before.
+    similarity: the greatest (0-1) to what the author fooled a model with before, and to what
+    somebody else wrote.
     """
     return 0.0 if similarity > SAME else min(1.0, max(0.3, 1.2 - similarity))
 

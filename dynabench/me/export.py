@@ -83,7 +83,7 @@ def _done(me: Annotator) -> dict[str, Section]:
         .values("goal", "draft", "draft_saved_at", "assigned_at", "left_at", **task)
         .iterator(),
         "attempts": Attempt.objects.filter(annotator=me)
-        .values("uuid", "inputs", "state", "failure", "asked_at")
+        .values("uuid", "inputs", "typing", "state", "failure", "asked_at")
         .iterator(),
         "examples": _examples(me),
         "judgements": _judgements(me),
@@ -133,7 +133,7 @@ def _examples(me: Annotator) -> Iterator[dict[str, Any]]:
 
 def _example(example: Example, points: float | None) -> dict[str, Any]:
     parent, consensus = example.parent, getattr(example, "consensus", None)
-    names = ("uuid", "goal", "inputs", "metadata", "outcome", "decided_by", "shown_at")
+    names = ("uuid", "goal", "inputs", "metadata", "typing", "outcome", "decided_by", "shown_at")
     judged = ("state", "votes", "label", "verdict", "is_verified", "is_validated_error")
     return {
         **{name: getattr(example, name) for name in (*names, "created_at", "retracted_at")},

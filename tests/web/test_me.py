@@ -1,10 +1,12 @@
 """One's own work: what became of it, and nobody else's."""
 
+import re
 from datetime import timedelta
 
 import pytest
 from django.utils import timezone
 
+from annotation.models import Example
 from annotation.services import pass_gate, retract_example
 from dynabench.accounts.services import annotator_of
 from leaderboard.goals import WEEK, monday
@@ -62,6 +64,42 @@ def test_what_people_disagree_with_costs_a_point_but_no_day(client, alice, nli):
     assert ">not agreed</td>" in row(client)
     assert 'data-label="Points">-1</td>' in row(client)
     assert "0 points so far" in client.get(URL).text
+
+
+def points(client):
+    """Points of the examples shown, newest first."""
+    return re.findall(r'data-label="Points">\s*(-?[\d.]+)', row(client))
+
+
+def test_a_copy_earns_as_if_it_had_not_fooled(as_alice, alice, bob, nli):
+    owner = UserFactory()
+    theirs = write(nli, bob, hypothesis="Nobody waits for the ferry.", label="neutral")
+    texts = ["Jonas owns a small boat.", "Jonas owns a small boat!", "Nobody waits for the ferry"]
+    for number, text in enumerate(texts):
+        example = write(nli, alice, number, hypothesis=text, label="neutral")
+        if number == 2:
+            Example.objects.filter(pk=example.pk).update(resembles=theirs)
+        override_consensus(example=example, owner=owner, choice=Vote(label="neutral"))
+    assert points(as_alice) == ["1", "1", "4"]
+
+
+def test_tries_that_did_not_fool_do_not_make_the_next_a_copy(as_alice, alice, nli):
+    owner = UserFactory()
+    for number, outcome in enumerate(["not_fooled", "fooled"]):
+        inputs = {"hypothesis": "Jonas owns a boat" + "." * number, "label": "neutral"}
+        example = write(nli, alice, number, outcome=outcome, **inputs)
+        override_consensus(example=example, owner=owner, choice=Vote(label="neutral"))
+    assert points(as_alice) == ["4", "1"]
+
+
+def test_a_rare_label_is_worth_more(as_alice, alice, bob, nli):
+    owner = UserFactory()
+    for number in range(5):
+        example = write(nli, bob, number)
+        override_consensus(example=example, owner=owner, choice=Vote(label="neutral"))
+    rare = write(nli, alice, outcome="not_fooled", hypothesis="It is.", label="entailment")
+    override_consensus(example=rare, owner=owner, choice=Vote(label="entailment"))
+    assert points(as_alice) == ["1.5"]  # one of six where two would be its share
 
 
 def test_comments_come_without_names(client, alice, nli):

@@ -8,7 +8,7 @@ from django.core.management import call_command
 from django.db import transaction
 from django.test import Client
 
-from annotation.models import Assignment, Attempt, Example, GatePass, Report, TargetOutput
+from annotation.models import Assignment, Attempt, Example, GatePass, Report, TargetOutput, TextKey
 from annotation.services import begin_attempt, finish_attempt, report_context, save_draft
 from dynabench.accounts.models import Annotator, LogEntry, User
 from dynabench.accounts.services import annotator_of, log
@@ -42,7 +42,9 @@ def life(client, alice, bob, nli):
     example = write(nli, alice)
     answered(example)
     example.metadata = {"why_right": "Because of Alice's reason."}
+    example.typing = {"pasted": 3}
     example.save()
+    TextKey.objects.create(example=example, round=nli, key=5)
     for _ in range(3):
         client.force_login(UserFactory())
         judge(client, "label:neutral", **HTMX)
@@ -75,6 +77,7 @@ def test_check_39_the_export_holds_my_items_and_nobody_elses(client, life, alice
     assert [row["uuid"] for row in found["examples"]] == [str(life.uuid)]
     mine = found["examples"][0]
     assert mine["inputs"] == life.inputs
+    assert mine["typing"] == {"pasted": 3}
     assert mine["judged"]["votes"] == 3
     assert mine["points"] == 4
     assert mine["answers"][0]["output"] == {"label": "entailment"}
@@ -204,7 +207,8 @@ def test_check_39_deleting_removes_the_identity_and_the_words(client, life, alic
     assert name not in stored
     life.refresh_from_db()
     assert life.retracted_at
-    assert life.inputs == {"label": "neutral"}
+    assert (life.inputs, life.typing) == ({"label": "neutral"}, None)
+    assert not TextKey.objects.filter(example=life).exists()
     assert not Attempt.objects.exists()
     assert not TargetOutput.objects.filter(example=life).exists()
     assert not GatePass.objects.exists()
