@@ -21,7 +21,10 @@ State = Round.State
 
 
 class Step(NamedTuple):
-    """A change of a round's state: its word in addresses, its button, and what it does."""
+    """A change of a round's state: its word in addresses, its button, and what it does.
+
+    `{}` in a button stands for the round's number.
+    """
 
     action: str
     button: str
@@ -29,16 +32,27 @@ class Step(NamedTuple):
 
 
 STEPS = {
-    State.DRAFT: Step("draft", "Take back to draft", "It is no longer announced as ready."),
-    State.READY: Step("ready", "Mark as ready", "Everything is prepared; nobody can write yet."),
+    State.DRAFT: Step(
+        "draft", "Take round {} back to draft", "It is no longer announced as ready."
+    ),
+    State.READY: Step(
+        "ready", "Mark round {} as ready", "Everything is prepared; nobody can write yet."
+    ),
     State.OPEN: Step(
-        "open", "Open", "People can write. The rule, the targets and the fields are fixed then."
+        "open",
+        "Open round {}",
+        "People can write. The rule, the targets and the fields are fixed then.",
     ),
     State.PAUSED: Step(
-        "pause", "Pause", "Nobody can write until you open it again. Drafts are kept."
+        "pause", "Pause round {}", "Nobody can write until you open it again. Drafts are kept."
     ),
-    State.CLOSED: Step("close", "Close", ""),  # `closing` says it, with numbers
+    State.CLOSED: Step("close", "Close round {}", ""),  # `closing` says it, with numbers
 }
+
+
+def step(state: Round.State, round: Round) -> Step:
+    """How the round comes to the state, with its number in the button."""
+    return STEPS[state]._replace(button=STEPS[state].button.format(round.number))
 
 
 @dataclass(frozen=True)
@@ -54,7 +68,8 @@ class Card:
     @property
     def steps(self) -> list[Step]:
         """What can be done with the round; it is released elsewhere, with its dataset."""
-        return [STEPS[State(s)] for s in NEXT_STATES[self.round.state] if s != State.RELEASED]
+        states = [State(s) for s in NEXT_STATES[self.round.state] if s != State.RELEASED]
+        return [step(state, self.round) for state in states]
 
 
 def cards(task: Task, number: int | None = None) -> list[Card]:

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from dynabench.lib.htmx import htmx_partial, render_page
 from dynabench.own.access import owned_task
-from dynabench.own.round_cards import STEPS, State, cards, closing
+from dynabench.own.round_cards import STEPS, State, cards, closing, step
 from dynabench.own.round_forms import RoundForm
 from tasks.admin_roles import person
 from tasks.models import Round
@@ -65,7 +65,7 @@ def _form_page(request: HttpRequest, form: RoundForm, values: dict[str, Any]) ->
 @require_http_methods(["GET", "POST"])
 def round_change(request: HttpRequest, code: str, number: int, action: str) -> HttpResponse:
     """Ask whether the round shall change its state, then do it."""
-    state = next((state for state, step in STEPS.items() if step.action == action), None)
+    state = next((state for state, one in STEPS.items() if one.action == action), None)
     if state is None:
         raise Http404
     round = _round(request, code, number)
@@ -77,9 +77,9 @@ def round_change(request: HttpRequest, code: str, number: int, action: str) -> H
             error = str(refused)
         else:
             return _changed(request, round)
-    step = STEPS[state]
-    effect = closing(round) if state == State.CLOSED else step.effect
-    values = {"task": round.task, "round": round, "step": step, "effect": effect, "error": error}
+    wanted = step(state, round)
+    effect = closing(round) if state == State.CLOSED else wanted.effect
+    values = {"task": round.task, "round": round, "step": wanted, "effect": effect, "error": error}
     status = 409 if error else 200
     return render_page(request, "own/round_change.html", values, part="ask", status=status)
 

@@ -20,6 +20,7 @@ from dynabench.accounts.services import annotator_of
 from evaluation.jobs import build_dataset
 from evaluation.release import Options
 from evaluation.services import request_release
+from tasks.models import TaskMember
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory, scripted_target
 from tests.web.test_judge import answered, write
 from tests.web.test_write import open_form
@@ -78,6 +79,26 @@ def test_query_count(page, as_alice, alice, nli):
     few = count(as_alice, PAGES[page])
     fill(12, nli, alice, first=1)
     assert count(as_alice, PAGES[page]) == few
+    check(page, few)
+
+
+OWN = {
+    "own rounds": "/own/nli/rounds/",
+    "own round, close": "/own/nli/rounds/1/close/",
+    "own round, plan": "/own/nli/rounds/1/edit/",
+    "own config": "/own/nli/config/",
+    "own preview": "/own/nli/config/preview/",
+}
+
+
+@pytest.mark.parametrize("page", OWN)
+def test_query_count_of_an_owners_page(page, as_alice, alice, nli):
+    TaskMember.objects.create(task=nli.task, user=alice, role="owner")
+    scripted_target(nli, label="entailment")
+    fill(1, nli, alice)
+    few = count(as_alice, OWN[page])
+    fill(12, nli, alice, first=1)
+    assert count(as_alice, OWN[page]) == few
     check(page, few)
 
 
