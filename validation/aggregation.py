@@ -26,6 +26,7 @@ class Aggregation:
     """Estimates from all votes. Probabilities are 0-1; the last axis of each array sums to 1.
 
     posterior: items × labels. prior: labels. confusion: known validators × true × given label.
+    crowd: true × given label of everybody's votes, for people who are not known.
     reliability: known validators, the chance that they give an example its true label.
     warnings: why the estimates deserve doubt, in sentences.
     """
@@ -36,6 +37,7 @@ class Aggregation:
     posterior: "Floats"
     prior: "Floats"
     confusion: "Floats"
+    crowd: "Floats"
     reliability: "Floats"
     iterations: int
     warnings: tuple[str, ...]
@@ -71,6 +73,7 @@ def dawid_skene(
         steps += 1
     prior, confusion = cells.maximise(posterior, pseudo_votes)
     confusion = confusion[: len(votes.validators)]
+    crowd = cells.crowd(posterior)
     warnings = _warnings(votes)
     if moved > tolerance:
         warnings += (f"The estimates still moved by {moved:.1g} after {steps} steps.",)
@@ -81,6 +84,7 @@ def dawid_skene(
         posterior,
         prior,
         confusion,
+        crowd / crowd.sum(axis=1, keepdims=True),
         np.einsum("vkk,k->v", confusion, prior),
         steps,
         warnings,
@@ -106,19 +110,30 @@ class _Cells:
         """Class priors and confusion matrices (validators × true × given) for given posteriors."""
         import numpy as np
 
+        given = self._given(posterior)
+        crowd = given.sum(axis=0) + 1e-9
+        given += pseudo_votes * crowd / crowd.sum(axis=1, keepdims=True)
+        totals = given.sum(axis=2, keepdims=True)
+        confusion = np.divide(given, totals, out=np.zeros_like(given), where=totals > 0)
+        return posterior.mean(axis=0), confusion
+
+    def crowd(self, posterior: "Floats") -> "Floats":
+        """Votes of everybody together: true × given label, none of them quite 0."""
+        total: Floats = self._given(posterior).sum(axis=0) + 1e-9
+        return total
+
+    def _given(self, posterior: "Floats") -> "Floats":
+        """Votes: validators × true × given label, each vote shared out by its item's posterior."""
+        import numpy as np
+
         size = self.validators * self.labels
-        given = np.stack(
+        return np.stack(
             [
                 np.bincount(self.place, column[self.item], minlength=size).reshape(-1, self.labels)
                 for column in posterior.T
             ],
             axis=1,
         )
-        crowd = given.sum(axis=0) + 1e-9
-        given += pseudo_votes * crowd / crowd.sum(axis=1, keepdims=True)
-        totals = given.sum(axis=2, keepdims=True)
-        confusion = np.divide(given, totals, out=np.zeros_like(given), where=totals > 0)
-        return posterior.mean(axis=0), confusion
 
     def expect(self, prior: "Floats", confusion: "Floats", items: int) -> "Floats":
         """Posteriors (items × labels) for given priors and confusion matrices."""

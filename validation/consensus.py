@@ -138,13 +138,19 @@ def decide_counts(
     return Decision("undecided" if possible else "no_consensus", None, counts)
 
 
-def votes_still_needed(votes: Iterable[Vote], policy: Policy, *, owner: Vote | None = None) -> int:
+def votes_still_needed(
+    votes: Iterable[Vote],
+    policy: Policy,
+    *,
+    owner: Vote | None = None,
+    posterior: Mapping[str, float] | None = None,
+) -> int:
     """The fewest further votes that could decide; 0 when decided or impossible.
 
     For dawid-skene, whose posterior nobody knows beforehand: 1 while votes are left to ask.
     """
     counts = Counter(votes)
-    if decide_counts(counts, policy, owner=owner).state != "undecided":
+    if decide_counts(counts, policy, owner=owner, posterior=posterior).state != "undecided":
         return 0
     if policy.rule == "dawid-skene":
         return 1

@@ -19,6 +19,7 @@ from validation.consensus import (
     votes_still_needed,
 )
 from validation.models import Consensus, Gold, Judging, OwnerDecision, QueueItem, Validation
+from validation.posterior import Fitted
 
 DERIVED = (
     *("state", "label", "verdict", "votes", "still_needed", "is_verified", "is_validated_error"),
@@ -60,7 +61,9 @@ def derive_one(example: Example, votes: Sequence[Validation], freed: int = 0) ->
         standing = example.owner_decisions.filter(withdrawn_at__isnull=True).first()
     judging = getattr(example.round, "judging", None) or judging_of(example.round)
     model_label = _model_labels([example]).get(example.pk)
-    now = derived(example, votes, Policy(**judging.policy), standing, before, model_label)
+    now = derived(
+        example, votes, Policy(**judging.policy), standing, before, model_label, judging.fitted
+    )
     _store([now], freed)
 
 
@@ -71,11 +74,15 @@ def derived(
     standing: OwnerDecision | None = None,
     before: Consensus | None = None,
     model_label: str | None = None,
+    fitted: Fitted | None = None,
 ) -> Consensus:
     """The consensus of an example as it should be stored. Reads and writes nothing."""
+    votes = list(votes)
     cast = [vote.vote for vote in votes]
     owner = standing.vote if standing else None
-    decision = decide(cast, policy, owner=owner)
+    said = ((vote.validator_id, vote.label) for vote in votes)
+    posterior = fitted.posterior(said) if fitted and policy.rule == "dawid-skene" else None
+    decision = decide(cast, policy, owner=owner, posterior=posterior)
     field = label_field(example.round.task.config)
     author_label = example.inputs.get(field) if field else None
     fooled = FOOLED.get(example.outcome)
@@ -86,7 +93,7 @@ def derived(
         label=decision.label or "",
         verdict=decision.verdict or "",
         votes=len(cast),
-        still_needed=votes_still_needed(cast, policy, owner=owner),
+        still_needed=votes_still_needed(cast, policy, owner=owner, posterior=posterior),
         is_verified=is_verified(decision, author_label),
         is_validated_error=validated_error(decision, author_label, model_label, fooled=fooled),
     )
@@ -134,7 +141,8 @@ def _store(rows: Sequence[Consensus], freed: int = 0) -> None:
 
 def derive_all(examples: Sequence[Example]) -> int:
     """Store what decides each of a round's locked examples; returns how many changed."""
-    policy = policy_of(examples[0].round)
+    judging = judging_of(examples[0].round)
+    policy, fitted = Policy(**judging.policy), judging.fitted
     before = Consensus.objects.in_bulk([example.pk for example in examples])
     standing = {
         decision.example_id: decision
@@ -148,7 +156,13 @@ def derive_all(examples: Sequence[Example]) -> int:
     said = _model_labels(examples)
     rows = [
         derived(
-            e, votes.get(e.pk, []), policy, standing.get(e.pk), before.get(e.pk), said.get(e.pk)
+            e,
+            votes.get(e.pk, []),
+            policy,
+            standing.get(e.pk),
+            before.get(e.pk),
+            said.get(e.pk),
+            fitted,
         )
         for e in examples
     ]

@@ -9,6 +9,7 @@ from annotation.models import Example
 from dynabench.accounts.models import Annotator
 from tasks.models import Round
 from validation.consensus import Vote
+from validation.posterior import Fitted
 
 
 def _one_choice(name: str) -> models.CheckConstraint:
@@ -188,12 +189,18 @@ class Judging(models.Model):
     )
     policy = models.JSONField()  # the fields of validation.consensus.Policy
     filled_to = models.BigIntegerField(default=0)  # an example's id
+    model = models.JSONField(null=True)  # the fields of validation.posterior.Fitted
 
     class Meta:
         verbose_name_plural = "judging"
 
     def __str__(self) -> str:
         return f"judging of {self.round}"
+
+    @property
+    def fitted(self) -> Fitted | None:
+        """Dawid and Skene's model of the round's votes, where it was fitted."""
+        return Fitted(**self.model) if self.model else None
 
 
 class QueueItem(models.Model):

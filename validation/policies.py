@@ -9,8 +9,9 @@ from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from tasks.models import Round
 from validation.consensus import Policy
-from validation.derive import derive_all
+from validation.derive import derive_all, policy_of
 from validation.models import Judging
+from validation.second_opinion import fit
 
 CHUNK = 500
 
@@ -29,8 +30,11 @@ def derive_round(*, round: Round) -> int:
     """Count all votes of the round again by its policy; returns how many examples changed.
 
     Locks the examples, some hundred at a time and in the order of their ids. Each hundred reads the
-    policy anew, so of two owners the last one's holds in the end. Run again after a crash.
+    policy anew, so of two owners the last one's holds in the end. Run again after a crash. Where
+    the policy is dawid-skene, its model is fitted first.
     """
+    if policy_of(round).rule == "dawid-skene":
+        fit(round=round)
     changed, last = 0, 0
     while True:
         with transaction.atomic():

@@ -1,0 +1,55 @@
+"""The posterior at a vote is that of the fitted model, and needs no numpy."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from validation.aggregation import dawid_skene
+from validation.agreement import code_votes
+from validation.posterior import Fitted
+
+LABELS = ("neg", "neu", "pos")
+ROWS = st.lists(
+    st.tuples(st.integers(0, 12), st.integers(1, 5), st.sampled_from(LABELS)), min_size=1
+)
+
+
+def fitted(votes):
+    """The model of a batch as it is stored, and the batch."""
+    found = dawid_skene(votes)
+    matrices = dict(zip(map(str, found.validators), found.confusion.tolist(), strict=True))
+    model = Fitted(
+        found.labels, found.prior.tolist(), found.crowd.tolist(), matrices, len(votes.item)
+    )
+    return model, found
+
+
+@given(ROWS)
+def test_one_posterior_is_the_batchs_at_the_same_parameters(rows):
+    votes = code_votes(rows)
+    model, found = fitted(votes)
+    for row, item in enumerate(votes.items):
+        own = model.posterior((who, label) for one, who, label in rows if one == item)
+        assert sum(own.values()) == pytest.approx(1)
+        assert own == pytest.approx(found.posterior_of(row), abs=1e-4)
+
+
+def test_by_hand():
+    model = Fitted(
+        ["a", "b"], [0.5, 0.5], [[0.6, 0.4], [0.4, 0.6]], {"7": [[0.9, 0.1], [0.2, 0.8]]}, 9
+    )
+    assert model.posterior([(7, "a")]) == pytest.approx({"a": 0.9 / 1.1, "b": 0.2 / 1.1})
+    assert model.posterior([(8, "a")]) == pytest.approx({"a": 0.6, "b": 0.4})
+    assert model.posterior([(None, "a")]) == model.posterior([(8, "a")])
+    both = model.posterior([(7, "a"), (8, "b")])
+    assert both == pytest.approx({"a": 0.36 / 0.48, "b": 0.12 / 0.48})
+
+
+def test_what_the_model_does_not_know_says_nothing():
+    model = Fitted(["a"], [1.0], [[1.0]], {}, 1)
+    assert model.posterior([]) == model.posterior([(1, "new"), (2, "")]) == {}
+
+
+def test_a_probability_of_zero_is_no_error():
+    model = Fitted(["a", "b"], [1.0, 0.0], [[1.0, 0.0], [0.0, 1.0]], {}, 1)
+    assert sum(model.posterior([(1, "a"), (2, "b")]).values()) == pytest.approx(1)

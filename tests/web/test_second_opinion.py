@@ -1,0 +1,91 @@
+"""Dawid–Skene on the site: it decides by a stored model, which is fitted anew."""
+
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+
+from dynabench.accounts.services import annotator_of
+from tests.factories import UserFactory
+from tests.web.conftest import HTMX
+from tests.web.test_judge import judge, write
+from tests.web.test_quality import voted
+from validation.consensus import Policy, Vote
+from validation.models import Consensus, Judging, QueueItem
+from validation.second_opinion import second_opinion
+from validation.services import rederive
+from validation.statistics import Undefined
+
+NEUTRAL, ENTAILMENT = Vote("neutral"), Vote("entailment")
+POLICY = Policy("dawid-skene", threshold=0.9)
+
+
+@pytest.fixture
+def judged(nli, bob):
+    """Three careful people and one who says the same of everything."""
+    people = [UserFactory() for _ in range(4)]
+    for number in range(20):
+        truth = ENTAILMENT if number % 2 else NEUTRAL
+        voted(write(nli, bob, number), truth, truth, truth, NEUTRAL, by=people)
+    return people
+
+
+def test_the_policy_decides_by_the_posterior(client, nli, bob, judged):
+    rederive(round=nli, policy=POLICY)
+    assert Consensus.objects.filter(state="decided").count() == 20
+    found = second_opinion(nli)
+    for row in Consensus.objects.all():
+        best = max(found.posteriors[row.pk], key=found.posteriors[row.pk].get)
+        assert row.label == best
+        assert row.still_needed == 0
+    example = write(nli, bob, 50)
+    client.force_login(judged[0])
+    judge(client, "label:entailment", **HTMX)
+    live = Judging.objects.get().fitted.posterior([(annotator_of(judged[0]).pk, "entailment")])
+    now = Consensus.objects.get(pk=example.pk)
+    assert (now.state == "decided") == (live["entailment"] >= POLICY.threshold)
+    client.force_login(judged[1])
+    if now.state != "decided":
+        judge(client, "label:entailment", **HTMX)
+    assert Consensus.objects.get(pk=example.pk).label == "entailment"
+    assert QueueItem.objects.get(pk=example.pk).still_needed == 0
+
+
+def test_who_says_the_same_of_everything_decides_little(client, nli, bob, judged):
+    rederive(round=nli, policy=POLICY)
+    example = write(nli, bob, 50)
+    client.force_login(judged[3])
+    judge(client, "label:neutral", **HTMX)
+    assert Consensus.objects.get(pk=example.pk).state == "undecided"
+    assert QueueItem.objects.get(pk=example.pk).still_needed == 1
+
+
+def test_owners_see_whom_the_model_believes(nli, judged):
+    found = second_opinion(nli)
+    assert found.validators[0].annotator == annotator_of(judged[3])
+    worst, *_, best = found.validators
+    assert worst.reliability < best.reliability
+    assert worst.confusion["entailment"]["neutral"] > 0.5 > best.confusion["entailment"]["neutral"]
+    assert all(sum(p.values()) == pytest.approx(1) for p in found.posteriors.values())
+
+
+def test_without_labels_nothing_is_decided(nli, bob):
+    assert isinstance(second_opinion(nli), Undefined)
+    voted(write(nli, bob), Vote(verdict="flagged"), by=[UserFactory()])
+    rederive(round=nli, policy=POLICY)
+    assert Judging.objects.get().fitted is None
+    assert Consensus.objects.get().state == "undecided"
+
+
+def test_the_model_is_fitted_anew_when_votes_have_come(nli, bob, judged):
+    rederive(round=nli, policy=POLICY)
+    before = Judging.objects.get().fitted
+    call_command("refit_second_opinions", stdout=(out := StringIO()))
+    assert out.getvalue() == ""
+    for number in range(100, 103):
+        voted(write(nli, bob, number), ENTAILMENT, ENTAILMENT, ENTAILMENT, by=judged)
+    call_command("refit_second_opinions", stdout=out)
+    assert "nli round 1" in out.getvalue()
+    now = Judging.objects.get().fitted
+    assert (before.votes, now.votes) == (80, 89)
+    assert Consensus.objects.filter(state="decided", label="entailment").count() == 13

@@ -1,0 +1,24 @@
+"""Fit Dawid and Skene's model anew where votes have come, and decide by it; for a daily timer."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from tasks.models import Round
+from validation.models import Judging
+from validation.policies import derive_round
+from validation.second_opinion import is_stale
+from validation.selectors import JUDGED_STATES
+
+
+class Command(BaseCommand):
+    help = "Refit the rounds that are judged by dawid-skene and have a tenth more votes than before"
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        judged = Judging.objects.filter(
+            round__state__in=JUDGED_STATES, policy__rule="dawid-skene"
+        ).select_related("round__task")
+        for judging in judged:
+            if is_stale(judging):
+                changed = derive_round(round=Round.objects.get(pk=judging.round_id))
+                self.stdout.write(f"{judging.round}: {changed} examples are decided otherwise.")
