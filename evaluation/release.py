@@ -164,9 +164,16 @@ class Build:
         by_split = dict.fromkeys(SPLITS, 0) | dict(authors)
         everybody = items.aggregate(n=Count("example__annotator", distinct=True))["n"]
         withdrawn = self.dataset.items.filter(is_withdrawn=True).order_by().values_list("split")
+        self._tell(0.6, "comparing splits")  # long queries: the lease must not run out
         in_train = items.filter(split=TRAIN).values("example__context")
         edits = items.filter(example__parent__dataset_items__dataset=self.dataset)
         rows = {s: sum(n for kind in labels[s].values() for n in kind.values()) for s in SPLITS}
+        shared_contexts = {
+            split: items.filter(split=split, example__context__in=in_train).count()
+            for split in (DEV, TEST)
+        }
+        parted = edits.exclude(example__parent__dataset_items__split=F("split")).count()
+        self._tell(0.6, "counting votes")
         return {
             "rows": rows,
             "labels": labels,
@@ -174,11 +181,8 @@ class Build:
             "withdrawn": dict.fromkeys(SPLITS, 0) | dict(withdrawn.annotate(n=Count("pk"))),
             "left_out": max(0, releasable(self.round).count() - sum(rows.values())),
             "shared_authors": sum(by_split.values()) - everybody,
-            "shared_contexts": {
-                split: items.filter(split=split, example__context__in=in_train).count()
-                for split in (DEV, TEST)
-            },
-            "parted_edits": edits.exclude(example__parent__dataset_items__split=F("split")).count(),
+            "shared_contexts": shared_contexts,
+            "parted_edits": parted,
             "report": task_report([self.round], code=self.round.task.code)["rounds"][0],
         }
 

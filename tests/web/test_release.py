@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections import Counter
 from datetime import timedelta
 
 import pytest
@@ -119,6 +120,26 @@ def test_a_release_holds_what_was_confirmed_and_no_author_twice(closed):
     assert closed.state == "released"
     assert dataset.numbers["rows"] == {"train": 40, "dev": 8, "test": 8}
     assert dataset.numbers["shared_authors"] == 0
+
+
+def test_what_a_version_tells_of_itself_is_counted_from_its_rows(closed):
+    Example.objects.exclude(pk=(first := Example.objects.first()).pk).update(parent=first)
+    dataset = released(closed)
+    rows = {split: lines(dataset, split) for split in SPLITS}
+    numbers = dataset.numbers
+    split_of = {row["uid"]: split for split in SPLITS for row in rows[split]}
+    home = split_of[str(first.uuid)]
+    assert numbers["parted_edits"] == sum(len(rows[s]) for s in SPLITS if s != home) > 0
+    seen = {row["cid"] for row in rows["train"]}
+    for split in ("dev", "test"):
+        shared = sum(row["cid"] in seen for row in rows[split])
+        assert numbers["shared_contexts"][split] == shared
+    for split in SPLITS:
+        confirmed = Counter(row["label"] for row in rows[split] if row["validated"])
+        assert numbers["labels"][split]["validated"] == confirmed
+        assert numbers["authors"][split] == len({row["anon_uid"] for row in rows[split]})
+    assert numbers["left_out"] == 60 - len(split_of)
+    assert rows[home][0]["parent_uid"] in (None, str(first.uuid))
 
 
 def test_a_row_has_dynabenchs_names_and_nothing_of_a_person(closed, people):
