@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection
@@ -13,7 +13,7 @@ from django.utils import timezone
 from annotation.models import Example
 from dynabench.accounts.models import Annotator
 from tasks.models import Round, Task
-from validation.models import Consensus, JudgeLease, Validation
+from validation.models import Consensus, Validation
 
 UNDO_TIME = timedelta(minutes=10)
 JUDGED_STATES = [Round.State.OPEN, Round.State.PAUSED, Round.State.CLOSED]
@@ -31,7 +31,22 @@ def judged_rounds(task: Task) -> QuerySet[Round]:
     return task.rounds.filter(state__in=JUDGED_STATES).order_by("number")
 
 
-# By hand, because Django takes ten times as long to build it as a database takes to answer it.
+# These by hand: each vote needs them, and Django takes ten times as long to build one as a database
+# takes to answer it.
+LATEST_LEASE = """
+SELECT lease.id, lease.until > %(now)s AND example.retracted_at IS NULL, example.annotator_id,
+  example.uuid, example.round_id, round.state
+FROM validation_judgelease AS lease JOIN annotation_example AS example
+  ON example.id = lease.example_id JOIN tasks_round AS round ON round.id = example.round_id
+WHERE lease.validator_id = %(validator)s AND round.task_id = %(task)s
+ORDER BY lease.until DESC LIMIT 1
+"""
+JUDGED_SINCE = """
+SELECT COUNT(*) FROM validation_validation AS vote JOIN annotation_example AS example
+  ON example.id = vote.example_id JOIN tasks_round AS round ON round.id = example.round_id
+WHERE vote.validator_id = %(validator)s AND vote.created_at >= %(since)s
+  AND round.task_id = %(task)s
+"""
 NEXT_PLACE = """
 SELECT item.example_id
 FROM validation_queueitem AS item JOIN annotation_example AS example ON example.id = item.example_id
@@ -58,37 +73,38 @@ def next_place(
     sql = NEXT_PLACE
     if lock and connection.features.has_select_for_update_skip_locked:
         sql += "FOR UPDATE OF item SKIP LOCKED"
-    values = {"round": round, "validator": validator.pk, "avoid": avoid, "start": start}
+    found = _first(sql, round=round, validator=validator.pk, avoid=avoid, start=start)
+    return int(found[0]) if found else None
+
+
+def _first(sql: str, **values: int | datetime) -> tuple[Any, ...] | None:
+    """The first row of what is written by hand."""
+    adapt = connection.ops.adapt_datetimefield_value  # SQLite keeps times as text
+    adapted = {n: adapt(v) if isinstance(v, datetime) else v for n, v in values.items()}
     with connection.cursor() as cursor:
-        cursor.execute(sql, values)
-        found = cursor.fetchone()
-    return found and int(found[0])
+        cursor.execute(sql, adapted)
+        return cursor.fetchone()  # type: ignore[no-any-return]
 
 
 class Held(NamedTuple):
     """What tells whether a lease is current, and where the walk through the queue goes on."""
 
     lease: int
-    until: datetime
+    is_current: bool  # the validator still has its example to judge
     author: int | None
     uuid: UUID
     round: int
     round_state: str
-    retracted_at: datetime | None
-
-    @property
-    def is_current(self) -> bool:
-        """Whether the validator still has its example to judge."""
-        judged = self.retracted_at is None and self.round_state in JUDGED_STATES
-        return judged and self.until > timezone.now()
 
 
 def latest_lease(validator: Annotator, task: Task) -> Held | None:
     """What the validator was handed last in this task."""
-    leases = JudgeLease.objects.filter(validator=validator, example__round__task=task)
-    names = ("annotator", "uuid", "round", "round__state", "retracted_at")
-    rows = leases.order_by("-until").values_list("pk", "until", *(f"example__{n}" for n in names))
-    return next((Held(*row) for row in rows[:1]), None)
+    found = _first(LATEST_LEASE, validator=validator.pk, task=task.pk, now=timezone.now())
+    if found is None:
+        return None
+    lease, holds, author, uuid, round, state = found
+    is_current = bool(holds) and state in JUDGED_STATES
+    return Held(lease, is_current, author, UUID(str(uuid)), round, state)
 
 
 def last_vote(validator: Annotator, task: Task) -> Validation | None:
@@ -105,8 +121,8 @@ def last_vote(validator: Annotator, task: Task) -> Validation | None:
 def judged_today(validator: Annotator, task: Task) -> int:
     """How many examples of the task the validator has judged since 00:00 UTC."""
     midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
-    votes = Validation.objects.filter(validator=validator, created_at__gte=midnight)
-    return votes.filter(example__round__task=task).count()
+    found = _first(JUDGED_SINCE, validator=validator.pk, task=task.pk, since=midnight)
+    return int(found[0]) if found else 0
 
 
 def round_numbers(*rounds: Round) -> Mapping[int, Mapping[str, int]]:
