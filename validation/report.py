@@ -48,14 +48,14 @@ def task_report(
     for round in rounds if policy else ():
         assert policy
         counted.part(round.pk, "").cells.update(_decided_cells(round, policy))
-    whole = {"round": None, **numbers(_together(counted.parts.values()), counted.choices)}
-    whole["notes"] = {"round": "all rounds together", **whole["notes"]}
+    each = {pk: numbers(part, counted.choices) for (pk, _), part in counted.parts.items()}
+    alone = next(iter(each.values())) if len(each) == 1 else None
+    together = alone or numbers(_together(counted.parts.values()), counted.choices)
+    notes = {"round": "all rounds together", **together["notes"]}
     return {
         "task": code,
-        "rounds": [
-            {"round": r.number, **numbers(counted.part(r.pk, ""), counted.choices)} for r in rounds
-        ],
-        "all": whole,
+        "rounds": [{"round": round.number, **each[round.pk]} for round in rounds],
+        "all": {"round": None, **together, "notes": notes},
     }
 
 
