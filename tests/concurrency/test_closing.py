@@ -1,5 +1,6 @@
 """A round closes by itself, once, and takes after that only what people were writing."""
 
+import contextlib
 import uuid
 from collections import Counter
 from datetime import timedelta
@@ -11,9 +12,10 @@ from django.utils import timezone
 from annotation.models import Assignment, Attempt, Example
 from annotation.services import Refused, assign, begin_attempt, finish_attempt
 from dynabench.accounts.models import Annotator, LogEntry
-from tasks.models import Round
-from tasks.services import RoundError, close_if_due, set_round_state
-from tests.factories import ContextFactory, RoundFactory, TaskFactory
+from tasks.config_saving import ConfigStale, digest, save_config
+from tasks.models import Round, Task
+from tasks.services import RoundError, close_if_due, plan_round, set_round_state
+from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 from validation.consensus import Vote
 from validation.models import Consensus, Judging, Validation
 from validation.services import cast_validation, lease_next
@@ -150,6 +152,33 @@ def test_votes_that_fill_the_budget_close_the_round_once(round, annotators, at_o
         assert entry.data["reason"] == "fooling"
         assert Consensus.objects.filter(is_validated_error=True).count() >= 2
         assert Example.objects.count() == 4 + written
+
+
+def test_two_owners_plan_two_rounds(round, at_once):
+    """Lock: the task, in `plan_round`."""
+    owner = UserFactory()
+    for _ in range(5):
+        planned = at_once(
+            lambda _: plan_round(task=round.task, actor=owner, fields={}).number, range(6)
+        )
+        assert len(set(planned)) == 6
+    assert Round.objects.count() == 31
+
+
+def test_of_two_editors_one_saves(round, at_once):
+    """Lock: the task, in `save_config`; the others are told."""
+    owner = UserFactory()
+    for _ in REPEATS:
+        text = Task.objects.get().config_text
+
+        def save(number, text=text):
+            changed = f"{text}\n# {number}\n"
+            with contextlib.suppress(ConfigStale):
+                save_config(task=round.task, text=changed, base=digest(text), actor=owner)
+                return changed
+
+        saved = [one for one in at_once(save, range(4)) if one]
+        assert saved == [Task.objects.get().config_text]
 
 
 def test_nothing_is_stored_after_the_release(round, annotators, at_once):

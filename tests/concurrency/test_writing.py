@@ -3,6 +3,7 @@
 import contextlib
 import uuid
 from collections import Counter
+from datetime import timedelta
 
 import pytest
 
@@ -151,8 +152,9 @@ def test_an_attempt_is_finished_once(round, annotators, at_once):
         assert attempt.state == "done"
 
 
-def test_nothing_enters_a_closed_round(round, annotators, at_once):
-    """Lock: the round, in `finish_attempt` and in `set_round_state`."""
+def test_nothing_enters_a_closed_round(round, annotators, at_once, monkeypatch):
+    """Lock: the round, in `finish_attempt` and in `set_round_state`. Nobody gets time to finish."""
+    monkeypatch.setattr("tasks.services.WRITING_TIME", timedelta(0))
     scripted_target(round, label="entailment")
     entries = list(RoundTarget.objects.select_related("target"))
     for repeat in REPEATS:
