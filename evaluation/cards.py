@@ -236,8 +236,7 @@ def _croissant_field(field: Field, place: str, file: str, column: str = "") -> d
 
 def benchmark_card(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
     """The parts of Sokol et al. 2024 (BenchmarkCards), as far as we know their contents."""
-    round, config = dataset.round, dataset.round.task.config
-    report, rows, options = numbers["report"], numbers["rows"], dataset.options
+    config, options = dataset.round.task.config, dataset.options
     warning = config.content_warning
     return {
         "benchmark_card": {
@@ -255,43 +254,8 @@ def benchmark_card(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
                 "out_of_scope_uses": ["judging or finding out who wrote an example"],
                 "limitations": _limits(dataset, numbers),
             },
-            "data": {
-                "source": "Written by people for this round, each against the round's targets "
-                f"({_targets(dataset)}).",
-                "size": ", ".join(f"{rows[split]} {split}" for split in SPLITS),
-                "format": "JSON lines and Parquet",
-                "annotation": f"{report['votes']} votes by {report['validators']} people, each "
-                "given before the author's label was seen. Every row of dev and test has a "
-                "consensus that agrees with its author.",
-            },
-            "methodology": {
-                "methods": [
-                    f"Rule of the round: an example counts as fooling when it "
-                    f"{round.get_rule_display()}.",
-                    "Splits are drawn by author; the seed is " + str(options["seed"]) + ".",
-                ],
-                "metrics": [config.metrics.main, *config.metrics.also],
-                "calculation": "MER: examples that fooled the targets ÷ all. vMER: those that "
-                "others confirmed ÷ all.",
-                "interpretation": "A model in the loop scores low on its own round; compare "
-                "other models with each other.",
-                "baseline_results": {
-                    title: _said(report, name)
-                    for title, name in (
-                        ("MER", "mer"),
-                        ("vMER", "vmer"),
-                        ("accuracy of the target", "model_accuracy"),
-                    )
-                },
-                "validation": {
-                    title: _said(report, name)
-                    for title, name in (
-                        ("accuracy of people", "human_accuracy"),
-                        ("unanimous share", "unanimous_share"),
-                        ("Krippendorff's alpha", "krippendorff_alpha"),
-                    )
-                },
-            },
+            "data": _data(dataset, numbers),
+            "methodology": _methodology(dataset, numbers["report"]),
             "targeted_risks": {
                 "risk_categories": list(warning.harms) if warning else [],
                 "description": warning.text if warning else "None is known to us.",
@@ -302,6 +266,43 @@ def benchmark_card(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
                 "data_licensing": options["license"],
             },
         }
+    }
+
+
+def _data(dataset: Dataset, numbers: Numbers) -> dict[str, str]:
+    report, rows = numbers["report"], numbers["rows"]
+    return {
+        "source": "Written by people for this round, each against the round's targets "
+        f"({_targets(dataset)}).",
+        "size": ", ".join(f"{rows[split]} {split}" for split in SPLITS),
+        "format": "JSON lines and Parquet",
+        "annotation": f"{report['votes']} votes by {report['validators']} people, each given "
+        "before the author's label was seen. Every row of dev and test has a consensus that "
+        "agrees with its author, or the owner's word.",
+    }
+
+
+def _methodology(dataset: Dataset, report: Numbers) -> dict[str, Any]:
+    config = dataset.round.task.config
+    baseline = {"MER": "mer", "vMER": "vmer", "accuracy of the target": "model_accuracy"}
+    validation = {
+        "accuracy of people": "human_accuracy",
+        "unanimous share": "unanimous_share",
+        "Krippendorff's alpha": "krippendorff_alpha",
+    }
+    return {
+        "methods": [
+            "Rule of the round: an example counts as fooling when it "
+            f"{dataset.round.get_rule_display()}.",
+            f"Splits are drawn by author; the seed is {dataset.options['seed']}.",
+        ],
+        "metrics": [config.metrics.main, *config.metrics.also],
+        "calculation": "MER: examples that fooled the targets ÷ all. vMER: those that others "
+        "confirmed ÷ all.",
+        "interpretation": "A model in the loop scores low on its own round; compare other models "
+        "with each other.",
+        "baseline_results": {title: _said(report, name) for title, name in baseline.items()},
+        "validation": {title: _said(report, name) for title, name in validation.items()},
     }
 
 

@@ -68,14 +68,18 @@ def request_release(*, round: Round, options: Options, actor: User | None) -> Da
         locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
         last = locked.datasets.order_by("-version").first()
         _check_may_release(locked, last)
-        if last is None or last.state == State.DONE:
-            dataset = Dataset(round=locked, version=last.version + 1 if last else 1)
-        else:
-            dataset = last
-        dataset.options, dataset.requested_by = asdict(options), actor
-        dataset.state, dataset.queued_at = State.QUEUED, timezone.now()
-        dataset.attempts, dataset.error = 0, ""
-        dataset.save()
+        dataset, _ = Dataset.objects.update_or_create(
+            round=locked,
+            version=last.version + (last.state == State.DONE) if last else 1,
+            defaults={
+                "options": asdict(options),
+                "requested_by": actor,
+                "state": State.QUEUED,
+                "queued_at": timezone.now(),
+                "attempts": 0,
+                "error": "",
+            },
+        )
         enqueue("evaluation.jobs.build_dataset", dataset.pk)
     return dataset
 
