@@ -17,12 +17,12 @@ from evaluation.comparison import compare
 from evaluation.datasets import split_rows
 from evaluation.models import Dataset, TrainingRun
 from evaluation.starters import STARTERS, encoder, held_out, joined_rows, seed_rows
-from evaluation.training import Progress, TrainingOptions, answers, dev_part, train
+from evaluation.training import Progress, TrainingOptions, answers, dev_part, fitting, train
 from evaluation.training_data import TrainingError
 from evaluation.training_rows import Shape, Untrainable, released_row, shape_of, training_row
 from tasks.endpoints.base import EndpointError
 from tasks.models import TargetModel, Task
-from tasks.serving.errors import MisconfiguredError
+from tasks.serving.errors import MisconfiguredError, ServingError
 from tasks.serving.spec import OUTPUTS, SPAN, ModelSpec, find_weights, open_folder
 from tasks.targets import endpoint_of, spec_of
 
@@ -47,6 +47,16 @@ class Source:
     test: Rows = field(default_factory=list)
     left_out: int = 0
 
+    def leave_out_unfit(self, base: Path, shape: Shape, how: TrainingOptions) -> None:
+        """Drop the rows that have more tokens than the model can be asked about."""
+        for split in ("train", "dev", "test"):
+            rows = getattr(self, split)
+            fit = fitting(
+                base, rows, kind=shape.kind, labels=shape.labels, max_length=how.max_length
+            )
+            self.left_out += len(rows) - len(fit)
+            setattr(self, split, fit)
+
 
 def train_next(run: TrainingRun, tell: Tell) -> dict[str, Any]:
     """Train what a run asks for and return its report; the model's folder is named in it.
@@ -59,9 +69,11 @@ def train_next(run: TrainingRun, tell: Tell) -> dict[str, Any]:
     tell(0.0, "collecting the rows")
     how = training_options(task, shape, options)
     sources = list(collect(task, shape, options, how))
+    base, how = open_base(options, shape, how)
+    for source in sources:
+        source.leave_out_unfit(base, shape, how)
     rows = [{**row, "weight": s.weight} for s in sources if s.weight for row in s.train]
     dev = [row for s in sources if s.weight for row in s.dev]
-    base, how = open_base(options, shape, how)
     kept = settings.MODELS_HOME / "targets" / task.code
     made = kept / f".run-{run.pk}-{uuid4().hex[:8]}"
     found = train(
@@ -246,6 +258,6 @@ def _old_answers(
             batch = [shape.inputs(row) for row in rows[first : first + ASKED_AT_ONCE]]
             found = endpoint.predict(batch, deadline_seconds=DEADLINE_SECONDS)
             said += [str(prediction.output[shape.answer]) for prediction in found]
-    except (EndpointError, MisconfiguredError) as error:
+    except (EndpointError, ServingError) as error:
         return None, f"{old} did not answer: {error}"
     return said, ""

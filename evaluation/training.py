@@ -8,7 +8,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -19,13 +19,16 @@ from tokenizers import Encoding
 from evaluation.training_data import (
     Item,
     Row,
+    TrainingError,
     batches,
     check_rows,
     draw_items,
+    group_of,
     score,
     split_by_group,
 )
 from tasks.serving.codecs import Answer, Codec, codec_for
+from tasks.serving.errors import BadRequestError
 from tasks.serving.spec import FIELDS, OUTPUTS, SPAN, ModelFolder
 from tasks.serving.tokens import LONGEST
 
@@ -110,12 +113,10 @@ def train(
     started = perf_counter()
     if output_dir.exists():
         raise FileExistsError(f"{output_dir} exists. Choose another folder or remove it.")
-    check_rows(rows, kind=kind, labels=options.labels)
-    part = rows
-    if dev:
-        check_rows(dev, kind=kind, labels=options.labels)
-    else:
-        part, dev = dev_part(rows, options)
+    check_rows([*rows, *dev], kind=kind, labels=options.labels)
+    if not rows:
+        raise TrainingError("there are no rows to train on.")
+    part, dev = (rows, dev) if dev else dev_part(rows, options)
     with atomic_folder(output_dir) as folder, torch.random.fork_rng():
         torch.manual_seed(options.seed)
         trained = _Trained.start(
@@ -140,7 +141,9 @@ def train(
 
 
 def dev_part(rows: Sequence[Row], options: TrainingOptions) -> tuple[list[Row], list[Row]]:
-    """(rows to train on, rows to stop by), by group."""
+    """(rows to train on, rows to stop by), by group. Raises TrainingError."""
+    if len(set(map(group_of, rows))) < 2:
+        raise TrainingError("the rows need two or more groups: one to train on, one to stop by.")
     return split_by_group(rows, share=options.dev_share, salt=f"dev-{options.seed}")
 
 
@@ -172,6 +175,45 @@ def answers(
     counts tokens; None: what the model can take.
     """
     return _Trained.start(folder, kind=kind, labels=labels, max_length=max_length).answers(rows)
+
+
+def fitting(
+    base: Path,
+    rows: Sequence[Row],
+    *,
+    kind: str,
+    labels: tuple[str, ...] | None,
+    max_length: int | None,
+) -> list[Row]:
+    """The rows that a model can be asked about: what may not be cut leaves room for the rest."""
+    codec = _codec(base, kind, labels, max_length)[1]
+    found = []
+    for row in rows:
+        with suppress(BadRequestError):
+            codec.encode(row)
+            found.append(row)
+    return found
+
+
+def _codec(
+    base: str | Path, kind: str, labels: tuple[str, ...] | None, max_length: int | None
+) -> tuple["PreTrainedTokenizerFast", Codec]:
+    """The tokenizer of a folder, and the codec that the model server uses too."""
+    import transformers
+
+    tokenizer = transformers.AutoTokenizer.from_pretrained(base, trust_remote_code=False)
+    limit = tokenizer.model_max_length if tokenizer.model_max_length < 10**6 else LONGEST
+    folder = ModelFolder(
+        path=Path(base),
+        weights=(),
+        kind=kind,
+        fields=FIELDS[kind],
+        output=OUTPUTS[kind],
+        labels=labels,
+        max_length=max_length,
+    )
+    codec = codec_for(folder, tokenizer.backend_tokenizer, min(max_length or limit, limit))
+    return tokenizer, codec
 
 
 @contextmanager
@@ -231,22 +273,8 @@ class _Trained:
                 id2label=dict(enumerate(labels)),
                 label2id={label: number for number, label in enumerate(labels)},
             )
-        tokenizer = transformers.AutoTokenizer.from_pretrained(base, trust_remote_code=False)
-        limit = tokenizer.model_max_length if tokenizer.model_max_length < 10**6 else LONGEST
-        max_length = min(max_length or limit, limit)
-        backend = tokenizer.backend_tokenizer
-        backend.no_truncation()
-        backend.no_padding()
-        folder = ModelFolder(
-            path=Path(base),
-            weights=(),
-            kind=kind,
-            fields=FIELDS[kind],
-            output=OUTPUTS[kind],
-            labels=labels,
-            max_length=max_length,
-        )
-        return cls(model.float(), tokenizer, codec_for(folder, backend, max_length), kind)
+        tokenizer, codec = _codec(base, kind, labels, max_length)
+        return cls(model.float(), tokenizer, codec, kind)
 
     def inputs(self, encodings: Sequence[Encoding]) -> dict[str, "torch.Tensor"]:
         """Padded tensors [encodings, longest], by the model's input names."""

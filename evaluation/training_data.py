@@ -48,8 +48,6 @@ def check_rows(rows: Sequence[Row], *, kind: str, labels: Sequence[str] | None) 
                 f"row {number}: the passage does not have the answer {row['answer']!r} at "
                 f"answer_start {row.get('answer_start')!r} (counted in characters from 0)."
             )
-    if len({group_of(row) for row in rows}) < 2:
-        raise TrainingError("the rows need two or more groups: one to train on, one to stop by.")
 
 
 def _answer_fits(row: Row) -> bool:

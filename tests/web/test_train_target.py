@@ -146,10 +146,29 @@ def test_rows_that_cannot_teach_are_counted(task):
     assert (source.left_out, len(source.train)) == (1, 9)
 
 
+def test_rows_that_are_too_long_are_left_out_of_every_split(task):
+    dataset = release(task.rounds.get(), (10, 5, 5))
+    for item in (dataset.items.first(), dataset.items.last()):
+        line = json.loads(item.line)
+        inputs = {**json.loads(line["input_json"]), "hypothesis": "long " * 200}
+        item.line = json.dumps({**line, "input_json": json.dumps(inputs)})
+        item.save(update_fields=["line"])
+    run = ask(task, {"round1": 1}, base=default_base(task)[0], epochs=1)
+    one = worked(run)[-1]["report"]["sources"][1]
+    assert (one["train"], one["dev"], one["test"], one["left_out"]) == (9, 5, 4, 2)
+
+
+def test_a_dev_split_of_one_author_is_enough(task):
+    dataset = release(task.rounds.get(), (10, 1, 5))
+    run = ask(task, {"round1": 1}, base=default_base(task)[0], epochs=1)
+    report = worked(run)[-1]["report"]
+    assert (report["sources"][1]["dataset"], report["training"]["dev_rows"]) == (str(dataset), 1)
+
+
 def test_without_rows_the_training_says_so(task):
     release(task.rounds.get(), (0, 0, 5))
     told = worked(ask(task, {"round1": 1}, base=default_base(task)[0]))
-    assert "two or more groups" in told[-1]["error"]
+    assert told[-1]["error"] == "there are no rows to train on."
 
 
 def test_an_old_target_elsewhere_is_asked(task):
