@@ -41,16 +41,14 @@ def _chosen(rounds: list[Round], wanted: str) -> Round | None:
 
 
 def _values(round: Round) -> dict[str, Any]:
-    kept, now = all_numbers([round])[round.pk], activity(round)
-    return {
-        "round": round,
-        "kept": kept,
-        "numbers": kept.numbers,
-        "rates": [(name, title, kept.numbers[name]) for name, title in RATES.items()],
-        "now": now,
-        "chart": _chart(now),
-        "money": _money(round, now, kept.numbers),
-    }
+    """Without `kept` while the numbers of a large round are counted for the first time."""
+    kept, now = all_numbers([round]).get(round.pk), activity(round)
+    values = {"round": round, "now": now, "chart": _chart(now), "kept": kept}
+    if kept:
+        rates = [(name, title, kept.numbers[name]) for name, title in RATES.items()]
+        money = _money(round, now, kept.numbers)
+        values.update(numbers=kept.numbers, rates=rates, money=money)
+    return values
 
 
 def _chart(now: Activity) -> SafeString | None:

@@ -35,9 +35,9 @@ def busy(nli, alice, bob):
         for person in people if number < 2 else ():
             said = "neutral" if number == 0 else "contradiction"
             Validation.objects.create(example=example, validator=person, label=said, seconds=20)
-    Example.objects.filter(digest="3").update(outcome="not_fooled")
     fill_queue(round=nli)
     rederive(round=nli, policy=Policy("n-equal", 3))
+    Example.objects.filter(digest="3").update(outcome="not_fooled")
     return nli
 
 
@@ -56,7 +56,7 @@ def test_each_tile_says_what_it_should(as_alice, busy):
     assert found["Agreement, Krippendorff's α"] == "1.00 (6 votes)"
     assert (found["Median to write"], found["Median to judge"]) == ("60 s", "20 s")
     assert found["People today"] == "4"
-    assert found["Waiting for votes"].startswith("1 (the oldest since ")
+    assert found["Waiting for votes"].startswith("2 (the oldest since ")
     assert "Cost" not in found
 
 
@@ -128,3 +128,11 @@ def test_who_is_no_member_learns_nothing(client, busy):
         for url in (URL, "/own/nli/tiles/"):
             assert client.get(url).status_code == (404 if user else 302)
         client.logout()
+
+
+def test_a_large_round_has_a_page_before_its_rates_are_counted(as_alice, busy, monkeypatch):
+    monkeypatch.setattr("dynabench.own.dashboard.all_numbers", lambda rounds: {})
+    html = as_alice.get(URL).text
+    assert "The rates are being counted" in html
+    assert "vMER" not in tiles(html)
+    assert tiles(html)["People today"] == "4"
