@@ -86,10 +86,11 @@ def lease_gold(
     """
     if not is_turn(validator, after.uuid):
         return None
-    seen = JudgeLease.objects.filter(example=OuterRef("example"), validator=validator)
+    # What another tab was given at this instant is not seen yet: both choose the same item.
+    left = JudgeLease.objects.filter(until__lte=timezone.now(), validator=validator)
     unseen = (
         Gold.objects.filter(
-            ~Exists(seen),
+            ~Exists(left.filter(example=OuterRef("example"))),
             example__round__task=task,
             example__round__state__in=JUDGED_STATES,
             example__retracted_at__isnull=True,

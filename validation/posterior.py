@@ -6,8 +6,9 @@ Cheap and without numpy, for it runs at each vote; `validation.aggregation` fits
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
+from sys import float_info
 
-TINY = 1e-300  # a probability of 0 weighs heavily, but never alone
+TINY = float_info.min  # a probability of 0 weighs heavily, but never alone
 
 Matrix = Sequence[Sequence[float]]
 """True × given label; each row sums to 1."""

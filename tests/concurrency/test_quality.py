@@ -1,0 +1,97 @@
+"""Gold items and near-duplicates when one person has several tabs."""
+
+import uuid
+
+import pytest
+
+from annotation.models import Assignment, Example
+from annotation.services import Duplicate, begin_attempt, finish_attempt
+from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
+from validation import gold
+from validation.consensus import Vote
+from validation.models import GoldAnswer, JudgeLease, QueueItem, Validation
+from validation.services import (
+    TooLate,
+    cast_validation,
+    lease_next,
+    override_consensus,
+    skip_example,
+)
+
+pytestmark = pytest.mark.django_db(transaction=True)
+TEXT = "The old shop by the river was open at ten on every day of the year."
+
+
+@pytest.fixture
+def round():
+    round = RoundFactory(task=TaskFactory(code="nli"))
+    ContextFactory.create_batch(6, round=round)
+    return round
+
+
+def written(round, number):
+    return Example.objects.create(
+        round=round,
+        context=round.contexts.first(),
+        annotator=UserFactory().annotator,
+        inputs={"hypothesis": f"Statement {number}.", "label": "neutral"},
+        digest=str(number),
+        outcome="fooled",
+    )
+
+
+def test_gold_is_handed_out_once(round, at_once, monkeypatch):
+    monkeypatch.setattr(gold, "EVERY", 1)
+    owner = UserFactory()
+    for number in range(6):
+        example = written(round, number)
+        override_consensus(example=example, owner=owner, choice=Vote(label="neutral"))
+        gold.mark_gold(example=example, owner=owner)
+    plain = written(round, 9)
+    for _ in range(5):
+        validator = UserFactory().annotator
+        skip_example(
+            validator=validator, example=lease_next(validator=validator, task=round.task).example
+        )
+        leases = at_once(lambda _, v=validator: lease_next(validator=v, task=round.task), range(6))
+        assert len({lease.pk for lease in leases}) == 1
+        item = leases[0].example
+        assert item != plain
+
+        def answer(label, v=validator, item=item):
+            try:
+                return cast_validation(validator=v, example=item, vote=Vote(label=label))
+            except TooLate:
+                return None
+
+        answers = at_once(answer, ["neutral", "entailment"] * 3)
+        assert sum(one is not None for one in answers) == 1
+        assert GoldAnswer.objects.filter(validator=validator).count() == 1
+    assert not Validation.objects.exists()
+    assert JudgeLease.objects.filter(is_gold=True).count() == 5
+    assert QueueItem.objects.get().free == QueueItem.objects.get().still_needed
+
+
+def test_two_near_duplicates_are_stored_once(round, at_once):
+    contexts = list(round.contexts.all())
+    for _ in range(10):
+        author = UserFactory().annotator
+        tabs = []
+        for context in contexts[:4]:  # as when each tab took another passage
+            Assignment.objects.filter(annotator=author).update(left_at="2026-01-01T00:00Z")
+            tabs.append(Assignment.objects.create(annotator=author, round=round, context=context))
+        for tab in tabs:
+            tab.left_at = None
+
+        def send(tab, author=author):
+            text = f"{TEXT} {'!' * tab.pk}"
+            try:
+                attempt, _ = begin_attempt(
+                    annotator=author, assignment=tab, key=uuid.uuid4(), inputs={"hypothesis": text}
+                )
+            except Duplicate:
+                return None
+            return finish_attempt(attempt=attempt, targets=[], predictions=[])
+
+        stored = at_once(send, tabs)
+        assert sum(example is not None for example in stored) == 1
