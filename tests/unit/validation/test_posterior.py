@@ -4,7 +4,7 @@ import gzip
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from validation.aggregation import _Cells, dawid_skene
@@ -30,6 +30,7 @@ def fitted(votes):
     return model, _Cells.of(votes).expect(found.prior, found.confusion, len(votes.items))
 
 
+@settings(deadline=None)  # the first example imports numpy
 @given(ROWS)
 def test_one_posterior_is_the_batchs_at_the_same_parameters(rows):
     votes = code_votes(rows)
