@@ -163,14 +163,14 @@ def judge_cycle(kind: str, seconds: float, rounds: int, processes: int) -> dict[
         env = environment(home, url)
         manage(env, "migrate", "-v0")
         manage(env, "collectstatic", "--noinput", "-v0")
-        examples = int(1000 + 2 * 150 * seconds * rounds)
+        examples = int(1000 + 2 * 150 * seconds * (rounds + 1))
         minimal, *sessions = python(env, SETUP, str(examples)).split()
         port, pid = stack.enter_context(web(env, processes))
         people = [Person(port, session, minimal) for session in sessions]
         for person in people:
             person.sit_down()
-        run(people, "minimal", 1, [pid])
-        run(people, "judge", 1, [pid])
+        for step in ("minimal", "judge"):  # each thread of the server opens its connection
+            run(people, step, seconds, [pid])
         for _ in range(rounds):
             for count in PEOPLE:
                 for step in ("minimal", "judge"):
