@@ -11,6 +11,7 @@ from evaluation.leases import claim
 from evaluation.models import Dataset
 from evaluation.release import Options, make
 from evaluation.services import ReleaseRefused, request_release, suggested_sizes
+from evaluation.splits import SPLITS
 from tasks.models import Round
 
 
@@ -53,7 +54,7 @@ class Command(BaseCommand):
         dataset.refresh_from_db()
         if dataset.state != Dataset.State.DONE:
             raise CommandError(f"{dataset} was not made: {dataset.error}")
-        rows = ", ".join(f"{split} {n}" for split, n in dataset.numbers["rows"].items())
+        rows = ", ".join(f"{split} {dataset.numbers['rows'][split]}" for split in SPLITS)
         self.stdout.write(f"{dataset}: {rows}")
         for file in dataset.files.all():
             self.stdout.write(f"{file.sha256}  {file.size:>12}  {file.file.name}")
