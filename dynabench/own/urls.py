@@ -2,13 +2,18 @@
 
 from django.urls import path, re_path
 
-from dynabench.own import config, dashboard, people, policy, review, rounds
+from dynabench.own import config, dashboard, people, policy, review, rounds, second_opinion
 
 app_name = "own"
 urlpatterns = [
     path("", dashboard.dashboard, name="dashboard"),
     path("tiles/", dashboard.dashboard, name="tiles"),
     path("rounds/<int:number>/policy/", policy.policy, name="policy"),
+    path(
+        "rounds/<int:number>/second-opinion/",
+        second_opinion.second_opinion,
+        name="second-opinion",
+    ),
     path("annotators/", people.annotators, name="annotators"),
     re_path(
         r"^annotators/(?P<who>authors|validators)\.csv$", people.annotators_file, name="people-file"

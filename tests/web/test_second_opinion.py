@@ -6,6 +6,7 @@ import pytest
 from django.core.management import call_command
 
 from dynabench.accounts.services import annotator_of
+from tasks.models import TaskMember
 from tests.factories import UserFactory
 from tests.web.conftest import HTMX
 from tests.web.test_judge import judge, write
@@ -89,3 +90,30 @@ def test_the_model_is_fitted_anew_when_votes_have_come(nli, bob, judged):
     now = Judging.objects.get().fitted
     assert (before.votes, now.votes) == (80, 89)
     assert Consensus.objects.filter(state="decided", label="entailment").count() == 13
+
+
+def test_owners_read_it_and_nobody_else(client, alice, bob, nli, judged):
+    url = "/own/nli/rounds/1/second-opinion/"
+    client.force_login(bob)
+    assert client.get(url).status_code == 404
+    TaskMember.objects.create(task=nli.task, user=alice, role="owner")
+    client.force_login(alice)
+    page = client.get(url).text
+    assert "Nowhere." in page
+    assert page.index(annotator_of(judged[3]).pseudonym) < page.index(
+        annotator_of(judged[0]).pseudonym
+    )
+    rederive(round=nli, policy=Policy("plurality"))
+    wrong = Consensus.objects.filter(label="entailment").first()
+    Consensus.objects.filter(pk=wrong.pk).update(label="neutral")
+    assert f"/own/nli/review/{wrong.example.uuid}/" in client.get(url).text
+    Consensus.objects.all().delete()
+    judged_away = client.get("/own/nli/rounds/9/second-opinion/")
+    assert judged_away.status_code == 404
+
+
+def test_without_votes_the_page_says_why(client, alice, nli):
+    TaskMember.objects.create(task=nli.task, user=alice, role="owner")
+    client.force_login(alice)
+    text = client.get("/own/nli/rounds/1/second-opinion/").text
+    assert "nobody has given a label" in text
