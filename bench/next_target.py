@@ -1,7 +1,7 @@
 """Whether a round's data makes a stronger target: DynaSent round 2 with and without training on it.
 
     python bench/next_target.py            # some minutes on two cores
-    python bench/next_target.py --quick    # under a minute: less data, no seeds, one seed of chance
+    python bench/next_target.py --quick    # less data and no seeds: a minute of processor time
     python bench/next_target.py --json     # one object
 
 A is trained on the task's seeds and a part of round 1, B starts from A and is trained on the same
@@ -159,7 +159,7 @@ def print_table(told: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="DynaSent round 2 with and without its data.")
-    parser.add_argument("--quick", action="store_true", help="less data, under a minute")
+    parser.add_argument("--quick", action="store_true", help="less data and no seeds")
     parser.add_argument("--seed", type=int, default=0, help="of chance")
     parser.add_argument("--json", action="store_true", help="print one object")
     given = parser.parse_args()
