@@ -52,4 +52,4 @@ def _otherwise(round: Round, found: SecondOpinion) -> list[tuple[Any, str, str, 
             rows.append((pk, label, best, posterior[best]))
     rows = sorted(rows, key=lambda row: -row[3])[:SHOWN]
     examples = Example.objects.in_bulk([row[0] for row in rows])
-    return [(examples[pk], *rest) for pk, *rest in rows]
+    return [(examples[pk], label, best, posterior) for pk, label, best, posterior in rows]
