@@ -1,10 +1,10 @@
 """Reads about examples."""
 
-import uuid
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from django.db.models import Count, Q, QuerySet
+from django.db import connection
+from django.db.models import Count, QuerySet
 from django.utils import timezone
 
 from annotation.models import Assignment, Attempt, Example, GatePass, TextKey
@@ -59,63 +59,87 @@ def goal_uses(round: Round) -> dict[str, int]:
     return dict(rows)
 
 
-def written_here(assignment: Assignment) -> int:
-    """How many examples the annotator has written on this context."""
-    mine = Example.objects.filter(annotator=assignment.annotator_id)
-    return mine.filter(context=assignment.context_id).count()
+class Used(NamedTuple):
+    """What an annotator has written: on this context, in this task since 00:00 UTC, in this round.
 
-
-class Tries(NamedTuple):
-    """What an annotator has used up: on this context, in this task since 00:00 UTC."""
+    `standing` leaves out what was retracted. `twin`: the id of the same text on this context.
+    `asking`: how many texts are being sent just now, anywhere.
+    """
 
     here: int
     today: int
-    twin: uuid.UUID | None  # the example with the same text on this context
+    standing: int
+    twin: int | None
+    asking: int
+
+
+USED = """
+SELECT COUNT(CASE WHEN e.context_id = %s THEN 1 END),
+       COUNT(CASE WHEN r.task_id = %s AND e.created_at >= %s THEN 1 END),
+       COUNT(CASE WHEN e.round_id = %s AND e.retracted_at IS NULL THEN 1 END),
+       MAX(CASE WHEN e.context_id = %s AND e.digest = %s AND e.retracted_at IS NULL THEN e.id END),
+       (SELECT COUNT(*) FROM annotation_attempt
+        WHERE annotator_id = %s AND state = 'asking' AND asked_at >= %s)
+FROM annotation_example e JOIN tasks_round r ON r.id = e.round_id WHERE e.annotator_id = %s
+"""
+
+
+def used(assignment: Assignment, digest: str = "") -> Used:
+    """What the assignment's annotator has used up. By hand: each submit asks it, twice."""
+    midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    annotator, context, round = assignment.annotator_id, assignment.context_id, assignment.round
+    as_time = connection.ops.adapt_datetimefield_value
+    with connection.cursor() as cursor:
+        cursor.execute(
+            USED,
+            [
+                *(context, round.task_id, as_time(midnight), round.pk, context, digest),
+                *(annotator, as_time(Attempt.oldest_alive()), annotator),
+            ],
+        )
+        return Used(*cursor.fetchone())
+
+
+class Tries(NamedTuple):
+    """What counts against the caps: also what is just being sent."""
+
+    here: int
+    today: int
+    standing: int
+    twin: int | None
     sending: Sequence[str]  # texts on other contexts of the round whose targets are being asked
 
 
 def tries(assignment: Assignment, digest: str = "") -> Tries:
-    """The tries of the assignment's annotator; what is just being sent counts too.
-
-    Two plain queries, counted here: this runs at each submit, for some ten rows.
-    """
-    midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
-    context, round, task = assignment.context_id, assignment.round_id, assignment.round.task_id
-    written = Example.objects.filter(
-        Q(context=context) | Q(created_at__gte=midnight), annotator=assignment.annotator_id
-    ).values_list("context", "created_at", "round", "round__task", "digest", "retracted_at", "uuid")
-    asking = Attempt.objects.filter(
+    """The tries of the assignment's annotator."""
+    here, today, standing, twin, asking = used(assignment, digest)
+    if not asking:
+        return Tries(here, today, standing, twin, [])
+    context, round, task = assignment.context_id, assignment.round_id, assignment.round.task
+    attempts = Attempt.objects.filter(
         annotator=assignment.annotator_id,
         state=Attempt.State.ASKING,
         asked_at__gte=Attempt.oldest_alive(),
     ).values_list("assignment__context", "assignment__round", "assignment__round__task", "inputs")
-    here = today = 0
-    twin = None
-    for one, created_at, its_round, its_task, its_digest, retracted_at, its_uuid in written:
-        here += one == context
-        today += its_task == task and created_at >= midnight
-        if (one, its_round, its_digest, retracted_at) == (context, round, digest, None):
-            twin = its_uuid
     sending = []
-    for one, its_round, its_task, inputs in asking:
+    for one, its_round, its_task, inputs in attempts:
         here += one == context
-        today += its_task == task
+        today += its_task == task.pk
         if its_round == round and one != context:
-            sending.append(written_text(assignment.round.task.config, inputs))
-    return Tries(here, today, twin, sending)
+            sending.append(written_text(task.config, inputs))
+    return Tries(here, today, standing, twin, sending)
 
 
-def left_in_round(annotator: Annotator, round: Round) -> int | None:
-    """How many examples the annotator may still write before their share of the round is full.
+def left_in_round(round: Round, standing: int) -> int | None:
+    """How many examples somebody who has so many in the round may still write in it.
 
     None: no cap yet. It begins when the round wants, or has, LARGE examples, and is known from the
     first example on where the round has a budget, else from half of the least share on.
     """
-    mine = Example.objects.filter(annotator=annotator, round=round, retracted_at=None).count()
     share, size = round.task.config.limits.share_of_round, round.max_collected or 0
-    if size < LARGE and mine >= share * LARGE / 2:
+    if size < LARGE and standing >= share * LARGE / 2:
         size = Example.objects.filter(round=round).count()
-    return max(0, int(share * size) - mine) if size >= LARGE else None
+    return max(0, int(share * size) - standing) if size >= LARGE else None
 
 
 class Resembling(NamedTuple):

@@ -25,7 +25,7 @@ from annotation.near_duplicates import are_alike, band_keys, written_text
 from annotation.outcome import Ensemble, Outcome, TargetVerdict, judge, resolve
 from dynabench.accounts.models import Annotator
 from tasks.endpoints.base import Prediction
-from tasks.models import Context, Round, RoundTarget, TargetVersion, Task, context_digest
+from tasks.models import Context, Round, RoundTarget, Task, context_digest
 from tasks.services import close_if_due
 from tasks.targets import version_of
 
@@ -250,11 +250,11 @@ def _check_may_write(assignment: Assignment, digest: str, text: str) -> None:
         raise RoundClosed(f"Round {round.number} is {round.state}.", round=round)
     if assignment.left_at is not None:
         raise Stale("You have gone on to another passage since you opened this page.")
-    here, today, twin, sending = selectors.tries(assignment, digest)
+    here, today, standing, twin, sending = selectors.tries(assignment, digest)
     if any(are_alike(text, other) for other in sending):
         raise Duplicate("You are sending this text from another window.")
     if twin:
-        example = Example.objects.get(uuid=twin)
+        example = Example.objects.get(pk=twin)
         raise Duplicate("You sent this text before. Change it to try again.", example=example)
     if here >= limits.tries_per_context:
         raise CapReached(
@@ -264,7 +264,7 @@ def _check_may_write(assignment: Assignment, digest: str, text: str) -> None:
         raise CapReached(
             f"You have reached today's {limits.tries_per_day} tries (reset at 00:00 UTC)."
         )
-    if selectors.left_in_round(assignment.annotator, round) == 0:
+    if selectors.left_in_round(round, standing) == 0:
         raise CapReached(
             f"You have written {limits.share_of_round:.0%} of this round, the most for one person. "
             "Thank you! Judging has no such limit."
@@ -333,14 +333,14 @@ def _store_outputs(
     example: Example,
     outcome: Outcome,
     targets: Sequence[RoundTarget],
-    versions: Sequence[TargetVersion],
+    versions: Sequence[int],
     predictions: Sequence[Prediction],
 ) -> None:
-    TargetOutput.objects.bulk_create(
+    outputs = TargetOutput.objects.bulk_create(
         TargetOutput(
             example=example,
             target=entry.target,
-            version=version,
+            version_id=version,
             position=entry.position,
             output=dict(prediction.output),
             prob=dict(prediction.prob) if prediction.prob is not None else None,
@@ -352,6 +352,8 @@ def _store_outputs(
             targets, versions, predictions, outcome.per_target, strict=True
         )
     )
+    # The page shows them next, and need not read them.
+    example._prefetched_objects_cache = {"target_outputs": outputs}  # type: ignore[attr-defined]
 
 
 def _store_example(attempt: Attempt, outcome: Outcome) -> Example:

@@ -105,16 +105,17 @@ def _submit(request: HttpRequest, task: Task, annotator: Annotator) -> HttpRespo
     attempt = live.settle(attempt) if is_mine else attempt
     if attempt.state == Attempt.State.DONE and not htmx_partial(request):
         return redirect("annotation:attempt", uuid=attempt.uuid)
-    return work.show_attempt(request, now, attempt)
+    return work.show_attempt(request, now, attempt, is_new=is_mine)
 
 
 def _posted_assignment(request: HttpRequest, annotator: Annotator, task: Task) -> Assignment:
     mine = Assignment.objects.filter(annotator=annotator, round__task=task)
     pk = request.POST.get("assignment", "")
-    return get_object_or_404(
-        mine.select_related("context", "parent", "annotator", "round__task"),
-        pk=pk if pk.isdecimal() else 0,
+    assignment = get_object_or_404(
+        mine.select_related("context", "round"), pk=pk if pk.isdecimal() else 0
     )
+    assignment.annotator, assignment.round.task = annotator, task  # known, so not read again
+    return assignment
 
 
 def _own_example(annotator: Annotator, uuid: UUID | None) -> Example | None:

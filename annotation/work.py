@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID, uuid4
 
+from django.db.models import Prefetch, prefetch_related_objects
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
@@ -12,7 +13,7 @@ from django.utils.functional import SimpleLazyObject
 from annotation import panels, selectors
 from annotation.evidence import looks_personal
 from annotation.forms import ExampleForm, WhyForm, blank_fields
-from annotation.models import Assignment, Attempt, Example
+from annotation.models import Assignment, Attempt, Example, TargetOutput
 from annotation.near_duplicates import written_text
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
@@ -93,22 +94,28 @@ class Work:
             attrs["hx-sync"] = "this:replace"
         return form
 
+    def targets(self) -> str:
+        """The round's targets as people may read them."""
+        targets_of(self.round)
+        return ", ".join(self.round.target_names) or "no model in this round"
+
     def page(self, form: ExampleForm | None = None) -> dict[str, Any]:
         """Everything that the template names but the panel."""
         before, words, after = panels.goal_parts(self.task.config, self.goal)
-        targets_of(self.round)
         values: dict[str, Any] = {
             "work": self,
             "task": self.task,
             "round": self.round,
             "context": self.context,
-            "shown_context": panels.shown_context(self.task.config, self.context),
+            "shown_context": SimpleLazyObject(
+                lambda: panels.shown_context(self.task.config, self.context)
+            ),
             "form": form or SimpleLazyObject(self.form),
             "goal_before": before,
             "goal_words": words,
             "goal_after": after,
             "practice": self.assignment is None,
-            "targets": ", ".join(self.round.target_names) or "no model in this round",
+            "targets": SimpleLazyObject(self.targets),
             "limits": self.task.config.limits,
             "instructions": SimpleLazyObject(
                 lambda: render_markdown(self.task.config.instructions)
@@ -124,12 +131,11 @@ class Work:
     def _own(self, assignment: Assignment) -> dict[str, Any]:
         """What only somebody with an account has. Lazy, for a part of the page shows little."""
         cap = self.task.config.limits.tries_per_context
+        used: Any = SimpleLazyObject(lambda: selectors.used(assignment))
         earlier = SimpleLazyObject(lambda: selectors.history(assignment.annotator, self.context))
         return {
-            "try_number": SimpleLazyObject(
-                lambda: min(selectors.written_here(assignment) + 1, cap)
-            ),
-            "left_in_round": SimpleLazyObject(lambda: left_words(assignment)),
+            "try_number": SimpleLazyObject(lambda: min(used.here + 1, cap)),
+            "left_in_round": SimpleLazyObject(lambda: left_words(self.round, used.standing)),
             "history": SimpleLazyObject(
                 lambda: [(example, example.inputs.get(self.text_field)) for example in earlier]
             ),
@@ -140,10 +146,12 @@ class Work:
         }
 
 
-def result(example: Example) -> dict[str, Any]:
-    """The result panel of a stored example."""
+def result(example: Example, is_new: bool = False) -> dict[str, Any]:
+    """The result panel of a stored example; one stored just now nobody can have judged."""
     config = example.round.task.config
-    outputs = list(example.target_outputs.select_related("target"))
+    shown = TargetOutput.objects.select_related("target")
+    prefetch_related_objects([example], Prefetch("target_outputs", shown))  # if they are not there
+    outputs = list(example.target_outputs.all())
     questions = panels.why_components(config, example.outcome, example.inputs)
     return {
         **verdict(example, config, outputs),
@@ -151,13 +159,14 @@ def result(example: Example) -> dict[str, Any]:
         "looks_personal": looks_personal(written_text(config, example.inputs)),
         "why_form": WhyForm(questions, initial=example.metadata) if example.metadata else None,
         "why_fields": blank_fields(tuple(questions)),
-        "can_retract": example.retracted_at is None and not selectors.is_judged(example),
+        "can_retract": is_new
+        or (example.retracted_at is None and not selectors.is_judged(example)),
     }
 
 
-def left_words(assignment: Assignment) -> str:
+def left_words(round: Round, standing: int) -> str:
     """How many more examples of the round the person may write, where there is a cap."""
-    left = selectors.left_in_round(assignment.annotator, assignment.round)
+    left = selectors.left_in_round(round, standing)
     return "" if left is None else f"room for {left} more of yours in this round"
 
 
@@ -205,10 +214,12 @@ def show(
     return response
 
 
-def show_attempt(request: HttpRequest, work: Work, attempt: Attempt) -> HttpResponse:
+def show_attempt(
+    request: HttpRequest, work: Work, attempt: Attempt, *, is_new: bool = False
+) -> HttpResponse:
     """The state of an attempt: the verdict, still waiting, or no answer."""
     if attempt.state == Attempt.State.DONE and attempt.example:
-        return show(request, work, result(attempt.example))
+        return show(request, work, result(attempt.example, is_new))
     if attempt.state == Attempt.State.ASKING:
         waiting = {"panel": "annotation/_waiting.html", "attempt": attempt}
         response = show(request, work, waiting, status=202)
