@@ -8,7 +8,8 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
 
 from annotation import panels
 from annotation.models import Example
@@ -74,7 +75,9 @@ def verdict_of(config: TaskConfig, vote: Answer, example: Example) -> str:
 
 def fields_of(form: FlagForm) -> SafeString:
     """The fields that are seen, one below the other."""
-    return mark_safe("".join(field.as_field_group() for field in form.visible_fields()))  # noqa: S308
+    return format_html_join(
+        "", "{}", ((field.as_field_group(),) for field in form.visible_fields())
+    )
 
 
 # Most pages show forms in which nothing is typed yet: the same for all examples of a task.

@@ -13,7 +13,7 @@ from django.utils import timezone
 from annotation.models import Example
 from dynabench.accounts.models import Annotator
 from tasks.models import Round, Task
-from validation.models import Consensus, Validation
+from validation.models import Consensus, QueueItem, Validation
 
 UNDO_TIME = timedelta(minutes=10)
 JUDGED_STATES = [Round.State.OPEN, Round.State.PAUSED, Round.State.CLOSED]
@@ -29,6 +29,12 @@ def rounds_to_fill(task: Task) -> Sequence[Round]:
 def judged_rounds(task: Task) -> QuerySet[Round]:
     """The rounds that are judged now, oldest first: it is released first."""
     return task.rounds.filter(state__in=JUDGED_STATES).order_by("number")
+
+
+def rounds_with_places(task: Task) -> Sequence[Round]:
+    """The judged rounds in whose queue a place is free for somebody, oldest first."""
+    free = QueueItem.objects.filter(round=OuterRef("pk"), still_needed__gt=0, free__gt=0)
+    return list(judged_rounds(task).filter(Exists(free)))
 
 
 # These by hand: each vote needs them, and Django takes ten times as long to build one as a database

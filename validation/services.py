@@ -79,14 +79,13 @@ def _start_anew(validator: Annotator, task: Task, latest: Held | None) -> JudgeL
     """The first place of all rounds, the oldest round first."""
     return_expired()
     avoid = latest.author if latest else None
-    rounds = selectors.judged_rounds(task)
-    for round in rounds:
+    for round in selectors.rounds_with_places(task):
         if lease := _take_next(round.pk, validator, avoid):
             return lease
     for round in selectors.rounds_to_fill(task):
         if fill_queue(round=round) and (lease := _take_next(round.pk, validator, avoid)):
             return lease
-    for round in rounds:
+    for round in selectors.rounds_with_places(task):
         if lease := _take_last(round.pk, validator):
             return lease
     return None
