@@ -13,8 +13,8 @@ from dynabench.own.access import owned_task
 from dynabench.own.round_cards import STEPS, State, cards, closing, step
 from dynabench.own.round_forms import RoundForm
 from tasks.admin_roles import person
-from tasks.models import Round
-from tasks.permissions import can_edit
+from tasks.models import Round, Task
+from tasks.permissions import can_edit, can_own
 from tasks.services import RoundError, change_round, close_if_due, plan_round, set_round_state
 
 PAGE = "own/rounds.html"
@@ -26,8 +26,13 @@ def rounds(request: HttpRequest, code: str) -> HttpResponse:
     task = owned_task(request, code)
     for round in task.rounds.filter(state=State.OPEN):
         close_if_due(round=round)
-    values = {"task": task, "cards": cards(task), "can_edit": can_edit(request.user, task)}
+    values = {"task": task, "cards": cards(task), **_rights(request, task)}
     return render(request, PAGE, values)
+
+
+def _rights(request: HttpRequest, task: Task) -> dict[str, bool]:
+    editor = can_edit(request.user, task)
+    return {"can_edit": editor, "can_own": editor and can_own(request.user, task)}
 
 
 @require_http_methods(["GET", "POST"])
@@ -91,7 +96,7 @@ def _changed(request: HttpRequest, round: Round) -> HttpResponse:
     if not htmx_partial(request):
         messages.success(request, said)
         return redirect(_place(round))
-    values = {"task": round.task, "card": card, "can_edit": True, "said": said}
+    values = {"task": round.task, "card": card, **_rights(request, round.task), "said": said}
     return render_page(request, PAGE, values, part="card")
 
 

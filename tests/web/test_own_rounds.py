@@ -159,6 +159,8 @@ def test_release_is_no_bare_button(editor, nli):
         assert editor.post(URL + f"1/{action}/").status_code in (302, 404, 409, 422)
     assert Round.objects.get().state == "open"
     Round.objects.update(state="closed")
+    assert 'href="/own/nli/rounds/1/release/"' not in editor.get(URL).text
+    TaskMember.objects.update(role="owner")  # an editor cannot release
     assert 'href="/own/nli/rounds/1/release/"' in editor.get(URL).text
     Round.objects.update(writing_until=timezone.now() + timedelta(minutes=3))
     page = editor.get(URL).text
