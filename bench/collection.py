@@ -34,14 +34,29 @@ TABLES = (  # all that an import fills, in an order in which rows find what they
     *("tasks_context", "annotation_example", "annotation_targetoutput"),
     *("validation_validation", "validation_consensus"),
 )
-BARE_REPORT = """
-SELECT e.outcome, c.state, c.is_verified, c.is_validated_error, v.label, v.verdict, COUNT(*)
-FROM annotation_example e
-JOIN validation_validation v ON v.example_id = e.id
-LEFT JOIN validation_consensus c ON c.example_id = e.id
+# What the report's numbers cannot do without: counts by author, by validator, and votes by example.
+BARE_REPORT = (
+    """
+SELECT e.annotator_id, e.outcome, c.state, c.label, c.is_verified, c.is_validated_error, COUNT(*)
+FROM annotation_example e LEFT JOIN validation_consensus c ON c.example_id = e.id
 WHERE e.round_id = %s AND e.retracted_at IS NULL
-GROUP BY e.outcome, c.state, c.is_verified, c.is_validated_error, v.label, v.verdict
-"""
+GROUP BY e.annotator_id, e.outcome, c.state, c.label, c.is_verified, c.is_validated_error
+""",
+    """
+SELECT v.validator_id, v.label, v.verdict, COUNT(*)
+FROM annotation_example e JOIN validation_validation v ON v.example_id = e.id
+WHERE e.round_id = %s AND e.retracted_at IS NULL GROUP BY v.validator_id, v.label, v.verdict
+""",
+    """
+SELECT a, b, c, COUNT(*) FROM (
+  SELECT SUM(CASE WHEN v.label = 'entailment' THEN 1 ELSE 0 END) AS a,
+    SUM(CASE WHEN v.label = 'neutral' THEN 1 ELSE 0 END) AS b,
+    SUM(CASE WHEN v.label = 'contradiction' THEN 1 ELSE 0 END) AS c
+  FROM annotation_example e JOIN validation_validation v ON v.example_id = e.id
+  WHERE e.round_id = %s AND e.retracted_at IS NULL GROUP BY v.example_id) votes
+GROUP BY a, b, c
+""",
+)
 BARE_READ = "SELECT split, line FROM evaluation_datasetitem WHERE dataset_id = %s ORDER BY position"
 BARS = {  # at least, or at most where the name says so
     "import / raw": 0.3,
@@ -165,7 +180,8 @@ def step_report() -> dict[str, float]:
 
     def bare() -> None:
         with connection.cursor() as cursor:
-            cursor.execute(BARE_REPORT, [round.pk]).fetchall()
+            for statement in BARE_REPORT:
+                cursor.execute(statement, [round.pk]).fetchall()
 
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE" if connection.vendor == "postgresql" else "ANALYZE")

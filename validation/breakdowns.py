@@ -139,7 +139,10 @@ class Counted:
 
     def part(self, round: int, value: str | None) -> Part:
         """The part of a round with this value, made where there is none."""
-        return self.parts.setdefault((round, value), Part())
+        key = round, value
+        if key not in self.parts:
+            self.parts[key] = Part()
+        return self.parts[key]
 
     def of(self, round: int) -> dict[str | None, Part]:
         """A round's parts by value, sorted; what has no value comes last."""
