@@ -270,7 +270,7 @@ def _count_votes(counted: Counted, examples: Examples) -> None:
     rows = _rows(
         "SELECT x.in_round, x.value, v.validator_id, v.label, v.verdict, COUNT(*) "
         "FROM {votes} v JOIN ({examples}) x ON x.id = v.example_id "
-        "GROUP BY x.in_round, x.value, v.validator_id, v.label, v.verdict",
+        "GROUP BY v.validator_id, v.label, v.verdict, x.in_round, x.value",
         examples.values_list("id", "in_round", "value"),
     )
     for round, value, who, label, verdict, times in rows:
@@ -287,12 +287,14 @@ def _count_patterns(counted: Counted, examples: Examples) -> None:
     names = ("in_round", "value", "author", "result", "said")
     kept = ", ".join(names)
     rounds = {round for round, _ in counted.parts}
+    # Grouped first by what differs most: rows that are alike are told apart sooner.
     rows = _rows(
-        f"SELECT {kept}, {columns}, COUNT(*) FROM ("  # noqa: S608
+        f"WITH one AS MATERIALIZED (SELECT {kept}, {columns} FROM ("  # noqa: S608
         f"SELECT v.example_id, {sums} FROM {{votes}} v JOIN {{example}} e ON e.id = v.example_id "
         f"WHERE e.round_id IN ({', '.join(['%s'] * len(rounds))}) AND e.retracted_at IS NULL "
-        f"GROUP BY v.example_id) t JOIN ({{examples}}) x ON x.id = t.example_id "
-        f"GROUP BY {kept}, {columns}",
+        f"GROUP BY v.example_id) t JOIN ({{examples}}) x ON x.id = t.example_id) "
+        f"SELECT {kept}, {columns}, COUNT(*) FROM one "
+        f"GROUP BY author, {columns}, result, said, in_round, value",
         examples.values_list("id", *names),
         [*(text for choice in counted.choices for text in choice), *rounds],
     )
