@@ -4,7 +4,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from annotation.models import Example
+from evaluation.freezing import Freezer, to_json
 from evaluation.models import Dataset
+from tasks.models import Round
 
 DECODED = ("input_json", "output_json", "metadata_json")
 
@@ -20,3 +23,13 @@ def split_rows(dataset: Dataset, split: str) -> Iterator[Mapping[str, Any]]:
         row = json.loads(line)
         decoded = {name: json.loads(row[name]) for name in DECODED if row[name]}
         yield {**row, **decoded, "context": json.loads(row["context"]["context_json"])}
+
+
+def standing_lines(round: Round) -> Iterator[str]:
+    """Every example of a round that stands, judged or not, as a line of JSON; streams.
+
+    Fields as in a dataset, people's names too; `split` is empty.
+    """
+    examples = Example.objects.filter(round=round, retracted_at__isnull=True)
+    for chunk in Freezer(round).chunks(examples):
+        yield "".join(f"{to_json(frozen.row)}\n" for frozen in chunk)

@@ -18,7 +18,7 @@ from evaluation import leases
 from evaluation.cards import write_cards
 from evaluation.dataset_files import SplitFiles, digest_of
 from evaluation.fields import FEATURES
-from evaluation.freezing import CHUNK, Freezer, counts_of, line_of, releasable
+from evaluation.freezing import CHUNK, Freezer, counts_of, releasable, to_json
 from evaluation.models import Dataset, DatasetFile, DatasetItem
 from evaluation.splits import DEV, SPLITS, TEST, TRAIN, Dealer, Sizes, make_plan
 from tasks.models import Round
@@ -117,13 +117,14 @@ class Build:
         """The first version: examples are dealt to the splits."""
         counts, seed = counts_of(self.round), self.options.seed
         dealer = Dealer(make_plan(counts, self.options.sizes, seed=seed), seed=seed)
-        total, position = releasable(self.round).count(), 0
-        for number, chunk in enumerate(Freezer(self.round).chunks()):
+        examples = releasable(self.round)
+        total, position = examples.count(), 0
+        for number, chunk in enumerate(Freezer(self.round).chunks(examples)):
             rows = []
             for example, uid, author, label, is_verified, row in chunk:
                 row["split"] = split = dealer.deal(author, label, is_verified)
                 if split:
-                    line = line_of(row)
+                    line = to_json(row)
                     values = (split, uid, example, line, label, is_verified, False)
                     rows.append((self.dataset.pk, position, *values))
                     position += 1
@@ -145,7 +146,7 @@ class Build:
         if gone:
             label, is_validated = "", False
             its = {"task": self.round.task.code, "round": self.round.number}
-            line = line_of({"uid": item.uid, "split": item.split, **its, "withdrawn": True})
+            line = to_json({"uid": item.uid, "split": item.split, **its, "withdrawn": True})
         values = (item.split, item.uid, item.example_id, line, label, is_validated, gone)
         return (self.dataset.pk, item.position, *values)
 
@@ -196,7 +197,7 @@ class Build:
         for number, (split, line) in enumerate(lines.iterator(chunk_size=CHUNK)):
             files[split].write(line)
             if hidden and split == TEST:
-                hidden.write(line_of(without_label(json.loads(line), config)))
+                hidden.write(to_json(without_label(json.loads(line), config)))
             if number % (10 * CHUNK) == 0:
                 self._tell(0.6 + 0.3 * number / total, "writing files")
         for file in files.values():
@@ -244,4 +245,4 @@ def without_label(row: dict[str, Any], config: TaskConfig) -> dict[str, Any]:
         return row
     inputs = json.loads(row["input_json"])
     shown = {name: inputs[name] for name in config.model_fields if name in inputs}
-    return {name: row[name] for name in FEATURES} | {"input_json": line_of(shown)}
+    return {name: row[name] for name in FEATURES} | {"input_json": to_json(shown)}

@@ -5,7 +5,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
-from django.http import FileResponse, Http404, HttpRequest, HttpResponse
+from django.http import (
+    FileResponse,
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    StreamingHttpResponse,
+)
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
@@ -15,6 +21,7 @@ from dynabench.accounts.models import User
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
 from evaluation.cards import bibtex
+from evaluation.datasets import standing_lines
 from evaluation.freezing import counts_of
 from evaluation.models import Dataset, DatasetFile
 from evaluation.release_forms import ReleaseForm
@@ -157,3 +164,15 @@ def dataset_file(
     if file is None or not (file.is_public or can_read(request.user, task)):
         raise Http404
     return FileResponse(file.file.open("rb"), as_attachment=True, filename=name)
+
+
+@require_safe
+def export(request: HttpRequest, code: str, number: int) -> StreamingHttpResponse:
+    """All that stands in a round at this moment, as JSON lines, for members of the task."""
+    task = get_object_or_404(Task, code=code)
+    if not can_read(request.user, task):
+        raise Http404
+    round = get_object_or_404(Round.objects.select_related("task"), task=task, number=number)
+    response = StreamingHttpResponse(standing_lines(round), content_type="application/jsonl")
+    response["Content-Disposition"] = f'attachment; filename="{code}-round{number}.jsonl"'
+    return response

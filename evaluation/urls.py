@@ -7,6 +7,7 @@ from evaluation import release_views, training_views
 app_name = "evaluation"
 urlpatterns = [
     path("own/<slug:code>/rounds/<int:number>/release/", release_views.release, name="release"),
+    path("own/<slug:code>/rounds/<int:number>/export.jsonl", release_views.export, name="export"),
     path("t/<slug:code>/rounds/<int:number>/data/", release_views.datasets, name="datasets"),
     path(
         "t/<slug:code>/rounds/<int:number>/data/<int:version>/<str:name>",
