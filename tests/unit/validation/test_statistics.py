@@ -112,6 +112,11 @@ def test_few_authors_count_as_fewer_cases(authors, effective):
     share, n = found.value, sum(m for _, m in authors)
     assert (found.low, found.high) == pytest.approx(wilson(share * effective, effective))
     assert (found.method, found.n, found.clusters) == ("wilson-effective-n", n, len(authors))
+    assert found.few_authors == (len(authors) < 10)
+
+
+def test_cases_that_stand_for_themselves_are_not_few_authors():
+    assert not rate(1, 2).few_authors
 
 
 def test_clustered_intervals_hold_the_truth_about_as_often_as_said():
