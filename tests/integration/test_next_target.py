@@ -125,7 +125,7 @@ def test_from_the_button_to_a_served_target(owner, task, queue, home):
 
 def test_a_killed_worker_is_replaced(owner, task, queue, home):
     run = ask(owner, epochs=100)
-    until(lambda: now(run).progress > 0, run, home)
+    until(lambda: trainers(run), run, home)
     (trainer,) = trainers(run)
     worker = int(Path(f"/proc/{trainer}/stat").read_text().rpartition(")")[2].split()[1])
     os.kill(worker, signal.SIGKILL)

@@ -203,9 +203,19 @@ def test_wrong_routes(port: int, method: str, path: str, status: int) -> None:
     assert call(port, method, path)[0] == status
 
 
-def test_a_broken_model_says_why_and_the_others_go_on(port: int, registry: ModelRegistry) -> None:
+def test_a_broken_model_says_why_and_the_others_go_on(
+    port: int, registry: ModelRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_on = threading.Event()
+
+    def slow_load(spec: ModelSpec, *args: object, **options: object) -> ServedModel:
+        goes_on.wait(30)
+        return ServedModel(spec, *args, **options)
+
+    monkeypatch.setattr("tasks.serving.registry.ServedModel", slow_load)
     status, headers, answer = call(port, "GET", "/models/broken/health")
     assert (status, headers["Retry-After"], answer["error"]["code"]) == (503, "2", "loading")
+    goes_on.set()
     with pytest.raises(MisconfiguredError):
         wait_for(registry, "broken")
     status, _, answer = predict(port, "broken", ROWS[NLI])
