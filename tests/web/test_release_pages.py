@@ -1,0 +1,134 @@
+"""The owner's page that releases a round, and the public page of its data."""
+
+# ruff: noqa: F811  (fixtures are named where they are used)
+
+import pytest
+
+from annotation.withdrawals import withdraw_example
+from evaluation.jobs import build_dataset
+from evaluation.models import Dataset
+from tasks.models import TaskMember
+from tests.web.conftest import HTMX
+from tests.web.test_release import (  # noqa: F401
+    _own_storage,
+    closed,
+    content,
+    people,
+    released,
+)
+
+OWN = "/own/nli/rounds/1/release/"
+DATA = "/t/nli/rounds/1/data/"
+WANTED = {"train": "", "dev": "8", "test": "8", "seed": "0", "license": "cc-by-4.0"}
+
+
+def member(user, role, task):
+    TaskMember.objects.create(user=user, task=task, role=role)
+    return user
+
+
+def test_an_owner_releases_by_the_page(client, closed, alice):
+    client.force_login(member(alice, "owner", closed.task))
+    page = client.get(OWN)
+    assert page.status_code == 200
+    assert "By 12 known authors" in page.text
+    answer = client.post(OWN, {**WANTED, "description": "All *short*."}, follow=True)
+    assert "Version 1 waits for a worker" in answer.text
+    part = client.get(OWN, **HTMX)
+    assert 'hx-trigger="load delay:2s"' in part.text
+    assert "<html" not in part.text
+    assert client.post(OWN, WANTED).status_code == 200  # a second click asks for nothing
+    build_dataset(Dataset.objects.get().pk)
+    over = client.get(OWN, **HTMX)
+    assert "hx-trigger" not in over.text
+    assert "The release is over: done." in over.text
+    assert "nothing to release" in over.text
+    dataset = Dataset.objects.get()
+    assert dataset.requested_by == alice
+    assert dataset.options["url"] == f"http://testserver{DATA}"
+    withdraw_example(example=dataset.items.first().example, actor=alice, reason="")
+    assert "1 example of version 1 was withdrawn since" in client.get(OWN).text
+    client.post(OWN, {"license": "cc-by-4.0"})
+    assert Dataset.objects.count() == 2
+
+
+def test_what_is_wrong_is_told_and_what_was_typed_stays(client, closed, alice):
+    client.force_login(member(alice, "owner", closed.task))
+    answer = client.post(OWN, {**WANTED, "test": "-1", "description": "kept"})
+    assert answer.status_code == 422
+    assert 'href="#id_test"' in answer.text
+    assert "kept" in answer.text
+    answer = client.post(OWN, {**WANTED, "test": "900", "description": "kept"})
+    assert answer.status_code == 422
+    assert "Too many rows are wanted for dev and test" in answer.text
+    assert "kept" in answer.text
+    assert not Dataset.objects.exists()
+
+
+def test_a_failure_is_shown_above_a_new_form(client, closed, alice):
+    client.force_login(member(alice, "owner", closed.task))
+    Dataset.objects.create(round=closed, version=1, state="failed", error="The disk is full.")
+    page = client.get(OWN)
+    assert "The disk is full." in page.text
+    assert 'name="test"' in page.text
+
+
+@pytest.mark.parametrize("role", [None, "editor", "moderator", "viewer"])
+def test_only_owners_release(client, closed, alice, role):
+    if role:
+        member(alice, role, closed.task)
+    client.force_login(alice)
+    assert client.get(OWN).status_code == 404
+    assert client.post(OWN, WANTED).status_code == 404
+    assert not Dataset.objects.exists()
+
+
+def test_everybody_reads_the_data_of_a_visible_task(client, closed):
+    assert "Nothing is released yet." in client.get(DATA).text
+    dataset = released(closed, description="All *short*. <script>alert(1)</script>")
+    page = client.get(DATA)
+    assert "<em>short</em>" in page.text
+    assert "<script>alert" not in page.text
+    assert dataset.files.get(name="SHA256SUMS").sha256 in page.text
+    assert "@misc{nli-round1-v1," in page.text
+    for file in dataset.files.all():
+        answer = client.get(f"{DATA}1/{file.name}")
+        assert b"".join(answer.streaming_content) == content(dataset, file.name)
+        assert answer["Content-Disposition"] == f'attachment; filename="{file.name}"'
+        assert answer["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize("name", ["nothing.jsonl", "..%2fsecret_key", "train.jsonl%00"])
+def test_there_are_no_other_files(client, closed, name):
+    released(closed)
+    assert client.get(f"{DATA}1/{name}").status_code == 404
+    assert client.get(f"{DATA}2/train.jsonl").status_code == 404
+
+
+def test_a_hidden_tasks_data_is_its_members(client, closed, alice, bob):
+    closed.task.is_visible = False
+    closed.task.save()
+    released(closed)
+    member(bob, "viewer", closed.task)
+    for user, status in ((None, 404), (alice, 404), (bob, 200)):
+        if user:
+            client.force_login(user)
+        assert client.get(DATA).status_code == status
+        assert client.get(f"{DATA}1/train.jsonl").status_code == status
+
+
+def test_private_labels_are_for_members(client, closed, alice, bob):
+    released(closed, private_test=True)
+    member(bob, "viewer", closed.task)
+    for user, status in ((alice, 404), (bob, 200)):
+        client.force_login(user)
+        assert ("test.jsonl" in client.get(DATA).text) is (status == 200)
+        assert client.get(f"{DATA}1/test.jsonl").status_code == status
+        assert client.get(f"{DATA}1/test-unlabelled.jsonl").status_code == 200
+
+
+def test_a_version_that_is_not_done_cannot_be_read(client, closed):
+    dataset = released(closed)
+    Dataset.objects.filter(pk=dataset.pk).update(state="failed")
+    assert "Nothing is released yet." in client.get(DATA).text
+    assert client.get(f"{DATA}1/train.jsonl").status_code == 404
