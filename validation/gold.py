@@ -119,8 +119,7 @@ def gold_answers(validator: Annotator, task: Task) -> Sequence[GoldAnswer]:
     mine = GoldAnswer.objects.filter(validator=validator)
     if not mine.exists():  # most people in most tasks, on each page
         return []
-    answers = mine.filter(gold__example__round__task=task)
-    return list(answers.select_related("gold__example__context").order_by("created_at", "pk"))
+    return list(mine.filter(gold__example__round__task=task).order_by("created_at", "pk"))
 
 
 def answers_to(example: Example, validator: Annotator) -> Sequence[GoldAnswer]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from django.db.models import prefetch_related_objects
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.html import format_html_join
@@ -151,7 +152,9 @@ class Desk:
     @property
     def missed(self) -> Sequence[GoldAnswer]:
         """Their wrong answers to gold items since the last refresher."""
-        return [answer for answer in self.gold if answer.counts and not answer.is_correct]
+        wrong = [answer for answer in self.gold if answer.counts and not answer.is_correct]
+        prefetch_related_objects(wrong, "gold__example__context")
+        return wrong
 
     def _last_answer(self) -> Validation | GoldAnswer | None:
         """What can be taken back: a vote or an answer to gold, which look the same."""
