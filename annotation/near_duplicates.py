@@ -47,10 +47,14 @@ def grams(text: str) -> set[str]:
     return {plain[i : i + GRAM] for i in range(max(1, len(plain) - GRAM + 1))} - {""}
 
 
-def jaccard(text: str, other: str) -> float:
-    """Shared 5-grams ÷ all 5-grams of both (0-1); 0 where neither has any."""
-    a, b = grams(text), grams(other)
+def overlap(a: set[str], b: set[str]) -> float:
+    """Shared grams ÷ all grams of both (0-1); 0 where neither has any."""
     return len(a & b) / (len(a | b) or 1)
+
+
+def jaccard(text: str, other: str) -> float:
+    """How much the 5-grams of two texts overlap (0-1)."""
+    return overlap(grams(text), grams(other))
 
 
 def are_alike(text: str, other: str) -> bool:

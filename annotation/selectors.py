@@ -8,14 +8,14 @@ from django.db.models import Count, QuerySet
 from django.utils import timezone
 
 from annotation.models import Assignment, Attempt, Example, GatePass, TextKey
-from annotation.near_duplicates import ALIKE, band_keys, jaccard, written_text
+from annotation.near_duplicates import ALIKE, band_keys, grams, overlap, written_text
 from dynabench.accounts.models import Annotator
 from tasks.models import Context, Round, Task
 from tasks.selectors import writers
 
 LARGE = 400
 """Examples of a round from which on one person may write only a share of it."""
-MOST_ALIKE = 200
+MOST_ALIKE = 100
 """Most candidates for a near-duplicate that one submit compares."""
 
 
@@ -152,16 +152,20 @@ class Resembling(NamedTuple):
 def resembling(assignment: Assignment, text: str) -> Resembling:
     """Earlier examples that a text resembles, the most alike of each kind.
 
-    One query through the index of the keys; the few that share one are compared.
+    One query through the index of the keys, and one for the few that share one: these are compared.
     """
     keys = band_keys(text)
     if not keys:
         return Resembling(None, None)
-    same_key = TextKey.objects.filter(round=assignment.round_id, key__in=keys).values("example")
+    same_key = TextKey.objects.filter(round=assignment.round_id, key__in=keys)
+    alike = set(same_key.values_list("example", flat=True)[: MOST_ALIKE * len(keys)])
+    if not alike:  # as for most texts
+        return Resembling(None, None)
+    mine, config = grams(text), assignment.round.task.config
     found: dict[bool, tuple[float, Example]] = {}
-    for example in Example.objects.filter(pk__in=same_key, retracted_at__isnull=True)[:MOST_ALIKE]:
-        other = written_text(assignment.round.task.config, example.inputs)
-        likeness, is_own = jaccard(text, other), example.annotator_id == assignment.annotator_id
+    for example in Example.objects.filter(pk__in=alike, retracted_at__isnull=True)[:MOST_ALIKE]:
+        likeness = overlap(mine, grams(written_text(config, example.inputs)))
+        is_own = example.annotator_id == assignment.annotator_id
         if likeness >= ALIKE and likeness > found.get(is_own, (0.0,))[0]:
             found[is_own] = likeness, example
     best = {is_own: example for is_own, (_, example) in found.items()}

@@ -215,7 +215,7 @@ def begin_attempt(
     if assignment.round.is_past_end:
         assignment.round = close_if_due(round=assignment.round)
     with transaction.atomic():
-        Annotator.objects.select_for_update(of=("self",)).get(pk=annotator.pk)
+        Annotator.objects.select_for_update(of=("self",)).values_list("pk").get(pk=annotator.pk)
         attempt = Attempt.objects.filter(annotator=annotator, key=key).first()
         if attempt and attempt.state != State.FAILED and not attempt.is_lost:
             return attempt, False

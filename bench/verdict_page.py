@@ -172,8 +172,10 @@ def _measure(web: int, served: int, people: list[tuple[str, ...]], count: int) -
     site = http.client.HTTPConnection("127.0.0.1", web, timeout=30)
     model = http.client.HTTPConnection("127.0.0.1", served, timeout=30)
     pages, bare = [], []
+    lines = (ROOT / "tasks" / "official" / "sentiment" / "seed.jsonl").read_text().splitlines()
+    lines = [line for line in lines if len(json.loads(line)["text"]) > 20]
     for number in range(count + 10):
-        text = f"The {number} waiters were friendly, but nothing they brought was warm."
+        text = json.loads(lines[7 * number % len(lines)])["text"]
         asked = json.dumps({"inputs": {"text": text}})
         seconds, status = timed(
             model, "POST", "/models/bench/predict", asked, {"Content-Type": "application/json"}
@@ -181,7 +183,7 @@ def _measure(web: int, served: int, people: list[tuple[str, ...]], count: int) -
         session, assignment, goal = people[number % len(people)]
         whole, answered = _submit(site, session, "sentiment", "text", text, assignment, goal)
         if status != 200 or answered != 200:
-            raise RuntimeError(f"The model answered {status}, the page {answered}.")
+            raise RuntimeError(f"{text}: the model answered {status}, the page {answered}.")
         if number >= 10:  # both are warm
             bare.append(seconds)
             pages.append(whole)
