@@ -155,7 +155,8 @@ def _prepared_round(task: Task, run: TrainingRun, number: int, actor: User | Non
             raise TrainingRefused(f"There is no round {number}. The next new one is {last + 1}.")
         sources = {name.removeprefix("round") for name in run.options["weights"]} - {SEED}
         parents = task.rounds.filter(number__in=sources)
-        round = plan_round(task=task, actor=actor, fields={}, parents=parents)
+        before = task.rounds.filter(opened_at__isnull=False).order_by("number").last()
+        round = plan_round(task=task, actor=actor, fields={}, parents=parents, contexts_of=before)
     if round.state not in NOT_OPENED:
         raise TrainingRefused(
             f"Round {number} is {round.state}. A target joins a round before it is opened."

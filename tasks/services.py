@@ -121,15 +121,21 @@ def plan_round(
     made = Round.objects.create(task=task, number=last + 1, **fields)
     _set_targets(made, targets)
     made.parents.set(parents)
-    if contexts_of:
-        rows = (
-            {**context.fields, "tag": context.tag, "metadata": context.metadata}
-            for context in contexts_of.contexts.filter(is_retired=False).order_by("pk").iterator()
-        )
-        file_name = f"(contexts of round {contexts_of.number})"
-        store_contexts(round=made, rows=rows, file_name=file_name, actor=actor)
+    _copy_contexts(contexts_of, made, actor)
     log(actor, "round.created", made, fields=sorted(fields))
     return made
+
+
+def _copy_contexts(source: Round | None, round: Round, actor: User | None) -> None:
+    """Give a round the contexts of another that are not retired; those that it has stay once."""
+    if source is None:
+        return
+    rows = (
+        {**context.fields, "tag": context.tag, "metadata": context.metadata}
+        for context in source.contexts.filter(is_retired=False).order_by("pk").iterator()
+    )
+    file_name = f"(contexts of round {source.number})"
+    store_contexts(round=round, rows=rows, file_name=file_name, actor=actor)
 
 
 @transaction.atomic
@@ -140,10 +146,12 @@ def change_round(
     fields: Mapping[str, Any],
     targets: Iterable[TargetModel] = (),
     parents: Iterable[Round] = (),
+    contexts_of: Round | None = None,
 ) -> Round:
     """Change what a round is to be, and close it if its new budget is reached. Locks the round.
 
-    The rule and the targets stay once it was opened. Raises RoundError when it was released.
+    The rule and the targets stay once it was opened, and no contexts are copied into it then.
+    Raises RoundError when it was released.
     """
     locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
     if locked.state == State.RELEASED:
@@ -156,6 +164,7 @@ def change_round(
     locked.save(update_fields=changed)
     if not locked.opened_at:
         _set_targets(locked, targets)
+        _copy_contexts(contexts_of, locked, actor)
     locked.parents.set(parents)
     log(actor, "round.changed", locked, fields=changed)
     return close_if_due(round=locked)

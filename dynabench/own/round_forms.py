@@ -62,9 +62,9 @@ class RoundForm(forms.ModelForm):
             earlier = earlier.filter(number__lt=round.number)
             self.fields["parents"].initial = round.parents.all()
             self.fields["targets"].initial = [row.target_id for row in round.round_targets.all()]
-            del self.fields["contexts_of"]
+            choices["contexts_of"].queryset = earlier
         if round.opened_at:
-            del self.fields["rule"], self.fields["targets"]
+            del self.fields["rule"], self.fields["targets"], self.fields["contexts_of"]
         choices["parents"].queryset = earlier
         choices["parents"].label_from_instance = lambda row: f"Round {row.number}"
         if "contexts_of" in choices:

@@ -205,6 +205,16 @@ def test_the_next_round_is_planned(editor, nli):
     assert LogEntry.objects.filter(action="round.created").exists()
 
 
+def test_a_draft_takes_the_contexts_of_an_earlier_round(editor, nli):
+    two = RoundFactory(task=nli.task, number=2, state="draft")
+    assert 'name="contexts_of"' in editor.get(URL + "2/edit/").text
+    for _ in range(2):  # what it has stays once
+        assert editor.post(URL + "2/edit/", plan(contexts_of=nli.pk)).status_code == 302
+        assert two.contexts.count() == nli.contexts.count()
+    Round.objects.filter(pk=two.pk).update(opened_at=timezone.now())
+    assert 'name="contexts_of"' not in editor.get(URL + "2/edit/").text
+
+
 def test_only_what_belongs_to_the_task_can_be_chosen(editor, nli):
     text = (OFFICIAL / "nli" / "task.yaml").read_text()
     foreign = RoundFactory(task=TaskFactory(code="foreign", config_text=text))

@@ -5,6 +5,7 @@ from io import StringIO
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 
 from evaluation import supervision, trainings
 from evaluation.management.commands import train_target as command
@@ -15,7 +16,7 @@ from evaluation.training_rows import shape_of
 from evaluation.trainings import TrainingRefused, default_base, free_name, register_trained
 from tasks.models import Round, RoundTarget, TargetModel
 from tasks.serving.errors import MisconfiguredError
-from tests.factories import RoundFactory, TaskFactory, scripted_target
+from tests.factories import ContextFactory, RoundFactory, TaskFactory, scripted_target
 from tests.serving_models import tiny_model
 from tests.training_data import nli_task, release
 from tests.unit.tasks.config_texts import MINIMAL
@@ -269,10 +270,13 @@ def test_a_task_has_one_training_at_a_time(task):
 
 
 def test_the_model_becomes_a_target_of_a_new_draft(done, task, alice):
+    task.rounds.update(opened_at=timezone.now())
+    ContextFactory(round=task.rounds.get(), fields={"premise": "The shop is open."})
     target = register_trained(run=done, number=2, name="nli-2", actor=alice)
     two = task.rounds.get(number=2)
     assert (two.state, list(two.parents.all())) == (Round.State.DRAFT, [task.rounds.get(number=1)])
     assert two.target_names == ["nli-2"]
+    assert two.contexts.get().fields == {"premise": "The shop is open."}  # of the round before
     assert (target.source, target.url) == (done.report["folder"], "")
     assert target.serving == {
         "backend": "onnx",
