@@ -241,6 +241,7 @@ def _read(round: Any) -> None:
 
 def step_next() -> dict[str, float]:
     """Twenty people judge in turn where all examples are queued; then one who has judged many."""
+    from django.db import connection
     from django.utils import timezone
 
     from annotation.models import Example
@@ -258,8 +259,10 @@ def step_next() -> dict[str, float]:
     examples = Example.objects.filter(round=round).values_list("pk", "annotator_id", "uuid")
     Table(QueueItem, columns).insert(
         (pk, round.pk, author, 1 + pk % 3, 1 + pk % 3, order_key(uuid))
-        for pk, author, uuid in examples.iterator(chunk_size=2000)
+        for pk, author, uuid in list(examples)  # COPY leaves the connection to nothing else
     )
+    with connection.cursor() as cursor:  # as autovacuum does soon after so many rows
+        cursor.execute("ANALYZE")
     people = Annotator.objects.bulk_create(Annotator() for _ in range(20))
     latencies = []
     for _ in range(25):
