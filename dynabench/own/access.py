@@ -6,7 +6,7 @@ from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 
 from tasks.models import Task
-from tasks.permissions import Person, can_moderate, role_of
+from tasks.permissions import Person, can_moderate
 
 
 def owned_task(
@@ -17,8 +17,3 @@ def owned_task(
     if not may(request.user, task):
         raise Http404
     return task
-
-
-def is_member(user: Person, task: Task) -> bool:
-    """Whether the person may read what is not public: anybody with a role in the task."""
-    return role_of(user, task) is not None or (user.is_authenticated and user.is_superuser)

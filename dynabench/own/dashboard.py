@@ -8,10 +8,11 @@ from django.views.decorators.http import require_safe
 
 from dynabench.lib.htmx import render_page
 from dynabench.lib.svg import Point, line_chart
-from dynabench.own.access import is_member, owned_task
+from dynabench.own.access import owned_task
 from dynabench.own.activity import Activity, activity
 from tasks.budgets import Used, spent
 from tasks.models import Round
+from tasks.permissions import can_read
 from validation.cached_numbers import Numbers, all_numbers
 
 RATES = {
@@ -25,7 +26,7 @@ RATES = {
 @require_safe
 def dashboard(request: HttpRequest, code: str) -> HttpResponse:
     """The numbers of one round; for htmx the tiles alone, which come anew now and then."""
-    task = owned_task(request, code, is_member)
+    task = owned_task(request, code, can_read)
     rounds = list(task.rounds.select_related("task").order_by("-number"))
     values: dict[str, Any] = {"task": task, "rounds": rounds}
     if round := _chosen(rounds, request.GET.get("round", "")):
