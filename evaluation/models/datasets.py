@@ -1,57 +1,12 @@
-"""Stage 4: frozen datasets, trainings, and the jobs that make them."""
+"""Released datasets: what is frozen of a round."""
 
 import secrets
 
-from django.conf import settings
 from django.db import models
-from django.db.models import Q
-from django.db.models.functions import Now
 
 from annotation.models import Example
-from tasks.models import Round, TargetModel, Task
-
-
-class Job(models.Model):
-    """Work for a queue worker. This row is the truth; the queue's message is only a doorbell.
-
-    Moved by `evaluation.leases` alone. Lost: nobody saw the end, which is not the same as failed.
-    """
-
-    class State(models.TextChoices):
-        QUEUED = "queued"
-        RUNNING = "running"
-        DONE = "done"
-        FAILED = "failed"
-        LOST = "lost"
-
-    state = models.CharField(max_length=7, choices=State, default=State.QUEUED)
-    attempts = models.PositiveSmallIntegerField(default=0)
-    lease_token = models.UUIDField(null=True, editable=False)
-    lease_until = models.DateTimeField(null=True, editable=False)
-    progress = models.FloatField(default=0)  # 0-1
-    message = models.CharField(max_length=200, blank=True)  # what it does now
-    error = models.TextField(blank=True)  # why it failed, for the person who asked for it
-    requested_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
-    )
-    queued_at = models.DateTimeField(db_default=Now())
-    started_at = models.DateTimeField(null=True)
-    finished_at = models.DateTimeField(null=True)
-
-    class Meta:
-        abstract = True
-        constraints = [
-            models.CheckConstraint(
-                condition=Q(state="running", lease_token__isnull=False) | ~Q(state="running"),
-                name="%(class)s_running_has_lease",
-            )
-        ]
-        indexes = [models.Index(fields=["state", "lease_until"], name="%(class)s_state")]
-
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing will change any more unless somebody asks for it again."""
-        return self.state not in (self.State.QUEUED, self.State.RUNNING)
+from evaluation.models.jobs import Job
+from tasks.models import Round, Task
 
 
 class Dataset(Job):
@@ -149,22 +104,3 @@ class PseudonymKey(models.Model):
 
     def __str__(self) -> str:
         return f"pseudonyms of {self.task_id}"
-
-
-class TrainingRun(Job):
-    """A training of a task's next target, and its report."""
-
-    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="training_runs")
-    round = models.ForeignKey(
-        Round, on_delete=models.SET_NULL, null=True, blank=True, related_name="+",
-        help_text="The round whose target the trained model becomes.",
-    )  # fmt: skip
-    options = models.JSONField()  # rounds, weights, base, seed …
-    report = models.JSONField(default=dict)
-    target = models.ForeignKey(TargetModel, on_delete=models.SET_NULL, null=True, related_name="+")
-
-    class Meta(Job.Meta):
-        ordering = ["-pk"]
-
-    def __str__(self) -> str:
-        return f"training {self.pk} of {self.task.code}"

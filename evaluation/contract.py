@@ -1,0 +1,151 @@
+"""What the parts of an evaluation say to each other: plain values, known to all of them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Protocol
+
+GIB = 2**30
+MIB = 2**20
+
+
+class Outcome(StrEnum):
+    """How a run ended, or why a submission was not accepted."""
+
+    OK = "ok"
+    MODEL_ERROR = "model_error"
+    OOM = "oom"
+    TIMEOUT = "timeout"
+    OUTPUT_TOO_LARGE = "output_too_large"
+    INVALID_OUTPUT = "invalid_output"
+    REJECTED = "rejected"  # at its arrival: nothing was run
+    INFRASTRUCTURE = "infrastructure"  # the platform's fault: costs no quota, is tried again
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a model may use. Hard: what goes beyond is ended, with the outcome of that limit."""
+
+    seconds: float = 3600.0
+    memory_bytes: int = 8 * GIB
+    cpus: float = 2.0
+    processes: int = 256
+    scratch_bytes: int = 256 * MIB  # of /tmp
+    output_bytes: int = 256 * MIB  # of all answers
+    line_bytes: int = MIB  # of one answer
+    log_bytes: int = 64 * 1024  # kept of the log's end
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What was measured from outside. None: this runner cannot measure it.
+
+    Seconds are of the wall clock: `seconds` from start to end, `start_seconds` until the first
+    answer, `answer_seconds` from the first answer to the last. Bytes are of the whole sandbox.
+    """
+
+    seconds: float
+    start_seconds: float | None = None
+    answer_seconds: float | None = None
+    examples_per_second: float | None = None
+    cpu_seconds: float | None = None
+    peak_bytes: int | None = None
+    mean_bytes: int | None = None
+    answers: int = 0
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a model's run ended. `sentence` tells the submitter what happened and what to mend."""
+
+    outcome: Outcome
+    usage: Usage
+    sentence: str = ""
+    limit: str = ""  # the limit that was hit, in words
+    measured: str = ""  # what was measured against it, in words
+    log: str = ""  # the end of the model's log, at most `Limits.log_bytes`
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Runnable:
+    """A model on this machine that can be run: a folder of weights, or an image.
+
+    image: its immutable id (`sha256:…`), never a tag. adapter: of `Submission.Adapter`.
+    """
+
+    folder: Path | None = None
+    image: str | None = None
+    adapter: str = "jsonl"
+    fields: tuple[str, ...] = ()  # what the model reads, in order
+    output: str = "label"  # the field that it answers
+    labels: tuple[str, ...] | None = None
+
+
+class InvalidOutput(Exception):
+    """An answer that breaks the contract; the message names the line and how to mend it."""
+
+
+Take = Callable[[bytes], None]
+"""Is given each line of the model's output as it comes; raises InvalidOutput."""
+Beat = Callable[[], None]
+"""Is called at least every two seconds; what it raises ends the model and is passed on."""
+
+
+class Runner(Protocol):
+    """Runs a model on examples: the sandbox, a process of ours, or a remote endpoint."""
+
+    name: str
+
+    def run(
+        self, model: Runnable, inputs: Path, limits: Limits, *, take: Take, beat: Beat
+    ) -> Ending:
+        """`inputs` holds an example a line: `{"id": opaque, "inputs": {field: value}}`.
+
+        Never raises for what the model does; `beat`'s errors pass through, after the model is
+        gone.
+        """
+
+
+@dataclass(frozen=True)
+class SetRow:
+    """An example of an evaluation set. gold: every answer that counts as right, the best first."""
+
+    uid: str
+    inputs: Mapping[str, Any]
+    gold: tuple[Any, ...]
+    slices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # field: values
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A checked answer: the value of the task's answer field, and probabilities by label."""
+
+    value: Any
+    prob: Mapping[str, float] | None = None
+
+
+@dataclass(frozen=True)
+class Number:
+    """A score with its 95 % interval; rates are 0-1. value None: it cannot be computed (`note`)."""
+
+    metric: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    slice: str = ""  # `field=value`; empty: all
+    kind: str = ""  # of perturbation; empty: all
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """All that one evaluation found."""
+
+    ending: Ending
+    runner: str
+    numbers: Sequence[Number] = ()
+    predictions: Path | None = None  # gzipped JSON lines in the order of the set

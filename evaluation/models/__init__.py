@@ -1,0 +1,33 @@
+"""Stage 4: frozen datasets, trainings, evaluations, and the jobs that make them."""
+
+from evaluation.models.datasets import (
+    Dataset,
+    DatasetFile,
+    DatasetItem,
+    PseudonymKey,
+    new_key,
+    release_path,
+)
+from evaluation.models.evaluation_sets import EvaluationSet, EvaluationSetVersion
+from evaluation.models.jobs import Job
+from evaluation.models.runs import EvaluationRun, Score
+from evaluation.models.submissions import Submission, Upload, UploadPiece
+from evaluation.models.trainings import TrainingRun
+
+__all__ = [
+    "Dataset",
+    "DatasetFile",
+    "DatasetItem",
+    "EvaluationRun",
+    "EvaluationSet",
+    "EvaluationSetVersion",
+    "Job",
+    "PseudonymKey",
+    "Score",
+    "Submission",
+    "TrainingRun",
+    "Upload",
+    "UploadPiece",
+    "new_key",
+    "release_path",
+]

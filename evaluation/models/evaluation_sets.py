@@ -1,0 +1,89 @@
+"""What models are run on: sets of examples whose versions never change."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models.functions import Now
+
+from evaluation.models.datasets import Dataset
+from tasks.models import Round, Task
+
+
+class EvaluationSet(models.Model):
+    """A set of examples with right answers on which a task's models are compared."""
+
+    class Access(models.TextChoices):
+        SCORING = "scoring", "scoring: counts for the leaderboard"
+        STANDARD = "standard", "standard: shown beside it"
+        HIDDEN = "hidden", "hidden: for the task's owners only"
+
+    class Source(models.TextChoices):
+        ROUND = "round", "a released round"
+        UPLOAD = "upload", "uploaded"
+        CONTROL = "control", "not adversarial: the control set"
+
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="evaluation_sets")
+    name = models.SlugField(max_length=60)
+    access = models.CharField(max_length=8, choices=Access, default=Access.SCORING)
+    source = models.CharField(max_length=7, choices=Source, default=Source.UPLOAD)
+    round = models.ForeignKey(
+        Round, on_delete=models.CASCADE, null=True, blank=True, related_name="evaluation_sets"
+    )
+    description = models.TextField(blank=True, help_text="Markdown.")
+    may_leave = models.BooleanField(
+        default=False,
+        help_text="Its inputs may be sent to remote endpoints and downloaded for predictions.",
+    )
+
+    class Meta:
+        ordering = ["task_id", "name"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["task", "name"],
+                name="evaluation_set_one_name",
+                violation_error_message="This task has an evaluation set of that name already.",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.task.code}/{self.name}"
+
+
+def set_path(version: "EvaluationSetVersion", name: str) -> str:
+    """Where a file of an evaluation set is kept in the storage."""
+    return f"evaluation-sets/{version.evaluation_set_id}/v{version.version}-{name}"
+
+
+class EvaluationSetVersion(models.Model):
+    """One version of an evaluation set; it never changes.
+
+    Inputs and right answers are two gzipped JSON lines files, line by line about the same example,
+    so that who reads the one need not hold the other (docs/evaluation.md has their fields).
+    """
+
+    evaluation_set = models.ForeignKey(
+        EvaluationSet, on_delete=models.CASCADE, related_name="versions"
+    )
+    version = models.PositiveIntegerField()
+    inputs = models.FileField(upload_to=set_path, max_length=300)
+    gold = models.FileField(upload_to=set_path, max_length=300)
+    sha256 = models.CharField(max_length=64)  # of both files' lines
+    size = models.PositiveIntegerField(help_text="Examples.")
+    slices = models.JSONField(default=dict)  # {slice field: {value: examples}}
+    dataset = models.ForeignKey(
+        Dataset, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
+    made_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    made_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["evaluation_set", "version"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["evaluation_set", "version"], name="evaluation_set_one_version"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.evaluation_set} v{self.version}"

@@ -1,0 +1,51 @@
+"""Work for queue workers: what every kind of job has."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+
+class Job(models.Model):
+    """Work for a queue worker. This row is the truth; the queue's message is only a doorbell.
+
+    Moved by `evaluation.leases` alone. Lost: nobody saw the end, which is not the same as failed.
+    """
+
+    class State(models.TextChoices):
+        QUEUED = "queued"
+        RUNNING = "running"
+        DONE = "done"
+        FAILED = "failed"
+        LOST = "lost"
+        CANCELLED = "cancelled"
+
+    state = models.CharField(max_length=9, choices=State, default=State.QUEUED)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    lease_token = models.UUIDField(null=True, editable=False)
+    lease_until = models.DateTimeField(null=True, editable=False)
+    not_before = models.DateTimeField(null=True, editable=False)  # a queued job waits until then
+    progress = models.FloatField(default=0)  # 0-1
+    message = models.CharField(max_length=200, blank=True)  # what it does now
+    error = models.TextField(blank=True)  # why it failed, for the person who asked for it
+    requested_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    queued_at = models.DateTimeField(db_default=Now())
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        abstract = True
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(state="running", lease_token__isnull=False) | ~Q(state="running"),
+                name="%(class)s_running_has_lease",
+            )
+        ]
+        indexes = [models.Index(fields=["state", "lease_until"], name="%(class)s_state")]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing will change any more unless somebody asks for it again."""
+        return self.state not in (self.State.QUEUED, self.State.RUNNING)

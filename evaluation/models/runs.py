@@ -1,0 +1,79 @@
+"""Evaluations of a model on a set, and what they measured."""
+
+import uuid
+
+from django.db import models
+
+from evaluation.models.evaluation_sets import EvaluationSetVersion
+from evaluation.models.jobs import Job
+from evaluation.models.submissions import Submission
+
+
+def predictions_path(run: "EvaluationRun", name: str) -> str:
+    """Where the predictions of a run are kept in the storage."""
+    return f"predictions/{run.pk}-{run.attempts}.jsonl.gz"
+
+
+class EvaluationRun(Job):
+    """One evaluation of a submission on a version of a set, or on its perturbed twins.
+
+    Exactly one set of scores comes of it, stored in the transaction that ends it.
+    """
+
+    class Suite(models.TextChoices):
+        PLAIN = "plain", "as it is"
+        ROBUSTNESS = "robustness", "perturbed: robustness"
+        FAIRNESS = "fairness", "perturbed: fairness"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="runs")
+    version = models.ForeignKey(EvaluationSetVersion, on_delete=models.PROTECT, related_name="runs")
+    suite = models.CharField(max_length=10, choices=Suite, default=Suite.PLAIN)
+    number = models.PositiveSmallIntegerField(default=1)  # higher: run again; the last one counts
+    priority = models.SmallIntegerField(default=0)  # higher first
+    in_the_loop = models.BooleanField(default=False)  # the set is of a round it was a target of
+    seed = models.PositiveIntegerField(default=0)  # of the perturbations and the bootstrap
+    deadline_at = models.DateTimeField(null=True, editable=False)  # of this attempt
+    runner = models.CharField(max_length=20, blank=True)  # docker, docker-runsc, process, …
+    host = models.CharField(max_length=100, blank=True)  # of the worker that has it
+    outcome = models.CharField(max_length=20, blank=True)  # of `evaluation.contract.Outcome`
+    limit = models.CharField(max_length=100, blank=True)  # the limit that was hit, in words
+    measured = models.CharField(max_length=100, blank=True)  # what was measured against it
+    warnings = models.JSONField(default=list)  # sentences
+    log = models.TextField(blank=True)  # the end of its log, redacted, for the model's owner
+    usage = models.JSONField(default=dict)  # the fields of `evaluation.contract.Usage`
+    predictions = models.FileField(upload_to=predictions_path, max_length=300, blank=True)
+
+    class Meta(Job.Meta):
+        ordering = ["-queued_at"]
+        constraints = [
+            *Job.Meta.constraints,
+            models.UniqueConstraint(
+                fields=["submission", "version", "suite", "number"], name="run_once"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"run of {self.submission.name} on {self.version}, {self.suite}"
+
+
+class Score(models.Model):
+    """A number with its interval; rates are 0-1. Perturbed suites have a number for each kind."""
+
+    run = models.ForeignKey(EvaluationRun, on_delete=models.CASCADE, related_name="scores")
+    metric = models.CharField(max_length=60)  # accuracy, consistency, worst_case …
+    metric_version = models.PositiveSmallIntegerField(default=1)
+    slice = models.CharField(max_length=200, blank=True)  # field=value; empty: all
+    kind = models.CharField(max_length=60, blank=True)  # of perturbation; empty: all
+    value = models.FloatField(null=True)  # null: cannot be computed
+    low = models.FloatField(null=True)
+    high = models.FloatField(null=True)
+    n = models.PositiveIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["run", "metric", "slice", "kind"], name="score_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.metric} of {self.run_id}"

@@ -1,0 +1,123 @@
+"""What people hand in, and the files that come in pieces."""
+
+import uuid
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from evaluation.models.evaluation_sets import EvaluationSetVersion
+from evaluation.models.jobs import Job
+from tasks.models import TargetModel, Task
+
+
+class Upload(models.Model):
+    """A file on its way: pieces that arrive one after another and may be sent again."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="uploads"
+    )
+    file_name = models.CharField(max_length=200)
+    size = models.PositiveBigIntegerField(help_text="Bytes in all.")
+    begun_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return f"{self.file_name} of {self.owner}"
+
+
+def piece_path(piece: "UploadPiece", name: str) -> str:
+    """Where a piece is kept in the storage."""
+    return f"uploads/{piece.upload_id}/{piece.offset:015d}"
+
+
+class UploadPiece(models.Model):
+    """Bytes of an upload from `offset` on."""
+
+    upload = models.ForeignKey(Upload, on_delete=models.CASCADE, related_name="pieces")
+    offset = models.PositiveBigIntegerField()
+    size = models.PositiveBigIntegerField()
+    file = models.FileField(upload_to=piece_path, max_length=300)
+
+    class Meta:
+        ordering = ["offset"]
+        constraints = [
+            models.UniqueConstraint(fields=["upload", "offset"], name="piece_one_offset")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.upload_id} from {self.offset}"
+
+
+class Submission(Job):
+    """One version of a model that takes part in a task. As a job it is the check at its arrival:
+
+    done means accepted, failed means refused (`outcome`, `error`). Its evaluations are runs.
+    """
+
+    class Kind(models.TextChoices):
+        DIRECTORY = "directory", "a model directory (Hugging Face layout, safetensors)"
+        IMAGE = "image", "a Docker image"
+        PREDICTIONS = "predictions", "a predictions file"
+        HUB = "hub", "a hub id with its revision"
+        ENDPOINT = "endpoint", "a remote endpoint"
+        TARGET = "target", "a target of the task"  # handed in by the platform itself
+
+    class Adapter(models.TextChoices):
+        """How a model in an image is asked."""
+
+        JSONL = "jsonl", "JSON lines in, JSON lines out"
+        DYNALAB = "dynalab", "dynalab: one example for each call"
+        DYNABENCH2 = "dynabench2", "Dynabench 2.0: single_evaluation, batch_evaluation"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="submissions")
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="submissions"
+    )
+    kind = models.CharField(max_length=11, choices=Kind)
+    adapter = models.CharField(max_length=10, choices=Adapter, default=Adapter.JSONL)
+    name = models.CharField(max_length=100)
+    upload = models.OneToOneField(Upload, on_delete=models.SET_NULL, null=True, blank=True)
+    source = models.CharField(max_length=500, blank=True)  # hub id, image reference or address
+    revision = models.CharField(max_length=100, blank=True)  # a full commit, or an image's digest
+    secret = models.TextField(blank=True)  # encrypted bearer token of an endpoint
+    target = models.OneToOneField(
+        TargetModel, on_delete=models.CASCADE, null=True, blank=True, related_name="submission"
+    )
+    evaluation_set = models.ForeignKey(  # what a predictions file answers
+        EvaluationSetVersion, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
+    outcome = models.CharField(max_length=20, blank=True)  # of `evaluation.contract.Outcome`
+    log = models.TextField(blank=True)  # of the check, redacted, for its owner
+    digest = models.CharField(max_length=80, blank=True)  # of what was handed in
+    size = models.PositiveBigIntegerField(null=True)  # bytes
+    # The model card.
+    description = models.TextField(blank=True, help_text="Markdown.")
+    languages = models.CharField(max_length=200, blank=True)
+    license = models.CharField(max_length=100, blank=True)
+    paper_url = models.URLField(blank=True)
+    parameters = models.PositiveBigIntegerField(null=True, blank=True)
+    is_published = models.BooleanField(default=False)
+    anonymous_until = models.DateField(null=True, blank=True)
+    withdrawn_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta(Job.Meta):
+        ordering = ["-queued_at"]
+        constraints = [
+            *Job.Meta.constraints,
+            models.CheckConstraint(
+                condition=~Q(kind="target") | Q(target__isnull=False),
+                name="submission_target_named",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"submission {self.name} to {self.task.code}"
+
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether its owner's name is still hidden."""
+        return self.anonymous_until is not None and timezone.now().date() < self.anonymous_until
