@@ -10,10 +10,15 @@ import socket
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 DATA = Path(os.environ.get("DYNABENCH_DATA") or Path(__file__).parents[2] / "shared" / "data")
 REQUIRE_ALL = os.environ.get("REQUIRE_ALL") == "1"
 _left_out: dict[str, int] = {}
+# No example of a property fails for being slow. Where a whole run decides, it takes the same
+# examples each time; elsewhere chance goes on looking.
+settings.register_profile("ours", deadline=None, derandomize=REQUIRE_ALL)
+settings.load_profile("ours")
 
 
 def _has_docker() -> bool:

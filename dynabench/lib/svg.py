@@ -181,7 +181,7 @@ def _legend(names: Sequence[str]) -> SafeString:
 
 def _nice_top(highest: float) -> float:
     """The smallest of 1, 2, 4, 6, 8 times a power of ten that is not below `highest`; 1 for 0."""
-    if highest <= 0:
+    if highest < 1e-300:  # where powers of ten are no longer exact
         return 1
     power = 10.0 ** floor(log10(highest))
     return next(step * power for step in (1, 2, 4, 6, 8, 10) if step * power >= highest * 0.999999)
