@@ -51,6 +51,11 @@ class UploadPiece(models.Model):
         return f"{self.upload_id} from {self.offset}"
 
 
+def submission_path(submission: "Submission", name: str) -> str:
+    """Where the checked files of a submission are kept in the storage."""
+    return f"submissions/{submission.pk}/{name}"
+
+
 class Submission(Job):
     """One version of a model that takes part in a task. As a job it is the check at its arrival:
 
@@ -94,6 +99,8 @@ class Submission(Job):
     log = models.TextField(blank=True)  # of the check, redacted, for its owner
     digest = models.CharField(max_length=80, blank=True)  # of what was handed in
     size = models.PositiveBigIntegerField(null=True)  # bytes
+    file = models.FileField(upload_to=submission_path, max_length=300, blank=True)  # once checked
+    told_at = models.DateTimeField(null=True, editable=False)  # its owner got the mail of the end
     # The model card.
     description = models.TextField(blank=True, help_text="Markdown.")
     languages = models.CharField(max_length=200, blank=True)
