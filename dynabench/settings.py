@@ -219,6 +219,15 @@ LIVE_CALLS = env_int("LIVE_CALLS", 8)  # at once in a web process; keep below it
 LIVE_WAIT_SECONDS = 5  # then the page answers 202 and asks again
 LIVE_DEADLINE_SECONDS = 90  # then the attempt has failed and does not count
 
+# Submitted models
+SUBMISSIONS_PER_DAY = env_int("SUBMISSIONS_PER_DAY", 3)  # accepted ones of a person, for a task
+REFUSED_SUBMISSIONS_PER_DAY = env_int("REFUSED_SUBMISSIONS_PER_DAY", 10)
+# Hosts of submitted endpoints that may be private and be asked without TLS.
+SUBMISSION_PRIVATE_HOSTS = env_list("SUBMISSION_PRIVATE_HOSTS")
+# Where a worker keeps models at hand, and how many bytes of them.
+MODEL_CACHE = Path(os.environ.get("MODEL_CACHE") or HOME / "model-cache")
+MODEL_CACHE_BYTES = env_int("MODEL_CACHE_GIB", 50) * 2**30
+
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

@@ -1,0 +1,31 @@
+"""Secrets that must be used again are stored encrypted, with a key that SECRET_KEY gives."""
+
+import base64
+import hashlib
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from django.conf import settings
+
+
+class Unreadable(Exception):
+    """A stored secret was encrypted with a SECRET_KEY that is not known any more."""
+
+
+def _keys() -> MultiFernet:
+    """The current key first; those of SECRET_KEY_FALLBACKS can still read."""
+    keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+    digests = [hashlib.sha256(f"dynabench.encryption:{key}".encode()).digest() for key in keys]
+    return MultiFernet([Fernet(base64.urlsafe_b64encode(digest)) for digest in digests])
+
+
+def encrypt(text: str) -> str:
+    """A text that only `decrypt` with the same SECRET_KEY reads; empty stays empty."""
+    return _keys().encrypt(text.encode()).decode() if text else ""
+
+
+def decrypt(token: str) -> str:
+    """What was encrypted. Raises Unreadable."""
+    try:
+        return _keys().decrypt(token.encode()).decode() if token else ""
+    except InvalidToken:
+        raise Unreadable("SECRET_KEY is not the one that it was encrypted with.") from None

@@ -1,0 +1,88 @@
+"""How many models a person may hand in to a task in a day."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from evaluation.contract import Outcome
+
+WINDOW = timedelta(days=1)
+PLATFORM_FAILED = ("lost", Outcome.INFRASTRUCTURE)
+
+
+class Charge(StrEnum):
+    """What a submission counts as."""
+
+    FREE = "free"  # the platform failed, or it was cancelled before it began
+    PENDING = "pending"  # its check may still be passed or not
+    ACCEPTED = "accepted"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A submission that was handed in `at`."""
+
+    at: datetime
+    charge: Charge
+
+
+@dataclass(frozen=True)
+class Caps:
+    """The most of a person in `WINDOW`.
+
+    Refused ones have a cap of their own: what a refusal tells must not be had without end.
+    """
+
+    accepted: int
+    refused: int
+
+
+@dataclass(frozen=True)
+class Quota:
+    """How many more may be handed in now; when none, the time at which one may at the latest."""
+
+    left: int
+    free_at: datetime | None = None
+
+
+def charge_of(
+    state: str, outcome: str, was_started: bool, run_states: Collection[tuple[str, str]]
+) -> Charge:
+    """What a submission counts as, by the state and outcome of its check and of each of its runs.
+
+    One whose evaluation measured nothing because the platform failed costs nothing.
+    """
+    if state in ("queued", "running"):
+        return Charge.PENDING
+    if state in PLATFORM_FAILED or outcome in PLATFORM_FAILED:
+        return Charge.FREE
+    if state == "failed":
+        return Charge.REFUSED
+    if state == "cancelled":
+        return Charge.ACCEPTED if was_started else Charge.FREE
+    failed_us = any(state in PLATFORM_FAILED or out in PLATFORM_FAILED for state, out in run_states)
+    measured = any(state in ("queued", "running") or out == Outcome.OK for state, out in run_states)
+    return Charge.FREE if failed_us and not measured else Charge.ACCEPTED
+
+
+def quota_of(entries: Iterable[Entry], caps: Caps, now: datetime) -> Quota:
+    """What is left at a moment of a person's submissions to a task.
+
+    Pending ones count for both caps, so neither is passed whatever becomes of them.
+    """
+    costly = [entry for entry in entries if entry.charge != Charge.FREE]
+    left = _left(costly, caps, now)
+    if left:
+        return Quota(left)
+    ends = sorted(entry.at + WINDOW for entry in costly if entry.at + WINDOW > now)
+    return Quota(0, next((end for end in ends if _left(costly, caps, end)), None))
+
+
+def _left(entries: Iterable[Entry], caps: Caps, now: datetime) -> int:
+    charges = [entry.charge for entry in entries if now - WINDOW < entry.at]
+    pending = charges.count(Charge.PENDING)
+    free = caps.accepted - charges.count(Charge.ACCEPTED) - pending
+    may_fail = caps.refused - charges.count(Charge.REFUSED) - pending
+    return max(0, min(free, may_fail))

@@ -1,0 +1,271 @@
+"""Writes about submissions: handing in, showing, taking back; and the quota that they are under."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.core.files.storage import default_storage
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from dynabench.accounts.models import User
+from dynabench.accounts.services import log
+from dynabench.lib.encryption import encrypt
+from evaluation.contract import Outcome
+from evaluation.models import EvaluationRun, EvaluationSetVersion, Submission, Upload
+from evaluation.queue import enqueue
+from evaluation.quota import WINDOW, Caps, Entry, Quota, charge_of, quota_of
+from evaluation.submission_rules import problem_of
+from tasks.models import Task
+
+State = Submission.State
+Kind = Submission.Kind
+CHECK = "evaluation.jobs.check_submission"
+WITHDRAWN = "withdrawn"
+MOST_ANONYMOUS = timedelta(days=366)
+
+
+class SubmissionRefused(Exception):
+    """A model cannot be handed in so, or not be changed so; the message says what to mend.
+
+    field: of the form, where one is to be mended.
+    """
+
+    def __init__(self, message: str, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
+
+
+@dataclass(frozen=True)
+class Card:
+    """What the owner says of the model."""
+
+    description: str = ""
+    languages: str = ""
+    license: str = ""
+    paper_url: str = ""
+    parameters: int | None = None
+
+
+@transaction.atomic
+def submit_model(
+    *,
+    task: Task,
+    owner: User,
+    kind: str,
+    name: str,
+    upload: Upload | None = None,
+    source: str = "",
+    revision: str = "",
+    adapter: str = Submission.Adapter.JSONL,
+    evaluation_set: EvaluationSetVersion | None = None,
+    secret: str = "",
+    card: Card = Card(),
+) -> Submission:
+    """Take a model in and have a worker check it. Locks the owner's user, for the quota.
+
+    An upload that was handed in already gives its submission again. Raises SubmissionRefused.
+    """
+    User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
+    if upload is not None:
+        if known := Submission.objects.filter(upload=upload, owner=owner, task=task).first():
+            return known
+        if upload.owner_id != owner.pk or Submission.objects.filter(upload=upload).exists():
+            raise SubmissionRefused("Upload the file again.", "upload")
+    _check_told(task, kind, source, revision, adapter, upload, evaluation_set)
+    _check_name(task, owner, name)
+    _check_quota(task, owner)
+    submission = Submission.objects.create(
+        task=task,
+        owner=owner,
+        requested_by=owner,
+        kind=kind,
+        name=name,
+        upload=upload,
+        source=source,
+        revision=revision,
+        adapter=adapter,
+        evaluation_set=evaluation_set,
+        secret=encrypt(secret),
+        **vars(card),
+    )
+    log(owner, "submission.handed_in", submission, kind=kind)
+    enqueue(CHECK, submission.pk)
+    return submission
+
+
+def _check_told(
+    task: Task,
+    kind: str,
+    source: str,
+    revision: str,
+    adapter: str,
+    upload: Upload | None,
+    version: EvaluationSetVersion | None,
+) -> None:
+    if kind not in Kind or kind == Kind.TARGET:
+        raise SubmissionRefused("Choose what you hand in.", "kind")
+    found = problem_of(
+        kind,
+        source=source,
+        revision=revision,
+        adapter=adapter,
+        has_upload=upload is not None,
+        has_set=version is not None,
+        private_hosts=settings.SUBMISSION_PRIVATE_HOSTS,
+    )
+    if found:
+        raise SubmissionRefused(found[1], found[0])
+    if version and (version.evaluation_set.task_id != task.pk or not _is_open(version)):
+        raise SubmissionRefused(
+            "Predictions are taken for sets whose inputs may be downloaded only.", "evaluation_set"
+        )
+    if kind == Kind.ENDPOINT and not task.evaluation_sets.filter(may_leave=True).exists():
+        raise SubmissionRefused(
+            "No set of this task may be sent to an endpoint. Hand in the model itself.", "kind"
+        )
+
+
+def _is_open(version: EvaluationSetVersion) -> bool:
+    """Whether anybody may have the set's inputs."""
+    evaluation_set = version.evaluation_set
+    return evaluation_set.may_leave and evaluation_set.access != evaluation_set.Access.HIDDEN
+
+
+def _check_name(task: Task, owner: User, name: str) -> None:
+    if not name.strip():
+        raise SubmissionRefused("Enter a name.", "name")
+    alive = Submission.objects.filter(task=task, owner=owner, name=name, withdrawn_at=None)
+    if alive.filter(state__in=[State.QUEUED, State.RUNNING, State.DONE]).exists():
+        raise SubmissionRefused(
+            "You handed in a model of this name. Choose another, such as the name with a version.",
+            "name",
+        )
+
+
+def _check_quota(task: Task, owner: User) -> None:
+    quota = remaining_quota(owner, task)
+    if not quota.left:
+        when = f" The next one is free at {quota.free_at:%H:%M} UTC." if quota.free_at else ""
+        raise SubmissionRefused(
+            f"You have reached today's {settings.SUBMISSIONS_PER_DAY} models for this task, or "
+            f"{settings.REFUSED_SUBMISSIONS_PER_DAY} that were refused.{when}"
+        )
+
+
+def remaining_quota(owner: User, task: Task) -> Quota:
+    """How many models the person may still hand in to a task now, or when the next one."""
+    now = timezone.now()
+    rows = Submission.objects.filter(task=task, owner=owner, queued_at__gt=now - WINDOW)
+    caps = Caps(settings.SUBMISSIONS_PER_DAY, settings.REFUSED_SUBMISSIONS_PER_DAY)
+    return quota_of(_entries(rows.prefetch_related("runs")), caps, now)
+
+
+def _entries(rows: Iterable[Submission]) -> Iterable[Entry]:
+    for row in rows:
+        runs = [(run.state, run.outcome) for run in row.runs.all()]
+        yield Entry(
+            row.queued_at, charge_of(row.state, row.outcome, row.started_at is not None, runs)
+        )
+
+
+@transaction.atomic
+def publish(*, submission: Submission, actor: User) -> None:
+    """Show the model to everybody who sees the task. No lock. Raises SubmissionRefused."""
+    scored = submission.runs.filter(state=State.DONE, outcome=Outcome.OK).exists()
+    if submission.state != State.DONE or not scored:
+        raise SubmissionRefused("A model can be published once it has a score.")
+    _change(submission, actor, "published", is_published=True)
+
+
+@transaction.atomic
+def unpublish(*, submission: Submission, actor: User) -> None:
+    """Show the model to its owner and the task's owners only. No lock."""
+    _change(submission, actor, "unpublished", is_published=False)
+
+
+@transaction.atomic
+def set_anonymous_until(*, submission: Submission, actor: User, until: date | None) -> None:
+    """Hide the names of model and owner before a date; None: from now on they are shown. No lock.
+
+    Raises SubmissionRefused.
+    """
+    today = timezone.now().date()
+    if until and not today < until <= today + MOST_ANONYMOUS:
+        raise SubmissionRefused(
+            "Choose a day after today, at most a year ahead, or none.", "anonymous_until"
+        )
+    _change(submission, actor, "anonymous", anonymous_until=until)
+
+
+@transaction.atomic
+def update_card(*, submission: Submission, actor: User, card: Card) -> None:
+    """Replace the model card; no lock, the last save wins."""
+    _change(submission, actor, "card", **vars(card))
+
+
+def _change(submission: Submission, actor: User, deed: str, **changes: Any) -> None:
+    """Change what stands; raises SubmissionRefused for what was withdrawn."""
+    standing = Submission.objects.filter(pk=submission.pk, withdrawn_at=None)
+    if not standing.update(**changes):
+        raise SubmissionRefused("This model was withdrawn.")
+    for name, value in changes.items():
+        setattr(submission, name, value)
+    log(actor, f"submission.{deed}", submission)
+
+
+@transaction.atomic
+def cancel(*, submission: Submission, actor: User) -> int:
+    """End the check and all evaluations that are not over; returns how many. No lock: their
+    workers find that they have lost the lease, and store nothing any more.
+    """
+    ended = _cancel(submission)
+    log(actor, "submission.cancelled", submission, ended=ended)
+    return ended
+
+
+def _cancel(submission: Submission) -> int:
+    values: Mapping[str, Any] = {
+        "state": State.CANCELLED,
+        "outcome": Outcome.CANCELLED,
+        "finished_at": timezone.now(),
+    }
+    alive = Q(state__in=[State.QUEUED, State.RUNNING])
+    checks = Submission.objects.filter(alive, pk=submission.pk).update(**values)
+    runs = EvaluationRun.objects.filter(alive, submission=submission).update(**values)
+    return checks + runs
+
+
+@transaction.atomic
+def withdraw(*, submission: Submission, actor: User | None) -> None:
+    """Take a model back: its files, name and card go, what was measured is hidden. No lock.
+
+    A tombstone stays, so that a link to the model says what became of it. Raises
+    SubmissionRefused when it was withdrawn already.
+    """
+    found = Submission.objects.filter(pk=submission.pk, withdrawn_at=None)
+    if not found.update(withdrawn_at=timezone.now()):
+        raise SubmissionRefused("This model was withdrawn already.")
+    _cancel(submission)
+    before = Submission.objects.get(pk=submission.pk)
+    files = [before.file.name]
+    for run in before.runs.exclude(predictions=""):
+        files.append(run.predictions.name)
+    if before.upload:
+        files += [piece.file.name for piece in before.upload.pieces.all()]
+        before.upload.delete()
+    Submission.objects.filter(pk=submission.pk).update(
+        name=WITHDRAWN, file="", source="", revision="", secret="", log="", upload=None,
+        anonymous_until=None, **vars(Card()),
+    )  # fmt: skip
+    before.runs.update(predictions="", log="")
+    log(actor, "submission.withdrawn", before)
+    transaction.on_commit(lambda: _delete([name for name in files if name]))
+
+
+def _delete(names: Iterable[str]) -> None:
+    for name in names:
+        default_storage.delete(name)

@@ -1,0 +1,58 @@
+"""What each kind of submission must tell, and which field is named when it does not."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluation.submission_rules import problem_of
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+PINNED = f"registry.example:5000/team/model@sha256:{'ab' * 32}"
+
+
+def field_of(kind, source="", revision="", adapter="jsonl", upload=False, evaluation_set=False):
+    found = problem_of(
+        kind, source=source, revision=revision, adapter=adapter, has_upload=upload,
+        has_set=evaluation_set, private_hosts=("10.0.0.5",),
+    )  # fmt: skip
+    assert found is None or found[1].endswith((".", ")."))
+    return found and found[0]
+
+
+@pytest.mark.parametrize(
+    ("told", "field"),
+    [
+        ({"kind": "directory"}, "upload"),
+        ({"kind": "directory", "upload": True}, None),
+        ({"kind": "predictions"}, "upload"),
+        ({"kind": "predictions", "upload": True}, "evaluation_set"),
+        ({"kind": "predictions", "upload": True, "evaluation_set": True}, None),
+        ({"kind": "hub", "source": "org/name", "revision": COMMIT}, None),
+        ({"kind": "hub", "source": "org/name", "revision": "main"}, "revision"),
+        ({"kind": "hub", "source": "org/name", "revision": COMMIT[:7]}, "revision"),
+        ({"kind": "hub", "source": "../name", "revision": COMMIT}, "source"),
+        ({"kind": "hub", "source": "/etc/passwd", "revision": COMMIT}, "source"),
+        ({"kind": "hub", "source": "name", "revision": COMMIT}, "source"),
+        ({"kind": "image"}, "source"),
+        ({"kind": "image", "upload": True}, None),
+        ({"kind": "image", "source": "team/model:latest"}, "source"),
+        ({"kind": "image", "source": PINNED}, None),
+        ({"kind": "endpoint"}, "source"),
+        ({"kind": "endpoint", "source": "https://example.org/model"}, None),
+        ({"kind": "endpoint", "source": "http://example.org/model"}, "source"),
+        ({"kind": "endpoint", "source": "http://10.0.0.5:8000"}, None),
+        ({"kind": "endpoint", "source": "https://me:secret@example.org"}, "source"),
+        ({"kind": "endpoint", "source": "https://example.org:port"}, "source"),
+        ({"kind": "endpoint", "source": "https://[half"}, "source"),
+        ({"kind": "endpoint", "source": "file:///etc/passwd"}, "source"),
+        ({"kind": "endpoint", "source": "https://a.b", "adapter": "dynalab"}, None),
+        ({"kind": "endpoint", "source": "https://a.b", "adapter": "dynabench2"}, "adapter"),
+    ],
+)
+def test_the_first_thing_that_is_missing_is_named(told, field):
+    assert field_of(**told) == field
+
+
+@given(st.sampled_from(["hub", "image", "endpoint"]), st.text(), st.text())
+def test_whatever_is_typed_is_answered(kind, source, revision):
+    assert field_of(kind, source, revision) in (None, "source", "revision")
