@@ -16,7 +16,7 @@ from django.views.decorators.http import require_POST
 
 from dynabench.accounts.services import log
 from tasks.admin_roles import EDITORS, OWNERS, READERS, ByRole, RoleAdmin, count_of, person
-from tasks.context_files import FileError, histogram
+from tasks.context_files import histogram
 from tasks.context_imports import (
     FINISHED,
     MAX_BYTES,
@@ -27,6 +27,7 @@ from tasks.context_imports import (
     kept_upload,
     preview_contexts,
 )
+from tasks.line_files import FileError
 from tasks.models import Round, RoundTarget, TargetModel
 from tasks.selectors import writers
 from tasks.services import NEXT_STATES, RoundError, set_round_state

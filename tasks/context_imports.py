@@ -16,7 +16,8 @@ from django.db.models import Q, QuerySet
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
-from tasks.context_files import Duplicate, LineError, Row, Summary, read_new, summarize
+from tasks.context_files import Duplicate, Summary, read_new, summarize
+from tasks.line_files import LineError, Row
 from tasks.models import Context, ContextBatch, Round, context_digest
 from tasks.services import store_contexts
 

@@ -13,14 +13,12 @@ from tasks.context_files import (
     LISTED,
     SHOWN,
     Duplicate,
-    FileError,
-    LineError,
-    Row,
     histogram,
     read_new,
     read_rows,
     summarize,
 )
+from tasks.line_files import FileError, LineError, Row
 from tasks.schema import load_config
 
 CONFIG = load_config("""

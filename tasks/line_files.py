@@ -1,0 +1,158 @@
+"""Files of one row a line, JSONL or CSV, read strictly; each wrong line says how to mend it."""
+
+import csv
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tasks.values import FORBIDDEN
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row as it stands in the file, and the line where it begins."""
+
+    line: int
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class LineError:
+    """A line that cannot be stored, and how to mend it."""
+
+    line: int
+    message: str
+
+
+class FileError(ValueError):
+    """The whole file cannot be read; the message says why."""
+
+
+class BadRow(ValueError):
+    """One row cannot be read; the message says why."""
+
+
+def read_jsonl(lines: Iterable[bytes]) -> Iterator[Row | LineError]:
+    """The object on each line; blank lines are left out."""
+    for line, raw in enumerate(lines, 1):
+        try:
+            text = _text(raw, first=line == 1)
+            if text.strip():
+                yield Row(line, _object(text))
+        except BadRow as error:
+            yield LineError(line, str(error))
+
+
+def strict_json(text: str) -> Any:
+    """JSON with no key twice and no NaN; raises BadRow."""
+    try:
+        return json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        reason = f"not JSON at character {error.colno} ({error.msg}); write one {{…}} a line"
+        raise BadRow(reason) from None
+    except RecursionError:
+        raise BadRow("brackets within brackets too many times; nest less deeply") from None
+    except BadRow:
+        raise
+    except ValueError:  # Python reads no integers of more than 4300 digits
+        raise BadRow("a number with too many digits; shorten it") from None
+
+
+def read_csv(
+    lines: Iterable[bytes],
+    header_of: Callable[[list[str]], list[str]],
+    value_of: Callable[[str, str], Any],
+) -> Iterator[Row | LineError]:
+    """Rows of a CSV file; what breaks the format itself is the last thing reported.
+
+    header_of: the names, from the cells of the first line. value_of: of a name and its filled
+    cell. Both raise BadRow.
+    """
+    bad: set[int] = set()
+    reader = csv.reader(_decoded(lines, bad), strict=True)
+    start = 1
+    header: list[str] | None = None
+    try:
+        for cells in reader:
+            line, start = start, reader.line_num + 1
+            if any(number in bad for number in range(line, start)):
+                yield LineError(line, "not UTF-8; save the file as UTF-8")
+                if header is None:
+                    return
+            elif header is None:
+                header = header_of(cells)
+            elif any(cells):
+                yield _csv_row(line, header, cells, value_of)
+    except BadRow as error:
+        yield LineError(1, str(error))
+    except csv.Error as error:
+        yield LineError(start, f"not CSV ({error}); is a quote left open? Nothing after it is read")
+
+
+def unstorable(value: Any) -> str | None:
+    """Why a database could not keep a value that JSON allows."""
+    if isinstance(value, str):
+        broken = FORBIDDEN.search(value)
+        return "a control character or half a character; delete it" if broken else None
+    if isinstance(value, float):
+        return None if math.isfinite(value) else "a number that is too large; use a smaller one"
+    if isinstance(value, Mapping):
+        value = [*value.keys(), *value.values()]
+    if isinstance(value, list):
+        return next((reason for item in value if (reason := unstorable(item))), None)
+    return None
+
+
+def _text(raw: bytes, *, first: bool) -> str:
+    """A line as text, without the mark that some programs put first; raises BadRow."""
+    try:
+        return raw.decode("utf-8-sig" if first else "utf-8")
+    except UnicodeDecodeError:
+        raise BadRow("not UTF-8; save the file as UTF-8") from None
+
+
+def _object(text: str) -> dict[str, Any]:
+    value = strict_json(text)
+    if not isinstance(value, dict):
+        raise BadRow("not an object; write one {…} a line")
+    return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise BadRow(f"`{twice}` is there twice; remove one of the two")
+    return result
+
+
+def _no_constant(word: str) -> Any:
+    raise BadRow(f"{word} is no number in JSON; write a number or null")
+
+
+def _decoded(lines: Iterable[bytes], bad: set[int]) -> Iterator[str]:
+    for line, raw in enumerate(lines, 1):
+        try:
+            yield _text(raw, first=line == 1)
+        except BadRow:
+            bad.add(line)
+            yield raw.decode("utf-8", "replace")
+
+
+def _csv_row(
+    line: int, header: list[str], cells: list[str], value_of: Callable[[str, str], Any]
+) -> Row | LineError:
+    if len(cells) != len(header):
+        counts = f"{len(cells)} cells, but the header has {len(header)}"
+        return LineError(line, f"{counts}; put texts with commas in quotes")
+    values = {}
+    for name, cell in zip(header, cells, strict=True):
+        if cell.strip():
+            try:
+                values[name] = value_of(name, cell)
+            except BadRow as error:
+                return LineError(line, f"`{name}`: {error}")
+    return Row(line, values)
