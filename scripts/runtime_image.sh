@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# Builds the images in which submitted models run:
+#   dynabench-base:latest     Debian with Python 3.11 and nothing else; `--base` stops here
+#   dynabench-runtime:latest  on top torch for the CPU, transformers and our harness, for model folders
+# An image is labelled with a digest of what goes into it, and is not built again while that is the
+# same. The base is python:3.11-slim where the engine can pull it, else debootstrap makes it (as
+# root; DEBIAN_MIRROR names another mirror). Wheels are fetched by pip into var/wheelhouse;
+# WHEELHOUSE names a folder that holds them all already, for machines without a package index.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+BASE=dynabench-base:latest
+RUNTIME=dynabench-runtime:latest
+LABEL=org.dynabench.content
+SOURCES=(tasks/__init__.py tasks/serving evaluation/__init__.py evaluation/harness)
+
+say() { echo "runtime_image: $*"; }
+fail() { echo "runtime_image: $*" >&2; exit 1; }
+
+is_current() {  # IMAGE DIGEST
+  [ "$(docker image inspect --format "{{index .Config.Labels \"$LABEL\"}}" "$1" 2>/dev/null)" = "$2" ] &&
+    say "$1 is up to date."
+}
+
+base_from_registry() {  # DIGEST
+  timeout 120 docker pull --quiet python:3.11-slim >/dev/null 2>&1 || return 1
+  say "building $BASE from python:3.11-slim …"
+  printf 'FROM python:3.11-slim\nLABEL %s=%s\nENV PYTHONUNBUFFERED=1\n' "$LABEL" "$1" |
+    docker build --quiet --tag "$BASE" - >/dev/null
+}
+
+base_from_debian() {  # DIGEST
+  command -v debootstrap >/dev/null ||
+    fail "the engine cannot pull python:3.11-slim, and debootstrap is not installed." \
+      "Install it (Debian: apt-get install debootstrap) or let the engine reach a registry."
+  [ "$(id -u)" = 0 ] || fail "debootstrap works as root only: run this script with sudo."
+  say "no registry can be reached: building $BASE with debootstrap (about a minute) …"
+  local root=$work/base
+  debootstrap --variant=minbase --include=python3 bookworm "$root" ${DEBIAN_MIRROR:+"$DEBIAN_MIRROR"} \
+    >"$work/debootstrap.log" 2>&1 || { tail -n 20 "$work/debootstrap.log" >&2; fail "debootstrap failed."; }
+  rm -rf "$root"/var/{cache,log}/* "$root"/var/lib/apt/lists/* "$root"/usr/share/{doc,man,locale,info}/*
+  tar -C "$root" --one-file-system -c . |
+    docker import --change "LABEL $LABEL=$1" --change 'ENV PYTHONUNBUFFERED=1' --change 'CMD ["python3"]' \
+      - "$BASE" >/dev/null
+}
+
+fetch_wheels() {  # FOLDER
+  say "fetching wheels into $1 …"
+  "$python" -m pip download --quiet --dest "$1" --only-binary :all: -r requirements-runtime.txt
+  ! compgen -G "$1/nvidia_*" >/dev/null ||
+    fail "pip took the torch that brings CUDA, gigabytes that the sandbox cannot use. Empty $1 and" \
+      "set PIP_EXTRA_INDEX_URL as the README says in \"Small torch\"."
+}
+
+build_runtime() {  # DIGEST
+  local wheels=${WHEELHOUSE:-} site=$work/runtime/dynabench file
+  [ -n "$wheels" ] || { wheels=var/wheelhouse; fetch_wheels "$wheels"; }
+  say "installing them …"
+  "$python" -m pip install --quiet --no-index --find-links "$wheels" --no-compile --target "$site" \
+    -r requirements-runtime.txt
+  rm -rf "$site"/torch/{test,include,share} "$site"/{bin,share}
+  find "$site/torch/bin" -type f ! -name torch_shm_manager -delete  # torch starts no other
+  find "$site" -name tests -type d -prune -exec rm -rf {} +
+  ! command -v strip >/dev/null || strip --strip-unneeded "$site"/torch/lib/*.so  # 90 MB of symbols
+  for file in "${SOURCES[@]}"; do
+    mkdir -p "$site/$(dirname "$file")"
+    cp -r "$file" "$site/$file"
+  done
+  find "$site" -name __pycache__ -type d -prune -exec rm -rf {} +
+  # Modules are compiled by being used once: only those that a start needs, a third of its time.
+  cat >"$work/runtime/Dockerfile" <<DOCKERFILE
+FROM $BASE
+COPY dynabench /opt/dynabench
+ENV PYTHONPATH=/opt/dynabench HF_HUB_OFFLINE=1
+RUN python3 -m evaluation.harness.loading
+LABEL $LABEL=$1
+ENTRYPOINT ["python3", "-m", "evaluation.harness"]
+DOCKERFILE
+  say "building $RUNTIME …"
+  docker build --quiet --network none --tag "$RUNTIME" "$work/runtime" >/dev/null
+}
+
+docker info >/dev/null 2>&1 || fail "no Docker engine answers. Start it, or set DOCKER_HOST."
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+digest=$(declare -f base_from_registry base_from_debian | sha256sum | cut -d' ' -f1)
+is_current "$BASE" "$digest" || base_from_registry "$digest" || base_from_debian "$digest"
+[ "${1:-}" != --base ] || exit 0
+
+python=.venv/bin/python
+[ -x "$python" ] || python=${PYTHON:-python3.11}
+digest=$({
+  docker image inspect --format '{{.Id}}' "$BASE"
+  declare -f build_runtime
+  find requirements-runtime.txt "${SOURCES[@]}" -name __pycache__ -prune -o -type f -print0 |
+    sort -z | xargs -0 sha256sum
+} | sha256sum | cut -d' ' -f1)
+is_current "$RUNTIME" "$digest" || build_runtime "$digest"
+docker image ls --format '{{.Repository}}:{{.Tag}} {{.Size}}' | grep -E "^($BASE|$RUNTIME) " | while read -r line; do say "$line"; done
