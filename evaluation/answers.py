@@ -1,0 +1,215 @@
+"""Strict reading of what a model answers: one JSON object a line, checked as it comes.
+
+Pure: knows no task, no set and no right answer, so nothing of them can get into a message.
+"""
+
+import json
+import math
+import os
+import re
+import tempfile
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn, TypeVar
+
+from evaluation.contract import MIB, Answer, InvalidOutput
+
+MISSING_SHARE = 0.01  # fewer than this may be missing; they count as wrong
+SUM_TOLERANCE = 1e-3  # of probabilities, as docs/targets.md
+DIGITS = 4  # of a probability; more could carry a hidden message out
+SHOWN = 40  # characters of what the model wrote that a message repeats
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_NO_ANSWER = -1
+T = TypeVar("T")
+
+Check = Callable[[Any], Sequence[str]]
+"""What is wrong with an answer's value, in words; empty when nothing is."""
+
+
+class Answers:
+    """The answers of one run. Checked ones go to a temporary file, of which memory keeps places.
+
+    output: the field that the model answers; labels: what it may answer, None for texts and spans;
+    ids: of all examples, in the order in which the answers are wanted; check: for values that are
+    neither a label nor a text, such as numbers. A million answers take about 170 MB, most of it
+    their ids.
+    """
+
+    def __init__(
+        self,
+        output: str,
+        labels: Sequence[str] | None,
+        ids: Iterable[str],
+        *,
+        check: Check | None = None,
+        line_bytes: int = MIB,
+    ) -> None:
+        self.output, self.labels, self.line_bytes = output, labels, line_bytes
+        self._check = check
+        self._known = frozenset(labels or ())
+        self._position = {id: position for position, id in enumerate(ids)}
+        self._starts = array("q", [_NO_ANSWER]) * len(self._position)
+        self._lengths = array("q", [0]) * len(self._position)
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 (as long as this object)
+        self._end = 0
+        self.lines = 0
+        self.answered = 0
+
+    def take(self, line: bytes) -> None:
+        """Keep the answer in a line (without its line break).
+
+        Raises InvalidOutput, which names the line's number and how to mend it.
+        """
+        self.lines += 1
+        position, value, prob = self._read(line)
+        kept = json.dumps([value, prob], separators=(",", ":")).encode()
+        self._file.write(kept)
+        self._starts[position], self._lengths[position] = self._end, len(kept)
+        self._end += len(kept)
+        self.answered += 1
+
+    def missing(self) -> int:
+        """How many examples have no answer."""
+        return len(self._position) - self.answered
+
+    def end(self) -> str:
+        """The warning about missing answers, empty without one; the same rule for everybody.
+
+        Raises InvalidOutput when as much as MISSING_SHARE of the answers are missing.
+        """
+        missing, size = self.missing(), len(self._position)
+        if not missing:
+            return ""
+        what = f"{missing} of {size} answers are missing"
+        if missing >= MISSING_SHARE * size:
+            raise InvalidOutput(
+                f"{what}. Write one line for each line of the examples, and end with exit code 0."
+            )
+        return f"{what}; they count as wrong."
+
+    def in_order(self) -> Iterator[Answer | None]:
+        """Every example's answer in the order of the ids; None: missing."""
+        self._file.flush()
+        for start, length in zip(self._starts, self._lengths, strict=True):
+            if start == _NO_ANSWER:
+                yield None
+            else:
+                value, prob = json.loads(os.pread(self._file.fileno(), length, start))
+                yield Answer(value, prob)
+
+    def _read(self, line: bytes) -> tuple[int, Any, dict[str, float] | None]:
+        """The position of the example, the value and the probabilities of an answer."""
+        if len(line) > self.line_bytes:
+            self._refuse(f"it is longer than {self.line_bytes} bytes. Answer more briefly.")
+        answer = self._object(self._json(line), ("id", "output", "prob"), "the line")
+        position = self._example(answer.get("id"))
+        allowed = (self.output,) if self.labels else (self.output, "start", "end")
+        output = self._object(answer.get("output"), allowed, '"output"')
+        if self.output not in output:
+            self._refuse(f'"output" lacks the field "{self.output}".')
+        value = self._value(output[self.output])
+        self._span(value, output.get("start"), output.get("end"))
+        return position, value, self._prob(answer.get("prob"))
+
+    def _json(self, line: bytes) -> Any:
+        try:
+            return json.loads(
+                line.decode(), parse_constant=_no_constant, object_pairs_hook=_no_twins
+            )
+        except UnicodeDecodeError as error:
+            self._refuse(f"it is not UTF-8 (byte {error.start + 1}). Write UTF-8.")
+        except RecursionError:
+            self._refuse("it is nested too deeply. An answer has three levels.")
+        except json.JSONDecodeError as error:
+            self._refuse(
+                f"it is not JSON ({error.msg}, character {error.pos + 1}). Write one JSON object "
+                "a line, and everything else to standard error."
+            )
+        except ValueError as error:
+            self._refuse(f"{error}.")
+
+    def _object(self, value: Any, fields: Sequence[str], what: str) -> dict[str, Any]:
+        """The value as an object without unknown fields."""
+        if not isinstance(value, dict):
+            self._refuse(f"{what} must be a JSON object, not {_kind(value)}.")
+        for key in value:
+            if key not in fields:
+                self._refuse(f"{what} has the unknown field {_shown(key)}. Leave it out.")
+        return value
+
+    def _example(self, id: Any) -> int:
+        """The position of the example that is answered, which is answered for the first time."""
+        if not isinstance(id, str):
+            self._refuse(f'"id" must be the example\'s id, a text, not {_kind(id)}.')
+        position = self._position.get(id, _NO_ANSWER)
+        if position == _NO_ANSWER:
+            self._refuse('no example has this "id". Copy the ids as they are.')
+        if self._starts[position] != _NO_ANSWER:
+            self._refuse('this "id" was answered before. Answer each example once.')
+        return position
+
+    def _value(self, value: Any) -> Any:
+        if self._check:
+            for problem in self._check(value):
+                self._refuse(f'"{self.output}": {problem}.')
+        elif not isinstance(value, str):
+            self._refuse(f'"{self.output}" must be a text, not {_kind(value)}.')
+        elif self.labels and value not in self._known:
+            self._refuse(f"{_shown(value)} is not one of the labels: {', '.join(self.labels)}.")
+        elif _UNSTORABLE.search(value):
+            self._refuse(f'"{self.output}" holds a NUL or half of a surrogate pair.')
+        return value
+
+    def _span(self, value: Any, start: Any, end: Any) -> None:
+        """Offsets may be left out; given, they must fit the answer's length."""
+        if start is None and end is None:
+            return
+        if type(start) is not int or type(end) is not int or start < 0:
+            self._refuse(
+                '"start" and "end" must be whole numbers, 0 or more. They may be left out.'
+            )
+        if end - start != len(value):
+            self._refuse(
+                f'"end" − "start" is {end - start}, but the answer has {len(value)} characters.'
+            )
+
+    def _prob(self, prob: Any) -> dict[str, float] | None:
+        """Probabilities by label, rounded; for free answers, the confidence of one or several."""
+        if prob is None:
+            return None
+        if not isinstance(prob, Mapping):
+            self._refuse(f'"prob" must be an object of numbers or null, not {_kind(prob)}.')
+        for key, p in prob.items():
+            if self.labels and key not in self._known:
+                self._refuse(f'"prob" names {_shown(key)}, which is not one of the labels.')
+            if isinstance(p, bool) or not isinstance(p, int | float) or not 0 <= p <= 1:
+                self._refuse('every number of "prob" must lie in 0 to 1.')
+        total = math.fsum(prob.values())
+        if self.labels and not self._check and abs(total - 1) > SUM_TOLERANCE:
+            self._refuse(f'the numbers of "prob" sum to {total:.4g}, not to 1.')
+        return {key: round(float(p), DIGITS) for key, p in prob.items()}
+
+    def _refuse(self, problem: str) -> NoReturn:
+        raise InvalidOutput(f"Line {self.lines}: {problem}") from None
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return found
+
+
+def _kind(value: Any) -> str:
+    """What JSON calls a value, for messages."""
+    names = {dict: "an object", list: "a list", str: "a text", bool: "true or false"}
+    return "null" if value is None else names.get(type(value), "a number")
+
+
+def _shown(text: str) -> str:
+    """A text of the model's for a message: short, and on one line."""
+    return json.dumps(text if len(text) <= SHOWN else text[:SHOWN] + "…")

@@ -1,0 +1,79 @@
+"""The end of a model's log: bounded, harmless to show, and without what its reader may not see."""
+
+import re
+from collections.abc import Iterable
+
+MARK = "[a line that repeats a text of the examples was taken out]"
+HIDDEN = "[secret]"
+SHORTEST = 12  # characters; shorter values are words that anything may hold
+BLOCK = 24  # characters in a row that are no coincidence
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]"
+)
+
+
+class Tail:
+    """The last bytes of a stream, at most `limit`, however much came."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.size = 0
+        self._kept = bytearray()
+
+    def add(self, data: bytes) -> None:
+        """Take what came next."""
+        self.size += len(data)
+        self._kept += data
+        if len(self._kept) > 2 * self.limit:  # seldom, so that each byte is moved once or twice
+            del self._kept[: -self.limit]
+
+    def text(self) -> str:
+        """What is kept, made visible; the first line says how much is not."""
+        text = visible(bytes(self._kept[-self.limit :]).decode(errors="replace"))
+        left_out = self.size - min(self.size, self.limit)
+        return f"[{left_out} bytes before this were not kept]\n{text}" if left_out else text
+
+
+def visible(text: str) -> str:
+    """The text with control characters shown: terminals, pages and right-to-left marks stay calm.
+
+    >>> visible("\\x1b[31mred\\r\\n")
+    '␛[31mred\\n'
+    """
+    return _CONTROL.sub(_picture, re.sub("\r+\n?", "\n", text))
+
+
+def _picture(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x20:
+        return chr(0x2400 + code)  # the block "Control Pictures"
+    return "␡" if code == 0x7F else f"\\u{code:04x}"
+
+
+def redacted(log: str, *, texts: Iterable[str], secrets: Iterable[str] = ()) -> str:
+    """The log for a submitter: no secrets, and no line that repeats a text of the examples.
+
+    texts: the values of the examples' fields, read once and one at a time. A line goes when it
+    holds a whole value of SHORTEST characters or more, or an aligned BLOCK of a longer one, so also
+    when it quotes 47 characters from anywhere in it. What a model writes in code of its own passes.
+    """
+    for secret in secrets:
+        log = log.replace(secret, HIDDEN)
+    found = _repeated(log, texts)
+    return "\n".join(
+        MARK if any(fragment in line for fragment in found) else line for line in log.split("\n")
+    )
+
+
+def _repeated(log: str, texts: Iterable[str]) -> set[str]:
+    """Fragments of texts that stand in the log."""
+    starts = {log[place : place + SHORTEST] for place in range(len(log) - SHORTEST + 1)}
+    found = set()
+    for text in texts:
+        for line in visible(text).split("\n"):
+            size = len(line) if len(line) < BLOCK else BLOCK
+            for place in range(0, len(line) - size + 1, BLOCK):
+                fragment = line[place : place + size]
+                if fragment[:SHORTEST] in starts and fragment in log:
+                    found.add(fragment)
+    return found

@@ -1,0 +1,77 @@
+"""A sandbox's output as it comes over the wire: frames, then lines, each with its cap. Pure."""
+
+import struct
+from collections.abc import Iterator
+
+from evaluation.contract import InvalidOutput
+
+STDOUT, STDERR = 1, 2
+_HEADER = struct.Struct(">BxxxL")  # stream, bytes that follow (Docker's attach protocol)
+
+
+class OutputTooLargeError(Exception):
+    """The model wrote more than `Limits.output_bytes`."""
+
+
+class Frames:
+    """Takes Docker's framed stream apart, wherever it was cut on its way."""
+
+    def __init__(self) -> None:
+        self._header = b""
+        self._stream = self._left = 0
+
+    def feed(self, data: bytes) -> Iterator[tuple[int, bytes]]:
+        """Parts of streams: which one, and its next bytes."""
+        while data:
+            if not self._left:
+                missing = _HEADER.size - len(self._header)
+                self._header, data = self._header + data[:missing], data[missing:]
+                if len(self._header) == _HEADER.size:
+                    self._stream, self._left = _HEADER.unpack(self._header)
+                    self._header = b""
+                continue
+            part, data = data[: self._left], data[self._left :]
+            self._left -= len(part)
+            yield self._stream, part
+
+
+class Lines:
+    """Cuts a stream into lines; keeps no more than one line that is not finished."""
+
+    def __init__(self, *, line_bytes: int, output_bytes: int) -> None:
+        self.line_bytes, self.output_bytes = line_bytes, output_bytes
+        self.size = self.count = 0
+        self._begun = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Lines that are finished now, without their line breaks.
+
+        Raises OutputTooLargeError, or InvalidOutput when a line is longer than `line_bytes`.
+        """
+        self.size += len(data)
+        if self.size > self.output_bytes:
+            raise OutputTooLargeError
+        *finished, begun = data.split(b"\n")
+        for line in finished:
+            yield self._line(line)
+        self._begun += begun
+        self._check(len(self._begun))
+
+    def end(self) -> Iterator[bytes]:
+        """The last line, when no line break stands behind it."""
+        if self._begun:
+            yield self._line(b"")
+
+    def _line(self, rest: bytes) -> bytes:
+        line = bytes(self._begun) + rest
+        self._begun.clear()
+        self._check(len(line))
+        self.count += 1
+        return line
+
+    def _check(self, size: int) -> None:
+        if size > self.line_bytes:
+            raise InvalidOutput(
+                f"Line {self.count + 1}: it is longer than {self.line_bytes} bytes. "
+                "Write one answer a line."
+            )
