@@ -228,6 +228,12 @@ SUBMISSION_PRIVATE_HOSTS = env_list("SUBMISSION_PRIVATE_HOSTS")
 MODEL_CACHE = Path(os.environ.get("MODEL_CACHE") or HOME / "model-cache")
 MODEL_CACHE_BYTES = env_int("MODEL_CACHE_GIB", 50) * 2**30
 
+# Evaluations: what a model may use on a set
+EVALUATION_SECONDS = env_int("EVALUATION_SECONDS", 3600)
+EVALUATION_MEMORY_GIB = env_int("EVALUATION_MEMORY_GIB", 8)
+EVALUATION_CPUS = env_int("EVALUATION_CPUS", 2)
+EVALUATION_CPU_HOUR_CENTS = env_int("EVALUATION_CPU_HOUR_CENTS", 0)  # 0: costs are not shown
+
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

@@ -1,9 +1,13 @@
 """What queue workers call: each function takes the id of a row, and only that."""
 
 import logging
+from uuid import UUID
 
+from django.utils.module_loading import import_string
+
+from evaluation import runs
 from evaluation.leases import LeaseLost, claim, sweep
-from evaluation.models import Dataset, Job, TrainingRun
+from evaluation.models import Dataset, EvaluationRun, Job, Submission, TrainingRun
 from evaluation.release import make
 from evaluation.supervision import carry_out
 
@@ -13,6 +17,8 @@ logger = logging.getLogger(__name__)
 FUNCTIONS: dict[type[Job], str] = {
     Dataset: "evaluation.jobs.build_dataset",
     TrainingRun: "evaluation.jobs.run_training",
+    Submission: "evaluation.jobs.check_submission",
+    EvaluationRun: runs.EVALUATE,
 }
 
 
@@ -34,6 +40,34 @@ def run_training(run_id: int) -> None:
         logger.warning("%s", lost)
 
 
+def check_submission(submission_id: UUID) -> None:
+    """Check what was handed in; what is accepted is queued for its evaluations."""
+    submission = claim(Submission, submission_id)
+    if submission is None:
+        return
+    try:
+        import_string("evaluation.arrivals.check")(submission)
+    except LeaseLost as lost:
+        logger.warning("%s", lost)
+
+
+def evaluate_next(run_id: UUID) -> None:
+    """Evaluate the run whose turn it is, which need not be the one that rang."""
+    run = runs.claim_next()
+    if run is None:
+        return
+    try:
+        import_string("evaluation.evaluating.carry_out")(run)
+    except LeaseLost as lost:
+        logger.warning("%s", lost)
+    runs.ring_suites(run)
+
+
 def sweep_all() -> int:
-    """Put back what dead workers held and ring for what waits; returns how many messages."""
+    """Put back what dead workers held and ring for what waits; returns how many messages.
+
+    Before that, end what is overdue and ask for the runs on new versions of sets.
+    """
+    runs.end_overdue()
+    runs.request_missing()
     return sweep(FUNCTIONS)

@@ -2,13 +2,14 @@
 
 import uuid
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from django.apps import apps
-from django.db.models import F
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
+from evaluation.contract import Outcome
 from evaluation.models import Job
 from evaluation.queue import enqueue, is_empty
 
@@ -27,17 +28,27 @@ def kinds() -> Iterable[type[Job]]:
     return [model for model in apps.get_models() if issubclass(model, Job)]
 
 
-def claim(kind: type[J], pk: int) -> J | None:
-    """Take a queued job for `LEASE_TIME`; None when there is nothing to take. No lock."""
+def ready() -> Q:
+    """Which rows may be claimed now."""
+    return Q(state=State.QUEUED) & (Q(not_before=None) | Q(not_before__lte=timezone.now()))
+
+
+def claim(kind: type[J], pk: int | uuid.UUID, **columns: Any) -> J | None:
+    """Take a queued job for `LEASE_TIME`; None when there is nothing to take. No lock.
+
+    `columns` are set with it.
+    """
     now, token = timezone.now(), uuid.uuid4()
-    won = kind._default_manager.filter(pk=pk, state=State.QUEUED).update(
+    won = kind._default_manager.filter(ready(), pk=pk).update(
         state=State.RUNNING,
         attempts=F("attempts") + 1,
         lease_token=token,
         lease_until=now + LEASE_TIME,
         started_at=now,
         progress=0,
+        message="",
         error="",
+        **columns,
     )
     # By the token: whoever is stopped here for longer than the lease must not read another's.
     return kind._default_manager.filter(pk=pk, lease_token=token).first() if won else None
@@ -66,9 +77,48 @@ def finish(job: Job, **results: Any) -> None:
     _mine(job, state=State.DONE, progress=1.0, message="", finished_at=timezone.now(), **results)
 
 
-def fail(job: Job, error: str) -> None:
+def fail(job: Job, error: str, **results: Any) -> None:
     """The work cannot be done; `error` says why and what to mend. Raises LeaseLost."""
-    _mine(job, state=State.FAILED, error=error, finished_at=timezone.now())
+    _mine(job, state=State.FAILED, error=error, finished_at=timezone.now(), **results)
+
+
+def put_back(job: Job, not_before: datetime, message: str) -> None:
+    """Queue it again, from `not_before` on, for what is no fault of its own. Raises LeaseLost.
+
+    The attempt does not count; `message` tells people what it waits for.
+    """
+    _mine(
+        job,
+        state=State.QUEUED,
+        attempts=job.attempts - 1,
+        lease_token=None,
+        lease_until=None,
+        not_before=not_before,
+        progress=0.0,
+        message=message[:200],
+    )
+
+
+def cancel(job: Job, **results: Any) -> bool:
+    """End a job that waits or runs; its worker's next heartbeat raises LeaseLost. No lock.
+
+    False: it was over already.
+    """
+    unfinished = type(job)._default_manager.filter(
+        pk=job.pk, state__in=[State.QUEUED, State.RUNNING]
+    )
+    return _end(unfinished, State.CANCELLED, **results) == 1
+
+
+def _end(jobs: QuerySet[Any], state: State, **results: Any) -> int:
+    """End the jobs without their workers; how many there were."""
+    ended = {"lease_token": None, "message": "", "finished_at": timezone.now()}
+    return jobs.update(state=state, **ended, **results)
+
+
+def end_overdue(jobs: QuerySet[Any], **results: Any) -> int:
+    """End jobs that run though their time is over; their workers lose them."""
+    return _end(jobs.filter(state=State.RUNNING), State.FAILED, **results)
 
 
 def sweep(functions: dict[type[Job], str]) -> int:
@@ -82,13 +132,15 @@ def sweep(functions: dict[type[Job], str]) -> int:
     for kind, function in functions.items():
         rows = kind._default_manager.all()
         expired = rows.filter(state=State.RUNNING, lease_until__lt=now)
-        expired.filter(attempts__gte=MAX_ATTEMPTS).update(
-            state=State.LOST,
-            finished_at=now,
+        unseen = {"outcome": Outcome.INFRASTRUCTURE} if hasattr(kind, "outcome") else {}
+        _end(
+            expired.filter(attempts__gte=MAX_ATTEMPTS),
+            State.LOST,
             error=f"The worker vanished {MAX_ATTEMPTS} times. Its log says why; then ask again.",
+            **unseen,
         )
-        expired.update(state=State.QUEUED, lease_token=None, lease_until=None, queued_at=now)
-        for pk in rows.filter(state=State.QUEUED).values_list("pk", flat=True) if quiet else ():
+        expired.update(state=State.QUEUED, lease_token=None, lease_until=None, not_before=now)
+        for pk in rows.filter(ready()).values_list("pk", flat=True) if quiet else ():
             enqueue(function, pk)
             rung += 1
     return rung
@@ -108,6 +160,9 @@ def stuck(after: timedelta) -> list[str]:
             found.append(f"{job}: its worker vanished at {job.lease_until:%H:%M} and nobody sweeps")
     if not busy:
         for kind in kinds():
-            for job in kind._default_manager.filter(state=State.QUEUED, queued_at__lt=long_ago):
+            since = Q(not_before=None) | Q(not_before__lt=long_ago)
+            for job in kind._default_manager.filter(
+                since, state=State.QUEUED, queued_at__lt=long_ago
+            ):
                 found.append(f"{job}: waits since {job.queued_at:%H:%M} and no worker takes it")
     return found

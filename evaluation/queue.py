@@ -1,11 +1,13 @@
 """The only module that knows the queue library."""
 
+from uuid import UUID
+
 from django_q.brokers import get_broker
 from django_q.models import Schedule
 from django_q.tasks import async_task
 
 
-def enqueue(function: str, *ids: int) -> None:
+def enqueue(function: str, *ids: int | UUID) -> None:
     """Have a worker call a dotted function with row ids; undone with the current transaction.
 
     A message may come twice, late or never: `function` first claims its row

@@ -15,7 +15,7 @@ from django_q.signing import SignedPackage
 
 from evaluation import jobs, leases
 from evaluation.leases import LEASE_TIME, MAX_ATTEMPTS, LeaseLost
-from evaluation.models import Dataset, TrainingRun
+from evaluation.models import EvaluationRun, Submission, TrainingRun
 from evaluation.queue import enqueue, every_minute
 from tests.factories import TaskFactory
 
@@ -145,7 +145,8 @@ def test_a_message_is_undone_with_its_transaction(run):
 
 
 def test_every_kind_of_job_has_its_function():
-    assert jobs.FUNCTIONS.keys() == set(leases.kinds()) == {TrainingRun, Dataset}
+    assert jobs.FUNCTIONS.keys() == set(leases.kinds())
+    assert {EvaluationRun, Submission} < jobs.FUNCTIONS.keys()
     assert all(map(callable, map(import_string, jobs.FUNCTIONS.values())))
 
 
