@@ -1,6 +1,6 @@
 """Writes about submissions: handing in, showing, taking back; and the quota that they are under."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
@@ -8,14 +8,14 @@ from typing import Any
 from django.conf import settings
 from django.core.files.storage import default_storage
 from django.db import transaction
-from django.db.models import Q
 from django.utils import timezone
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.lib.encryption import encrypt
+from evaluation import leases
 from evaluation.contract import Outcome
-from evaluation.models import EvaluationRun, EvaluationSetVersion, Submission, Upload
+from evaluation.models import EvaluationSetVersion, Submission, Upload
 from evaluation.queue import enqueue
 from evaluation.quota import WINDOW, Caps, Entry, Quota, charge_of, quota_of
 from evaluation.submission_rules import problem_of
@@ -168,7 +168,7 @@ def _entries(rows: Iterable[Submission]) -> Iterable[Entry]:
     for row in rows:
         runs = [(run.state, run.outcome) for run in row.runs.all()]
         yield Entry(
-            row.queued_at, charge_of(row.state, row.outcome, row.started_at is not None, runs)
+            row.queued_at, charge_of(row.state, row.outcome, row.attempts > 0, runs)
         )
 
 
@@ -228,15 +228,10 @@ def cancel(*, submission: Submission, actor: User) -> int:
 
 
 def _cancel(submission: Submission) -> int:
-    values: Mapping[str, Any] = {
-        "state": State.CANCELLED,
-        "outcome": Outcome.CANCELLED,
-        "finished_at": timezone.now(),
-    }
-    alive = Q(state__in=[State.QUEUED, State.RUNNING])
-    checks = Submission.objects.filter(alive, pk=submission.pk).update(**values)
-    runs = EvaluationRun.objects.filter(alive, submission=submission).update(**values)
-    return checks + runs
+    # The check first: until it is over it may still ask for runs.
+    ended = leases.cancel(submission, outcome=Outcome.CANCELLED)
+    runs = submission.runs.filter(state__in=[State.QUEUED, State.RUNNING])
+    return ended + sum(leases.cancel(run, outcome=Outcome.CANCELLED) for run in runs)
 
 
 @transaction.atomic

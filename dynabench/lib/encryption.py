@@ -5,6 +5,7 @@ import hashlib
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
+from django.utils.encoding import force_bytes
 
 
 class Unreadable(Exception):
@@ -14,7 +15,7 @@ class Unreadable(Exception):
 def _keys() -> MultiFernet:
     """The current key first; those of SECRET_KEY_FALLBACKS can still read."""
     keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
-    digests = [hashlib.sha256(f"dynabench.encryption:{key}".encode()).digest() for key in keys]
+    digests = [hashlib.sha256(b"dynabench.encryption:" + force_bytes(k)).digest() for k in keys]
     return MultiFernet([Fernet(base64.urlsafe_b64encode(digest)) for digest in digests])
 
 

@@ -1,0 +1,143 @@
+"""From a submission to what can be run on this machine: a folder of weights, or an image."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from django.conf import settings
+
+from dynabench.lib.encryption import Unreadable, decrypt
+from evaluation.contract import Beat, Runnable
+from evaluation.model_cache import CHUNK, Beating, digest_of, kept, unpack
+from evaluation.models import Submission
+from evaluation.submission_rules import ENDPOINT_ADAPTERS
+from tasks.endpoints.base import QA_KIND, Endpoint, EndpointConfig
+from tasks.endpoints.registry import build
+from tasks.models import Task
+from tasks.serving.errors import MisconfiguredError
+from tasks.serving.spec import find_weights
+from tasks.targets import endpoint_of, serving_of, spec_of
+
+Kind = Submission.Kind
+
+
+class CannotFetch(Exception):
+    """What was handed in is not to be had as it was; the message says why."""
+
+
+def nothing() -> None:
+    """A heartbeat where none is needed."""
+
+
+@contextmanager
+def materialised(submission: Submission, beat: Beat = nothing) -> Iterator[Runnable]:
+    """The model of a submission on this machine; it stays for as long as the block lasts.
+
+    For models that run here; remote ones have `endpoint_for`, predictions are in
+    `submission.file`. Raises CannotFetch, and what `beat` raises.
+    """
+    task, adapter = submission.task, submission.adapter
+    if submission.kind == Kind.IMAGE:
+        yield runnable(task, image=_image(submission, beat), adapter=adapter)
+    elif submission.target:
+        yield runnable(task, folder=_target_folder(submission))
+    else:
+        with _folder(submission, beat) as folder:
+            yield runnable(task, folder=folder)
+
+
+def runnable(
+    task: Task, *, folder: Path | None = None, image: str | None = None, adapter: str = "jsonl"
+) -> Runnable:
+    """A model with what the task asks of it: fields in order, answer field, labels."""
+    config = task.config
+    serving = serving_of(config)
+    return Runnable(
+        folder=folder,
+        image=image,
+        adapter=adapter,
+        fields=tuple(serving["fields"]),
+        output=serving["output"],
+        labels=tuple(label.value for label in config.labels(serving["output"])) or None,
+    )
+
+
+def endpoint_for(submission: Submission) -> Endpoint:
+    """The endpoint at which a submission, or the target that it stands for, is asked.
+
+    Raises EndpointError(misconfigured) and CannotFetch.
+    """
+    if submission.target:
+        return endpoint_of(submission.target)
+    try:
+        secret = decrypt(submission.secret)
+    except Unreadable as error:
+        raise CannotFetch(f"The endpoint's secret cannot be read: {error}") from None
+    config = submission.task.config
+    component = config.component(config.answer_field)
+    is_span = component.type == "span"
+    asked = runnable(submission.task)
+    return build(
+        ENDPOINT_ADAPTERS[submission.adapter],
+        EndpointConfig(
+            url=submission.source,
+            fields=asked.fields,
+            output=asked.output,
+            labels=asked.labels,
+            kind=QA_KIND if is_span else "remote",
+            secret=secret or None,
+            options={"passage_field": component.reference} if is_span else {},
+            allow_private_hosts=tuple(settings.SUBMISSION_PRIVATE_HOSTS),
+        ),
+    )
+
+
+def _target_folder(submission: Submission) -> Path:
+    """The files of a target, where the model server finds them too."""
+    assert submission.target is not None
+    try:
+        return find_weights(spec_of(submission.target))[0]
+    except MisconfiguredError as error:
+        raise CannotFetch(str(error)) from None
+
+
+def _image(submission: Submission, beat: Beat) -> str:
+    """The image's id, once the engine has exactly what was checked.
+
+    A name may stand for something else by now; the id cannot.
+    """
+    from evaluation import containers  # brings Docker's library, which only images need
+
+    if containers.has_image(submission.digest):
+        return submission.digest
+    if submission.file:
+        with submission.file.open("rb") as stored, tempfile.NamedTemporaryFile() as archive:
+            shutil.copyfileobj(Beating(stored, beat), archive, CHUNK)
+            archive.flush()
+            found = containers.load_image(Path(archive.name))
+    else:
+        found = containers.pull_image(submission.source)
+    if found != submission.digest:
+        raise CannotFetch(
+            f"The image is {found} now, but {submission.digest} was checked. Hand it in again."
+        )
+    return found
+
+
+@contextmanager
+def _folder(submission: Submission, beat: Beat) -> Iterator[Path]:
+    """The checked files of a model, in this machine's cache."""
+    if not submission.file:
+        raise CannotFetch("The model's files are gone.")
+
+    def fill(folder: Path) -> None:
+        with submission.file.open("rb") as stored:
+            unpack(stored, folder, beat)
+        if digest_of(folder, beat) != submission.digest:
+            raise CannotFetch("The stored files are not those that were checked.")
+
+    cache, most = settings.MODEL_CACHE, settings.MODEL_CACHE_BYTES
+    with kept(cache, submission.digest, fill, most, beat) as folder:
+        yield folder

@@ -1,0 +1,127 @@
+"""Folders of models on this machine: filled once, kept while used, the least recent removed."""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from evaluation.contract import Beat
+
+CHUNK = 2**24
+WAIT_SECONDS = 0.5
+
+
+class Beating:
+    """A file that calls `beat` at each piece that is read or written."""
+
+    def __init__(self, file: IO[bytes], beat: Beat) -> None:
+        self._file, self._beat = file, beat
+
+    def read(self, size: int = CHUNK) -> bytes:
+        """At most `size` bytes."""
+        self._beat()
+        return self._file.read(size)
+
+    def write(self, data: bytes) -> int:
+        """All bytes of `data`."""
+        self._beat()
+        return self._file.write(data)
+
+
+@contextmanager
+def kept(
+    cache: Path, name: str, fill: Callable[[Path], None], most_bytes: int, beat: Beat
+) -> Iterator[Path]:
+    """The folder `name` of the cache, which stays for as long as the block lasts.
+
+    The first process of this machine fills it, and removes what was used least recently until at
+    most `most_bytes` are kept; others wait for it. What `fill` and `beat` raise passes.
+    """
+    cache.mkdir(parents=True, exist_ok=True)
+    folder = cache / name
+    with (cache / f"{name}.lock").open("a") as lock:
+        _wait(lock, fcntl.LOCK_SH, beat)
+        while not folder.exists():  # between two locks somebody may remove it again
+            _wait(lock, fcntl.LOCK_EX, beat)
+            if not folder.exists():
+                _fill(folder, fill)
+            _wait(lock, fcntl.LOCK_SH, beat)
+            _make_room(cache, most_bytes)
+        os.utime(lock.name)
+        yield folder
+
+
+def _fill(folder: Path, fill: Callable[[Path], None]) -> None:
+    """Fill it aside, so that it is there wholly or not at all."""
+    with tempfile.TemporaryDirectory(dir=folder.parent) as aside:
+        filled = Path(aside) / folder.name
+        filled.mkdir()
+        fill(filled)
+        filled.rename(folder)
+
+
+def _wait(lock: IO[str], kind: int, beat: Beat) -> None:
+    while True:
+        try:
+            return fcntl.flock(lock, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            beat()
+            time.sleep(WAIT_SECONDS)
+
+
+def _make_room(cache: Path, most_bytes: int) -> None:
+    """Remove folders that nobody uses, the least recently used first, until the rest has room."""
+    locks = sorted(cache.glob("*.lock"), key=lambda path: path.stat().st_mtime)
+    sizes = {path: sum(file.stat().st_size for file in files(_of(path))) for path in locks}
+    for path in locks:
+        if sum(sizes.values()) <= most_bytes:
+            return
+        with path.open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:  # somebody uses it
+                continue
+            shutil.rmtree(_of(path), ignore_errors=True)
+            sizes[path] = 0
+
+
+def _of(lock: Path) -> Path:
+    return lock.with_suffix("")
+
+
+def files(folder: Path) -> list[Path]:
+    """The files below a folder, in the order of their names."""
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def digest_of(folder: Path, beat: Beat) -> str:
+    """The sha256 of a folder's files: their names, sizes and bytes, in the order of names."""
+    digest = hashlib.sha256()
+    for path in files(folder):
+        digest.update(f"{path.relative_to(folder).as_posix()}\0{path.stat().st_size}\0".encode())
+        with path.open("rb") as file:
+            while chunk := Beating(file, beat).read():
+                digest.update(chunk)
+    return digest.hexdigest()
+
+
+def pack(folder: Path, target: IO[bytes], beat: Beat) -> None:
+    """Write a folder's files as a plain tar: weights do not compress."""
+    stream: Any = Beating(target, beat)  # tarfile only writes to it
+    with tarfile.open(fileobj=stream, mode="w|", bufsize=CHUNK) as archive:
+        for path in files(folder):
+            archive.add(path, path.relative_to(folder).as_posix(), recursive=False)
+
+
+def unpack(source: IO[bytes], folder: Path, beat: Beat) -> None:
+    """The files that `pack` wrote."""
+    stream: Any = Beating(source, beat)  # tarfile only reads it
+    with tarfile.open(fileobj=stream, mode="r|", bufsize=CHUNK) as archive:
+        archive.extractall(folder, filter="data")
