@@ -100,13 +100,15 @@ def _unsaved(
     outputs = [
         TargetOutput(
             target=entry.target,
-            position=entry.position,
+            position=place,
             output=prediction.output,
             prob=prediction.prob,
             fooled=verdict.fooled,
             score=verdict.score,
         )
-        for entry, prediction, verdict in zip(entries, predictions, outcome.per_target, strict=True)
+        for place, (entry, prediction, verdict) in enumerate(
+            zip(entries, predictions, outcome.per_target, strict=True)
+        )
     ]
     return example, outputs
 

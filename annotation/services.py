@@ -341,15 +341,15 @@ def _store_outputs(
             example=example,
             target=entry.target,
             version_id=version,
-            position=entry.position,
+            position=place,
             output=dict(prediction.output),
             prob=dict(prediction.prob) if prediction.prob is not None else None,
             seconds=prediction.seconds,
             fooled=verdict.fooled,
             score=verdict.score,
         )
-        for entry, version, prediction, verdict in zip(
-            targets, versions, predictions, outcome.per_target, strict=True
+        for place, (entry, version, prediction, verdict) in enumerate(
+            zip(targets, versions, predictions, outcome.per_target, strict=True)
         )
     )
     # The page shows them next, and need not read them.

@@ -239,13 +239,17 @@ class Round(models.Model):
     @property
     def target_names(self) -> list[str]:
         """The targets as people may read them now."""
-        return [self.shown_name(entry.target, entry.position) for entry in self.round_targets.all()]
+        entries = enumerate(self.round_targets.all())
+        return [self.shown_name(entry.target, place) for place, entry in entries]
 
-    def shown_name(self, target: TargetModel, position: int) -> str:
-        """A target as people may read it now: Model A, Model B … while the round hides its name."""
+    def shown_name(self, target: TargetModel, place: int) -> str:
+        """A target as people may read it now: Model A, Model B … while the round hides its name.
+
+        place: among the round's targets, from 0.
+        """
         if self.show_target_name or self.state in (self.State.CLOSED, self.State.RELEASED):
             return target.name
-        return hidden_name(position)
+        return hidden_name(place)
 
 
 class RoundTarget(models.Model):
@@ -261,11 +265,6 @@ class RoundTarget(models.Model):
 
     def __str__(self) -> str:
         return f"{self.round}: {self.target}"
-
-    @property
-    def public_name(self) -> str:
-        """What people read while the round hides its targets."""
-        return hidden_name(self.position)
 
 
 def context_digest(fields: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ examples.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, repeat
 from operator import itemgetter
 from typing import Any
 
@@ -17,17 +17,16 @@ from django.db.models import (
     CharField,
     Count,
     F,
-    OuterRef,
+    FilteredRelation,
     Q,
     QuerySet,
-    Subquery,
     Value,
     When,
 )
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Left, TruncDay, TruncWeek
 
-from annotation.models import Example, TargetOutput
+from annotation.models import Example
 from tasks.models import Round
 from tasks.schema import TaskConfig
 from validation.derive import FOOLED, label_field
@@ -82,26 +81,15 @@ class Part:
     votes_by: Counter[tuple[int | None, Choice]] = field(default_factory=Counter)
     patterns: Counter[tuple[int, ...]] = field(default_factory=Counter)
     """How many examples have so many votes for each choice."""
-    compared: dict[int, Compared] = field(default_factory=dict)
-    """By author."""
-    compared_alone: Counter[Compared] = field(default_factory=Counter)
-    """Examples of unknown authors."""
+    compared: Counter[tuple[int | None, Compared]] = field(default_factory=Counter)
+    """How many examples of an author compare so."""
 
     def __iadd__(self, other: "Part") -> "Part":
         self.cells += other.cells
         self.votes_by += other.votes_by
         self.patterns += other.patterns
-        self.compared_alone += other.compared_alone
-        for author, compared in other.compared.items():
-            self.compared[author] = self.compared.get(author, Compared()) + compared
+        self.compared += other.compared
         return self
-
-    def compare(self, author: int | None, compared: Compared, times: int) -> None:
-        """Note so many alike examples of an author."""
-        if author is None:
-            self.compared_alone[compared] += times
-        else:
-            self.compared[author] = self.compared.get(author, Compared()) + compared * times
 
     def authors(self) -> list[Collected]:
         """Counts of each known author; each example of an unknown one apart."""
@@ -116,8 +104,16 @@ class Part:
 
     def authors_compared(self) -> Iterator[Compared]:
         """Each known author's votes that are held against others; each unknown author's apart."""
-        yield from self.compared.values()
-        yield from self.compared_alone.elements()
+        known: dict[int, list[int]] = {}
+        for (author, one), times in self.compared.items():
+            if author is None:
+                yield from repeat(one, times)
+                continue
+            sums = known.setdefault(author, [0, 0, 0])
+            sums[0] += one.votes * times
+            sums[1] += one.human * times
+            sums[2] += one.model * times
+        yield from (Compared(*sums) for sums in known.values())
 
 
 def sum_of(authors: Iterable[Collected]) -> Collected:
@@ -239,9 +235,8 @@ def _with_answers(examples: Any, config: TaskConfig, by: str | None) -> Any:
         return examples.annotate(said=Value(None, CharField()))
     if by == "target":
         return examples.annotate(said=KeyTextTransform(field, "target_outputs__output"))
-    outputs = TargetOutput.objects.filter(example=OuterRef("pk")).order_by("position")
-    said = outputs.values_list(KeyTextTransform(field, "output"))[:1]
-    return examples.annotate(said=Subquery(said))
+    first = FilteredRelation("target_outputs", condition=Q(target_outputs__position=0))
+    return examples.annotate(first=first, said=KeyTextTransform(field, "first__output"))
 
 
 def _count_cells(counted: Counted, examples: Examples, by: str | None) -> None:
@@ -286,26 +281,22 @@ def _count_patterns(counted: Counted, examples: Examples) -> None:
     )
     names = ("in_round", "value", "author", "result", "said")
     kept = ", ".join(names)
-    rounds = {round for round, _ in counted.parts}
     # Grouped first by what differs most: rows that are alike are told apart sooner.
     rows = _rows(
-        f"WITH one AS MATERIALIZED (SELECT {kept}, {columns} FROM ("  # noqa: S608
-        f"SELECT v.example_id, {sums} FROM {{votes}} v JOIN {{example}} e ON e.id = v.example_id "
-        f"WHERE e.round_id IN ({', '.join(['%s'] * len(rounds))}) AND e.retracted_at IS NULL "
-        f"GROUP BY v.example_id) t JOIN ({{examples}}) x ON x.id = t.example_id) "
-        f"SELECT {kept}, {columns}, COUNT(*) FROM one "
-        f"GROUP BY author, {columns}, result, said, in_round, value",
+        f"SELECT {kept}, {columns}, COUNT(*) FROM (SELECT {kept}, {sums} "  # noqa: S608
+        "FROM {votes} v JOIN ({examples}) x ON x.id = v.example_id "
+        f"GROUP BY x.id, {kept}) one GROUP BY author, {columns}, result, said, in_round, value",
         examples.values_list("id", *names),
-        [*(text for choice in counted.choices for text in choice), *rounds],
+        [text for choice in counted.choices for text in choice],
     )
     known: dict[tuple[Any, ...], Compared] = {}
     for round, value, author, result, said, *votes, times in rows:
-        part, pattern = counted.part(round, value), tuple(map(int, votes))
+        part, pattern = counted.part(round, value), tuple(votes)
         part.patterns[pattern] += times
         case = (result, said, pattern)
         if case not in known:
             known[case] = compare(pattern, _target_right(counted.choices, result, said))
-        part.compare(author, known[case], times)
+        part.compared[author, known[case]] += times
 
 
 def _target_right(choices: Sequence[Choice], result: str, said: str | None) -> list[bool | None]:
@@ -343,8 +334,8 @@ def _rows(sql: str, examples: Examples, before: Sequence[Any] = ()) -> Iterator[
     Only names of tables and columns are put into the text; values are parameters.
     """
     inner, values = examples.query.sql_with_params()
-    tables = {"votes": Validation._meta.db_table, "example": Example._meta.db_table}
+    sql = sql.format(examples=inner, votes=Validation._meta.db_table)
     with connection.cursor() as cursor:
-        cursor.execute(sql.format(examples=inner, **tables), [*before, *values])
+        cursor.execute(sql, [*before, *values])
         while some := cursor.fetchmany(2000):
             yield from some

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import hypot, sqrt
 from statistics import NormalDist
+from typing import NamedTuple
 
-RESAMPLES = 2000
+RESAMPLES = 1000
 FEW_CLUSTERS = 10
 """Below so many authors a bootstrap is too narrow; show the interval with a warning."""
 
@@ -59,8 +60,7 @@ class Collected:
     verified_fooled: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(NamedTuple):
     """Votes of which other people say what is right, and who says the same.
 
     votes: so many votes, on one author's examples or one example. human: that say what the others
@@ -70,14 +70,6 @@ class Compared:
     votes: int = 0
     human: int = 0
     model: int = 0
-
-    def __mul__(self, times: int) -> "Compared":
-        return Compared(self.votes * times, self.human * times, self.model * times)
-
-    def __add__(self, other: "Compared") -> "Compared":
-        return Compared(
-            self.votes + other.votes, self.human + other.human, self.model + other.model
-        )
 
 
 def wilson(successes: float, n: float, confidence: float = 0.95) -> tuple[float, float]:
@@ -211,12 +203,14 @@ def compare(counts: Sequence[int], target_right: Sequence[bool | None]) -> Compa
     target_right: for each choice whether the target is right where that choice is the right one;
     None where that cannot be said, and then no vote is compared with that choice.
     """
-    found = Compared()
+    all_votes = human = model = 0
     for choice, votes, others in others_say(counts):
         right = target_right[others]
         if right is not None:
-            found += Compared(votes, votes * (choice == others), votes * right)
-    return found
+            all_votes += votes
+            human += votes * (choice == others)
+            model += votes * right
+    return Compared(all_votes, human, model)
 
 
 def human_and_model(authors: Iterable[Compared], seed: int = 0) -> Mapping[str, Rate | Undefined]:

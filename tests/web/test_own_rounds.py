@@ -196,7 +196,7 @@ def test_the_next_round_is_planned(editor, nli):
         0,
     )
     assert made.ends_at.isoformat() == "2999-05-06T07:08:00+00:00"
-    assert [row.public_name for row in made.round_targets.all()] == ["Model A", "Model B"]
+    assert [row.target for row in made.round_targets.all()] == list(targets)
     assert made.parents.get() == nli
     copied = made.contexts.values_list("fields", flat=True)
     assert list(copied) == list(

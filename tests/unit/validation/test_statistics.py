@@ -212,7 +212,6 @@ def test_votes_and_target_are_held_against_the_same():
     assert compare((4, 1, 0), [False, True, False]) == Compared(5, 4, 0)
     assert compare((1, 0, 4), [True, True, None]) == Compared()  # the others cannot tell
     assert compare((0, 4, 1), [None, True, None]) == Compared(5, 4, 5)
-    assert Compared(5, 4, 0) * 3 == Compared(15, 12, 0)
 
 
 def test_a_target_that_is_one_more_person_has_no_gap():
