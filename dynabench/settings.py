@@ -226,6 +226,8 @@ REFUSED_SUBMISSIONS_PER_DAY = env_int("REFUSED_SUBMISSIONS_PER_DAY", 10)
 SUBMISSION_PRIVATE_HOSTS = env_list("SUBMISSION_PRIVATE_HOSTS")
 # Where a worker keeps models at hand, and how many bytes of them.
 MODEL_CACHE = Path(os.environ.get("MODEL_CACHE") or HOME / "model-cache")
+# The SentencePiece file of FLORES-200, for tasks that are scored by sp_bleu.
+SP_BLEU_MODEL = Path(os.environ.get("SP_BLEU_MODEL") or HOME / "flores200.model")
 MODEL_CACHE_BYTES = env_int("MODEL_CACHE_GIB", 50) * 2**30
 
 # Evaluations: what a model may use on a set

@@ -1,0 +1,92 @@
+"""What every metric is: statistics of single examples, whose sums are all that the number needs."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.contract import SetRow
+
+Sums = NDArray[np.float64]
+
+
+class Unavailable(ValueError):
+    """A metric that cannot be computed here; the message says what it needs."""
+
+
+class Metric(ABC):
+    """How answers become a number.
+
+    Equal statistics can be counted instead of kept, and a weighted sum of their vectors is all that
+    `value` needs; so examples can stream by, and a bootstrap is the same sum with other weights.
+    A missing answer (None) is wrong.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1  # higher whenever an answer may be scored otherwise
+    higher_is_better: ClassVar[bool] = True
+
+    def __init__(self, labels: Sequence[str] | None, sp_model: Path | None) -> None:
+        """labels: of a task with choices; sp_model: a SentencePiece file. Raises Unavailable."""
+        self.labels = tuple(labels or ())
+
+    @abstractmethod
+    def statistic(self, value: Any, row: SetRow) -> Any:
+        """What one answer adds: hashable, and comparable with the others."""
+
+    @abstractmethod
+    def vectors(self, statistics: Sequence[Any]) -> Sums:
+        """Statistics as rows of numbers. Later calls may have more columns, on the right."""
+
+    @abstractmethod
+    def value(self, sums: Sums) -> Sums:
+        """Numbers of sums (… × columns); NaN for sums of nothing."""
+
+    @abstractmethod
+    def graded(self, statistic: Any) -> float:
+        """How right one answer is by itself, 0-1."""
+
+
+class Mean(Metric):
+    """The mean of a number of each example."""
+
+    def vectors(self, statistics: Sequence[float]) -> Sums:
+        return np.column_stack([np.ones(len(statistics)), np.array(statistics, dtype=float)])
+
+    def value(self, sums: Sums) -> Sums:
+        return divide(sums[..., 1], sums[..., 0])
+
+    def graded(self, statistic: float) -> float:
+        return statistic
+
+
+def divide(above: Sums, below: Sums, empty: float = np.nan) -> Sums:
+    """The quotients; `empty` where there is nothing to divide by."""
+    quotients: Sums = np.full(np.shape(above), empty)
+    np.divide(above, below, out=quotients, where=below != 0)
+    return quotients
+
+
+def text_of(value: Any) -> str:
+    """An answer as text: of a span (`{"text": …, "start": …, "end": …}`) its text."""
+    return str(value["text"] if isinstance(value, Mapping) and "text" in value else value)
+
+
+def plain(value: Any) -> Any:
+    """What is compared of an answer: a span's text; of several choices not the order."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        return text_of(value)
+    if isinstance(value, Iterable):
+        return sorted(str(plain(one)) for one in value)
+    return value
+
+
+def is_right(value: Any, row: SetRow) -> bool:
+    """Whether an answer equals one of those that count as right."""
+    said = plain(value)
+    return value is not None and any(said == plain(gold) for gold in row.gold)

@@ -1,0 +1,231 @@
+"""Metrics against the libraries that define them, and cases by hand."""
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import sentencepiece
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sklearn.metrics import f1_score, matthews_corrcoef
+
+from evaluation.contract import SetRow
+from evaluation.metrics import METRICS, Unavailable, metric_of
+from evaluation.metrics.answers import MOST_TAGS
+from tasks.schema import MetricName
+
+LABELS = ("yes", "no", "maybe")
+WORDS = ("the", "cat", "sat", "on", "a", "mat", "dog", "12,000", "it's", ".")
+sentences = st.lists(st.sampled_from(WORDS), min_size=1, max_size=9).map(" ".join)
+
+
+def row(*gold: Any, tags: tuple[str, ...] = ()) -> SetRow:
+    return SetRow("u", {}, gold, {"tag": tags} if tags else {})
+
+
+def number(name: str, pairs: list[tuple[Any, SetRow]], **options: Any) -> float:
+    """The metric of answers and rows, by its vectors."""
+    metric = metric_of(name, LABELS, **options)
+    found = [metric.statistic(value, row) for value, row in pairs]
+    return float(metric.value(metric.vectors(found).sum(axis=0)))
+
+
+def one(name: str, value: Any, *gold: Any) -> float:
+    return number(name, [(value, row(*gold))])
+
+
+def test_every_metric_of_the_configuration_is_there():
+    assert set(METRICS) == set(MetricName.__args__)
+    for metric in METRICS.values():
+        assert metric.__doc__
+        assert (metric.version, metric.higher_is_better) == (1, True)
+
+
+@pytest.mark.parametrize("name", sorted(set(METRICS) - {"sp_bleu"}))
+def test_a_missing_answer_is_wrong(name):
+    text = "a cat sat on the mat"
+    metric = metric_of(name, (text, "no"))
+    missing, right = (metric.statistic(value, row(text)) for value in (None, text))
+    assert (metric.graded(missing), metric.graded(right)) == pytest.approx((0, 1))
+    assert metric.value(metric.vectors([missing]))[0] <= 0
+    some = metric.vectors([missing, right, metric.statistic("no", row("no"))])
+    assert 0 < metric.value(some.sum(axis=0)) < 1
+
+
+@pytest.mark.parametrize("name", sorted(set(METRICS) - {"sp_bleu"}))
+def test_sums_of_nothing_are_not_a_number(name):
+    metric = metric_of(name, LABELS)
+    vectors = metric.vectors([metric.statistic("yes", row("yes"))])
+    assert np.isnan(metric.value(np.zeros_like(vectors))).all()
+
+
+@pytest.mark.parametrize(
+    ("value", "gold", "right"),
+    [
+        ("yes", ("yes",), 1),
+        ("Yes", ("yes",), 0),
+        ("b", ("a", "b"), 1),
+        (["b", "a"], (["a", "b"],), 1),
+        (["a"], (["a", "b"],), 0),
+        ({"text": "red fox", "start": 3, "end": 10}, ("red fox",), 1),
+        ([{"text": "fox", "start": 3}], (["fox"],), 1),
+        (3, (3.0,), 1),
+        (None, ("None",), 0),
+    ],
+)
+def test_accuracy(value, gold, right):
+    assert one("accuracy", value, *gold) == right
+
+
+@pytest.mark.parametrize(
+    ("value", "gold", "match", "f1"),
+    [  # the published cases of SQuAD's evaluation: case, articles, punctuation, best of several
+        ("The  Eiffel Tower!", ("Eiffel tower",), 1, 1),
+        ("in Paris, France", ("Paris",), 0, 1 / 2),
+        ("Denver Broncos", ("Carolina", "The Denver Broncos", "Broncos"), 1, 1),
+        ("", ("",), 1, 1),
+        ("fox", ("",), 0, 0),
+        ({"text": "a fox", "start": 0, "end": 5}, ({"text": "fox", "start": 2, "end": 5},), 1, 1),
+        (None, ("",), 0, 0),
+    ],
+)
+def test_squad(value, gold, match, f1):
+    assert one("exact_match", value, *gold) == match
+    assert one("squad_f1", value, *gold) == pytest.approx(f1)
+
+
+pairs_of_labels = st.lists(
+    st.tuples(st.sampled_from(LABELS), st.sampled_from((*LABELS, None))), min_size=1, max_size=30
+)
+
+
+@settings(max_examples=60)
+@given(pairs_of_labels)
+def test_confusion_as_scikit_learn(pairs):
+    gold, said = [pair[0] for pair in pairs], [pair[1] or "missing" for pair in pairs]
+    rows = [(value, row(label)) for label, value in pairs]
+    present = sorted({*gold, *said} - {"missing"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        f1 = f1_score(gold, said, average="macro", labels=present, zero_division=0)
+        correlation = matthews_corrcoef(gold, said)
+    assert number("macro_f1", rows) == pytest.approx(f1)
+    assert number("matthews_correlation", rows) == pytest.approx(correlation)
+
+
+def test_one_of_several_right_labels_is_enough():
+    assert number("macro_f1", [("no", row("yes", "no")), ("yes", row("yes"))]) == 1
+
+
+def test_a_label_that_the_task_gave_up_is_never_answered_rightly():
+    assert number("matthews_correlation", [("old", row("old")), ("yes", row("yes"))]) < 1
+    assert metric_of("macro_f1", LABELS).graded((3, 3)) == 0
+
+
+@pytest.mark.parametrize("labels", [None, ()])
+def test_confusion_needs_labels(labels):
+    with pytest.raises(Unavailable, match="macro_f1 needs a task with labels"):
+        metric_of("macro_f1", labels)
+
+
+corpora = st.lists(
+    st.tuples(sentences, st.lists(sentences, min_size=1, max_size=2)), min_size=1, max_size=6
+)
+
+
+@settings(max_examples=40)
+@given(corpora)
+def test_ngrams_as_sacrebleu(corpus):
+    said = [hypothesis for hypothesis, _ in corpus]
+    references = [[refs[0] for _, refs in corpus], [refs[-1] for _, refs in corpus]]
+    rows = [(hypothesis, row(*refs)) for hypothesis, refs in corpus]
+    for name, library in (
+        ("bleu", BLEU()),
+        ("chrf", CHRF()),
+        ("chrf_pp", CHRF(word_order=2)),
+    ):
+        expected = library.corpus_score(said, references).score / 100
+        assert number(name, rows) == pytest.approx(expected, abs=1e-12)
+
+
+def test_missing_translations_count_as_empty_ones():
+    rows = [("the cat sat on a mat", row("the cat sat on a mat")), (None, row("a dog sat"))]
+    expected = BLEU().corpus_score(
+        ["the cat sat on a mat", ""], [["the cat sat on a mat", "a dog sat"]]
+    )
+    assert number("bleu", rows) == pytest.approx(expected.score / 100)
+
+
+def test_bleu_takes_fractions():
+    metric = metric_of("bleu")
+    whole = metric.vectors([metric.statistic("the cat sat on a mat", row("the cat sat on it"))])
+    assert metric.value(whole / 3)[0] == pytest.approx(metric.value(whole)[0])
+
+
+def test_sp_bleu_needs_a_model_file(tmp_path):
+    with pytest.raises(Unavailable, match=r"sp_bleu needs the SentencePiece .*SP_BLEU_MODEL"):
+        metric_of("sp_bleu")
+    with pytest.raises(Unavailable, match=r"none\.model"):
+        metric_of("sp_bleu", sp_model=tmp_path / "none.model")
+
+
+def test_sp_bleu_is_bleu_of_pieces(tmp_path):
+    texts = ["the cat sat on a mat", "a dog sat on the mat", "it's a dog . the cat"] * 20
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(texts), model_prefix=str(tmp_path / "tiny"), vocab_size=30,
+        hard_vocab_limit=False, minloglevel=2,
+    )  # fmt: skip
+    file = tmp_path / "tiny.model"
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(file))
+
+    def cut(text: str) -> str:
+        return " ".join(pieces.EncodeAsPieces(text))
+
+    said, right = ["the dog sat on a mat", "a cat"], ["the cat sat on a mat", "a cat ."]
+    expected = BLEU(tokenize="none").corpus_score([*map(cut, said)], [[*map(cut, right)]])
+    rows = [(one, row(other)) for one, other in zip(said, right, strict=True)]
+    assert number("sp_bleu", rows, sp_model=file) == pytest.approx(expected.score / 100)
+
+
+@pytest.mark.parametrize(
+    ("value", "gold", "accuracy"),
+    [
+        ("red", ("red",), 1),
+        ("red", ("blue",), 0),
+        ("red", ("red", *["blue"] * 9), 0.9 * 1 / 3),  # one of the ten sets lacks the match
+        ("red", (*["red"] * 3, *["blue"] * 7), 0.3 * 2 / 3 + 0.7),
+        ("red", (*["red"] * 4, *["blue"] * 6), 1),
+        ("Two dogs.", ("2 dogs", "the 2 dogs", "two, dogs", "2-dogs"), 1),
+        ("1000", ("1,000",), 1),
+        ("dont", ("don't",), 1),
+        ("4.5", ("45",), 0),
+        ("none", ("0",), 1),
+    ],
+)
+def test_vqa(value, gold, accuracy):
+    assert one("vqa_accuracy", value, *gold) == pytest.approx(accuracy)
+
+
+def test_dataperf_is_the_mean_over_tags():
+    rows = [
+        ("yes", row("yes", tags=("a",))),
+        ("no", row("yes", tags=("a",))),
+        ("yes", row("yes", tags=("a", "b"))),
+        ("no", row("yes")),
+    ]
+    assert number("dataperf_f1", rows) == pytest.approx((2 / 3 + 1 + 0) / 3)
+
+
+def test_dataperf_puts_very_many_tags_together():
+    rows = [("yes", row("yes", tags=(str(tag),))) for tag in range(MOST_TAGS)]
+    rows += [("no", row("yes", tags=("one",))), ("yes", row("yes", tags=("more",)))]
+    assert number("dataperf_f1", rows) == pytest.approx((MOST_TAGS + 1 / 2) / (MOST_TAGS + 1))
+
+
+def test_nothing_said_where_nothing_is_right_has_no_bleu():
+    assert math.isnan(one("bleu", "", ""))
+    assert math.isnan(one("chrf", "", ""))

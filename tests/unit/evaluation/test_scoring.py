@@ -1,0 +1,158 @@
+"""Scores: their values, intervals, slices; the same whatever the order."""
+
+import random
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluation import scoring
+from evaluation.contract import Answer, Number, SetRow
+from evaluation.scoring import MOST_VALUES, score
+from validation.statistics import wilson
+
+LABELS = ("yes", "no")
+
+
+def pair(
+    number: int, said: str | None, gold: str = "yes", **slices: tuple[str, ...]
+) -> tuple[SetRow, Answer | None]:
+    return SetRow(f"u{number}", {}, (gold,), slices), None if said is None else Answer(said)
+
+
+def scores(rows, *metrics: str, slices=(), **options) -> dict[tuple[str, str], Number]:
+    options = {"labels": LABELS, "seed": 1, **options}
+    found = score(rows, metrics=metrics or ("accuracy",), slices=slices, **options)
+    keyed = {(one.metric, one.slice): one for one in found}
+    assert len(keyed) == len(found)
+    return keyed
+
+
+def test_each_metric_over_all_and_by_slice():
+    rows = [
+        pair(1, "yes", tag=("a", "b")),
+        pair(2, "no", tag=("a",)),
+        pair(3, None, tag=("b", "b")),
+        pair(4, "yes", lang=("en",)),
+    ]
+    found = scores(rows, "accuracy", "exact_match", slices=("tag",))
+    for metric in ("accuracy", "exact_match"):
+        values = {part: (one.value, one.n) for (name, part), one in found.items() if name == metric}
+        assert values == {"": (0.5, 4), "tag=a": (0.5, 2), "tag=b": (0.5, 2)}
+
+
+def test_intervals_are_those_of_the_bootstrap():
+    """Of 400 coin tosses: 1.96 standard errors to both sides."""
+    rows = [pair(n, "yes" if n % 2 else "no") for n in range(400)]
+    found = scores(rows, draws=2000)["accuracy", ""]
+    assert found.value == 0.5
+    assert found.low == pytest.approx(0.5 - 1.96 * 0.025, abs=0.005)
+    assert found.high == pytest.approx(0.5 + 1.96 * 0.025, abs=0.005)
+
+
+def test_the_interval_holds_the_truth_as_often_as_it_says():
+    chance = random.Random(5)
+    held = 0
+    for trial in range(200):
+        rows = [pair(n, "yes" if chance.random() < 0.7 else "no") for n in range(150)]
+        found = scores(rows, seed=trial)["accuracy", ""]
+        held += found.low <= 0.7 <= found.high
+    assert 180 <= held <= 198
+
+
+@pytest.mark.parametrize("said", ["yes", "no"])
+def test_where_all_examples_are_alike_the_interval_is_wilsons(said):
+    found = scores([pair(n, said) for n in range(20)])["accuracy", ""]
+    assert (found.low, found.high) == wilson(20 * (said == "yes"), 20)
+
+
+def test_macro_f1_of_a_perfect_model_keeps_its_interval():
+    found = scores([pair(1, "yes"), pair(2, "no", "no")], "macro_f1")["macro_f1", ""]
+    assert (found.value, found.low, found.high) == (1, 1, 1)
+
+
+def test_nothing_has_no_score():
+    found = scores([])["accuracy", ""]
+    assert (found.value, found.low, found.high, found.n) == (None, None, None, 0)
+    assert found.note == "There are no examples."
+
+
+def test_what_is_not_defined_says_so():
+    found = scores([pair(1, "", "")], "bleu")["bleu", ""]
+    assert (found.value, found.n, found.note) == (None, 1, "It is not defined on these examples.")
+
+
+def test_a_metric_that_cannot_be_computed_says_what_it_needs():
+    found = scores([pair(1, "yes")], "accuracy", "sp_bleu", "macro_f1", labels=None)
+    assert found["accuracy", ""].value == 1
+    assert found["sp_bleu", ""].value is None
+    assert "sp_bleu needs the SentencePiece model" in found["sp_bleu", ""].note
+    assert found["macro_f1", ""].note == "macro_f1 needs a task with labels."
+
+
+def test_fifty_values_of_a_field_are_scored_and_the_others_counted():
+    rows = [pair(n, "yes", tag=(str(n % 60),)) for n in range(120)]
+    found = scores(rows, slices=("tag",))
+    parts = [part for _, part in found if part]
+    assert len(parts) == MOST_VALUES + 1
+    assert found["accuracy", "tag=…"] == Number(
+        "accuracy", None, None, None, 20, "tag=…",
+        note="Values of tag after the first 50 are left out.",
+    )  # fmt: skip
+
+
+def test_a_slice_has_a_name_that_can_be_stored():
+    found = scores([pair(1, "yes", tag=("x" * 300,))], slices=("tag",))
+    assert [len(part) for _, part in found] == [0, scoring.NAME]
+
+
+def mixed(count: int, seed: int) -> Iterator[tuple[SetRow, Answer | None]]:
+    chance = random.Random(seed)
+    for number in range(count):
+        said = chance.choice(("yes", "no", "a red fox", "the fox", None))
+        tags = tuple(chance.sample("abc", chance.randrange(3)))
+        yield pair(number, said, chance.choice(("yes", "red fox")), tag=tags)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 99), st.integers(1, 60), st.randoms(use_true_random=False))
+def test_order_never_matters(seed, count, chance):
+    rows = list(mixed(count, seed))
+    metrics = ("accuracy", "macro_f1", "squad_f1", "bleu", "dataperf_f1")
+    before = scores(rows, *metrics, slices=("tag",), draws=20)
+    chance.shuffle(rows)
+    assert scores(rows, *metrics, slices=("tag",), draws=20) == before
+
+
+def test_the_seed_decides_the_intervals_and_nothing_else():
+    one, same, other = (scores(mixed(200, 1), seed=seed)["accuracy", ""] for seed in (1, 1, 2))
+    assert one == same
+    assert one.value == other.value
+    assert (one.low, one.high) != (other.low, other.high)
+
+
+def test_further_metrics_and_slices_change_no_interval():
+    alone = scores(mixed(200, 1), "squad_f1")
+    assert (
+        scores(mixed(200, 1), "bleu", "squad_f1", slices=("tag",))["squad_f1", ""]
+        == (alone["squad_f1", ""])
+    )
+
+
+def test_many_distinct_statistics_become_sums(monkeypatch):
+    """The values stay; the intervals come from other draws of the same kind."""
+    metrics = ("squad_f1", "dataperf_f1", "chrf")
+    whole = scores(mixed(600, 3), *metrics, slices=("tag",))
+    monkeypatch.setattr(scoring, "MOST_KEPT", 60)
+    monkeypatch.setattr(scoring, "LOOK_EVERY", 10)
+    monkeypatch.setattr(scoring, "CELLS", 400)
+    pieces = scores(mixed(600, 3), *metrics, slices=("tag",))
+    assert pieces == scores(mixed(600, 3), *metrics, slices=("tag",))
+    assert pieces.keys() == whole.keys()
+    for key, one in pieces.items():
+        assert one.n == whole[key].n
+        assert one.value == pytest.approx(whole[key].value)
+        wide = whole[key].high - whole[key].low
+        assert np.isclose(one.low, whole[key].low, atol=wide / 2)
