@@ -64,4 +64,5 @@ def released_line(uid: str, author: str, row: dict[str, str]) -> dict[str, objec
         "output_json": None,
         "metadata_json": "{}",
         "label": row["label"],
+        "tag": "",
     }

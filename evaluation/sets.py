@@ -1,0 +1,342 @@
+"""Evaluation sets and their versions: made whole or not at all, read as a stream."""
+
+import gzip
+import hashlib
+import logging
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import orjson
+from django.core.files import File
+from django.core.files.storage import default_storage
+from django.db import IntegrityError, transaction
+from django.db.models import Exists, OuterRef, QuerySet
+
+from annotation.models import Example
+from dynabench.accounts.models import User
+from dynabench.accounts.services import log
+from evaluation.contract import SetRow
+from evaluation.datasets import split_rows
+from evaluation.models import Dataset, DatasetItem, EvaluationSet, EvaluationSetVersion
+from evaluation.set_files import RowMaker
+from evaluation.splits import TEST
+from evaluation.training_rows import shape_of
+from tasks.line_files import BadRow
+from tasks.models import Round, Task
+
+logger = logging.getLogger(__name__)
+
+Access = EvaluationSet.Access
+Source = EvaluationSet.Source
+CONTROL = "control"
+RESERVED = re.compile(rf"{CONTROL}|round-\d+")
+MOST_SLICES = 200
+"""Values of a slice that a version counts; the most frequent ones."""
+OVER = (Round.State.CLOSED, Round.State.RELEASED)
+
+
+class SetRefused(Exception):
+    """A set or a version of it cannot be made so; the message says what to mend."""
+
+
+def create_set(
+    *,
+    task: Task,
+    name: str,
+    actor: User | None,
+    access: str = Access.SCORING,
+    description: str = "",
+    may_leave: bool = False,
+) -> EvaluationSet:
+    """A set of the task's owners, without versions yet. No lock: its name is unique.
+
+    Raises SetRefused.
+    """
+    if RESERVED.fullmatch(name):
+        raise SetRefused(f"The name {name} is kept for sets that make themselves; choose another.")
+    try:
+        with transaction.atomic():
+            made = EvaluationSet.objects.create(
+                task=task, name=name, access=access, description=description, may_leave=may_leave
+            )
+            log(actor, "evaluation_set.created", made, access=access, may_leave=may_leave)
+    except IntegrityError:
+        raise SetRefused(
+            f"This task has a set {name} already. Choose another name, or add a version to it."
+        ) from None
+    return made
+
+
+@transaction.atomic
+def change_set(
+    *, evaluation_set: EvaluationSet, actor: User, access: str, description: str, may_leave: bool
+) -> None:
+    """Who sees a set and what is said of it; its versions stay. No lock: the last one holds."""
+    changed = {"access": access, "description": description, "may_leave": may_leave}
+    EvaluationSet.objects.filter(pk=evaluation_set.pk).update(**changed)
+    log(actor, "evaluation_set.changed", evaluation_set, access=access, may_leave=may_leave)
+
+
+def make_version(
+    evaluation_set: EvaluationSet,
+    rows: Iterable[SetRow],
+    actor: User | None,
+    dataset: Dataset | None = None,
+) -> EvaluationSetVersion:
+    """The next version, of these examples; the last one again where it holds the same.
+
+    All or nothing: whatever `rows` raises leaves no trace. Both files are stored first, so the
+    lock on the set is short. Raises SetRefused when there is no example.
+    """
+    with TemporaryDirectory() as folder:
+        written = _write(rows, Path(folder))
+        made = EvaluationSetVersion(
+            evaluation_set=evaluation_set,
+            version=_next(evaluation_set),
+            sha256=written.sha256,
+            size=written.size,
+            slices=written.slices,
+            dataset=dataset,
+            made_by=actor,
+        )
+        with ExitStack() as undo:  # files that no row names are taken away again
+            for name in ("inputs", "gold"):
+                with (Path(folder) / name).open("rb") as file:
+                    getattr(made, name).save(f"{name}.jsonl.gz", File(file), save=False)
+                undo.callback(default_storage.delete, getattr(made, name).name)
+            version = _stored(made)
+            if version is made:
+                undo.pop_all()
+    return version
+
+
+@transaction.atomic
+def _stored(made: EvaluationSetVersion) -> EvaluationSetVersion:
+    """The version with a row of its own, or the last one if it is the same. Locks the set."""
+    one = EvaluationSet.objects.select_for_update(of=("self",)).get(pk=made.evaluation_set_id)
+    last = latest_version(one)
+    if last and last.sha256 == made.sha256 and (last.dataset_id or not made.dataset_id):
+        return last
+    made.version = last.version + 1 if last else 1
+    made.save(force_insert=True)
+    log(made.made_by, "evaluation_set.version", made, size=made.size, sha256=made.sha256)
+    return made
+
+
+def _next(evaluation_set: EvaluationSet) -> int:
+    last = latest_version(evaluation_set)
+    return last.version + 1 if last else 1
+
+
+class _Written(NamedTuple):
+    """What two files hold: their digest, examples, and {slice field: {value: examples}}."""
+
+    sha256: str
+    size: int
+    slices: dict[str, dict[str, int]]
+
+
+def _write(rows: Iterable[SetRow], folder: Path) -> _Written:
+    """`inputs` and `gold` in the folder, line by line about the same example.
+
+    A slice may be a choice that gives the answer away, so slices lie beside the answers.
+    """
+    digest, size = hashlib.sha256(), 0
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    with ExitStack() as stack:
+        inputs, gold = (stack.enter_context(_packed(folder / n)) for n in ("inputs", "gold"))
+        for row in rows:
+            size += 1
+            for name, values in row.slices.items():
+                counts[name].update(values)
+            told = {"uid": row.uid, "inputs": row.inputs}
+            kept = {"uid": row.uid, "gold": row.gold, "slices": row.slices}
+            for file, value in ((inputs, told), (gold, kept)):
+                line = orjson.dumps(value) + b"\n"
+                digest.update(line)
+                file.write(line)
+    if not size:
+        raise SetRefused("There is no example in it.")
+    slices = {name: dict(count.most_common(MOST_SLICES)) for name, count in counts.items()}
+    return _Written(digest.hexdigest(), size, slices)
+
+
+def _packed(path: Path) -> gzip.GzipFile:
+    """A gzip file that has the same bytes whenever the same is written to it."""
+    return gzip.GzipFile(path, "wb", compresslevel=6, mtime=0)
+
+
+def latest_version(evaluation_set: EvaluationSet) -> EvaluationSetVersion | None:
+    """The newest version, if there is one."""
+    return evaluation_set.versions.order_by("-version").first()
+
+
+def input_rows(version: EvaluationSetVersion) -> Iterator[Mapping[str, Any]]:
+    """`{"uid": …, "inputs": {field: value}}` of each example in order; never opens the answers."""
+    with version.inputs.open("rb") as file, gzip.GzipFile(fileobj=file) as lines:
+        yield from map(orjson.loads, lines)
+
+
+def set_rows(version: EvaluationSetVersion) -> Iterator[SetRow]:
+    """The examples of a version in order, with right answers and slices. Streams."""
+    with version.gold.open("rb") as file, gzip.GzipFile(fileobj=file) as lines:
+        for told, kept in zip(input_rows(version), map(orjson.loads, lines), strict=True):
+            if told["uid"] != kept["uid"]:
+                raise ValueError(f"{version}: the files differ at {told['uid']}.")
+            slices = {name: tuple(values) for name, values in kept["slices"].items()}
+            yield SetRow(told["uid"], told["inputs"], tuple(kept["gold"]), slices)
+
+
+def version_of_release(dataset: Dataset) -> EvaluationSetVersion | None:
+    """The test split of a released dataset as a version of the round's set; None: it is empty.
+
+    What was withdrawn is left out. The inputs are public from the first release on, so the set
+    may leave from then on. Lock: `make_version`.
+    """
+    if not _test_items(dataset).exists():
+        return None
+    one = _round_set(dataset.round)
+    is_first = not one.versions.filter(dataset__isnull=False).exists()
+    maker = RowMaker(dataset.round.task.config)
+    rows = (
+        _made(maker, row["uid"], {**row["context"], **row["input_json"]}, row["label"], row["tag"])
+        for row in split_rows(dataset, TEST)
+    )
+    version = make_version(one, filter(None, rows), dataset.requested_by, dataset)
+    if is_first:
+        EvaluationSet.objects.filter(pk=one.pk).update(may_leave=True)
+    return version
+
+
+def version_of_closed_round(round: Round) -> EvaluationSetVersion | None:
+    """What stands in a closed round and is verified, as a version of its set; None: nothing is.
+
+    Lock: `make_version`. Raises SetRefused while the round is not over.
+    """
+    if round.state not in OVER or round.is_being_written:
+        raise SetRefused(f"{round} is not over. Close it first.")
+    examples = _verified(round)
+    if not examples.exists():
+        return None
+    maker = RowMaker(round.task.config)
+    columns = ("uuid", "uid", "inputs", "context__fields", "context__tag", "consensus__label")
+    found = examples.order_by("pk").values_list(*columns).iterator(chunk_size=2000)
+    answer = round.task.config.answer_field
+    rows = (
+        _made(maker, uid or str(uuid), {**fields, **inputs}, label or inputs.get(answer), tag)
+        for uuid, uid, inputs, fields, tag, label in found
+    )
+    return make_version(_round_set(round), filter(None, rows), None)
+
+
+def _made(
+    maker: RowMaker, uid: str, fields: Mapping[str, Any], label: Any, tag: str
+) -> SetRow | None:
+    """An example that people wrote; None where it fits the configuration no more."""
+    try:
+        return maker.released(uid, fields, label, tag)
+    except BadRow as error:
+        logger.warning("%s is in no evaluation set: %s", uid, error)
+        return None
+
+
+def _round_set(round: Round) -> EvaluationSet:
+    return EvaluationSet.objects.get_or_create(
+        task=round.task,
+        name=f"round-{round.number}",
+        defaults={"source": Source.ROUND, "round": round},
+    )[0]
+
+
+def control_version(task: Task) -> EvaluationSetVersion | None:
+    """The tenth of an official task's seeds that no starter is trained on; None: it has none.
+
+    Nobody wrote them to fool a model, so they show what adversarial data hides. Lock:
+    `make_version`.
+    """
+    from evaluation.starters import STARTERS, held_out, seed_rows
+
+    if not task.is_official or task.code not in STARTERS:
+        return None
+    shape, maker = shape_of(task.config), RowMaker(task.config)
+    answer = "label" if shape.labels else "answer"
+    _, held = held_out(seed_rows(task.code))
+    rows = [maker.make(shape.inputs(row), answer=row[answer]) for row in held]
+    one, _ = EvaluationSet.objects.get_or_create(
+        task=task,
+        name=CONTROL,
+        defaults={"source": Source.CONTROL, "access": Access.STANDARD, "may_leave": True},
+    )
+    return make_version(one, rows, None)
+
+
+def sweep_rounds() -> list[EvaluationSetVersion]:
+    """Make each version that is missing: of rounds that are over, of releases, of seeds.
+
+    A few queries when nothing is missing. What fails is logged and tried at the next sweep.
+    """
+    wanted = [
+        *(partial(version_of_closed_round, round) for round in _closed_without()),
+        *(partial(version_of_release, dataset) for dataset in _releases_without()),
+        *(partial(control_version, task) for task in _official_without()),
+    ]
+    made = []
+    for make in wanted:
+        try:
+            version = make()
+        except Exception:
+            logger.exception("No evaluation set can be made of %s", make.args[0])
+        else:
+            made += [version] if version else []
+    return made
+
+
+def _verified(round: Any) -> QuerySet[Example]:
+    return Example.objects.filter(
+        round=round, consensus__is_verified=True, retracted_at__isnull=True
+    )
+
+
+def _test_items(dataset: Any) -> QuerySet[DatasetItem]:
+    return DatasetItem.objects.filter(dataset=dataset, split=TEST, is_withdrawn=False)
+
+
+def _closed_without() -> list[Round]:
+    """Rounds that are over, have verified examples, and neither a version nor a release."""
+    versions = EvaluationSetVersion.objects.filter(evaluation_set__round=OuterRef("pk"))
+    rounds = Round.objects.filter(
+        ~Exists(versions), Exists(_verified(OuterRef("pk"))), state=Round.State.CLOSED
+    )
+    return [round for round in rounds.select_related("task") if not round.is_being_written]
+
+
+def _releases_without() -> list[Dataset]:
+    """The newest release of each round whose test split no version holds.
+
+    Later releases only take rows away: with as many left, the test split is still the same.
+    """
+    done = Dataset.objects.filter(state=Dataset.State.DONE)
+    newer = done.filter(round=OuterRef("round"), version__gt=OuterRef("version"))
+    held = EvaluationSetVersion.objects.filter(dataset=OuterRef("pk"))
+    missing = done.filter(~Exists(newer), ~Exists(held), Exists(_test_items(OuterRef("pk"))))
+    found = []
+    for dataset in missing.select_related("round__task", "requested_by"):
+        versions = EvaluationSetVersion.objects.filter(dataset__round=dataset.round)
+        last = versions.order_by("-version").first()
+        if last is None or last.size != _test_items(dataset).count():
+            found.append(dataset)
+    return found
+
+
+def _official_without() -> list[Task]:
+    """Official tasks without a control set."""
+    versions = EvaluationSetVersion.objects.filter(
+        evaluation_set__task=OuterRef("pk"), evaluation_set__source=Source.CONTROL
+    )
+    return list(Task.objects.filter(~Exists(versions), is_official=True))

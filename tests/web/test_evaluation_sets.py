@@ -1,0 +1,276 @@
+"""Versions of evaluation sets: made of files, closed rounds, releases and seeds."""
+
+import gzip
+import json
+
+import pytest
+from django.core.files.storage import default_storage
+
+from annotation.models import Example
+from dynabench.accounts.services import annotator_of
+from evaluation import sets
+from evaluation.contract import SetRow
+from evaluation.models import Dataset, DatasetItem, EvaluationSet, EvaluationSetVersion
+from evaluation.set_files import WrongLines
+from evaluation.sets import (
+    SetRefused,
+    change_set,
+    control_version,
+    create_set,
+    input_rows,
+    latest_version,
+    make_version,
+    set_rows,
+    sweep_rounds,
+    version_of_closed_round,
+    version_of_release,
+)
+from tasks.line_files import LineError
+from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
+from tests.training_data import release
+from validation.models import Consensus
+
+ROWS = [
+    SetRow("a", {"text": "Good."}, ("positive",), {"tag": ("food", "short")}),
+    SetRow("b", {"text": "Bad."}, ("negative", "neutral"), {"tag": ("food",)}),
+]
+
+
+@pytest.fixture(autouse=True)
+def _own_storage(settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+
+
+@pytest.fixture
+def one(db):
+    return create_set(task=TaskFactory(code="sentiment"), name="mine", actor=None)
+
+
+def stored_files(folder="evaluation-sets"):
+    folders, files = default_storage.listdir(folder) if default_storage.exists(folder) else ([], [])
+    return [*files, *(name for part in folders for name in stored_files(f"{folder}/{part}"))]
+
+
+def verified(round, number, *, label="neutral", **changes):
+    context = ContextFactory(round=round, tag="work")
+    example = Example.objects.create(
+        round=round,
+        context=context,
+        annotator=annotator_of(UserFactory()),
+        inputs={"hypothesis": f"Statement {number}.", "label": label},
+        digest=str(number),
+        outcome="fooled",
+    )
+    values = {"state": "decided", "votes": 3, "still_needed": 0, "is_verified": True} | changes
+    Consensus.objects.create(example=example, round=round, label=label, **values)
+    return example
+
+
+def test_a_version_is_read_as_it_was_made(one):
+    version = make_version(one, iter(ROWS), UserFactory())
+    assert list(set_rows(version)) == ROWS
+    assert list(input_rows(version)) == [{"uid": r.uid, "inputs": r.inputs} for r in ROWS]
+    assert (version.version, version.size) == (1, 2)
+    assert version.slices == {"tag": {"food": 2, "short": 1}}
+    assert latest_version(one) == version
+
+
+def test_inputs_hold_neither_answers_nor_slices(one):
+    version = make_version(one, ROWS, None)
+    with version.inputs.open("rb") as file:
+        lines = gzip.decompress(file.read())
+    assert b"positive" not in lines
+    assert b"food" not in lines
+
+
+def test_reading_inputs_never_opens_the_answers(one):
+    version = make_version(one, ROWS, None)
+    default_storage.delete(version.gold.name)
+    assert len(list(input_rows(version))) == 2
+    with pytest.raises(FileNotFoundError):
+        list(set_rows(version))
+
+
+def test_files_that_do_not_belong_together_are_noticed(one):
+    first, second = make_version(one, ROWS, None), make_version(one, ROWS[::-1], None)
+    EvaluationSetVersion.objects.filter(pk=second.pk).update(gold=first.gold.name)
+    second.refresh_from_db()
+    with pytest.raises(ValueError, match="differ at b"):
+        list(set_rows(second))
+
+
+def test_the_same_examples_make_no_second_version(one):
+    first = make_version(one, ROWS, None)
+    assert make_version(one, ROWS, None) == first
+    assert make_version(one, ROWS[:1], None).version == 2
+    assert make_version(one, ROWS, None).version == 3  # as an older one is no reason against it
+    assert len(stored_files()) == 6
+
+
+def test_a_wrong_line_leaves_nothing_behind(one):
+    def rows():
+        yield ROWS[0]
+        raise WrongLines([LineError(2, "not JSON")])
+
+    with pytest.raises(WrongLines, match="line 2: not JSON"):
+        make_version(one, rows(), None)
+    assert not one.versions.exists()
+    assert not stored_files()
+
+
+def test_files_of_a_version_that_could_not_be_stored_are_taken_away(one, monkeypatch):
+    def broken(made):
+        raise RuntimeError
+
+    monkeypatch.setattr(sets, "_stored", broken)
+    with pytest.raises(RuntimeError):
+        make_version(one, ROWS, None)
+    assert not stored_files()
+
+
+def test_a_set_without_examples_is_refused(one):
+    with pytest.raises(SetRefused, match="no example"):
+        make_version(one, [], None)
+
+
+@pytest.mark.parametrize("name", ["mine", "control", "round-3"])
+def test_a_name_that_is_taken_or_kept_is_refused(name, one):
+    with pytest.raises(SetRefused, match=name):
+        create_set(task=one.task, name=name, actor=None)
+    assert EvaluationSet.objects.count() == 1
+
+
+def test_a_set_changes_but_not_its_versions(one):
+    version = make_version(one, ROWS, None)
+    change_set(
+        evaluation_set=one, actor=UserFactory(), access="hidden", description="x", may_leave=True
+    )
+    one.refresh_from_db()
+    version.refresh_from_db()
+    assert (one.access, one.description, one.may_leave) == ("hidden", "x", True)
+    assert version.version == 1
+
+
+def test_a_closed_round_gives_what_is_verified_and_stands(nli):
+    examples = [verified(nli, number) for number in range(4)]
+    Consensus.objects.filter(example=examples[0]).update(is_verified=False)
+    Example.objects.filter(pk=examples[1].pk).update(retracted_at="2026-01-01T00:00Z")
+    assert sweep_rounds() == []  # it is open
+    with pytest.raises(SetRefused, match="not over"):
+        version_of_closed_round(nli)
+    nli.state = "closed"
+    nli.save()
+    (version,) = sweep_rounds()
+    assert sweep_rounds() == []
+    assert str(version) == "nli/round-1 v1"
+    assert version.evaluation_set.round == nli
+    assert not version.evaluation_set.may_leave
+    uuids = [str(example.uuid) for example in examples[2:]]
+    assert [row.uid for row in set_rows(version)] == uuids
+    row = next(set_rows(version))
+    assert row.inputs == {**examples[2].context.fields, "hypothesis": "Statement 2."}
+    assert (row.gold, row.slices) == (("neutral",), {"tag": ("work",)})
+
+
+def test_a_round_that_people_still_finish_waits(nli):
+    verified(nli, 1)
+    nli.state, nli.writing_until = "closed", "2999-01-01T00:00Z"
+    nli.save()
+    assert sweep_rounds() == []
+
+
+def test_a_round_without_verified_examples_has_no_version(nli):
+    nli.state = "closed"
+    nli.save()
+    assert version_of_closed_round(nli) is None
+    assert sweep_rounds() == []
+
+
+def test_an_example_that_the_configuration_does_not_fit_any_more_is_left_out(nli, caplog):
+    verified(nli, 1)
+    verified(nli, 2, label="undecidable")
+    nli.state = "closed"
+    nli.save()
+    assert version_of_closed_round(nli).size == 1
+    assert "must be one of" in caplog.text
+
+
+@pytest.fixture
+def released(db):
+    round = RoundFactory(task=TaskFactory(code="nli"), state="released")
+    return release(round, (5, 3, 4))
+
+
+def test_a_release_gives_its_test_split(released):
+    (version,) = sweep_rounds()
+    assert sweep_rounds() == []
+    assert (version.dataset, version.size, version.version) == (released, 4, 1)
+    assert version.evaluation_set.name == "round-1"
+    assert EvaluationSet.objects.get().may_leave
+    items = released.items.filter(split="test").order_by("position")
+    assert [row.uid for row in set_rows(version)] == [item.uid for item in items]
+    assert [row.gold[0] for row in set_rows(version)] == [
+        json.loads(item.line)["label"] for item in items
+    ]
+
+
+def test_a_release_after_a_closed_round_is_the_next_version(nli):
+    verified(nli, 1)
+    nli.state = "closed"
+    nli.save()
+    sweep_rounds()
+    release(nli, (5, 3, 4))
+    (version,) = sweep_rounds()
+    assert (version.version, version.size) == (2, 4)
+    assert sweep_rounds() == []
+
+
+def test_withdrawn_examples_are_not_in_the_next_version(released):
+    version_of_release(released)
+    EvaluationSet.objects.update(may_leave=False)
+    for number, gone in ((2, "train"), (3, "test")):
+        dataset = Dataset.objects.create(round=released.round, version=number, state="done")
+        for item in released.items.all():
+            item.pk, item.dataset = None, dataset
+            item.is_withdrawn = item.uid == released.items.filter(split=gone).first().uid
+            item.save()
+        made = sweep_rounds()
+        assert [v.size for v in made] == ([] if gone == "train" else [3])
+        assert sweep_rounds() == []
+    assert not EvaluationSet.objects.get().may_leave  # what an owner decided since stays
+
+
+def test_a_release_without_test_rows_has_no_version(released):
+    DatasetItem.objects.filter(split="test").delete()
+    assert sweep_rounds() == []
+    assert version_of_release(released) is None
+
+
+def test_one_round_that_fails_stops_no_other(released, monkeypatch, caplog):
+    RoundFactory(task=released.round.task, number=2, state="closed")
+
+    def broken(dataset):
+        raise RuntimeError
+
+    monkeypatch.setattr(sets, "version_of_release", broken)
+    verified(released.round.task.rounds.get(number=2), 1)
+    (version,) = sweep_rounds()
+    assert version.evaluation_set.name == "round-2"
+    assert "No evaluation set can be made of" in caplog.text
+
+
+@pytest.mark.parametrize("code", ["nli", "qa", "sentiment", "hate-speech"])
+def test_an_official_task_has_a_control_set(code, db):
+    task = TaskFactory(code=code, is_official=True)
+    (version,) = sweep_rounds()
+    assert sweep_rounds() == []
+    one = version.evaluation_set
+    assert (one.name, one.source, one.access) == ("control", "control", "standard")
+    rows = list(set_rows(version))
+    assert version.size == len(rows) > 20
+    assert all(row.inputs.keys() == set(task.config.model_fields) for row in rows)
+
+
+def test_only_official_tasks_have_a_control_set(nli):
+    assert control_version(nli.task) is None
+    assert control_version(TaskFactory(code="other", config_text=nli.task.config_text)) is None
