@@ -1,10 +1,12 @@
 """From a submission to what can be run on this machine: a folder of weights, or an image."""
 
+import gzip
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from django.conf import settings
 
@@ -35,8 +37,8 @@ def nothing() -> None:
 def materialised(submission: Submission, beat: Beat = nothing) -> Iterator[Runnable]:
     """The model of a submission on this machine; it stays for as long as the block lasts.
 
-    For models that run here; remote ones have `endpoint_for`, predictions are in
-    `submission.file`. Raises CannotFetch, and what `beat` raises.
+    For models that run here; remote ones have `endpoint_for`, predictions `predictions_file`.
+    Raises CannotFetch, and what `beat` raises.
     """
     task, adapter = submission.task, submission.adapter
     if submission.kind == Kind.IMAGE:
@@ -92,6 +94,13 @@ def endpoint_for(submission: Submission) -> Endpoint:
             allow_private_hosts=tuple(settings.SUBMISSION_PRIVATE_HOSTS),
         ),
     )
+
+
+@contextmanager
+def predictions_file(submission: Submission) -> Iterator[IO[bytes]]:
+    """The lines of a predictions file, unpacked: `{"id": uid, "output": {…}, "prob": {…}}`."""
+    with submission.file.open("rb") as stored, gzip.open(stored) as lines:
+        yield lines
 
 
 def _target_folder(submission: Submission) -> Path:
