@@ -1,0 +1,444 @@
+"""Runs submitted models in Docker containers that are given nothing and reach nothing.
+
+Here and in `evaluation.sandbox_images` alone the Docker SDK is imported. What a run may end with is
+in docs/evaluation.md, which risk is left in docs/threat-model.md.
+"""
+
+import logging
+import math
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import docker
+from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.models.containers import Container
+from docker.types import LogConfig, Mount, Ulimit
+from requests.exceptions import RequestException
+
+from evaluation.contract import (
+    GIB,
+    MIB,
+    Beat,
+    Ending,
+    InvalidOutput,
+    Limits,
+    Outcome,
+    Runnable,
+    Take,
+)
+from evaluation.logs import Tail
+from evaluation.sandbox_output import STDERR, Frames, Lines, OutputTooLargeError
+from evaluation.sandbox_usage import Cgroup, Pace, cgroup_of
+
+logger = logging.getLogger(__name__)
+
+RUNTIME_IMAGE = "dynabench-runtime:latest"
+LABEL = "org.dynabench.sandbox"  # its value is the key of the run, and so is the container's name
+PREFIX = "dynabench-sandbox-"
+SECCOMP = (Path(__file__).parent / "seccomp.json").read_text()
+NOBODY = "65534:65534"
+HOME = "/tmp"  # noqa: S108 (of the sandbox, a file system of its own)
+CALL_SECONDS = 60  # for one call to the engine
+BEAT_SECONDS = 1.0
+LOOK_SECONDS = 0.2  # between two looks at cgroup, clock and socket
+DIED_SECONDS = 10.0  # after its output ended
+SHM_BYTES = 64 * MIB
+GVISOR_PROCESSES = 1024  # its own threads count too
+READ_BYTES = 65536
+SCRATCH = "rw,noexec,nosuid,nodev,size={},nr_inodes=16384,mode=1777"
+NO_IMAGE = "The image is not on this worker."
+NO_RUNTIME = (
+    f"The image {RUNTIME_IMAGE} is missing: the operator builds it with scripts/runtime_image.sh."
+)
+KILLED = "The container was ended from outside, or the engine was."
+CHILD_OOM = (
+    "A process that the model had started was ended because it needed more memory than there was."
+)
+T = TypeVar("T")
+EngineError = (DockerException, RequestException, OSError)
+
+
+class Engine(NamedTuple):
+    """The Docker engine of this machine."""
+
+    version: str
+    cgroup: str  # "1" or "2"
+    arch: str  # as images name it: amd64, arm64
+    has_runsc: bool
+    has_seccomp: bool
+    cpus: int
+    root: str  # where it keeps images
+
+
+def connect() -> docker.DockerClient:
+    """A client of the engine that DOCKER_HOST names. Raises one of EngineError."""
+    return docker.from_env(timeout=CALL_SECONDS)
+
+
+def engine() -> Engine | None:
+    """What the engine says of itself; None when none answers."""
+    try:
+        with closing(connect()) as client:
+            version, info = client.version(), client.info()
+    except EngineError:
+        return None
+    return Engine(
+        version=version["Version"],
+        cgroup=info.get("CgroupVersion", "1"),
+        arch=version["Arch"],
+        has_runsc="runsc" in info["Runtimes"],
+        has_seccomp=any("seccomp" in option for option in info["SecurityOptions"]),
+        cpus=info["NCPU"],
+        root=info["DockerRootDir"],
+    )
+
+
+class Ours(NamedTuple):
+    """A container that was made for a run."""
+
+    name: str
+    key: str
+    is_running: bool
+
+
+def list_ours(prefix: str = "") -> list[Ours]:
+    """The containers on this engine whose run's key begins so. Raises one of EngineError.
+
+    Name and label must agree: an image may bring any label, but it cannot name its container.
+    """
+    with closing(connect()) as client:
+        found = client.api.containers(all=True, filters={"label": LABEL})
+    ours = [
+        Ours(name.removeprefix("/"), row["Labels"][LABEL], row["State"] == "running")
+        for row in found
+        for name in row["Names"]
+    ]
+    return [one for one in ours if one.name == PREFIX + one.key and one.key.startswith(prefix)]
+
+
+def remove(name: str) -> None:
+    """End and remove a container, if it is there. Raises one of EngineError."""
+    with closing(connect()) as client:
+        _remove(client, name)
+
+
+def _remove(client: docker.DockerClient, name: str) -> None:
+    with suppress(NotFound):
+        client.api.remove_container(name, v=True, force=True)
+
+
+class DockerRunner:
+    """The sandbox of one attempt to run a model.
+
+    key: names the attempt, and no other one on this engine; begin it with what tells installations
+    apart that share an engine (`list_ours`). Letters, digits, dashes.
+    """
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self._engine = engine()
+        self.name = "docker-runsc" if self._engine and self._engine.has_runsc else "docker"
+
+    def run(
+        self, model: Runnable, inputs: Path, limits: Limits, *, take: Take, beat: Beat
+    ) -> Ending:
+        """See `evaluation.contract.Runner`. No container is left, unless the engine is gone."""
+        run = _Run(limits, take, beat)
+        try:
+            if not self._engine:
+                raise DockerException("no Docker engine answered")
+            with closing(run.patiently(connect)) as client:
+                end = self._run(client, run, model, inputs)
+        except EngineError as error:
+            if error is run.beat_error:
+                raise
+            end = _infrastructure(error)
+        return run.ending(end, trusted=model.image is None)
+
+    def _run(
+        self, client: docker.DockerClient, run: "_Run", model: Runnable, inputs: Path
+    ) -> "_End":
+        try:
+            image = client.images.get(model.image or RUNTIME_IMAGE)
+        except ImageNotFound:
+            return _End(Outcome.INFRASTRUCTURE, NO_IMAGE if model.image else NO_RUNTIME)
+        inputs.chmod(0o644)  # for nobody, as whom the model runs
+        options = self._options(image, model, inputs, run.limits)
+        try:
+            container = run.patiently(lambda: client.containers.create(image.id, **options))
+            return run.watch(client, container)
+        except APIError as error:
+            if model.image and error.is_client_error():
+                return _End(Outcome.REJECTED, f"The image cannot be started: {error.explanation}")
+            raise
+        finally:
+            with suppress(*EngineError):  # what is left is removed by name, later
+                _remove(client, PREFIX + self.key)
+
+    def _options(self, image: Any, model: Runnable, inputs: Path, limits: Limits) -> dict[str, Any]:
+        """The arguments of `containers.create`; evaluation-wide rules, none of them an option."""
+        assert self._engine
+        runsc = self._engine.has_runsc
+        processes = max(limits.processes, GVISOR_PROCESSES) if runsc else limits.processes
+        cpus = min(limits.cpus, self._engine.cpus)
+        mounts = [
+            Mount("/input/examples.jsonl", str(inputs.resolve()), type="bind", read_only=True)
+        ]
+        if model.folder:
+            mounts.append(Mount("/model", str(model.folder.resolve()), type="bind", read_only=True))
+        # A path that the image declares as a volume would be writable, on the disk of the host.
+        volumes = dict.fromkeys(image.attrs["Config"].get("Volumes") or (), "ro,size=4k,mode=555")
+        ulimits = [("core", 0), ("nofile", 4096), ("fsize", limits.scratch_bytes)]
+        if runsc:  # with runc it would count the processes of all containers of this user
+            ulimits.append(("nproc", limits.processes))
+        return {
+            "name": PREFIX + self.key,
+            "labels": {LABEL: self.key},
+            "command": _command(model),
+            "environment": {"HOME": HOME, "OMP_NUM_THREADS": str(math.ceil(cpus))},
+            "use_config_proxy": False,
+            "hostname": "sandbox",
+            "user": NOBODY,
+            "network_mode": "none",
+            "network_disabled": True,
+            "read_only": True,
+            "tmpfs": {**volumes, HOME: SCRATCH.format(limits.scratch_bytes)},
+            "mounts": mounts,
+            "ipc_mode": "private",
+            "shm_size": SHM_BYTES,
+            "cap_drop": ["ALL"],
+            "security_opt": ["no-new-privileges:true", f"seccomp={SECCOMP}"],
+            "pids_limit": processes,
+            "mem_limit": limits.memory_bytes,
+            "memswap_limit": limits.memory_bytes,  # as much as memory: no swap
+            "nano_cpus": int(cpus * 1e9),
+            "ulimits": [Ulimit(name=name, soft=most, hard=most) for name, most in ulimits],
+            "oom_score_adj": 500,  # before anything of the host
+            "healthcheck": {"test": ["NONE"]},
+            "log_config": LogConfig(type="none"),  # we keep the end of it
+            "init": True,
+            "runtime": "runsc" if runsc else None,
+        }
+
+
+class _End(NamedTuple):
+    """How a run ended, without what was measured."""
+
+    outcome: Outcome
+    sentence: str = ""
+    limit: str = ""
+    measured: str = ""
+    warning: str = ""
+
+
+class _Run:
+    """What is known of one run while it lasts."""
+
+    def __init__(self, limits: Limits, take: Take, beat: Beat) -> None:
+        self.limits = limits
+        self.beat_error: Exception | None = None
+        self._take, self._tell = take, beat
+        self._frames = Frames()
+        self._lines = Lines(line_bytes=limits.line_bytes, output_bytes=limits.output_bytes)
+        self._tail = Tail(limits.log_bytes)
+        self._pace = Pace(time.monotonic())
+        self._cgroup: Cgroup | None = None
+        self._beat_at = self._look_at = 0.0
+
+    def patiently(self, call: Callable[[], T]) -> T:
+        """The result of a call to the engine, during which the lease is kept."""
+        with ThreadPoolExecutor(1) as pool:
+            future = pool.submit(call)
+            while not wait([future], BEAT_SECONDS).done:
+                self._beat()
+            return future.result()
+
+    def watch(self, client: docker.DockerClient, container: Container) -> _End:
+        """Start a container and see it to its end. Raises EngineError, and what `beat` does."""
+        with _listening(client, container.id) as news, _attached(container) as output:
+            self.patiently(container.start)
+            self._pace.start = time.monotonic()
+            container.reload()
+            self._cgroup = cgroup_of(container.attrs["State"]["Pid"], container.id)
+            try:
+                finished = self._read(output)
+            except InvalidOutput as problem:
+                return _End(Outcome.INVALID_OUTPUT, str(problem))
+            except OutputTooLargeError:
+                return self._too_large()
+            self.patiently(container.reload)  # fails when the engine, not the model, is silent
+            if not finished:
+                return self._timeout()
+            self.patiently(lambda: news.over.wait(DIED_SECONDS))
+        if news.actions != {"die"}:
+            return _End(Outcome.INFRASTRUCTURE, KILLED)
+        container.reload()
+        return self._exit(container.attrs["State"])
+
+    def ending(self, end: _End, *, trusted: bool) -> Ending:
+        """The end of the run with what it used."""
+        usage, warning = self._pace.usage(time.monotonic(), trusted=trusted)
+        return Ending(
+            outcome=end.outcome,
+            usage=usage,
+            sentence=end.sentence,
+            limit=end.limit,
+            measured=end.measured,
+            log=self._tail.text(),
+            warnings=tuple(text for text in (end.warning, warning) if text),
+        )
+
+    def _read(self, output: socket.socket) -> bool:
+        """Take answers until the model has ended; False: it did not in time."""
+        output.settimeout(LOOK_SECONDS)
+        deadline = self._pace.start + self.limits.seconds
+        while time.monotonic() < deadline:
+            self._look()
+            try:
+                data = output.recv(READ_BYTES)
+            except TimeoutError:
+                continue
+            if not data:
+                self._answers(self._lines.end())
+                return True
+            for stream, part in self._frames.feed(data):
+                if stream == STDERR:
+                    self._tail.add(part)
+                else:
+                    self._answers(self._lines.feed(part))
+        return False
+
+    def _answers(self, lines: Iterator[bytes]) -> None:
+        count = 0
+        for line in lines:
+            self._take(line)
+            count += 1
+        if count:
+            self._pace.answered(count, time.monotonic())
+
+    def _look(self) -> None:
+        """Look at the cgroup and tell that we live, each when it is time."""
+        now = time.monotonic()
+        if now >= self._look_at and self._cgroup:
+            self._pace.sampled(self._cgroup.sample(), now)
+            self._look_at = now + LOOK_SECONDS
+        if now >= self._beat_at:
+            self._beat()
+
+    def _beat(self) -> None:
+        self._beat_at = time.monotonic() + BEAT_SECONDS
+        try:
+            self._tell()
+        except Exception as error:
+            self.beat_error = error
+            raise
+
+    def _timeout(self) -> _End:
+        return _End(
+            Outcome.TIMEOUT,
+            "The model had not finished when its time was over.",
+            limit=f"{self.limits.seconds:g} seconds",
+            measured=f"{self._lines.count} answers by then",
+        )
+
+    def _too_large(self) -> _End:
+        return _End(
+            Outcome.OUTPUT_TOO_LARGE,
+            "The model wrote more to standard output than its answers may take.",
+            limit=in_words(self.limits.output_bytes),
+            measured=f"more, after {self._lines.count} lines",
+        )
+
+    def _exit(self, state: dict[str, Any]) -> _End:
+        """What exit code and OOMKilled say. OOMKilled alone may tell of a child that was let go."""
+        code, oom = state["ExitCode"], state["OOMKilled"]
+        if code == 0:
+            return _End(Outcome.OK, warning=CHILD_OOM if oom else "")
+        if oom:
+            return _End(
+                Outcome.OOM,
+                "The model needed more memory than it may use.",
+                limit=in_words(self.limits.memory_bytes),
+                measured=f"more, after {self._lines.count} answers",
+            )
+        return _End(Outcome.MODEL_ERROR, f"{_meaning(code)} Its log may say why.")
+
+
+class _News:
+    """What the engine tells of a container, until it has died or the engine has."""
+
+    def __init__(self) -> None:
+        self.actions: set[str] = set()
+        self.over = threading.Event()
+
+    def listen(self, events: Iterator[dict[str, Any]]) -> None:
+        with suppress(*EngineError, ValueError):
+            for event in events:
+                self.actions.add(event["Action"])
+                if event["Action"] == "die":
+                    break
+        self.over.set()
+
+
+@contextmanager
+def _listening(client: docker.DockerClient, id: str) -> Iterator[_News]:
+    """News of a container. A `kill` among them did not come from inside."""
+    news = _News()
+    events = client.events(
+        since=0, filters={"container": id, "event": ["die", "kill"]}, decode=True
+    )
+    threading.Thread(target=news.listen, args=[events], daemon=True).start()
+    try:
+        yield news
+    finally:
+        events.close()
+
+
+@contextmanager
+def _attached(container: Container) -> Iterator[socket.socket]:
+    """Standard output and error of a container that has not begun yet.
+
+    Must be closed before the container is killed: the engine waits for who does not read.
+    """
+    stream = container.attach_socket(params={"stdout": 1, "stderr": 1, "stream": 1})
+    try:
+        yield getattr(stream, "_sock", stream)  # with a timeout, its file could not be read on
+    finally:
+        with suppress(OSError):
+            getattr(stream, "_sock", stream).shutdown(socket.SHUT_RDWR)
+        stream.close()
+
+
+def _infrastructure(error: BaseException) -> _End:
+    logger.warning("The engine failed", exc_info=error)
+    return _End(Outcome.INFRASTRUCTURE, f"The engine that runs models failed: {error}"[:500])
+
+
+def _command(model: Runnable) -> list[str] | None:
+    """The arguments of our harness; an image of the submitter's brings its own command."""
+    return None
+
+
+def _meaning(code: int) -> str:
+    """What an exit code says, in words."""
+    if code in (126, 127):
+        return f"The model's command cannot be started (exit code {code})."
+    with suppress(ValueError):
+        name = signal.Signals(code - 128).name
+        return f"The model was ended by {name} from inside the sandbox (exit code {code})."
+    return f"The model ended with exit code {code}."
+
+
+def in_words(size: int) -> str:
+    """Bytes as people say them: `in_words(2**30)` is "1 GiB"."""
+    for unit, name in ((GIB, "GiB"), (MIB, "MiB")):
+        if size >= unit:
+            return f"{size / unit:.4g} {name}"
+    return f"{size} bytes"

@@ -1,0 +1,147 @@
+"""What a sandbox used: processor time and memory from its cgroup, and the pace of its answers.
+
+Pure: reads files of the kernel, knows no Docker.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from evaluation.contract import Usage
+
+BATCH_SECONDS = 0.05  # answers this soon after the first came in the same batch
+STARTING_SECONDS = 30.0  # of processor time: importing a framework and reading weights
+AHEAD_SHARE = 0.25
+AHEAD = (
+    "The model used {before:.0f} of its {cpu:.0f} processor seconds before its first answer, so it "
+    "may have worked ahead: examples per second count the whole time."
+)
+
+
+class Sample(NamedTuple):
+    """Processor seconds so far, and bytes of memory now: all that cannot be dropped at once.
+
+    The kernel's own peak is not taken: it counts the file cache, such as weights that were read.
+    """
+
+    cpu_seconds: float
+    memory_bytes: int
+
+
+class Cgroup:
+    """The cgroup of a container, version 1 or 2."""
+
+    def __init__(self, cpu: Path, memory: Path, *, version: int) -> None:
+        self.cpu, self.memory, self.version = cpu, memory, version
+
+    def sample(self) -> Sample | None:
+        """What it uses now; None when it is gone."""
+        try:
+            cached = _field(self.memory / "memory.stat", ("total_inactive_file", "inactive_file"))
+            if self.version == 1:
+                seconds = int((self.cpu / "cpuacct.usage").read_text()) / 1e9
+                used = int((self.memory / "memory.usage_in_bytes").read_text())
+            else:
+                seconds = _field(self.cpu / "cpu.stat", ("usage_usec",)) / 1e6
+                used = int((self.memory / "memory.current").read_text())
+        except OSError:
+            return None
+        return Sample(seconds, max(0, used - cached))
+
+
+def _field(path: Path, names: tuple[str, ...]) -> int:
+    """The number behind the first of these names that a file of `name number` lines has."""
+    numbers = dict(line.split() for line in path.read_text().splitlines())
+    return int(next(numbers[name] for name in names if name in numbers))
+
+
+def cgroup_of(pid: int, container_id: str, root: Path = Path("/")) -> Cgroup | None:
+    """The cgroup of a container's first process.
+
+    None where the engine runs on another machine, so that the process is not this container's.
+    """
+    try:
+        text = (root / f"proc/{pid}/cgroup").read_text()
+    except OSError:
+        return None
+    paths = {}
+    for line in text.splitlines():
+        _, controllers, path = line.split(":", 2)
+        if container_id in path:
+            paths.update({name: path.lstrip("/") for name in controllers.split(",")})
+    mounted = root / "sys/fs/cgroup"
+    if "memory" in paths and "cpuacct" in paths:
+        cpu, memory = (mounted / name / paths[name] for name in ("cpuacct", "memory"))
+        return Cgroup(cpu, memory, version=1)
+    if "" in paths and (mounted / "cgroup.controllers").exists():
+        return Cgroup(mounted / paths[""], mounted / paths[""], version=2)
+    return None
+
+
+@dataclass
+class Pace:
+    """Measures one run; times are seconds of one clock, handed in.
+
+    The first batch of answers is the warm-up: what counts is how many answers came after it, and
+    in which time. A model that computed everything before it answered would look fast. So when an
+    image of the submitter's used more than STARTING_SECONDS of processor time and more than
+    AHEAD_SHARE of all of it before its first answer, its answers are divided by the whole time.
+    """
+
+    start: float
+    first: float | None = None
+    warm: float = 0.0  # when the last answer of the first batch came
+    last: float = 0.0
+    answers: int = 0
+    warm_answers: int = 0
+    before: Sample | None = None  # when the first answer came
+    now: Sample | None = None
+    peak_bytes: int = 0
+    _byte_seconds: float = field(default=0.0, repr=False)
+    _sampled: float | None = field(default=None, repr=False)
+    _since: float = field(default=0.0, repr=False)
+
+    def answered(self, count: int, now: float) -> None:
+        """`count` more answers came."""
+        if self.first is None:
+            self.first, self.before = now, self.now
+        if now - self.first <= BATCH_SECONDS:
+            self.warm, self.warm_answers = now, self.warm_answers + count
+        self.last = now
+        self.answers += count
+
+    def sampled(self, sample: Sample | None, now: float) -> None:
+        """The cgroup was looked at."""
+        if sample is None:
+            return
+        if self._sampled is None:
+            self._since = now
+        else:
+            self._byte_seconds += sample.memory_bytes * (now - self._sampled)
+        self.now, self._sampled = sample, now
+        self.peak_bytes = max(self.peak_bytes, sample.memory_bytes)
+
+    def usage(self, end: float, *, trusted: bool) -> tuple[Usage, str]:
+        """What was used until `end`, and a warning or nothing. trusted: the harness is ours."""
+        rate = None
+        if self.last > self.warm and self.answers > self.warm_answers:
+            rate = (self.answers - self.warm_answers) / (self.last - self.warm)
+        warning = ""
+        before = self.before.cpu_seconds if self.before else 0.0
+        cpu = self.now.cpu_seconds if self.now else None
+        if not trusted and cpu and before > max(STARTING_SECONDS, AHEAD_SHARE * cpu):
+            rate = self.answers / (self.last - self.start)
+            warning = AHEAD.format(before=before, cpu=cpu)
+        sampled = (self._sampled or 0.0) - self._since
+        mean = round(self._byte_seconds / sampled) if sampled else self.peak_bytes
+        usage = Usage(
+            seconds=end - self.start,
+            start_seconds=None if self.first is None else self.first - self.start,
+            answer_seconds=None if self.first is None else self.last - self.first,
+            examples_per_second=rate,
+            cpu_seconds=cpu,
+            peak_bytes=self.peak_bytes if self.now else None,
+            mean_bytes=mean if self.now else None,
+            answers=self.answers,
+        )
+        return usage, warning
