@@ -228,7 +228,7 @@ def _read(round: Any) -> None:
     for rows in (
         Example.objects.filter(round=round, retracted_at__isnull=True)
         .order_by("pk")
-        .values_list(*COLUMNS, "context__fields", "context__digest"),
+        .values_list(*COLUMNS, "inputs", "metadata", "context__fields", "context__digest"),
         TargetOutput.objects.filter(**of_round).values_list(
             "example_id", "version_id", "output", "prob", "fooled"
         ),
