@@ -1,7 +1,8 @@
 """Runs submitted models in Docker containers that are given nothing and reach nothing.
 
-Here and in `evaluation.sandbox_images` alone the Docker SDK is imported. What a run may end with is
-in docs/evaluation.md, which risk is left in docs/threat-model.md.
+The door to all that concerns Docker: its library is imported here and in `evaluation.sandbox_*`
+alone, and only workers have it. docs/evaluation.md says how a run may end, docs/threat-model.md
+which risk is left.
 """
 
 import logging
@@ -20,7 +21,6 @@ import docker
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.models.containers import Container
 from docker.types import LogConfig, Mount, Ulimit
-from requests.exceptions import RequestException
 
 from evaluation.contract import (
     GIB,
@@ -34,9 +34,23 @@ from evaluation.contract import (
     Take,
 )
 from evaluation.logs import Tail
+from evaluation.sandbox_engine import EngineError, connect, engine
+from evaluation.sandbox_images import check_image, has_image, inspect_image, load_image, pull_image
 from evaluation.sandbox_output import STDERR, Frames, Lines, OutputTooLargeError
 from evaluation.sandbox_usage import Cgroup, Pace, cgroup_of
 
+__all__ = [
+    "DockerRunner",
+    "EngineError",
+    "check_image",
+    "engine",
+    "has_image",
+    "inspect_image",
+    "list_ours",
+    "load_image",
+    "pull_image",
+    "remove",
+]
 logger = logging.getLogger(__name__)
 
 RUNTIME_IMAGE = "dynabench-runtime:latest"
@@ -45,7 +59,6 @@ PREFIX = "dynabench-sandbox-"
 SECCOMP = (Path(__file__).parent / "seccomp.json").read_text()
 NOBODY = "65534:65534"
 HOME = "/tmp"  # noqa: S108 (of the sandbox, a file system of its own)
-CALL_SECONDS = 60  # for one call to the engine
 BEAT_SECONDS = 1.0
 LOOK_SECONDS = 0.2  # between two looks at cgroup, clock and socket
 DIED_SECONDS = 10.0  # after its output ended
@@ -62,42 +75,6 @@ CHILD_OOM = (
     "A process that the model had started was ended because it needed more memory than there was."
 )
 T = TypeVar("T")
-EngineError = (DockerException, RequestException, OSError)
-
-
-class Engine(NamedTuple):
-    """The Docker engine of this machine."""
-
-    version: str
-    cgroup: str  # "1" or "2"
-    arch: str  # as images name it: amd64, arm64
-    has_runsc: bool
-    has_seccomp: bool
-    cpus: int
-    root: str  # where it keeps images
-
-
-def connect() -> docker.DockerClient:
-    """A client of the engine that DOCKER_HOST names. Raises one of EngineError."""
-    return docker.from_env(timeout=CALL_SECONDS)
-
-
-def engine() -> Engine | None:
-    """What the engine says of itself; None when none answers."""
-    try:
-        with closing(connect()) as client:
-            version, info = client.version(), client.info()
-    except EngineError:
-        return None
-    return Engine(
-        version=version["Version"],
-        cgroup=info.get("CgroupVersion", "1"),
-        arch=version["Arch"],
-        has_runsc="runsc" in info["Runtimes"],
-        has_seccomp=any("seccomp" in option for option in info["SecurityOptions"]),
-        cpus=info["NCPU"],
-        root=info["DockerRootDir"],
-    )
 
 
 class Ours(NamedTuple):
