@@ -220,6 +220,7 @@ LIVE_WAIT_SECONDS = 5  # then the page answers 202 and asks again
 LIVE_DEADLINE_SECONDS = 90  # then the attempt has failed and does not count
 
 # Submitted models
+LARGEST_UPLOAD_BYTES = env_int("LARGEST_UPLOAD_GIB", 20) * 2**30
 SUBMISSIONS_PER_DAY = env_int("SUBMISSIONS_PER_DAY", 3)  # accepted ones of a person, for a task
 REFUSED_SUBMISSIONS_PER_DAY = env_int("REFUSED_SUBMISSIONS_PER_DAY", 10)
 # Hosts of submitted endpoints that may be private and be asked without TLS.

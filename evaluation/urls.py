@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from evaluation import release_views, training_views
+from evaluation import release_views, training_views, upload_views
 
 app_name = "evaluation"
 urlpatterns = [
@@ -17,4 +17,6 @@ urlpatterns = [
     path("own/<slug:code>/trainings/", training_views.trainings, name="trainings"),
     path("own/<slug:code>/train/", training_views.trainings, name="train"),
     path("own/<slug:code>/trainings/<int:pk>/", training_views.training, name="training"),
+    path("uploads/", upload_views.uploads, name="uploads"),
+    path("uploads/<uuid:pk>/", upload_views.upload, name="upload"),
 ]

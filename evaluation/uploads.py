@@ -1,0 +1,184 @@
+"""Files that arrive in pieces, so that a broken connection goes on where it was."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from tempfile import NamedTemporaryFile, TemporaryDirectory
+from typing import IO, Protocol
+
+from django.conf import settings
+from django.core.files import File
+from django.db import transaction
+from django.db.models import Q, QuerySet, Sum
+from django.utils import timezone
+
+from dynabench.accounts.models import User
+from evaluation.contract import GIB, MIB
+from evaluation.models import Submission, Upload, UploadPiece
+
+PIECE_BYTES = 16 * MIB
+MOST_OPEN = 5
+KEPT = timedelta(days=3)
+BLOCK = MIB
+State = Submission.State
+
+
+class Stream(Protocol):
+    """What bytes are read from: a file, or the body of a request."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most `size` bytes; none at the end."""
+
+
+class UploadRefused(Exception):
+    """A file or a piece of it cannot be taken; the message says why and what to do."""
+
+
+class WrongOffset(UploadRefused):
+    """A piece does not begin where the last one ended; `offset` is where it must."""
+
+    def __init__(self, offset: int) -> None:
+        super().__init__(f"{offset} bytes are here. Send what comes after them.")
+        self.offset = offset
+
+
+@transaction.atomic
+def begin_upload(owner: User, file_name: str, size: int) -> Upload:
+    """A file of `size` bytes is to come. Locks its owner's user, for the cap.
+
+    Raises UploadRefused.
+    """
+    if not 0 < size <= settings.LARGEST_UPLOAD_BYTES:
+        most = settings.LARGEST_UPLOAD_BYTES / GIB
+        raise UploadRefused(f"A file has from 1 byte to {most:g} GiB; this one has {size} bytes.")
+    User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
+    if open_uploads(owner).count() >= MOST_OPEN:
+        raise UploadRefused(
+            f"You have {MOST_OPEN} files here that you have not handed in. Hand one in, discard "
+            f"one, or wait: each is kept for {KEPT.days} days."
+        )
+    name = Path("".join(filter(str.isprintable, file_name)).replace("\\", "/")).name or "file"
+    return Upload.objects.create(owner=owner, file_name=name[-200:], size=size)
+
+
+def open_uploads(owner: User) -> QuerySet[Upload]:
+    """A person's files that belong to no submission, oldest first."""
+    return Upload.objects.filter(owner=owner, submission__isnull=True).order_by("begun_at")
+
+
+def received(upload: Upload) -> int:
+    """How many bytes are here; the offset of the next piece."""
+    return upload.pieces.aggregate(n=Sum("size"))["n"] or 0
+
+
+def add_piece(upload: Upload, offset: int, stream: Stream, size: int | None = None) -> int:
+    """Store the bytes of a stream that begin at `offset`; returns the offset of the next piece.
+
+    A piece that is here already changes nothing. It is stored before anything is locked; then the
+    upload is locked, and of two pieces with the same offset the first one counts. size: how many
+    bytes were announced; fewer means that the connection broke. Raises WrongOffset, UploadRefused.
+    """
+    here = received(upload)
+    if offset != here:
+        if upload.pieces.filter(offset=offset).exists():
+            return here
+        raise WrongOffset(here)
+    most = min(PIECE_BYTES, upload.size - offset)
+    with NamedTemporaryFile() as spool:
+        count = _copy(stream, spool, most)
+        if size not in (None, count) or not count:
+            raise UploadRefused(f"{count} bytes of {size or 1} came. Send the piece again.")
+        piece = UploadPiece(upload=upload, offset=offset, size=count)
+        spool.seek(0)
+        piece.file.save("piece", File(spool), save=False)
+    try:
+        is_first = _stored(piece)
+    except BaseException:
+        piece.file.delete(save=False)
+        raise
+    if not is_first:
+        piece.file.delete(save=False)
+    return received(upload)
+
+
+def _copy(stream: Stream, target: IO[bytes], most: int) -> int:
+    count = 0
+    while block := stream.read(BLOCK):
+        count += len(block)
+        if count > most:
+            raise UploadRefused(
+                f"The piece is too large: {most} bytes at most fit here. A piece has at most "
+                f"{PIECE_BYTES // MIB} MiB, and all of them as many bytes as were announced."
+            )
+        target.write(block)
+    return count
+
+
+@transaction.atomic
+def _stored(piece: UploadPiece) -> bool:
+    """Whether the piece is the first at its place and has a row now. Locks the upload."""
+    try:
+        locked = Upload.objects.select_for_update(of=("self",)).get(pk=piece.upload_id)
+    except Upload.DoesNotExist:
+        raise UploadRefused("The upload was discarded meanwhile. Begin a new one.") from None
+    if received(locked) != piece.offset:
+        return False
+    piece.save(force_insert=True)
+    return True
+
+
+def add_file(owner: User, file_name: str, size: int, stream: Stream) -> Upload:
+    """A whole file at once, as a plain form sends it. Raises UploadRefused."""
+    upload = begin_upload(owner, file_name, size)
+    for offset in range(0, size, PIECE_BYTES):
+        add_piece(upload, offset, _Part(stream, PIECE_BYTES))
+    return upload
+
+
+class _Part:
+    """The next `left` bytes of a stream."""
+
+    def __init__(self, stream: Stream, left: int) -> None:
+        self._stream, self._left = stream, left
+
+    def read(self, size: int, /) -> bytes:
+        block = self._stream.read(min(size, self._left))
+        self._left -= len(block)
+        return block
+
+
+@contextmanager
+def assemble(upload: Upload) -> Iterator[Path]:
+    """The whole file on this machine, as long as the context lasts; raises UploadRefused."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "upload"
+        with path.open("wb") as target:
+            for piece in upload.pieces.order_by("offset"):
+                with piece.file.open("rb") as source:
+                    shutil.copyfileobj(source, target, BLOCK)
+        here = path.stat().st_size
+        if here != upload.size:
+            raise UploadRefused(f"{here} of {upload.size} bytes are here. Send the rest.")
+        yield path
+
+
+def discard(upload: Upload) -> None:
+    """Take an upload and its pieces away. Locks the upload: a piece that comes later finds none."""
+    with transaction.atomic():
+        locked = Upload.objects.select_for_update(of=("self",)).filter(pk=upload.pk)
+        pieces = [piece for one in locked for piece in one.pieces.all()]
+        locked.delete()
+    for piece in pieces:
+        piece.file.delete(save=False)
+
+
+def purge_old_uploads() -> int:
+    """Take away uploads that are older than KEPT and wait for no check; returns how many."""
+    old = Upload.objects.filter(begun_at__lt=timezone.now() - KEPT)
+    over = Q(submission__isnull=True) | ~Q(submission__state__in=[State.QUEUED, State.RUNNING])
+    gone = list(old.filter(over))
+    for upload in gone:
+        discard(upload)
+    return len(gone)

@@ -1,0 +1,78 @@
+"""Pieces of a file and versions of a set that come at the same instant."""
+
+import io
+
+import pytest
+from django.core.files.storage import default_storage
+
+from evaluation import sets
+from evaluation.contract import SetRow
+from evaluation.models import EvaluationSetVersion, UploadPiece
+from evaluation.sets import create_set, make_version, set_rows
+from evaluation.uploads import (
+    MOST_OPEN,
+    UploadRefused,
+    add_piece,
+    assemble,
+    begin_upload,
+    open_uploads,
+)
+from tests.factories import TaskFactory, UserFactory
+
+pytestmark = pytest.mark.django_db(transaction=True)
+THREADS = 8
+
+
+@pytest.fixture(autouse=True)
+def _own_storage(settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+
+
+def test_the_same_piece_from_many_tabs_is_stored_once(at_once):
+    upload = begin_upload(UserFactory(), "model.zip", 12)
+    for offset in (0, 4, 8):
+        ends = at_once(lambda n, at=offset: add_piece(upload, at, io.BytesIO(b"%4d" % n)), range(8))
+        assert set(ends) == {offset + 4}
+    assert UploadPiece.objects.count() == 3
+    assert len(default_storage.listdir(f"uploads/{upload.pk}")[1]) == 3
+    with assemble(upload) as path:
+        assert path.stat().st_size == 12
+
+
+def test_nobody_gets_more_uploads_than_the_cap(at_once):
+    owner = UserFactory()
+
+    def begin(_):
+        try:
+            return begin_upload(owner, "model.zip", 1)
+        except UploadRefused:
+            return None
+
+    made = at_once(begin, range(THREADS))
+    assert len(list(filter(None, made))) == open_uploads(owner).count() == MOST_OPEN
+
+
+def test_the_same_rows_at_once_make_one_version(at_once):
+    one = create_set(task=TaskFactory(), name="mine", actor=None)
+    rows = [SetRow(str(n), {"premise": "A.", "hypothesis": "B."}, ("neutral",)) for n in range(5)]
+    made = at_once(lambda _: make_version(one, rows, None), range(THREADS))
+    assert len({version.pk for version in made}) == EvaluationSetVersion.objects.count() == 1
+    assert len(default_storage.listdir(f"evaluation-sets/{one.pk}")[1]) == 2
+
+
+def test_different_rows_at_once_make_versions_one_after_another(at_once):
+    one = create_set(task=TaskFactory(), name="mine", actor=None)
+
+    def make(number):
+        return make_version(one, [SetRow(str(number), {"premise": "A."}, ("neutral",))], None)
+
+    made = at_once(make, range(THREADS))
+    assert sorted(version.version for version in made) == list(range(1, THREADS + 1))
+    for number, version in enumerate(made):
+        assert [row.uid for row in set_rows(version)] == [str(number)]
+
+
+def test_two_sweeps_make_one_control_set(at_once):
+    TaskFactory(code="nli", is_official=True)
+    at_once(lambda _: sets.sweep_rounds(), range(4))
+    assert EvaluationSetVersion.objects.count() == 1

@@ -1,0 +1,243 @@
+"""Uploads in pieces: broken connections, repeated pieces, other people, caps."""
+
+import io
+from datetime import timedelta
+
+import pytest
+from django.core.files.storage import default_storage
+from django.db import transaction
+from django.test import Client
+from django.utils import timezone
+
+from evaluation import uploads
+from evaluation.models import Submission, Upload, UploadPiece
+from evaluation.uploads import (
+    MOST_OPEN,
+    UploadRefused,
+    WrongOffset,
+    add_file,
+    add_piece,
+    assemble,
+    begin_upload,
+    discard,
+    open_uploads,
+    purge_old_uploads,
+    received,
+)
+from tests.factories import TaskFactory, UserFactory
+
+
+@pytest.fixture(autouse=True)
+def _small_and_apart(settings, tmp_path, monkeypatch):
+    settings.MEDIA_ROOT = tmp_path
+    monkeypatch.setattr(uploads, "PIECE_BYTES", 4)
+
+
+@pytest.fixture
+def upload(alice):
+    return begin_upload(alice, "model.zip", 10)
+
+
+def piece(upload, offset, data, **options):
+    return add_piece(upload, offset, io.BytesIO(data), **options)
+
+
+def content(upload):
+    with assemble(upload) as path:
+        return path.read_bytes()
+
+
+def files():
+    if not default_storage.exists("uploads"):
+        return []
+    folders = default_storage.listdir("uploads")[0]
+    return [name for folder in folders for name in default_storage.listdir(f"uploads/{folder}")[1]]
+
+
+def test_pieces_make_the_file(upload):
+    assert [piece(upload, 0, b"0123"), piece(upload, 4, b"4567"), piece(upload, 8, b"89")] == [
+        *(4, 8, 10)
+    ]
+    assert content(upload) == b"0123456789"
+
+
+def test_a_repeated_piece_counts_once(upload):
+    piece(upload, 0, b"0123")
+    piece(upload, 4, b"45")
+    assert piece(upload, 0, b"0123") == 6
+    assert piece(upload, 4, b"4567") == 6
+    assert UploadPiece.objects.count() == len(files()) == 2
+
+
+@pytest.mark.parametrize("offset", [1, 3, 5, 8, 100])
+def test_a_piece_that_does_not_follow_is_refused_with_the_right_place(offset, upload):
+    piece(upload, 0, b"0123")
+    with pytest.raises(WrongOffset) as error:
+        piece(upload, offset, b"x")
+    assert error.value.offset == 4
+    assert len(files()) == 1
+
+
+@pytest.mark.parametrize(("offset", "data"), [(0, b"01234"), (8, b"890")])
+def test_more_than_a_piece_or_the_file_holds_is_refused(offset, data, upload):
+    for before in range(0, offset, 4):
+        piece(upload, before, b"abcd")
+    with pytest.raises(UploadRefused, match="too large"):
+        piece(upload, offset, data)
+    assert received(upload) == offset
+
+
+def test_a_piece_that_broke_off_is_not_kept(upload):
+    with pytest.raises(UploadRefused, match="2 bytes of 4 came"):
+        piece(upload, 0, b"01", size=4)
+    with pytest.raises(UploadRefused, match="0 bytes of 1 came"):
+        piece(upload, 0, b"")
+    assert (received(upload), files()) == (0, [])
+
+
+def test_of_two_pieces_at_the_same_place_the_first_counts(upload, monkeypatch):
+    """The other one came while this one was being stored."""
+    store = uploads._stored
+
+    def late(made):
+        with transaction.atomic():
+            monkeypatch.setattr(uploads, "_stored", store)
+            piece(upload, 0, b"0123")
+        return store(made)
+
+    monkeypatch.setattr(uploads, "_stored", late)
+    assert piece(upload, 0, b"abcd") == 4
+    assert UploadPiece.objects.count() == len(files()) == 1
+
+
+def test_a_piece_of_an_upload_that_is_gone_leaves_nothing(upload, monkeypatch):
+    store = uploads._stored
+
+    def late(made):
+        discard(upload)
+        return store(made)
+
+    monkeypatch.setattr(uploads, "_stored", late)
+    with pytest.raises(UploadRefused, match="discarded"):
+        piece(Upload.objects.get(), 0, b"0123")
+    assert files() == []
+
+
+def test_an_unfinished_file_is_not_assembled(upload):
+    piece(upload, 0, b"0123")
+    with pytest.raises(UploadRefused, match="4 of 10 bytes"), assemble(upload):
+        pass
+
+
+def test_a_whole_file_goes_the_same_way(alice):
+    upload = add_file(alice, "rows.csv", 10, io.BytesIO(b"0123456789"))
+    assert list(upload.pieces.values_list("offset", "size")) == [(0, 4), (4, 4), (8, 2)]
+    assert content(upload) == b"0123456789"
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("../../etc/passwd", "passwd"),
+        ("C:\\models\\m.zip", "m.zip"),
+        ("a\0b\nc.zip", "abc.zip"),
+        ("", "file"),
+        ("x" * 300 + ".zip", "x" * 196 + ".zip"),
+    ],
+)
+def test_a_name_is_only_a_name(given, kept, alice):
+    assert begin_upload(alice, given, 1).file_name == kept
+
+
+def test_a_person_has_few_open_uploads(alice, bob):
+    made = [begin_upload(alice, "a", 1) for _ in range(MOST_OPEN)]
+    with pytest.raises(UploadRefused, match="discard one"):
+        begin_upload(alice, "a", 1)
+    begin_upload(bob, "a", 1)
+    discard(made[0])
+    begin_upload(alice, "a", 1)
+    assert made[1] in open_uploads(alice)
+
+
+def test_what_is_handed_in_is_open_no_more(alice):
+    for number in range(MOST_OPEN + 1):
+        upload = begin_upload(alice, "a", 1)
+        task = TaskFactory(code=f"t{number}", config_text=TaskFactory.build().config_text)
+        Submission.objects.create(task=task, owner=alice, kind="directory", upload=upload)
+    assert not open_uploads(alice).exists()
+
+
+@pytest.mark.parametrize("size", [0, -1, 2001])
+def test_sizes_have_bounds(size, alice, settings):
+    settings.LARGEST_UPLOAD_BYTES = 2000
+    with pytest.raises(UploadRefused, match="from 1 byte"):
+        begin_upload(alice, "a", size)
+
+
+def test_old_uploads_go_with_their_files_unless_a_check_waits(alice):
+    _, new, waiting, checked = (add_file(alice, n, 1, io.BytesIO(b"x")) for n in "abcd")
+    values = {"task": TaskFactory(), "owner": alice, "kind": "directory"}
+    Submission.objects.create(**values, upload=waiting)
+    Submission.objects.create(**values, upload=checked, state="done")
+    Upload.objects.exclude(pk=new.pk).update(begun_at=timezone.now() - timedelta(days=4))
+    assert purge_old_uploads() == 2
+    assert set(Upload.objects.all()) == {new, waiting}
+    assert len(files()) == 2
+    assert Submission.objects.count() == 2
+
+
+def send(client, url, offset, data):
+    return client.put(f"{url}?offset={offset}", data, content_type="application/octet-stream")
+
+
+def test_sending_a_file_in_pieces(as_alice):
+    begun = as_alice.post("/uploads/", {"file_name": "m.zip", "size": "6"})
+    assert begun.status_code == 201
+    assert (begun.json()["offset"], begun.json()["size"]) == (0, 6)
+    url = f"/uploads/{begun.json()['id']}/"
+    assert send(as_alice, url, 0, b"0123").json()["offset"] == 4
+    wrong = send(as_alice, url, 2, b"23")
+    assert (wrong.status_code, wrong.json()["offset"]) == (409, 4)
+    assert as_alice.get(url).json()["offset"] == 4
+    assert send(as_alice, url, 4, b"45").json()["offset"] == 6
+    assert content(Upload.objects.get()) == b"012345"
+    assert as_alice.delete(url).status_code == 204
+    assert as_alice.get(url).status_code == 404
+    assert files() == []
+
+
+@pytest.mark.parametrize("text", ["", "-1", "x", "1e3", "9" * 20, "²"])
+def test_numbers_that_are_none(text, as_alice):
+    begun = as_alice.post("/uploads/", {"file_name": "m", "size": text})
+    assert begun.status_code == 400
+    assert "size" in begun.json()["error"]
+    upload = as_alice.post("/uploads/", {"file_name": "m", "size": 1}).json()
+    response = send(as_alice, f"/uploads/{upload['id']}/", text, b"x")
+    assert response.status_code == 400
+    assert "offset" in response.json()["error"]
+
+
+def test_too_much_is_refused_in_words(as_alice, settings):
+    settings.LARGEST_UPLOAD_BYTES = 5
+    response = as_alice.post("/uploads/", {"file_name": "m", "size": "6"})
+    assert response.status_code == 422
+    url = f"/uploads/{as_alice.post('/uploads/', {'file_name': 'm', 'size': 5}).json()['id']}/"
+    assert send(as_alice, url, 0, b"012345").status_code == 422
+
+
+@pytest.mark.parametrize("method", ["get", "put", "delete"])
+def test_an_upload_is_its_owners_alone(method, client, upload):
+    url = f"/uploads/{upload.pk}/"
+    assert getattr(client, method)(url).status_code == 302
+    client.force_login(UserFactory(is_superuser=True))
+    assert getattr(client, method)(url).status_code == 404
+    assert Upload.objects.exists()
+
+
+def test_uploads_need_the_forms_token(alice):
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(alice)
+    assert client.post("/uploads/", {"file_name": "m", "size": "6"}).status_code == 403
+    upload = begin_upload(alice, "m", 4)
+    assert send(client, f"/uploads/{upload.pk}/", 0, b"0123").status_code == 403
+    assert received(upload) == 0
