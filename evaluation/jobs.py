@@ -6,9 +6,11 @@ from uuid import UUID
 from django.utils.module_loading import import_string
 
 from evaluation import runs
+from evaluation.janitor import tidy
 from evaluation.leases import LeaseLost, claim, sweep
 from evaluation.models import Dataset, EvaluationRun, Job, Submission, TrainingRun
 from evaluation.release import make
+from evaluation.sets import sweep_rounds
 from evaluation.supervision import carry_out
 
 logger = logging.getLogger(__name__)
@@ -64,10 +66,13 @@ def evaluate_next(run_id: UUID) -> None:
 
 
 def sweep_all() -> int:
-    """Put back what dead workers held and ring for what waits; returns how many messages.
+    """Bring back what dead workers held, and ring for what waits; returns how many messages.
 
-    Before that, end what is overdue and ask for the runs on new versions of sets.
+    Before that, sets are made of rounds that are over, and runs are asked for on new sets.
     """
     runs.end_overdue()
+    sweep_rounds()
     runs.request_missing()
-    return sweep(FUNCTIONS)
+    rung = sweep(FUNCTIONS)
+    tidy()
+    return rung

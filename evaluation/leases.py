@@ -82,15 +82,15 @@ def fail(job: Job, error: str, **results: Any) -> None:
     _mine(job, state=State.FAILED, error=error, finished_at=timezone.now(), **results)
 
 
-def put_back(job: Job, not_before: datetime, message: str) -> None:
-    """Queue it again, from `not_before` on, for what is no fault of its own. Raises LeaseLost.
+def put_back(job: Job, not_before: datetime, message: str, *, counts: bool = False) -> None:
+    """Queue it again, from `not_before` on; `message` tells what it waits for. Raises LeaseLost.
 
-    The attempt does not count; `message` tells people what it waits for.
+    counts: whether it was one of MAX_ATTEMPTS.
     """
     _mine(
         job,
         state=State.QUEUED,
-        attempts=job.attempts - 1,
+        attempts=job.attempts - (not counts),
         lease_token=None,
         lease_until=None,
         not_before=not_before,

@@ -223,8 +223,9 @@ def _in_turn(runs: QuerySet[EvaluationRun]) -> list[Waiting]:
     served = (
         EvaluationRun.objects.filter(recent, started_at__isnull=False)
         .order_by()
-        .values_list("submission__owner")
-        .annotate(Count("pk", filter=Q(state=State.RUNNING)), Max("started_at"))
+        .values("submission__owner")
+        .annotate(n=Count("pk", filter=Q(state=State.RUNNING)), last=Max("started_at"))
+        .values_list("submission__owner", "n", "last")
     )
     return in_turn(
         [Waiting(*row) for row in rows],
@@ -272,16 +273,20 @@ def ring_suites(run: EvaluationRun) -> None:
             enqueue(EVALUATE, pk)
 
 
+def overdue() -> dict[str, str]:
+    """The columns of a run that had not ended at its deadline."""
+    return {
+        "outcome": Outcome.TIMEOUT,
+        "limit": f"{settings.EVALUATION_SECONDS / 60:g} minutes",
+        "measured": "not done at its deadline",
+        "error": "The run had not ended at its deadline and was stopped.",
+    }
+
+
 def end_overdue() -> int:
     """End runs whose deadline passed `GRACE` ago; returns how many. No lock.
 
-    Who holds the lease lived and did not end it in time; a dead worker's run is put back.
+    Their worker lives, or its lease would have run out, but did not end them itself.
     """
     late = EvaluationRun.objects.filter(deadline_at__lt=timezone.now() - GRACE)
-    return leases.end_overdue(
-        late,
-        outcome=Outcome.TIMEOUT,
-        limit=f"{settings.EVALUATION_SECONDS / 60:g} minutes",
-        measured="not done at its deadline",
-        error="The run had not ended at its deadline and was stopped.",
-    )
+    return leases.end_overdue(late, **overdue())

@@ -1,0 +1,83 @@
+"""Removes what killed workers leave behind: containers and temporary folders; and old uploads."""
+
+import hashlib
+import logging
+import shutil
+import tempfile
+import time
+import uuid
+from datetime import timedelta
+from pathlib import Path
+
+from django.conf import settings
+from django.db import connection
+from django.utils import timezone
+
+from evaluation import containers
+from evaluation.models import EvaluationRun
+from evaluation.uploads import purge_old_uploads
+
+logger = logging.getLogger(__name__)
+
+TEMPORARY = "dynabench-run-"
+BY_HAND = "hand"  # in place of a run's id: no row tells whether it still runs
+LONG = timedelta(days=1)  # longer than any run
+
+
+def installation() -> str:
+    """Tells this installation's containers from others', and from tests', on the same engine."""
+    database = connection.settings_dict
+    told = f"{settings.SECRET_KEY}/{database['HOST']}/{database['PORT']}/{database['NAME']}"
+    return hashlib.sha256(told.encode()).hexdigest()[:8]
+
+
+def run_key(run: EvaluationRun) -> str:
+    """The key of a claimed run's container: of this attempt alone, as its lease is."""
+    assert run.lease_token is not None
+    return f"{installation()}-{run.pk.hex}-{run.lease_token.hex}"
+
+
+def key_by_hand() -> str:
+    """The key of a container that belongs to no run of ours; it may live for LONG."""
+    return f"{installation()}-{BY_HAND}-{int(time.time())}-{uuid.uuid4().hex[:8]}"
+
+
+def tidy() -> int:
+    """Remove on this machine and in the storage what nobody needs; returns how many things."""
+    return _containers() + _folders() + purge_old_uploads()
+
+
+def _containers() -> int:
+    """Containers whose run is not leased, or leased by another attempt. No lock."""
+    removed = 0
+    try:
+        for ours in containers.list_ours(installation()):
+            if not _is_needed(ours.key):
+                containers.remove(ours.name)
+                logger.warning("Removed the container %s: no worker has its run.", ours.name)
+                removed += 1
+    except containers.EngineError:
+        pass  # no engine here, or it is down: nothing runs on it
+    return removed
+
+
+def _is_needed(key: str) -> bool:
+    _, run, attempt, *_ = key.split("-")
+    if run == BY_HAND:
+        return time.time() - int(attempt) < LONG.total_seconds()
+    return EvaluationRun.objects.filter(
+        pk=uuid.UUID(run),
+        state=EvaluationRun.State.RUNNING,
+        lease_token=uuid.UUID(attempt),
+        lease_until__gte=timezone.now(),
+    ).exists()
+
+
+def _folders() -> int:
+    """Temporary folders of runs on this machine; those alive are changed more often."""
+    old = time.time() - LONG.total_seconds()
+    found = Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*")
+    left = [folder for folder in found if folder.stat().st_mtime < old]
+    for folder in left:
+        shutil.rmtree(folder, ignore_errors=True)
+    return len(left)

@@ -1,0 +1,260 @@
+"""Runs: asked for once each, taken in turn, ended without anybody's help."""
+
+from datetime import timedelta
+
+import pytest
+from django.db.models import F
+from django.utils import timezone
+from django_q.models import OrmQ
+
+from dynabench.accounts.models import LogEntry
+from evaluation import jobs, leases, runs
+from evaluation.contract import Outcome
+from evaluation.models import EvaluationRun, Submission
+from evaluation.runs import (
+    RunRefused,
+    cancel_run,
+    claim_next,
+    counting,
+    ensure_targets,
+    expected_wait_seconds,
+    queue_position,
+    request_for_version,
+    request_missing,
+    request_runs,
+    run_again,
+)
+from tasks.models import TargetModel
+from tests.evaluations import accepted_model, queued_run, set_version
+from tests.factories import RoundFactory, TaskFactory, scripted_target
+
+State = EvaluationRun.State
+SUITES = ["fairness", "plain", "robustness"]
+
+
+@pytest.fixture(autouse=True)
+def _own_storage(settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+
+
+@pytest.fixture
+def task(db):
+    return TaskFactory(code="nli")
+
+
+@pytest.fixture
+def version(task):
+    return set_version(task)
+
+
+def suites(found):
+    return sorted((str(run.version.evaluation_set.name), run.suite) for run in found)
+
+
+def end(run, *, outcome=Outcome.OK, seconds=60):
+    """What became of a claimed run."""
+    leases.finish(run, outcome=outcome)
+    EvaluationRun.objects.filter(pk=run.pk).update(
+        started_at=F("finished_at") - timedelta(seconds=seconds)
+    )
+
+
+def test_a_model_is_run_on_the_newest_version_of_each_set_and_suite_once(task, version):
+    newest = set_version(task, size=7)
+    set_version(task, "other")
+    model = accepted_model(task)
+    made = request_runs(submission=model)
+    assert suites(made) == [(name, suite) for name in ("dev", "other") for suite in SUITES]
+    assert {run.version for run in made if run.version.evaluation_set.name == "dev"} == {newest}
+    assert OrmQ.objects.count() == 6
+    assert request_runs(submission=model) == []
+    assert OrmQ.objects.count() == 6
+
+
+def test_what_may_not_leave_is_sent_to_no_endpoint(task, version):
+    open_set = set_version(task, "open", may_leave=True)
+    remote = accepted_model(task, kind=Submission.Kind.ENDPOINT, source="https://a.example")
+    assert {run.version for run in request_runs(submission=remote)} == {open_set}
+
+
+def test_predictions_answer_their_set_only_and_nothing_perturbed(task, version):
+    open_set = set_version(task, "open", may_leave=True)
+    file = accepted_model(task, kind=Submission.Kind.PREDICTIONS, evaluation_set=open_set)
+    assert suites(request_runs(submission=file)) == [("open", "plain")]
+
+
+def test_a_new_version_queues_all_models_and_targets_and_marks_who_was_in_the_loop(task):
+    round = RoundFactory(task=task, state="closed")
+    inside = scripted_target(round, "inside")
+    TargetModel.objects.create(task=task, name="outside", source="/models/outside")
+    TargetModel.objects.create(task=task, name="nowhere")
+    model = accepted_model(task)
+    accepted_model(task, name="gone", withdrawn_at=timezone.now())
+    Submission.objects.create(task=task, name="refused", kind="hub", state=State.FAILED)
+    version = set_version(task, "round-1", round=round, may_leave=True)
+    made = request_for_version(version=version)
+    assert {run.submission.name for run in made} == {"inside", "outside", model.name}
+    assert {run.submission.target for run in made if run.in_the_loop} == {inside}
+    assert Submission.objects.get(target=inside).is_published
+    assert request_for_version(version=version) == []
+
+
+def test_targets_are_entered_once(task):
+    scripted_target(RoundFactory(task=task))
+    assert len(ensure_targets(task)) == 1
+    assert ensure_targets(task) == []
+
+
+def test_the_sweep_asks_for_what_is_missing(task, version):
+    accepted_model(task)
+    assert len(request_missing()) == 3
+    assert request_missing() == []
+    scripted_target(RoundFactory(task=task))
+    set_version(task, "open", may_leave=True)
+    assert len(request_missing()) == 6  # both on the open set; the target may not see the other
+
+
+def test_a_run_is_repeated_and_the_last_success_counts(task, version, alice):
+    first = queued_run(accepted_model(task), version)
+    with pytest.raises(RunRefused, match="under way"):
+        run_again(run=first, actor=alice)
+    end(claim_next())
+    second = run_again(run=first, actor=alice)
+    assert (second.number, second.state, second.seed) == (2, State.QUEUED, first.seed)
+    assert LogEntry.objects.get(action="run.again").actor == alice
+    leases.fail(claim_next(), "no", outcome=Outcome.OOM)
+    assert list(counting(EvaluationRun.objects.all())) == [first]
+    third = run_again(run=first, actor=alice)
+    end(claim_next())
+    assert list(counting(EvaluationRun.objects.all())) == [third]
+
+
+def test_a_withdrawn_model_is_not_run_again(task, version):
+    run = queued_run(accepted_model(task), version)
+    end(claim_next())
+    Submission.objects.update(withdrawn_at=timezone.now())
+    with pytest.raises(RunRefused, match="withdrawn"):
+        run_again(run=run, actor=None)
+
+
+@pytest.mark.parametrize("is_running", [False, True])
+def test_a_run_is_cancelled_whether_it_waits_or_runs(task, version, alice, is_running):
+    run = queued_run(accepted_model(task), version)
+    mine = claim_next() if is_running else None
+    assert cancel_run(run=run, actor=alice)
+    run.refresh_from_db()
+    assert (run.state, run.outcome, run.is_over) == (State.CANCELLED, Outcome.CANCELLED, True)
+    assert claim_next() is None
+    if mine:
+        with pytest.raises(leases.LeaseLost):
+            leases.heartbeat(mine)
+    assert not cancel_run(run=run, actor=alice)
+    assert LogEntry.objects.filter(action="run.cancelled").count() == 1
+
+
+def test_what_is_put_back_waits_and_its_attempt_does_not_count(task, version):
+    queued_run(accepted_model(task), version)
+    mine = claim_next()
+    leases.put_back(mine, timezone.now() + timedelta(minutes=1), "It waits for an engine.")
+    run = EvaluationRun.objects.get()
+    assert (run.state, run.attempts, run.lease_token) == (State.QUEUED, 0, None)
+    assert run.message == "It waits for an engine."
+    assert claim_next() is None
+    assert leases.claim(EvaluationRun, run.pk) is None
+    assert jobs.sweep_all() == 0
+    EvaluationRun.objects.update(not_before=timezone.now() - timedelta(seconds=1))
+    assert jobs.sweep_all() == 1
+    assert claim_next().message == ""
+    leases.put_back(claim_again(run), timezone.now(), "Once more.", counts=True)
+    run.refresh_from_db()
+    assert run.attempts == 1
+
+
+def claim_again(run):
+    """The claimed run as its worker has it."""
+    return EvaluationRun.objects.get(pk=run.pk)
+
+
+def test_a_perturbed_run_waits_for_the_plain_one_of_its_model_and_version(task, version):
+    model = accepted_model(task)
+    perturbed = queued_run(model, version, "robustness", priority=5)
+    plain = queued_run(model, version)
+    other = queued_run(model, set_version(task, "other"), "fairness")
+    mine = claim_next()
+    assert mine == plain
+    assert claim_next() == other
+    assert claim_next() is None
+    end(mine)
+    runs.ring_suites(mine)
+    assert OrmQ.objects.count() == 1
+    assert claim_next() == perturbed
+
+
+def test_one_worker_takes_turns_between_people(task, version, alice, bob):
+    """Though it never sees a run under way when it takes the next."""
+    for number, owner in enumerate([alice] * 3 + [bob] * 2):
+        queued_run(accepted_model(task, owner, f"m{number}"), version)
+    taken = []
+    while run := claim_next():
+        taken.append(run.submission.owner)
+        leases.finish(run, outcome=Outcome.OK)
+    assert taken == [alice, bob, alice, bob, alice]
+
+
+def test_many_workers_share_between_people_and_priority_goes_first(task, version, alice, bob):
+    for number, owner in enumerate([alice] * 4 + [bob]):
+        queued_run(accepted_model(task, owner, f"m{number}"), version, priority=number == 3)
+    assert [claim_next().submission.name for _ in range(5)] == ["m3", "m4", "m0", "m1", "m2"]
+
+
+def test_the_position_and_the_wait_are_told(task, version, alice, bob, django_assert_num_queries):
+    owners = [alice] * 3 + [bob]
+    waiting = [
+        queued_run(accepted_model(task, owner, f"m{number}"), version)
+        for number, owner in enumerate(owners)
+    ]
+    assert expected_wait_seconds(waiting[0], 1) is None
+    end(claim_next(), seconds=60)
+    with django_assert_num_queries(4):
+        places = [queue_position(run) for run in (waiting[1], waiting[3])]
+    assert places == [2, 1]  # Alice was served; now it is Bob's turn
+    with django_assert_num_queries(2):
+        assert expected_wait_seconds(waiting[1], 2) == pytest.approx(120)
+    assert queue_position(waiting[0]) is None
+    assert expected_wait_seconds(waiting[0], None) is None
+
+
+def test_a_claimed_run_has_a_deadline_and_the_sweep_ends_it(task, version, settings):
+    settings.EVALUATION_SECONDS = 600
+    queued_run(accepted_model(task), version)
+    mine = claim_next()
+    assert mine.deadline_at > timezone.now() + timedelta(seconds=600)
+    assert mine.host
+    EvaluationRun.objects.update(deadline_at=timezone.now() - runs.GRACE / 2)
+    jobs.sweep_all()
+    assert EvaluationRun.objects.get().state == State.RUNNING
+    EvaluationRun.objects.update(deadline_at=timezone.now() - runs.GRACE)
+    jobs.sweep_all()
+    run = EvaluationRun.objects.get()
+    assert (run.state, run.outcome, run.limit) == (State.FAILED, Outcome.TIMEOUT, "10 minutes")
+    assert run.error
+    with pytest.raises(leases.LeaseLost):
+        leases.heartbeat(mine)
+
+
+def test_a_run_whose_workers_vanish_is_lost_and_is_the_platforms_fault(task, version):
+    queued_run(accepted_model(task), version)
+    for _ in range(leases.MAX_ATTEMPTS):
+        claim_next()
+        EvaluationRun.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+        jobs.sweep_all()
+    run = EvaluationRun.objects.get()
+    assert (run.state, run.outcome) == (State.LOST, Outcome.INFRASTRUCTURE)
+
+
+def test_the_worst_case_of_the_queues_timeout_is_checked(settings):
+    from dynabench.checks import the_queue_outwaits_a_run
+
+    assert the_queue_outwaits_a_run() == []
+    settings.EVALUATION_SECONDS = settings.Q_CLUSTER["timeout"]
+    assert [error.id for error in the_queue_outwaits_a_run()] == ["dynabench.E004"]
