@@ -1,6 +1,5 @@
 """From a submission to what can be run on this machine: a folder of weights, or an image."""
 
-import gzip
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -98,9 +97,9 @@ def endpoint_for(submission: Submission) -> Endpoint:
 
 @contextmanager
 def predictions_file(submission: Submission) -> Iterator[IO[bytes]]:
-    """The lines of a predictions file, unpacked: `{"id": uid, "output": {…}, "prob": {…}}`."""
-    with submission.file.open("rb") as stored, gzip.open(stored) as lines:
-        yield lines
+    """The checked predictions, gzipped JSON lines: `{"id": uid, "output": {…}, "prob": {…}}`."""
+    with submission.file.open("rb") as file:
+        yield file
 
 
 def _target_folder(submission: Submission) -> Path:
@@ -117,17 +116,17 @@ def _image(submission: Submission, beat: Beat) -> str:
 
     A name may stand for something else by now; the id cannot.
     """
-    from evaluation import containers  # brings Docker's library, which only images need
+    from evaluation import sandbox_images  # brings Docker's library, which only images need
 
-    if containers.has_image(submission.digest):
+    if sandbox_images.has_image(submission.digest):
         return submission.digest
     if submission.file:
         with submission.file.open("rb") as stored, tempfile.NamedTemporaryFile() as archive:
             shutil.copyfileobj(Beating(stored, beat), archive, CHUNK)
             archive.flush()
-            found = containers.load_image(Path(archive.name))
+            found = sandbox_images.load_image(Path(archive.name))
     else:
-        found = containers.pull_image(submission.source)
+        found = sandbox_images.pull_image(submission.source, beat)
     if found != submission.digest:
         raise CannotFetch(
             f"The image is {found} now, but {submission.digest} was checked. Hand it in again."
