@@ -14,7 +14,7 @@ from django.db import connection
 from django.utils import timezone
 
 from evaluation import containers
-from evaluation.models import EvaluationRun
+from evaluation.models import EvaluationRun, Submission
 from evaluation.uploads import purge_old_uploads
 
 logger = logging.getLogger(__name__)
@@ -31,8 +31,8 @@ def installation() -> str:
     return hashlib.sha256(told.encode()).hexdigest()[:8]
 
 
-def run_key(run: EvaluationRun) -> str:
-    """The key of a claimed run's container: of this attempt alone, as its lease is."""
+def run_key(run: EvaluationRun | Submission) -> str:
+    """The key of a claimed run's or check's container: of this attempt alone, as its lease is."""
     assert run.lease_token is not None
     return f"{installation()}-{run.pk.hex}-{run.lease_token.hex}"
 
@@ -65,12 +65,15 @@ def _is_needed(key: str) -> bool:
     _, run, attempt, *_ = key.split("-")
     if run == BY_HAND:
         return time.time() - int(attempt) < LONG.total_seconds()
-    return EvaluationRun.objects.filter(
-        pk=uuid.UUID(run),
-        state=EvaluationRun.State.RUNNING,
-        lease_token=uuid.UUID(attempt),
-        lease_until__gte=timezone.now(),
-    ).exists()
+    leased = {
+        "pk": uuid.UUID(run),
+        "state": EvaluationRun.State.RUNNING,
+        "lease_token": uuid.UUID(attempt),
+        "lease_until__gte": timezone.now(),
+    }
+    return any(
+        kind._default_manager.filter(**leased).exists() for kind in (EvaluationRun, Submission)
+    )
 
 
 def _folders() -> int:
