@@ -1,0 +1,184 @@
+"""What a model's lines must be, and what is said when they are not."""
+
+import json
+import tracemalloc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluation.answers import Answers
+from evaluation.contract import Answer, InvalidOutput
+
+LABELS = ("yes", "no")
+
+
+def line(id="e1", label="yes", **more) -> bytes:
+    return json.dumps({"id": id, "output": {"label": label}, **more}).encode()
+
+
+def labelled(size=3, **more) -> Answers:
+    return Answers("label", LABELS, [f"e{n}" for n in range(size)], **more)
+
+
+def free(**more) -> Answers:
+    return Answers("answer", None, ["e1"], **more)
+
+
+def test_answers_come_back_in_the_order_of_the_ids():
+    answers = labelled()
+    answers.take(line("e2", "no", prob={"no": 0.75, "yes": 0.25}))
+    answers.take(line("e0"))
+    assert list(answers.in_order()) == [
+        Answer("yes"),
+        None,
+        Answer("no", {"no": 0.75, "yes": 0.25}),
+    ]
+    assert (answers.lines, answers.answered, answers.missing()) == (2, 2, 1)
+
+
+REFUSED = {
+    b'{"id": "e1", "output": {"label": "yes"}': "not JSON (Expecting ',' delimiter, character 40)",
+    b"": "not JSON (Expecting value, character 1)",
+    b"\xff{}": "not UTF-8 (byte 1)",
+    b"[" * 100_000: "nested too deeply",
+    b"1" * 5000: "Exceeds the limit",
+    b"[]": "the line must be a JSON object, not a list",
+    b'"e1"': "the line must be a JSON object, not a text",
+    b"true": "the line must be a JSON object, not true or false",
+    b"7": "the line must be a JSON object, not a number",
+    b"{}": '"id" must be the example\'s id, a text, not null',
+    line(1): '"id" must be the example\'s id, a text, not a number',
+    line("x"): 'no example has this "id"',
+    line(extra=1): 'the line has the unknown field "extra"',
+    b'{"id": "e1", "id": "e2"}': "a key stands twice",
+    b'{"id": "e1"}': '"output" must be a JSON object, not null',
+    b'{"id": "e1", "output": {}}': '"output" lacks the field "label"',
+    b'{"id": "e1", "output": {"label": "yes", "start": 1}}': 'unknown field "start"',
+    line(label=["yes"]): '"label" must be a text, not a list',
+    line(label="LABEL_1"): '"LABEL_1" is not one of the labels: yes, no',
+    line(label="x" * 41): '"' + "x" * 40 + "\\u2026",
+    line(prob=[1]): '"prob" must be an object of numbers or null, not a list',
+    line(prob={"maybe": 1}): '"prob" names "maybe"',
+    line(prob={"yes": 0.5}): "sum to 0.5, not to 1",
+    line(prob={"yes": "1"}): "must lie in 0 to 1",
+    line(prob={"yes": True}): "must lie in 0 to 1",
+    line(prob={"yes": 1.5}): "must lie in 0 to 1",
+    line(prob={"yes": float("nan")}): "NaN is not a JSON number",
+    line(prob={"yes": float("inf")}): "Infinity is not a JSON number",
+    b'{"id": "e1", "output": {"label": "yes"}, "prob": {"yes": 1e999}}': "must lie in 0 to 1",
+}
+
+
+@pytest.mark.parametrize(("bad", "said"), REFUSED.items(), ids=lambda value: str(value)[:40])
+def test_what_breaks_the_contract_is_named_with_its_line(bad, said):
+    answers = labelled()
+    answers.take(line("e0"))
+    with pytest.raises(InvalidOutput, match=r"^Line 2: ") as error:
+        answers.take(bad)
+    assert said in str(error.value)
+    assert answers.answered == 1
+
+
+def test_an_example_is_answered_once():
+    answers = labelled()
+    answers.take(line())
+    with pytest.raises(InvalidOutput, match='Line 2: this "id" was answered before'):
+        answers.take(line(label="no"))
+
+
+def test_a_line_has_a_cap():
+    with pytest.raises(InvalidOutput, match="longer than 10 bytes"):
+        labelled(line_bytes=10).take(line())
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        {"answer": "Nuuk", "start": 3, "end": 7},
+        {"answer": "Nuuk", "start": None, "end": None},
+        {"answer": ""},
+    ],
+)
+def test_a_span_may_say_where_it_stands(output):
+    answers = free()
+    answers.take(json.dumps({"id": "e1", "output": output, "prob": {"Nuuk": 0.87}}).encode())
+    assert list(answers.in_order()) == [Answer(output["answer"], {"Nuuk": 0.87})]
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ({"answer": "Nuuk", "start": 3}, '"start" and "end" must be whole numbers'),
+        ({"answer": "Nuuk", "start": -1, "end": 3}, '"start" and "end" must be whole numbers'),
+        ({"answer": "Nuuk", "start": 0, "end": 3}, "is 3, but the answer has 4 characters"),
+        ({"answer": "N\0"}, "holds a NUL"),
+        ({"answer": "\ud800"}, "half of a surrogate pair"),
+        ({"answer": 4}, '"answer" must be a text, not a number'),
+    ],
+)
+def test_a_free_answer_is_checked_too(output, said):
+    with pytest.raises(InvalidOutput, match="Line 1") as error:
+        free().take(json.dumps({"id": "e1", "output": output}).encode())
+    assert said in str(error.value)
+
+
+def test_other_values_have_their_own_check():
+    def check(value):
+        return [] if isinstance(value, int) else ["must be a number"]
+
+    answers = free(check=check)
+    with pytest.raises(InvalidOutput, match='"answer": must be a number'):
+        answers.take(b'{"id": "e1", "output": {"answer": "x"}}')
+    answers.take(b'{"id": "e1", "output": {"answer": 7}}')
+    assert list(answers.in_order()) == [Answer(7)]
+
+
+@given(st.floats(0, 1))
+def test_no_message_fits_into_the_digits_of_a_probability(p):
+    answers = labelled()
+    answers.take(line(prob={"yes": p, "no": 1 - p}))
+    kept = list(answers.in_order())[1].prob
+    assert all(len(repr(value)) <= len("0.1234") for value in kept.values())
+    assert kept["yes"] == pytest.approx(p, abs=0.00005)
+
+
+@pytest.mark.parametrize(
+    ("size", "answered", "warning"),
+    [
+        (200, 200, ""),
+        (200, 199, "1 of 200 answers are missing; they count as wrong."),
+    ],
+)
+def test_few_missing_answers_count_as_wrong(size, answered, warning):
+    answers = labelled(size)
+    for number in range(answered):
+        answers.take(line(f"e{number}"))
+    assert answers.end() == warning
+
+
+def test_one_percent_is_too_many():
+    answers = labelled(100)
+    for number in range(99):
+        answers.take(line(f"e{number}"))
+    with pytest.raises(InvalidOutput, match="1 of 100 answers are missing"):
+        answers.end()
+
+
+@given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
+def test_nothing_but_an_answer_is_taken(junk):
+    answers = labelled()
+    with pytest.raises(InvalidOutput, match=r"^Line 1: "):
+        answers.take(junk)
+    assert answers.missing() == 3
+
+
+def test_memory_follows_the_ids_and_not_the_answers():
+    ids = [f"{n:020x}" for n in range(20_000)]
+    tracemalloc.start()
+    answers = Answers("answer", None, iter(ids))
+    for id in ids:
+        answers.take(json.dumps({"id": id, "output": {"answer": "x" * 300}}).encode())
+    used, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert used < 20_000 * 300  # and so a million take less than 300 MB

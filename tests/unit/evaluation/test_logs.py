@@ -1,0 +1,69 @@
+"""The end of a log: bounded, harmless, and without texts of the examples."""
+
+import unicodedata
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluation.logs import BLOCK, HIDDEN, MARK, SHORTEST, Tail, redacted, visible
+
+PASSAGE = "Greenland's capital Nuuk lies on the southwest coast and has about 19,000 inhabitants."
+
+
+@given(st.lists(st.binary(max_size=50)))
+def test_the_tail_is_the_end(parts):
+    tail = Tail(20)
+    for part in parts:
+        tail.add(part)
+    data = b"".join(parts)
+    shown = visible(data[-20:].decode(errors="replace"))
+    left_out = max(0, len(data) - 20)
+    expected = f"[{left_out} bytes before this were not kept]\n{shown}" if left_out else shown
+    assert tail.text() == expected
+
+
+def test_control_characters_are_shown():
+    assert visible("\x1b[31mred\x1b[0m\x00\x7f\x9b\u202eback") == (
+        "␛[31mred␛[0m␀␡\\u009b\\u202eback"
+    )
+
+
+def test_progress_bars_become_lines():
+    assert visible("10%\r20%\r\ndone\n") == "10%\n20%\ndone\n"
+
+
+@given(st.text())
+def test_nothing_visible_steers_a_terminal(text):
+    shown = visible(text)
+    assert not [c for c in shown if unicodedata.category(c) == "Cc" and c not in "\n\t"]
+
+
+def test_a_log_without_examples_stays():
+    log = "Traceback (most recent call last):\nValueError: shape (3, 4)"
+    assert redacted(log, texts=[PASSAGE, "short"]) == log
+
+
+def test_lines_that_repeat_an_example_go():
+    log = f"start\nreading {PASSAGE!r} now\nend"
+    assert redacted(log, texts=["other", PASSAGE]) == f"start\n{MARK}\nend"
+
+
+def test_secrets_go():
+    assert redacted("token=hf_abc", texts=[], secrets=["hf_abc"]) == f"token={HIDDEN}"
+
+
+def test_values_with_line_breaks_go_line_by_line():
+    text = "the first line of it\nthe second line of it"
+    assert redacted(text, texts=[text]) == f"{MARK}\n{MARK}"
+
+
+@given(st.integers(0, len(PASSAGE)), st.integers(0, len(PASSAGE)))
+def test_long_excerpts_go_wherever_they_begin(start, end):
+    excerpt = PASSAGE[start:end]
+    hidden = redacted(f"text: {excerpt}.", texts=[PASSAGE]) == MARK
+    assert hidden or len(excerpt) < 2 * BLOCK
+
+
+@given(st.text(st.characters(categories=["L"]), min_size=SHORTEST, max_size=BLOCK))
+def test_whole_values_go(value):
+    assert redacted(f"x {value} y", texts=[value]) == MARK

@@ -1,0 +1,60 @@
+"""Frames and lines, however the stream was cut on its way."""
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluation.contract import InvalidOutput
+from evaluation.sandbox_output import STDERR, STDOUT, Frames, Lines, OutputTooLargeError
+
+cuts = st.lists(st.integers(1, 30), max_size=40)
+
+
+def cut(data: bytes, sizes: list[int]) -> list[bytes]:
+    parts = []
+    for size in sizes:
+        parts.append(data[:size])
+        data = data[size:]
+    return [*parts, data]
+
+
+@given(st.lists(st.tuples(st.sampled_from([STDOUT, STDERR]), st.binary(max_size=40))), cuts)
+def test_frames_survive_any_cut(frames, sizes):
+    wire = b"".join(struct.pack(">BxxxL", stream, len(data)) + data for stream, data in frames)
+    reader, found = Frames(), {STDOUT: b"", STDERR: b""}
+    for part in cut(wire, sizes):
+        for stream, data in reader.feed(part):
+            found[stream] += data
+    for stream in found:
+        assert found[stream] == b"".join(data for which, data in frames if which == stream)
+
+
+@given(st.binary(max_size=300), cuts)
+def test_lines_survive_any_cut(data, sizes):
+    lines = Lines(line_bytes=400, output_bytes=400)
+    found = [line for part in cut(data, sizes) for line in lines.feed(part)]
+    found += lines.end()
+    assert b"\n".join(found) == data.removesuffix(b"\n")
+    unfinished = bool(data) and not data.endswith(b"\n")
+    assert lines.count == len(found) == data.count(b"\n") + unfinished
+
+
+def test_a_long_line_is_named_before_it_ends():
+    lines = Lines(line_bytes=10, output_bytes=1000)
+    assert list(lines.feed(b"short\n12345")) == [b"short"]
+    with pytest.raises(InvalidOutput, match="Line 2: it is longer than 10 bytes"):
+        list(lines.feed(b"678901"))
+
+
+def test_a_long_line_is_named_when_it_came_at_once():
+    with pytest.raises(InvalidOutput, match="Line 1"):
+        list(Lines(line_bytes=10, output_bytes=1000).feed(b"12345678901\n"))
+
+
+def test_all_output_has_a_cap():
+    lines = Lines(line_bytes=10, output_bytes=20)
+    assert len(list(lines.feed(b"12345\n" * 3))) == 3
+    with pytest.raises(OutputTooLargeError):
+        list(lines.feed(b"123"))
