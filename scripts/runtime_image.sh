@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 BASE=dynabench-base:latest
 RUNTIME=dynabench-runtime:latest
 LABEL=org.dynabench.content
-SOURCES=(tasks/__init__.py tasks/serving evaluation/__init__.py evaluation/harness)
+SOURCES=(tasks/__init__.py tasks/serving evaluation/__init__.py evaluation/contract.py evaluation/harness)
 
 say() { echo "runtime_image: $*"; }
 fail() { echo "runtime_image: $*" >&2; exit 1; }
@@ -22,11 +22,15 @@ is_current() {  # IMAGE DIGEST
     say "$1 is up to date."
 }
 
+built() {  # ARGUMENTS OF docker build
+  docker build "$@" >"$work/build.log" 2>&1 || { tail -n 20 "$work/build.log" >&2; fail "docker build failed."; }
+}
+
 base_from_registry() {  # DIGEST
   timeout 120 docker pull --quiet python:3.11-slim >/dev/null 2>&1 || return 1
   say "building $BASE from python:3.11-slim …"
   printf 'FROM python:3.11-slim\nLABEL %s=%s\nENV PYTHONUNBUFFERED=1\n' "$LABEL" "$1" |
-    docker build --quiet --tag "$BASE" - >/dev/null
+    built --tag "$BASE" -
 }
 
 base_from_debian() {  # DIGEST
@@ -46,7 +50,7 @@ base_from_debian() {  # DIGEST
 
 fetch_wheels() {  # FOLDER
   say "fetching wheels into $1 …"
-  "$python" -m pip download --quiet --dest "$1" --only-binary :all: -r requirements-runtime.txt
+  "$python" -m pip download -qq --dest "$1" --only-binary :all: -r requirements-runtime.txt
   ! compgen -G "$1/nvidia_*" >/dev/null ||
     fail "pip took the torch that brings CUDA, gigabytes that the sandbox cannot use. Empty $1 and" \
       "set PIP_EXTRA_INDEX_URL as the README says in \"Small torch\"."
@@ -54,9 +58,12 @@ fetch_wheels() {  # FOLDER
 
 build_runtime() {  # DIGEST
   local wheels=${WHEELHOUSE:-} site=$work/runtime/dynabench file
-  [ -n "$wheels" ] || { wheels=var/wheelhouse; fetch_wheels "$wheels"; }
+  if [ -z "$wheels" ]; then
+    wheels=var/wheelhouse
+    fetch_wheels "$wheels"
+  fi
   say "installing them …"
-  "$python" -m pip install --quiet --no-index --find-links "$wheels" --no-compile --target "$site" \
+  "$python" -m pip install -qq --no-index --find-links "$wheels" --no-compile --target "$site" \
     -r requirements-runtime.txt
   rm -rf "$site"/torch/{test,include,share} "$site"/{bin,share}
   find "$site/torch/bin" -type f ! -name torch_shm_manager -delete  # torch starts no other
@@ -77,7 +84,7 @@ LABEL $LABEL=$1
 ENTRYPOINT ["python3", "-m", "evaluation.harness"]
 DOCKERFILE
   say "building $RUNTIME …"
-  docker build --quiet --network none --tag "$RUNTIME" "$work/runtime" >/dev/null
+  built --network none --tag "$RUNTIME" "$work/runtime"
 }
 
 docker info >/dev/null 2>&1 || fail "no Docker engine answers. Start it, or set DOCKER_HOST."

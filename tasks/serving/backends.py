@@ -144,11 +144,22 @@ def load_torch(spec: ModelSpec, folder: ModelFolder, precision: Any) -> "torch.n
     spans = folder.kind == SPAN
     head = AutoModelForQuestionAnswering if spans else AutoModelForSequenceClassification
     try:
-        model = head.from_pretrained(
-            folder.path, use_safetensors=True, local_files_only=True, dtype=precision
+        model, found = head.from_pretrained(
+            folder.path,
+            use_safetensors=True,
+            local_files_only=True,
+            trust_remote_code=False,
+            dtype=precision,
+            output_loading_info=True,
         )
     except Exception as error:  # transformers raises many kinds
         raise MisconfiguredError(f"{spec.name}: cannot load {folder.path}: {error}") from error
+    if found["missing_keys"]:  # transformers fills them by chance
+        missing = ", ".join(sorted(found["missing_keys"])[:3])
+        raise MisconfiguredError(
+            f"{spec.name}: the weights lack {missing}, so it would answer by chance. Was it "
+            "saved without its head?"
+        )
     if folder.labels is not None and model.config.num_labels != len(folder.labels):
         raise MisconfiguredError(
             f"{spec.name}: {len(folder.labels)} labels are named, but the model has "

@@ -28,7 +28,9 @@ def read_tokens(spec: ModelSpec, folder: Path) -> Tokens:
     from transformers import AutoTokenizer
 
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        tokenizer = AutoTokenizer.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False
+        )
     except Exception as error:  # transformers raises many kinds
         raise MisconfiguredError(f"{spec.name}: no tokenizer in {folder}: {error}") from error
     if not tokenizer.is_fast:

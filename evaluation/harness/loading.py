@@ -1,0 +1,81 @@
+"""Loads a model for the harness."""
+
+import os
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tasks.serving.backends import Backend, TorchBackend, cores
+from tasks.serving.codecs import Codec, codec_for
+from tasks.serving.errors import MisconfiguredError
+from tasks.serving.spec import ModelSpec, open_folder
+from tasks.serving.tokens import read_tokens
+
+
+@dataclass(frozen=True)
+class Model:
+    """A loaded model; `workers` threads may ask it at once, each on one core."""
+
+    codec: Codec
+    backend: Backend
+    workers: int
+
+
+def load(asked: Namespace) -> Model:
+    """The model of a folder. Raises MisconfiguredError."""
+    folder = open_folder(
+        ModelSpec(
+            name="The model",
+            source=asked.model,
+            fields=tuple(asked.field),
+            output=asked.output,
+            backend="torch",
+        )
+    )
+    if (folder.labels is None) != (asked.label is None):
+        raise MisconfiguredError(
+            f"The model is of the kind {folder.kind}, but the task wants "
+            f"{'a span' if asked.label is None else 'one of ' + ', '.join(asked.label)}."
+        )
+    labels = folder.labels and _as_the_task(folder.labels, asked.label)
+    folder = replace(folder, labels=labels)
+    threads = prepare()
+    tokens = read_tokens(ModelSpec("The model", asked.model), folder.path)
+    backend = TorchBackend(ModelSpec("The model", asked.model, backend="torch"), folder, tokens)
+    codec = codec_for(
+        folder, tokens.tokenizer, min(folder.max_length or tokens.limit, tokens.limit)
+    )
+    return Model(codec, backend, min(threads, backend.workers))
+
+
+def _as_the_task(labels: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]:
+    """The model's labels in their order, spelled as the task does. Raises MisconfiguredError."""
+    spelling = {label.casefold(): label for label in asked}
+    if sorted(label.casefold() for label in labels) != sorted(spelling):
+        raise MisconfiguredError(
+            f"The model answers {', '.join(labels)}; the task's labels are {', '.join(asked)}. "
+            'Name them in the order of its logits: "labels" in dynabench.json or "id2label" in '
+            "config.json."
+        )
+    return tuple(spelling[label.casefold()] for label in labels)
+
+
+def prepare() -> int:
+    """Import what loading needs, quietly; how many threads may work.
+
+    OMP_NUM_THREADS says how many cores there are, where a quota hides it. Then it is set to 1: each
+    of our threads is on a core of its own, and OpenMP's would only stand in their way.
+    """
+    threads = int(os.environ.get("OMP_NUM_THREADS") or cores())
+    os.environ["OMP_NUM_THREADS"] = "1"
+    import torch  # noqa: F401
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    return threads
+
+
+if __name__ == "__main__":  # while the image is built: compiles what a start will import
+    prepare()
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer  # noqa: F401
+    from transformers.models.bert import modeling_bert  # noqa: F401
