@@ -10,7 +10,9 @@ import re
 import tempfile
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
+
+import orjson
 
 from evaluation.contract import MIB, Answer, InvalidOutput
 
@@ -20,7 +22,6 @@ DIGITS = 4  # of a probability; more could carry a hidden message out
 SHOWN = 40  # characters of what the model wrote that a message repeats
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _NO_ANSWER = -1
-T = TypeVar("T")
 
 Check = Callable[[Any], Sequence[str]]
 """What is wrong with an answer's value, in words; empty when nothing is."""
@@ -62,7 +63,7 @@ class Answers:
         """
         self.lines += 1
         position, value, prob = self._read(line)
-        kept = json.dumps([value, prob], separators=(",", ":")).encode()
+        kept = orjson.dumps([value, prob])
         self._file.write(kept)
         self._starts[position], self._lengths[position] = self._end, len(kept)
         self._end += len(kept)
@@ -94,7 +95,7 @@ class Answers:
             if start == _NO_ANSWER:
                 yield None
             else:
-                value, prob = json.loads(os.pread(self._file.fileno(), length, start))
+                value, prob = orjson.loads(os.pread(self._file.fileno(), length, start))
                 yield Answer(value, prob)
 
     def _read(self, line: bytes) -> tuple[int, Any, dict[str, float] | None]:
@@ -112,6 +113,13 @@ class Answers:
         return position, value, self._prob(answer.get("prob"))
 
     def _json(self, line: bytes) -> Any:
+        """The value of a line. Where no key can stand twice, for want of colons, the quick way."""
+        try:
+            value = orjson.loads(line)
+            if _keys(value) == line.count(b":"):
+                return value
+        except orjson.JSONDecodeError:
+            pass  # the slow way says what is wrong
         try:
             return json.loads(
                 line.decode(), parse_constant=_no_constant, object_pairs_hook=_no_twins
@@ -191,6 +199,13 @@ class Answers:
 
     def _refuse(self, problem: str) -> NoReturn:
         raise InvalidOutput(f"Line {self.lines}: {problem}") from None
+
+
+def _keys(value: Any) -> int:
+    """How many keys a value holds, at any depth."""
+    if isinstance(value, dict):
+        return len(value) + sum(_keys(part) for part in value.values())
+    return sum(_keys(part) for part in value) if isinstance(value, list) else 0
 
 
 def _no_constant(name: str) -> NoReturn:
