@@ -6,7 +6,6 @@ Pure: knows no task, no set and no right answer, so nothing of them can get into
 import json
 import math
 import os
-import re
 import tempfile
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,7 +19,6 @@ MISSING_SHARE = 0.01  # fewer than this may be missing; they count as wrong
 SUM_TOLERANCE = 1e-3  # of probabilities, as docs/targets.md
 DIGITS = 4  # of a probability; more could carry a hidden message out
 SHOWN = 40  # characters of what the model wrote that a message repeats
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _NO_ANSWER = -1
 
 Check = Callable[[Any], Sequence[str]]
@@ -63,7 +61,10 @@ class Answers:
         """
         self.lines += 1
         position, value, prob = self._read(line)
-        kept = orjson.dumps([value, prob])
+        try:
+            kept = orjson.dumps([value, prob])
+        except TypeError:
+            self._refuse("it holds half of a surrogate pair.")
         self._file.write(kept)
         self._starts[position], self._lengths[position] = self._end, len(kept)
         self._end += len(kept)
@@ -164,8 +165,8 @@ class Answers:
             self._refuse(f'"{self.output}" must be a text, not {_kind(value)}.')
         elif self.labels and value not in self._known:
             self._refuse(f"{_shown(value)} is not one of the labels: {', '.join(self.labels)}.")
-        elif _UNSTORABLE.search(value):
-            self._refuse(f'"{self.output}" holds a NUL or half of a surrogate pair.')
+        elif "\0" in value:
+            self._refuse(f'"{self.output}" holds a NUL.')
         return value
 
     def _span(self, value: Any, start: Any, end: Any) -> None:

@@ -123,6 +123,11 @@ def test_a_free_answer_is_checked_too(output, said):
     assert said in str(error.value)
 
 
+def test_half_a_character_is_refused_wherever_it_stands():
+    with pytest.raises(InvalidOutput, match="half of a surrogate pair"):
+        free().take(b'{"id": "e1", "output": {"answer": "x"}, "prob": {"\\ud800": 0.5}}')
+
+
 def test_other_values_have_their_own_check():
     def check(value):
         return [] if isinstance(value, int) else ["must be a number"]
