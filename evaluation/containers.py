@@ -33,6 +33,7 @@ from evaluation.contract import (
     Runnable,
     Take,
 )
+from evaluation.harness.arguments import written
 from evaluation.logs import Tail
 from evaluation.sandbox_engine import EngineError, connect, engine
 from evaluation.sandbox_images import check_image, has_image, inspect_image, load_image, pull_image
@@ -57,6 +58,7 @@ RUNTIME_IMAGE = "dynabench-runtime:latest"
 LABEL = "org.dynabench.sandbox"  # its value is the key of the run, and so is the container's name
 PREFIX = "dynabench-sandbox-"
 SECCOMP = (Path(__file__).parent / "seccomp.json").read_text()
+INPUTS, FOLDER = "/input/examples.jsonl", "/model"  # in the sandbox
 NOBODY = "65534:65534"
 HOME = "/tmp"  # noqa: S108 (of the sandbox, a file system of its own)
 BEAT_SECONDS = 1.0
@@ -166,10 +168,10 @@ class DockerRunner:
         processes = max(limits.processes, GVISOR_PROCESSES) if runsc else limits.processes
         cpus = min(limits.cpus, self._engine.cpus)
         mounts = [
-            Mount("/input/examples.jsonl", str(inputs.resolve()), type="bind", read_only=True)
+            Mount(INPUTS, str(inputs.resolve()), type="bind", read_only=True)
         ]
         if model.folder:
-            mounts.append(Mount("/model", str(model.folder.resolve()), type="bind", read_only=True))
+            mounts.append(Mount(FOLDER, str(model.folder.resolve()), type="bind", read_only=True))
         # A path that the image declares as a volume would be writable, on the disk of the host.
         volumes = dict.fromkeys(image.attrs["Config"].get("Volumes") or (), "ro,size=4k,mode=555")
         ulimits = [("core", 0), ("nofile", 4096), ("fsize", limits.scratch_bytes)]
@@ -400,7 +402,7 @@ def _infrastructure(error: BaseException) -> _End:
 
 def _command(model: Runnable) -> list[str] | None:
     """The arguments of our harness; an image of the submitter's brings its own command."""
-    return None
+    return written(model, folder=FOLDER, inputs=INPUTS) if model.folder else None
 
 
 def _meaning(code: int) -> str:
