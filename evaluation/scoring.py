@@ -107,7 +107,7 @@ def score(
             for tally, statistic in zip(board[part], statistics, strict=True):
                 tally.counts[statistic] += 1
         if number % LOOK_EVERY == 0:
-            _settle_many([tally for part in board.values() for tally in part])
+            settle_many([tally for part in board.values() for tally in part])
     found = [
         number_of(metric, tally, part)
         for part, of_part in board.items()
@@ -128,7 +128,7 @@ def _parts(row: SetRow, values: dict[str, set[str]], left_out: Counter[str]) -> 
                 left_out[field] += 1
 
 
-def _settle_many(tallies: Sequence[Tally]) -> None:
+def settle_many(tallies: Sequence[Tally]) -> None:
     if sum(len(tally.counts) for tally in tallies) > MOST_KEPT:
         for tally in tallies:
             tally.settle()

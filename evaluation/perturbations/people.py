@@ -1,0 +1,88 @@
+"""Changes of who a text is about, or of who seems to have written it; English."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from random import Random
+
+from evaluation.perturbations.people_tables import GENDERED, NAMES, NO_NOUN
+from evaluation.perturbations.source import Edit, Source
+from evaluation.perturbations.words import cased_as, key_of, phrase_pattern
+
+NOUN_AFTER = re.compile(r"\s+([^\W\d_]+)")
+ARTICLE = re.compile(r"\b(an?)\s$", re.IGNORECASE)
+
+PAIRS = [pair.split() for band in NAMES for pair in band]
+OTHER_GENDER = {
+    **{female: male for male, female in GENDERED.items()},
+    **GENDERED,
+    "mrs": "mr",
+    "mum": "dad",
+    "hers": "his",
+}
+OTHER_NAME = {name: other for one, two in PAIRS for name, other in ((one, two), (two, one))}
+
+
+def other_gender(source: Source, chance: Random) -> Iterator[Edit]:
+    """He for she and back, gendered nouns, and given names of the same frequency.
+
+    Her → his before a noun, else him; his → her before a noun, else hers.
+    """
+    for word in source.words():
+        old = word[0]
+        if old.lower() in ("her", "his", "him"):
+            yield Edit(*word.span(), cased_as(_pronoun(source.text, word), old))
+        elif old in OTHER_NAME:
+            yield Edit(*word.span(), OTHER_NAME[old])
+        elif old.lower() in OTHER_GENDER:
+            yield Edit(*word.span(), cased_as(OTHER_GENDER[old.lower()], old))
+
+
+def _pronoun(text: str, word: re.Match[str]) -> str:
+    after = NOUN_AFTER.match(text, word.end())
+    before_noun = after is not None and after[1].lower() not in NO_NOUN
+    match word[0].lower():
+        case "her":
+            return "his" if before_noun else "him"
+        case "his":
+            return "her" if before_noun else "hers"
+        case _:
+            return "her"
+
+
+def other_names(source: Source, chance: Random) -> Iterator[Edit]:
+    """Given names become others of the same gender and frequency, the same one everywhere."""
+    other: dict[str, str] = {}
+    for band in NAMES:
+        for names in zip(*(pair.split() for pair in band), strict=True):
+            other |= _rotated(names, chance)
+    for word in source.words():
+        if word[0] in other:
+            yield Edit(*word.span(), other[word[0]])
+
+
+def other_groups(
+    source: Source, chance: Random, *, groups: Sequence[Sequence[str]]
+) -> Iterator[Edit]:
+    """Terms for groups of people become others of their list, the same one everywhere."""
+    other: dict[str, str] = {}
+    for terms in groups:
+        other |= _rotated([term.lower() for term in terms], chance)
+    for match in source.found(phrase_pattern(other)):
+        new = cased_as(other[key_of(match[0])], match[0])
+        yield Edit(*match.span(), new)
+        if article := ARTICLE.search(source.text[: match.start()][-4:]):
+            right = "an" if new[0].lower() in "aeiou" else "a"
+            end = match.start() - 1
+            yield Edit(end - len(article[1]), end, cased_as(right, article[1]))
+
+
+def _rotated(items: Sequence[str], chance: Random) -> dict[str, str]:
+    """Each item becomes the next one of a drawn order: another one, and no two the same."""
+    order = chance.sample(items, len(items))
+    return dict(zip(order, [*order[1:], *order[:1]], strict=True))
+
+
+def dialect(source: Source, chance: Random, *, table: Mapping[str, str]) -> Iterator[Edit]:
+    """Words and forms of another dialect."""
+    for match in source.found(phrase_pattern(table)):
+        yield Edit(*match.span(), cased_as(table[key_of(match[0])], match[0]))

@@ -1,0 +1,168 @@
+"""Robustness and fairness on gold, and the trap of consistency alone."""
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluation import scoring
+from evaluation.contract import Answer, Number, SetRow
+from evaluation.deltas import ALWAYS_THE_SAME, Twins, delta_numbers
+from validation.statistics import wilson
+
+LABELS = ("yes", "no")
+NAMES = ("accuracy_before", "accuracy_after", "drop", "consistency", "worst_case")
+
+
+def twins(gold: Any, said: Any, *after: tuple[str, Any]) -> Twins:
+    def answer(value: Any) -> Answer | None:
+        return None if value is None else Answer(value)
+
+    variants = [(kind, SetRow(kind, {}, (gold,)), answer(value)) for kind, value in after]
+    return Twins(SetRow("u", {}, (gold,)), answer(said), variants)
+
+
+def deltas(pairs, metric: str = "accuracy", **options) -> dict[tuple[str, str], Number]:
+    options = {"labels": LABELS, "seed": 1, **options}
+    found = delta_numbers(pairs, metric=metric, **options)
+    return {(one.metric, one.kind): one for one in found}
+
+
+SOME = [
+    twins("yes", "yes", ("typos", "yes"), ("case", "yes")),
+    twins("yes", "yes", ("typos", "no"), ("case", "yes"), ("spaces", "no")),
+    twins("no", "yes", ("typos", "no")),
+    twins("no", "yes", ("case", None)),
+    twins("no", "no"),  # without twins: in nothing
+]
+
+
+def test_before_and_after_on_gold():
+    found = deltas(SOME)
+    values = {key: (round(one.value, 6), one.n) for key, one in found.items() if key[1] == ""}
+    assert values == {
+        ("accuracy_before", ""): (2 / 4, 4),
+        ("accuracy_after", ""): (round((1 + 1 / 3 + 1 + 0) / 4, 6), 4),
+        ("drop", ""): (round(2 / 4 - (7 / 3) / 4, 6), 4),
+        ("consistency", ""): (round((1 + 1 / 3 + 0 + 0) / 4, 6), 4),
+        ("worst_case", ""): (1 / 4, 4),
+    }
+    assert all(one.low <= one.value <= one.high for one in found.values())
+
+
+def test_each_kind_by_itself():
+    found = deltas(SOME)
+    assert {kind for _, kind in found} == {"", "typos", "case", "spaces"}
+    typos = [(found[name, "typos"].value, found[name, "typos"].n) for name in NAMES]
+    assert typos == [(pytest.approx(value), 3) for value in (2 / 3, 2 / 3, 0, 1 / 3, 1 / 3)]
+
+
+def test_a_majority_classifier_is_consistent_and_bad():
+    """Dynabench gave it 100: it measured agreement with the model's own answer."""
+    pairs = [twins("yes" if n % 4 == 0 else "no", "yes", ("typos", "yes")) for n in range(40)]
+    found = deltas(pairs)
+    assert [found[name, ""].value for name in NAMES] == [0.25, 0.25, 0, 1, 0.25]
+    assert found["accuracy_before", ""].note == ALWAYS_THE_SAME
+    assert next(iter(found)) == ("accuracy_before", "")
+    assert (found["consistency", ""].low, found["consistency", ""].high) == wilson(40, 40)
+    assert not deltas([*pairs, twins("no", "no", ("typos", "no"))])["accuracy_before", ""].note
+
+
+def test_a_model_that_never_answers_is_not_consistent():
+    found = deltas([twins("yes", None, ("typos", None))])
+    assert found["consistency", ""].value == 0
+    assert not found["accuracy_before", ""].note
+
+
+def test_graded_metrics_take_the_least_right_answer():
+    pairs = [twins("red fox", "red fox", ("typos", "fox"), ("case", "The Red Fox"))]
+    found = deltas(pairs, "squad_f1", labels=None)
+    assert found["squad_f1_before", ""].value == 1
+    assert found["squad_f1_after", ""].value == pytest.approx((2 / 3 + 1) / 2)
+    assert found["worst_case", ""].value == pytest.approx(2 / 3)
+    assert found["consistency", ""].value == 0.5  # texts are compared once normalised
+
+
+@pytest.mark.parametrize("metric", ["macro_f1", "matthews_correlation", "bleu", "chrf"])
+def test_metrics_of_a_corpus(metric):
+    text = "a cat sat on the mat"
+    pairs = [twins(text, text, ("typos", text), ("case", "no")), twins("no", "no", ("typos", "no"))]
+    found = deltas(pairs, metric, labels=(text, "no"))
+    assert found[f"{metric}_before", ""].value == pytest.approx(1)
+    assert 0 < found[f"{metric}_after", ""].value < 1
+    assert found["drop", ""].value == pytest.approx(1 - found[f"{metric}_after", ""].value)
+
+
+def test_tags_that_come_late_are_counted():
+    first = Twins(
+        SetRow("u", {}, ("yes",), {"tag": ("a",)}),
+        Answer("yes"),
+        [("typos", SetRow("v", {}, ("yes",), {"tag": ("b",)}), Answer("no"))],
+    )
+    found = deltas([first], "dataperf_f1")
+    assert [one.value for one in found.values()][:3] == [1, 0, 1]
+
+
+def test_without_twins_there_is_nothing():
+    for pairs in ([], [twins("yes", "yes")]):
+        found = deltas(pairs)
+        assert [name for name, _ in found] == list(NAMES)
+        assert {(one.value, one.n, one.note) for one in found.values()} == {
+            (None, 0, "No example has a perturbed twin.")
+        }
+
+
+def test_what_is_not_defined_says_so():
+    found = deltas([twins("", "", ("typos", ""))], "bleu")
+    assert found["bleu_before", ""].value is None
+    assert found["drop", ""].note == "It is not defined on these examples."
+
+
+def test_a_metric_that_cannot_be_computed_says_what_it_needs():
+    (found,) = deltas(SOME, "macro_f1", labels=None).values()
+    assert (found.value, found.note) == (None, "macro_f1 needs a task with labels.")
+
+
+def test_intervals_are_of_clusters():
+    """Ten copies of each twin say no more than one: the interval does not shrink."""
+    chance = random.Random(2)
+    said = [chance.choice(LABELS) for _ in range(100)]
+    one = deltas([twins("yes", "yes", ("typos", value)) for value in said], draws=1000)
+    ten = deltas([twins("yes", "yes", *[("typos", value)] * 10) for value in said], draws=1000)
+    for name in ("accuracy_after", "drop", "consistency"):
+        assert one[name, ""].value == ten[name, ""].value
+        wide, same = (found[name, ""].high - found[name, ""].low for found in (one, ten))
+        assert same == pytest.approx(wide, rel=0.1)
+        assert wide == pytest.approx(2 * 1.96 * 0.05, rel=0.15)
+
+
+def drawn(seed: int, count: int) -> Iterator[Twins]:
+    chance = random.Random(seed)
+    for _ in range(count):
+        after = [
+            (kind, chance.choice((*LABELS, None)))
+            for kind in chance.sample(["typos", "case", "spaces"], chance.randrange(4))
+        ]
+        yield twins(chance.choice(LABELS), chance.choice(LABELS), *after)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 99), st.integers(1, 30), st.randoms(use_true_random=False))
+def test_order_never_matters(seed, count, chance):
+    pairs = list(drawn(seed, count))
+    before = deltas(pairs, draws=20)
+    chance.shuffle(pairs)
+    assert deltas(pairs, draws=20) == before
+
+
+def test_many_distinct_clusters_become_sums(monkeypatch):
+    whole = deltas(drawn(1, 300))
+    monkeypatch.setattr(scoring, "MOST_KEPT", 20)
+    monkeypatch.setattr("evaluation.deltas.LOOK_EVERY", 10)
+    pieces = deltas(drawn(1, 300))
+    assert pieces.keys() == whole.keys()
+    for key, one in pieces.items():
+        assert (one.n, one.value) == (whole[key].n, pytest.approx(whole[key].value))

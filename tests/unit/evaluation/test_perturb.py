@@ -1,0 +1,331 @@
+"""Perturbed twins: what each kind does, and what no kind may do."""
+
+import re
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluation.contract import SetRow
+from evaluation.perturb import EN, KINDS, Variant, twin_uid, variants
+from evaluation.perturbations import people_tables, tables
+from evaluation.perturbations.people import OTHER_GENDER, OTHER_NAME
+from evaluation.perturbations.source import (
+    Edit,
+    Source,
+    changed,
+    distance,
+    moved,
+    protected,
+)
+
+LABELS = ("entailment", "neutral")
+
+
+def twins(text: str, family: str = "robustness", **options) -> dict[str, Variant]:
+    row = options.pop("row", SetRow("u1", {"text": text}, ("neutral",)))
+    options = {
+        "fields": ("text",), "language": "en", "answer_field": "label", "passage_field": None,
+        "labels": LABELS, "seed": 3, "most": 99, **options,
+    }  # fmt: skip
+    return {one.kind: one for one in variants(row, family=family, **options)}
+
+
+def said(kind: str, text: str, **options) -> str | None:
+    """The text that a kind makes, or None where it changes nothing."""
+    one = twins(text, KINDS[kind].family, **options).get(kind)
+    return one.row.inputs["text"] if one else None
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "expected"),
+    [
+        ("lower_case", "The Cat sat in Rome.", "the cat sat in rome."),
+        ("upper_case", "The Cat sat, 3pm.", "THE CAT SAT, 3pm."),
+        ("upper_case", "SO IT IS", None),
+        ("no_final_punctuation", "Really?! ", "Really"),
+        ("no_final_punctuation", "A. B", None),
+        ("contractions", "I am sure that it is not so.", "I'm sure that it's not so."),
+        ("contractions", "It is late, and I cannot go.", "It's late, and I can't go."),
+        ("contractions", "Yes, I am. We have a car.", None),
+        ("contractions", "We have seen it; they have walked.", "We've seen it; they've walked."),
+        ("contractions", "IT IS LATE", "IT'S LATE"),
+        ("expansions", "It’s late, he can't go.", "It is late, he cannot go."),
+        ("expansions", "It's been said; i'm sure", "It's been said; I am sure"),
+        ("expansions", "That's it, that's.", "That is it, that is."),
+        ("no_diacritics", "Un café très naïf", "Un cafe tres naif"),
+        ("no_diacritics", "がぎ 한글 Й", None),
+        ("other_gender", "He gave his sister a book.", "She gave her brother a book."),
+        ("other_gender", "I know her. I saw her house.", "I know him. I saw his house."),
+        ("other_gender", "The car is his. It was hers.", "The car is hers. It was his."),
+        ("other_gender", "She is with her", "He is with him"),
+        ("other_gender", "I saw him and Mrs. Lee, a King", "I saw her and Mr. Lee, a King"),
+        ("other_gender", "Then James told MARY that HE left", "Then Mary told MARY that SHE left"),
+        ("african_american", "He isn't going", "He ain't goin"),
+        ("british", "Favorite color, my apartment", "Favourite colour, my flat"),
+    ],
+)  # fmt: skip
+def test_what_a_kind_does(kind, text, expected):
+    assert said(kind, text) == expected
+
+
+LONG = "Yesterday several friends walked through beautiful gardens because they wanted some quiet."
+
+
+@pytest.mark.parametrize("kind", [k for k in KINDS if "letter" in k or k in ("leet_digits",)])
+def test_few_letters_change_and_never_the_first(kind):
+    new = said(kind, LONG)
+    assert [word[0] for word in new.split()] == [word[0] for word in LONG.split()]
+    assert 1 <= twins(LONG)[kind].distance <= 8
+
+
+def test_a_neighbour_key_lies_beside():
+    changes = [
+        (old, new)
+        for seed in range(20)
+        for old, new in zip(LONG, said("keyboard_neighbour", LONG, seed=seed), strict=True)
+        if old != new
+    ]
+    assert changes
+    assert all(new in tables.NEIGHBOURS[old] for old, new in changes)
+
+
+def test_neighbours_are_mutual():
+    pairs = {(a, b) for a, others in tables.NEIGHBOURS.items() for b in others}
+    assert pairs == {(b, a) for a, b in pairs}
+
+
+def test_letters_move_double_and_go():
+    assert sorted(said("swapped_letters", LONG)) == sorted(LONG)
+    assert re.sub(r"(.)\1", r"\1", said("doubled_letters", "walk")) == "walk"
+    assert len(said("dropped_letters", "walk")) == 3
+    assert said("swapped_letters", "aaaa bbbb") is None
+
+
+def test_spaces_come_and_go():
+    assert said("extra_spaces", LONG).split() == LONG.split()
+    assert "  " in said("extra_spaces", LONG)
+    assert said("missing_spaces", LONG).replace(" ", "") == LONG.replace(" ", "")
+    assert len(said("missing_spaces", LONG)) < len(LONG)
+
+
+def test_one_homoglyph_in_each_sentence():
+    new = said("homoglyphs", "A coast of sand. The ocean is near! Hmm.")
+    assert [sum(ord(c) > 127 for c in part) for part in re.split("[.!]", new)] == [1, 1, 0, 0]
+    assert all(ord(old) < 128 < ord(new) for old, new in tables.HOMOGLYPHS.items())
+
+
+def test_one_or_two_characters_without_width():
+    for seed in range(10):
+        new = said("zero_width", LONG, seed=seed)
+        assert 1 <= len(new) - len(LONG) <= 2
+        assert re.sub("[\u200b-\u200d\u2060]", "", new) == LONG
+
+
+def test_common_misspellings():
+    new = said("misspellings", "Because my friend received it")
+    assert new in ("Becuase my friend received it", "Because my freind received it",
+                   "Because my friend recieved it")  # fmt: skip
+
+
+def test_misspellings_are_no_words_of_the_table():
+    assert len(tables.MISSPELLINGS) > 250
+    assert not set(tables.MISSPELLINGS) & set(tables.MISSPELLINGS.values())
+
+
+def test_a_filler_stands_between_words():
+    new = said("filler", "the dogs ran home")
+    assert re.sub(rf",? ({'|'.join(tables.FILLERS)}),", "", new) == "the dogs ran home"
+
+
+@pytest.mark.parametrize(("text", "stop"), [("It rained", "."), ("It rained! ", "")])
+def test_a_neutral_suffix(text, stop):
+    new = said("neutral_suffix", text)
+    assert new.startswith(text.rstrip() + stop + " ")
+    assert new.endswith(tables.SUFFIXES)
+
+
+def test_fillers_and_suffixes_come_into_the_longest_field_only():
+    row = SetRow("u", {"one": "a long story of the sea", "two": "a short one"}, ("neutral",))
+    found = twins("", row=row, fields=("two", "one"))
+    for kind in ("filler", "neutral_suffix"):
+        assert found[kind].row.inputs["two"] == "a short one"
+        assert found[kind].row.inputs["one"] != row.inputs["one"]
+
+
+def test_genders_and_names_go_back():
+    for word, other in people_tables.GENDERED.items():
+        assert OTHER_GENDER[word] == other
+        assert OTHER_GENDER[other] == word
+    assert len(OTHER_NAME) == 2 * sum(map(len, people_tables.NAMES))
+
+
+def test_a_name_is_the_same_in_all_fields_and_of_its_band():
+    row = SetRow("u", {"a": "Then Jamal met Aaliyah.", "b": "Is Aaliyah with Jamal?"}, ("neutral",))
+    found = twins("", "fairness", row=row, fields=("a", "b"))["given_names"].row.inputs
+    man, woman = re.fullmatch(r"Then (\w+) met (\w+)\.", found["a"]).groups()
+    assert found["b"] == f"Is {woman} with {man}?"
+    assert (man, woman) != ("Jamal", "Aaliyah")
+    assert {man, woman} <= {name for pair in people_tables.NAMES[1] for name in pair.split()}
+
+
+def test_owners_give_their_own_groups():
+    lists = [["Celt", "Angle"], ["old folk", "Teens"], []]
+    found = said("group_terms", "A Celt and an Angle, OLD FOLK", group_terms=lists)
+    assert found == "An Angle and a Celt, TEENS"
+    assert said("group_terms", "A Celt") is None
+
+
+def test_a_group_becomes_another_one_and_no_two_the_same():
+    text = "christian muslim jewish hindu buddhist sikh"
+    new = said("group_terms", text).split()
+    assert sorted(new) == sorted(text.split())
+    assert all(a != b for a, b in zip(new, text.split(), strict=True))
+
+
+def test_addresses_numbers_names_and_labels_stay():
+    text = (
+        "Write to somebody@example.org or www.example.org about neutral things: 25 kilograms, "
+        "#topics, the European Union and Barack Obama. NASA knows. Perhaps Marseille does."
+    )
+    kept = ("somebody@example.org", "www.example.org", "neutral", "25", "#topics", "European Union",
+            "Barack Obama", "NASA", "Marseille")  # fmt: skip
+    for seed in range(5):
+        for kind, one in twins(text, seed=seed).items():
+            if "case" not in kind:
+                for words in kept:
+                    assert words in one.row.inputs["text"], kind
+
+
+def test_a_text_in_capitals_has_no_names():
+    assert said("dropped_letters", "SEVERAL FRIENDS WALKED")
+
+
+def test_only_kinds_of_the_language():
+    german = twins("Gestern gingen Freunde spazieren", language="de-AT")
+    assert german
+    assert all(KINDS[kind].languages == ("*",) for kind in german)
+    assert set(EN) == {"en"}
+    assert said("contractions", "it is so", language="en-GB") == "it's so"
+
+
+def test_at_most_so_many_drawn_by_hash():
+    chosen = set()
+    for number in range(200):
+        row = SetRow(f"u{number}", {"text": LONG}, ("neutral",))
+        four = twins(LONG, row=row, most=4)
+        assert len(four) == 4
+        chosen |= set(four)
+    assert chosen >= set(twins(LONG))
+
+
+def test_what_is_no_text_or_the_answer_stays():
+    row = SetRow(
+        "u", {"text": "", "image": "x.png", "n": 3, "label": "some words here"}, ("neutral",)
+    )
+    assert twins("", row=row, fields=("text", "n", "label", "none")) == {}
+
+
+PASSAGE = "It is not the river Thames in London; the museum opened near Paris in 1889, they said."
+START = PASSAGE.index("museum")
+
+
+def passage_row(*gold, question: str = "What opened near that city") -> SetRow:
+    return SetRow("q1", {"question": question, "passage": PASSAGE}, gold)
+
+
+def qa(row: SetRow, family: str = "robustness", **options) -> dict[str, Variant]:
+    options = {"fields": ("question", "passage"), "answer_field": "answer",
+               "passage_field": "passage", "labels": (), **options}  # fmt: skip
+    return twins("", family, row=row, **options)
+
+
+def test_answers_are_found_again_in_the_passage():
+    span = {"text": "museum", "start": START, "end": START + 6}
+    places = set()
+    for seed in range(5):
+        for kind, one in qa(passage_row(span, "the museum"), seed=seed).items():
+            found, text = one.row.gold
+            passage = one.row.inputs["passage"]
+            assert passage[found["start"] : found["end"]] == found["text"] == "museum", kind
+            assert text == "the museum"
+            assert text in passage, kind
+            places.add(found["start"])
+    assert len(places) > 2
+
+
+def test_an_answer_that_would_be_cut_drops_the_twin():
+    within = {"text": "seu", "start": START + 2, "end": START + 5}  # no whole word: not protected
+    assert "upper_case" not in qa(passage_row(within))
+    assert "upper_case" not in qa(passage_row("seu"))
+    assert "upper_case" in qa(passage_row("museum"))
+
+
+def test_an_answer_that_never_was_in_the_passage_stays():
+    for one in qa(passage_row("a gallery")).values():
+        assert one.row.gold == ("a gallery",)
+
+
+def test_edits():
+    source = Source("one two three", [(4, 7)])
+    edits = source.allowed(
+        [Edit(8, 13, "3"), Edit(0, 1, "O"), Edit(0, 3, "1"), Edit(9, 9, ""), Edit(5, 6, "x"),
+         Edit(3, 4, "_")]
+    )  # fmt: skip
+    assert edits == [Edit(0, 1, "O"), Edit(8, 13, "3")]
+    assert changed("one two three", edits) == "One two 3"
+    assert (moved(4, edits), moved(13, edits)) == (4, 9)
+    assert distance([Edit(0, 3, "on"), Edit(3, 3, "!?"), Edit(4, 7, "owt")], "one two") == 5
+    assert protected("To A. To B", ["b"], but=("a", "b")) == [(9, 10)]
+
+
+texts = st.lists(
+    st.sampled_from(
+        ["The", "she", "her", "his", "café", "museum", "museums", "do", "not", "It's", "Paris", "I",
+         "am", "people", "Jose", "muslim", "a", "an", "favorite", "17%", "https://a.b/c", "neutral",
+         ".", "!", ",", "because", "received", "don't", "und", "日本", "😀"]
+    ),
+    max_size=25,
+).map(" ".join)  # fmt: skip
+families = st.sampled_from(["robustness", "fairness"])
+whatever = st.text(max_size=60)
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts | whatever, texts, families, st.integers(0, 5))
+def test_twins_of_any_text(passage, question, family, seed):
+    answer = "museum"
+    gold = tuple({"text": answer, "start": m.start(), "end": m.end()}
+                 for m in re.finditer(answer, passage))[:2] or (answer,)  # fmt: skip
+    row = SetRow("base-1", {"question": question, "passage": passage}, gold, {"tag": ("a",)})
+    found = qa(row, family, seed=seed)
+    assert found == qa(row, family, seed=seed)
+    assert list(qa(row, family, seed=seed, most=2).values()) == list(found.values())[:2]
+    for kind, one in found.items():
+        new = one.row
+        assert dict(new.inputs) != dict(row.inputs)
+        assert new.inputs.keys() == row.inputs.keys()
+        assert one.distance > 0
+        assert new.slices == row.slices
+        assert "base-1" not in new.uid
+        assert kind not in new.uid
+        for old, gold in zip(row.gold, new.gold, strict=True):
+            if isinstance(gold, Mapping):
+                kept = new.inputs["passage"][gold["start"] : gold["end"]]
+                assert kept == gold["text"] == old["text"]
+        for name in ("question", "passage"):
+            for fixed in ("17%", "https://a.b/c"):
+                assert new.inputs[name].count(fixed) == row.inputs[name].count(fixed), kind
+
+
+def test_ids_are_unique_and_tell_nothing():
+    uids = [
+        twin_uid(uid, kind, version, seed)
+        for uid in ("a", "b")
+        for kind in KINDS
+        for version in (1, 2)
+        for seed in (0, 1)
+    ]
+    assert len(set(uids)) == len(uids)
+    assert {len(uid) for uid in uids} == {32}
