@@ -1,0 +1,293 @@
+"""One whole evaluation: examples out in an order by chance, answers in, scores. No database."""
+
+import gzip
+import os
+import secrets
+import time
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import IO, Any, TypeVar, cast
+
+import numpy as np
+import orjson
+
+from evaluation.answers import Answers, Check
+from evaluation.contract import (
+    Answer,
+    Beat,
+    Ending,
+    Evaluated,
+    InvalidOutput,
+    Outcome,
+    SetRow,
+    Take,
+    Usage,
+)
+from evaluation.deltas import Twins, delta_numbers
+from evaluation.logs import redacted
+from evaluation.perturb import Family, variants
+from evaluation.scoring import score
+from tasks.schema import TaskConfig
+from tasks.values import check_value
+
+EVERY = 1000  # examples between two looks at the clock
+ANSWERED = 0.95  # progress when only the scores are missing
+MOST_TWINS = 4  # of an example, in a suite
+MOST_PERTURBED = 1_000_000  # twins of a set; each example has one at least
+T = TypeVar("T")
+
+Ask = Callable[[Path, Take, Beat], Ending]
+"""Has a model answer the lines of a file: `Runner.run` with model and limits settled."""
+Tell = Callable[[float, str], None]
+"""Is told progress (0-1) and message often; what it raises ends the evaluation."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a model is asked, and how its answers are scored."""
+
+    config: TaskConfig
+    rows: Callable[[], Iterable[SetRow]]  # the examples in order; the same at each call
+    seed: int = 0
+
+
+def evaluate(question: Question, ask: Ask, tell: Tell, folder: Path, runner: str) -> Evaluated:
+    """Ask a model about a set as it is, and score it. `folder` takes files; the caller removes it.
+
+    The model sees the fields of the task's models and nothing else: no answers, no uids, and the
+    order of the set neither. Raises what `tell` raises.
+    """
+    sent = Sent(folder / "inputs.jsonl")
+    sent.write((row.inputs for row in question.rows()), question.config.model_fields, tell)
+    answers = answers_for(question.config, sent.ids())
+    ending = _asked(ask, answers, sent, tell)
+    return judged(question, answers, ending, tell, folder, runner)
+
+
+def score_file(question: Question, lines: Iterable[bytes], tell: Tell, folder: Path) -> Evaluated:
+    """Score answers that somebody wrote down, an example a line, whose ids are the set's uids."""
+    began = time.monotonic()
+    answers = answers_for(question.config, (row.uid for row in question.rows()))
+    outcome, sentence = Outcome.OK, ""
+    try:
+        for line in ticking(lines, tell, "reading the predictions"):
+            answers.take(line.rstrip(b"\n"))
+    except InvalidOutput as error:
+        outcome, sentence = Outcome.INVALID_OUTPUT, str(error)
+    usage = Usage(seconds=time.monotonic() - began, answers=answers.answered)
+    return judged(question, answers, Ending(outcome, usage, sentence), tell, folder, "file")
+
+
+def evaluate_suite(
+    question: Question,
+    suite: str,
+    plain: Callable[[], Iterable[Answer | None]],
+    ask: Ask,
+    tell: Tell,
+    folder: Path,
+    runner: str,
+) -> Evaluated:
+    """Ask a model about the perturbed twins of a set, and compare with its answers to the set.
+
+    plain: those answers, in order; the same at each call. Otherwise as `evaluate`.
+    """
+    sent, twins = Sent(folder / "inputs.jsonl"), folder / "twins.jsonl"
+    with twins.open("wb") as file:
+        sent.write(_perturbed(question, suite, file), question.config.model_fields, tell)
+    answers = answers_for(question.config, sent.ids())
+    ending = _completed(_asked(ask, answers, sent, tell), answers)
+    if ending.outcome != Outcome.OK:
+        return Evaluated(ending, runner)
+    predictions = folder / "predictions.jsonl.gz"
+    with gzip.open(predictions, "wb", compresslevel=6) as file, twins.open("rb") as lines:
+        rows = ticking(question.rows(), tell, "scoring", ANSWERED)
+        numbers = delta_numbers(
+            _pairs(zip(rows, plain(), lines, strict=True), answers.in_order(), file),
+            metric=question.config.metrics.main,
+            labels=labels_of(question.config),
+            seed=question.seed,
+        )
+    return Evaluated(ending, runner, numbers, predictions)
+
+
+def _perturbed(question: Question, suite: str, file: IO[bytes]) -> Iterator[Mapping[str, Any]]:
+    """The inputs of each twin; what else is to be known of them is written down on the way."""
+    config = question.config
+    answer = config.component(config.answer_field)
+    size = sum(1 for _ in question.rows())
+    for row in question.rows():
+        found = variants(
+            row,
+            family=cast(Family, suite),
+            fields=config.model_fields,
+            language=config.language,
+            answer_field=config.answer_field,
+            passage_field=answer.reference if answer.type == "span" else None,
+            labels=labels_of(config) or (),
+            seed=question.seed,
+            most=max(1, min(MOST_TWINS, MOST_PERTURBED // size)),
+        )
+        file.write(orjson.dumps([(twin.kind, twin.row.gold) for twin in found]) + b"\n")
+        for twin in found:
+            yield twin.row.inputs
+
+
+def _pairs(
+    bases: Iterable[tuple[SetRow, Answer | None, bytes]],
+    answers: Iterator[Answer | None],
+    file: gzip.GzipFile,
+) -> Iterator[Twins]:
+    """Each example with its twins, in order; the answers are written down on their way."""
+    for row, answer, line in bases:
+        found = []
+        for kind, gold in orjson.loads(line):
+            said = next(answers)
+            file.write(prediction_line(row.uid, said, kind=kind))
+            found.append((kind, SetRow(row.uid, {}, tuple(gold)), said))
+        yield Twins(row, answer, found)
+
+
+def judged(
+    question: Question, answers: Answers, ending: Ending, tell: Tell, folder: Path, runner: str
+) -> Evaluated:
+    """The scores of checked answers and the file of all predictions; if not ok, only the ending."""
+    ending = _completed(ending, answers)
+    if ending.outcome != Outcome.OK:
+        return Evaluated(ending, runner)
+    predictions = folder / "predictions.jsonl.gz"
+    config = question.config
+    rows = ticking(question.rows(), tell, "scoring", ANSWERED)
+    with gzip.open(predictions, "wb", compresslevel=6) as file:
+        numbers = score(
+            kept(zip(rows, answers.in_order(), strict=True), file),
+            metrics=(config.metrics.main, *config.metrics.also),
+            labels=labels_of(config),
+            slices=config.slices,
+            seed=question.seed,
+        )
+    return Evaluated(ending, runner, numbers, predictions)
+
+
+class Sent:
+    """The examples of one run as its model reads them: fresh ids, in an order by chance.
+
+    Neither says anything about the set. Memory keeps eight bytes of an example.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.size = path, 0
+        self._key = secrets.token_bytes(16)
+
+    def write(self, inputs: Iterable[Mapping[str, Any]], fields: Iterable[str], tell: Tell) -> None:
+        """Write `{"id": …, "inputs": …}` a line, of these fields only, shuffled."""
+        names, starts = tuple(fields), array("q", [0])
+        scratch = self.path.with_suffix(".set")
+        with scratch.open("wb") as file:
+            for each in ticking(inputs, tell, "writing the examples"):
+                line = orjson.dumps({name: each[name] for name in names if name in each})
+                starts.append(starts[-1] + file.write(line))
+        self.size = len(starts) - 1
+        chance = np.random.default_rng(secrets.randbits(128))
+        with scratch.open("rb") as source, self.path.open("wb") as target:
+            for place in ticking(chance.permutation(self.size), tell, "writing the examples"):
+                line = os.pread(source.fileno(), starts[place + 1] - starts[place], starts[place])
+                id = self._id(int(place)).encode()
+                target.write(b'{"id":"' + id + b'","inputs":' + line + b"}\n")
+        scratch.unlink()
+        self.path.chmod(0o644)  # the sandbox's user reads it
+
+    def ids(self) -> Iterator[str]:
+        """The ids in the order of the set."""
+        return map(self._id, range(self.size))
+
+    def _id(self, place: int) -> str:
+        return blake2b(place.to_bytes(8), key=self._key, digest_size=10).hexdigest()
+
+    def texts(self) -> Iterator[str]:
+        """Every text that the model was sent."""
+        with self.path.open("rb") as lines:
+            for line in lines:
+                yield from _texts(orjson.loads(line)["inputs"])
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | dict):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts(part)
+
+
+def _asked(ask: Ask, answers: Answers, sent: Sent, tell: Tell) -> Ending:
+    """How the model's run ended, with what its log may show."""
+
+    def beat() -> None:
+        share = answers.answered / max(1, sent.size)
+        tell(ANSWERED * share, f"{answers.answered:,} of {sent.size:,} answers")
+
+    if not sent.size:
+        return Ending(Outcome.OK, Usage(seconds=0.0))
+    ending = ask(sent.path, answers.take, beat)
+    return replace(ending, log=redacted(ending.log, texts=sent.texts()) if ending.log else "")
+
+
+def _completed(ending: Ending, answers: Answers) -> Ending:
+    """With the rule about missing answers, which is the same for everybody."""
+    if ending.outcome != Outcome.OK:
+        return ending
+    try:
+        warning = answers.end()
+    except InvalidOutput as error:
+        return replace(ending, outcome=Outcome.INVALID_OUTPUT, sentence=str(error))
+    return replace(ending, warnings=(*ending.warnings, warning)) if warning else ending
+
+
+def answers_for(config: TaskConfig, ids: Iterable[str]) -> Answers:
+    """What takes the answers to the task's answer field."""
+    return Answers(config.answer_field, labels_of(config), ids, check=check_of(config))
+
+
+def labels_of(config: TaskConfig) -> tuple[str, ...] | None:
+    """The labels among which the task's models choose; None where they answer freely."""
+    return tuple(label.value for label in config.labels(config.answer_field)) or None
+
+
+def check_of(config: TaskConfig) -> Check | None:
+    """What checks values that are neither one label nor a text; None for those that are."""
+    part = config.component(config.answer_field)
+    if part.type in ("multiclass", "text", "long_text", "span"):
+        return None
+    return lambda value: check_value(part, value, {})
+
+
+def kept(
+    pairs: Iterable[tuple[SetRow, Answer | None]], file: gzip.GzipFile
+) -> Iterator[tuple[SetRow, Answer | None]]:
+    """The pairs as they come; each answer is written down on its way."""
+    for row, answer in pairs:
+        file.write(prediction_line(row.uid, answer))
+        yield row, answer
+
+
+def prediction_line(uid: str, answer: Answer | None, **more: str) -> bytes:
+    """A line of a predictions file: `{"uid", "answer", "prob"}`; the answer null where missing."""
+    value, prob = (answer.value, answer.prob) if answer else (None, None)
+    return orjson.dumps({"uid": uid, **more, "answer": value, "prob": prob}) + b"\n"
+
+
+def read_predictions(lines: Iterable[bytes]) -> Iterator[Answer | None]:
+    """The answers in the lines of a predictions file, in the order of the set."""
+    for line in lines:
+        told = orjson.loads(line)
+        yield None if told["answer"] is None else Answer(told["answer"], told["prob"])
+
+
+def ticking(items: Iterable[T], tell: Tell, message: str, progress: float = 0.0) -> Iterator[T]:
+    """The items; `tell` is told on the way, so that nothing long goes on unwatched."""
+    for number, item in enumerate(items):
+        if number % EVERY == 0:
+            tell(progress, message)
+        yield item
