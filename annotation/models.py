@@ -75,7 +75,9 @@ class Example(models.Model):
     uid = models.CharField(
         max_length=200, null=True, editable=False, help_text="Of imported history: its own id."
     )
-    round = models.ForeignKey(Round, on_delete=models.PROTECT, related_name="examples")
+    round = models.ForeignKey(  # example_order is its index
+        Round, on_delete=models.PROTECT, related_name="examples", db_index=False
+    )
     context = models.ForeignKey(Context, on_delete=models.PROTECT, related_name="examples")
     annotator = models.ForeignKey(
         Annotator,
@@ -117,6 +119,7 @@ class Example(models.Model):
         ]
         indexes = [
             models.Index(fields=["round", "outcome"], name="example_outcome"),
+            models.Index(fields=["round", "id"], name="example_order"),
             models.Index(fields=["annotator", "created_at"], name="example_author_time"),
             models.Index(
                 fields=["resembles"],

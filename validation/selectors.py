@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -21,20 +21,22 @@ JUDGED_STATES = [Round.State.OPEN, Round.State.PAUSED, Round.State.CLOSED]
 
 def rounds_to_fill(task: Task) -> Sequence[Round]:
     """The rounds with examples that nobody has looked at to queue them, oldest first."""
-    seen = Coalesce(OuterRef("judging__filled_to"), 0)
-    unseen = Example.objects.filter(round=OuterRef("pk"), pk__gt=seen)
-    return list(judged_rounds(task).filter(Exists(unseen)))
+    last = Example.objects.filter(round=OuterRef("pk")).order_by("-pk").values("pk")[:1]
+    rounds = judged_rounds(task).annotate(last=Subquery(last))
+    return list(rounds.filter(last__gt=Coalesce("judging__filled_to", 0)))
+
+
+def rounds_with_places(task: Task) -> Sequence[Round]:
+    """The judged rounds in whose queue something still needs votes, oldest first."""
+    # A look at one end of an index for each round. For an EXISTS PostgreSQL reads all items.
+    most = QueueItem.objects.filter(round=OuterRef("pk")).order_by("-still_needed")
+    rounds = judged_rounds(task).annotate(most=Subquery(most.values("still_needed")[:1]))
+    return list(rounds.filter(most__gt=0))
 
 
 def judged_rounds(task: Task) -> QuerySet[Round]:
     """The rounds that are judged now, oldest first: it is released first."""
     return task.rounds.filter(state__in=JUDGED_STATES).order_by("number")
-
-
-def rounds_with_places(task: Task) -> Sequence[Round]:
-    """The judged rounds in whose queue a place is free for somebody, oldest first."""
-    free = QueueItem.objects.filter(round=OuterRef("pk"), still_needed__gt=0, free__gt=0)
-    return list(judged_rounds(task).filter(Exists(free)))
 
 
 # These by hand: each vote needs them, and Django takes ten times as long to build one as a database
@@ -53,17 +55,24 @@ SELECT COUNT(*) FROM validation_validation AS vote JOIN annotation_example AS ex
 WHERE vote.validator_id = %(validator)s AND vote.created_at >= %(since)s
   AND round.task_id = %(task)s
 """
+# One level of `still_needed` at a time, so that the walk begins in the index at `start`.
 NEXT_PLACE = """
 SELECT item.example_id
 FROM validation_queueitem AS item JOIN annotation_example AS example ON example.id = item.example_id
-WHERE item.round_id = %(round)s AND item.still_needed > 0 AND item.key >= %(start)s
-  AND item.free > 0 AND example.retracted_at IS NULL
+WHERE item.round_id = %(round)s AND item.still_needed = (SELECT MIN(level.still_needed)
+    FROM validation_queueitem AS level
+    WHERE level.round_id = %(round)s AND level.still_needed > %(above)s)
+  AND item.key >= %(start)s AND item.free > 0 AND example.retracted_at IS NULL
   AND COALESCE(item.author_id, 0) NOT IN (%(validator)s, %(avoid)s)
   AND NOT EXISTS (SELECT 1 FROM validation_validation AS vote
     WHERE vote.example_id = item.example_id AND vote.validator_id = %(validator)s)
   AND NOT EXISTS (SELECT 1 FROM validation_skip AS skip
     WHERE skip.example_id = item.example_id AND skip.validator_id = %(validator)s)
-ORDER BY item.still_needed, item.key LIMIT 1
+ORDER BY item.key LIMIT 1
+"""
+NEXT_LEVEL = """
+SELECT MIN(still_needed) FROM validation_queueitem
+WHERE round_id = %(round)s AND still_needed > %(above)s
 """
 
 
@@ -79,8 +88,13 @@ def next_place(
     sql = NEXT_PLACE
     if lock and connection.features.has_select_for_update_skip_locked:
         sql += "FOR UPDATE OF item SKIP LOCKED"
-    found = _first(sql, round=round, validator=validator.pk, avoid=avoid, start=start)
-    return int(found[0]) if found else None
+    above: int | None = 0
+    while above is not None:
+        values = {"round": round, "validator": validator.pk, "avoid": avoid, "start": start}
+        if found := _first(sql, **values, above=above):
+            return int(found[0])
+        (above,) = _first(NEXT_LEVEL, round=round, above=above) or (None,)
+    return None
 
 
 def _first(sql: str, **values: int | datetime) -> tuple[Any, ...] | None:
