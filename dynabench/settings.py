@@ -136,6 +136,8 @@ EMAIL_PORT = env_int("EMAIL_PORT", 25)
 EMAIL_HOST_USER = os.environ.get("EMAIL_HOST_USER", "")
 EMAIL_HOST_PASSWORD = env_secret("EMAIL_HOST_PASSWORD")
 EMAIL_USE_TLS = env_bool("EMAIL_USE_TLS", False)
+# Where people reach the site; for links in mails that no request asks for.
+SITE_URL = os.environ.get("SITE_URL") or f"http{'s' if HTTPS else ''}://{ALLOWED_HOSTS[0]}"
 DEFAULT_FROM_EMAIL = os.environ.get("DEFAULT_FROM_EMAIL") or "dynabench@localhost"
 
 # Security headers. The shape of SECURE_CSP is Django 6's, whose middleware will replace ours.

@@ -77,7 +77,7 @@ def submit_model(
             raise SubmissionRefused("Upload the file again.", "upload")
     _check_told(task, kind, source, revision, adapter, upload, evaluation_set)
     _check_name(task, owner, name)
-    _check_quota(task, owner)
+    check_quota(task, owner)
     submission = Submission.objects.create(
         task=task,
         owner=owner,
@@ -146,7 +146,8 @@ def _check_name(task: Task, owner: User, name: str) -> None:
         )
 
 
-def _check_quota(task: Task, owner: User) -> None:
+def check_quota(task: Task, owner: User) -> None:
+    """Raises SubmissionRefused where the person may not hand in a model to the task now."""
     quota = remaining_quota(owner, task)
     if not quota.left:
         when = f" The next one is free at {quota.free_at:%H:%M} UTC." if quota.free_at else ""

@@ -15,7 +15,7 @@ from django.db.models import Q, QuerySet, Sum
 from django.utils import timezone
 
 from dynabench.accounts.models import User
-from evaluation.contract import GIB, MIB
+from evaluation.contract import GIB, MIB, Beat
 from evaluation.models import Submission, Upload, UploadPiece
 
 PIECE_BYTES = 16 * MIB
@@ -150,12 +150,13 @@ class _Part:
 
 
 @contextmanager
-def assemble(upload: Upload) -> Iterator[Path]:
+def assemble(upload: Upload, beat: Beat = lambda: None) -> Iterator[Path]:
     """The whole file on this machine, as long as the context lasts; raises UploadRefused."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "upload"
         with path.open("wb") as target:
             for piece in upload.pieces.order_by("offset"):
+                beat()
                 with piece.file.open("rb") as source:
                     shutil.copyfileobj(source, target, BLOCK)
         here = path.stat().st_size

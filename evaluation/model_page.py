@@ -1,0 +1,328 @@
+"""Reads for the pages about submitted models: who may see what, and how far a model is."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.db.models import Prefetch, QuerySet
+
+from dynabench.accounts.models import User
+from evaluation.contract import Outcome
+from evaluation.models import (
+    EvaluationRun,
+    EvaluationSet,
+    EvaluationSetVersion,
+    Score,
+    Submission,
+)
+from evaluation.runs import expected_wait_seconds, queue_position
+from tasks.models import Task
+from tasks.permissions import Person, can_edit, can_see
+
+State = EvaluationRun.State
+ANONYMOUS = "An anonymous model"
+
+
+@dataclass(frozen=True)
+class Viewer:
+    """What somebody is to a submission."""
+
+    is_owner: bool  # handed it in
+    is_task_owner: bool  # edits its task
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether what is not published is shown."""
+        return self.is_owner or self.is_task_owner
+
+
+def viewer_of(user: Person, submission: Submission) -> Viewer | None:
+    """What the person is to the submission; None: for them it is not there."""
+    if not can_see(user, submission.task):
+        return None
+    viewer = Viewer(_is_owner(user, submission), can_edit(user, submission.task))
+    return viewer if viewer.is_inside or submission.is_published else None
+
+
+def _is_owner(user: Person, submission: Submission) -> bool:
+    return isinstance(user, User) and submission.owner_id == user.pk
+
+
+def shown_name(submission: Submission, viewer: Viewer) -> str:
+    """The model's name, unless it is hidden from this person."""
+    return ANONYMOUS if submission.is_anonymous and not viewer.is_inside else submission.name
+
+
+def shown_owner(submission: Submission, viewer: Viewer) -> str:
+    """The public name of who handed it in; empty where there is none or it is hidden."""
+    if submission.is_anonymous and not viewer.is_inside:
+        return ""
+    return str(getattr(submission.owner, "annotator", ""))
+
+
+def all_submissions() -> QuerySet[Submission]:
+    """Submissions with what their pages say of them."""
+    return Submission.objects.select_related(
+        "task", "owner__annotator", "target", "evaluation_set__evaluation_set"
+    )
+
+
+def published_models(task: Task) -> QuerySet[Submission]:
+    """The models of a task that everybody sees, newest first; of their runs the plain good ones."""
+    shown = all_submissions().filter(task=task, is_published=True, withdrawn_at=None)
+    good = _runs().filter(suite=EvaluationRun.Suite.PLAIN, outcome=Outcome.OK)
+    return shown.prefetch_related(Prefetch("runs", good))
+
+
+def models_of(user: User) -> QuerySet[Submission]:
+    """What somebody has handed in, newest first, with its runs."""
+    return all_submissions().filter(owner=user).prefetch_related(Prefetch("runs", _runs()))
+
+
+def _runs() -> QuerySet[EvaluationRun]:
+    runs = EvaluationRun.objects.select_related("version__evaluation_set").defer("log")
+    return runs.order_by("version__evaluation_set__name", "version__version", "suite", "number")
+
+
+def may_see_scores(run: EvaluationRun, viewer: Viewer) -> bool:
+    """Whether the person may know the set and what was measured on it."""
+    hidden = run.version.evaluation_set.access == EvaluationSet.Access.HIDDEN
+    return viewer.is_task_owner or not hidden
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a model is; `phase` is one word, `sentence` what people read."""
+
+    phase: str
+    sentence: str
+    is_over: bool
+    share: float | None = None  # 0-1, while something is done
+    message: str = ""
+
+    @property
+    def key(self) -> str:
+        """Changes when people should be told."""
+        return f"{self.phase}: {self.sentence}"
+
+
+def progress_of(submission: Submission, runs: Sequence[EvaluationRun]) -> Progress:
+    """How far a submission is, from its check to the last of its runs."""
+    if submission.withdrawn_at:
+        return Progress("withdrawn", "This model was withdrawn.", is_over=True)
+    if submission.state == State.QUEUED:
+        return Progress("received", "Received. It waits for its check.", is_over=False)
+    if submission.state == State.RUNNING:
+        return Progress(
+            "checking", "It is being checked.", False, submission.progress, submission.message
+        )
+    if submission.state != State.DONE:
+        return Progress(submission.state, CHECK_ENDS[submission.state], is_over=True)
+    return _of_runs(submission, list(latest(runs)))
+
+
+CHECK_ENDS: Mapping[str, str] = {
+    State.FAILED: "It was not accepted.",
+    State.LOST: "Its check was lost. That is our fault and costs nothing; hand it in again.",
+    State.CANCELLED: "It was cancelled.",
+}
+
+
+def _of_runs(submission: Submission, runs: Sequence[EvaluationRun]) -> Progress:
+    over = [run for run in runs if run.is_over]
+    if len(over) == len(runs):
+        return _ended(submission, runs)
+    running = [run for run in runs if run.state == State.RUNNING]
+    if running:
+        share = (len(over) + sum(run.progress for run in running)) / len(runs)
+        number = len(over) + 1
+        return Progress(
+            "running", f"Running evaluation {number} of {len(runs)}.", False, share,
+            running[0].message,
+        )  # fmt: skip
+    first = next(run for run in runs if run.state == State.QUEUED)
+    return Progress("queued", "In the queue.", False, len(over) / len(runs), first.message)
+
+
+def with_wait(progress: Progress, runs: Sequence[EvaluationRun]) -> Progress:
+    """The same, with the place in the queue of what waits; a few queries."""
+    if progress.phase != "queued":
+        return progress
+    first = next(run for run in latest(runs) if run.state == State.QUEUED)
+    position = queue_position(first)
+    seconds = expected_wait_seconds(first, position)
+    if position is None:  # taken meanwhile
+        return progress
+    wait = f", {in_words(seconds)} to wait" if seconds is not None else ""
+    return replace(progress, sentence=f"Number {position} in the queue{wait}.")
+
+
+def _ended(submission: Submission, runs: Sequence[EvaluationRun]) -> Progress:
+    good = sum(run.outcome == Outcome.OK for run in runs)
+    if not runs:
+        return Progress("accepted", "Accepted. This task has no set to run it on yet.", True)
+    if good == len(runs):
+        sentence = "Scored on every set."
+    elif good:
+        sentence = f"{good} of {len(runs)} evaluations gave scores."
+    else:
+        return Progress("failed", "No evaluation gave a score.", is_over=True)
+    phase = "published" if submission.is_published else "scored"
+    return Progress(phase, f"{sentence} {'Published.' if submission.is_published else ''}", True)
+
+
+STEPS: Mapping[str, str] = {
+    "received": "Received",
+    "checking": "Checked",
+    "queued": "Queued",
+    "running": "Evaluated",
+    "scored": "Scored",
+    "published": "Published",
+}
+
+
+def steps_of(progress: Progress) -> list[tuple[str, str]]:
+    """(step, `done`, `now` or nothing): the way of a submission, and where it is."""
+    names = list(STEPS)
+    if progress.phase not in STEPS:
+        return [(STEPS["received"], "done"), (progress.phase.capitalize(), "now")]
+    here = names.index(progress.phase)
+    return [
+        (STEPS[name], "done" if place < here else "now" if place == here else "")
+        for place, name in enumerate(names)
+    ]
+
+
+def in_words(seconds: float) -> str:
+    """A time as people say it.
+
+    >>> in_words(40), in_words(600), in_words(9000)
+    ('less than a minute', 'about 10 minutes', 'about 2.5 hours')
+    """
+    if seconds < 60:
+        return "less than a minute"
+    if seconds < 5400:
+        minutes = round(seconds / 60)
+        return f"about {minutes} minute{'s' if minutes > 1 else ''}"
+    return f"about {seconds / 3600:.1f} hours"
+
+
+def latest(runs: Iterable[EvaluationRun]) -> Iterable[EvaluationRun]:
+    """The last repetition of each evaluation."""
+    return {(run.version_id, run.suite): run for run in runs}.values()
+
+
+def runs_of(submission: Submission) -> list[EvaluationRun]:
+    """All runs of a submission, set by set, the repetitions of each in order; one query."""
+    return list(_runs().filter(submission=submission))
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a list of models."""
+
+    submission: Submission
+    name: str
+    owner: str
+    scores: list[Score | None]  # the main one on each set
+
+
+def listed(submissions: Iterable[Submission], task: Task, user: Person) -> dict[str, Any]:
+    """Models with their main score on the newest version of each set that the person may see."""
+    is_task_owner, main = can_edit(user, task), task.config.metrics.main
+    seen = [(each, Viewer(_is_owner(user, each), is_task_owner)) for each in submissions]
+    newest = {
+        submission.pk: {
+            run.version.evaluation_set: run
+            for run in submission.runs.all()
+            if may_see_scores(run, viewer)
+        }
+        for submission, viewer in seen
+    }
+    sets = sorted({one for by_set in newest.values() for one in by_set}, key=lambda one: one.name)
+    runs = [run for by_set in newest.values() for run in by_set.values()]
+    found = Score.objects.filter(run__in=runs, metric=main, slice="", kind="")
+    scores = {score.run_id: score for score in found}
+
+    def score_of(submission: Submission, one: EvaluationSet) -> Score | None:
+        run = newest[submission.pk].get(one)
+        return scores.get(run.pk) if run else None
+
+    rows = [
+        Row(
+            submission,
+            shown_name(submission, viewer),
+            shown_owner(submission, viewer),
+            [score_of(submission, one) for one in sets],
+        )
+        for submission, viewer in seen
+    ]
+    return {"metric": main, "sets": sets, "rows": rows}
+
+
+@dataclass(frozen=True)
+class SetResults:
+    """What was found on one version of a set."""
+
+    title: str
+    version: EvaluationSetVersion
+    is_in_the_loop: bool  # people wrote the examples against this very model
+    runs: list[EvaluationRun]  # the last of each suite
+    scores: list[Score]  # over all examples
+    slices: list[Score]  # of the main metric
+    suites: list["SuiteResults"]
+
+
+@dataclass(frozen=True)
+class SuiteResults:
+    """What perturbing changed: a row for each kind, `` first, which is all of them."""
+
+    title: str
+    metrics: list[str]
+    rows: list[tuple[str, list[Score | None]]]
+
+
+def results_of(runs: Iterable[EvaluationRun], main_metric: str) -> list[SetResults]:
+    """What was measured, by version of a set; one query. Of repeated runs the last good one counts.
+
+    `runs` are those that the person may see.
+    """
+    runs = list(runs)
+    counting = {(r.version_id, r.suite): r for r in runs if r.outcome == Outcome.OK}
+    scores: dict[Any, list[Score]] = defaultdict(list)
+    for score in Score.objects.filter(run__in=counting.values()).order_by("pk"):
+        scores[score.run_id].append(score)
+    by_version: dict[int, list[EvaluationRun]] = defaultdict(list)
+    for run in latest(runs):
+        by_version[run.version_id].append(run)
+    found = []
+    for version_id, shown in by_version.items():
+        version = shown[0].version
+        plain = counting.get((version_id, EvaluationRun.Suite.PLAIN))
+        numbers = scores[plain.pk] if plain else []
+        found.append(
+            SetResults(
+                title=f"{version.evaluation_set.name} v{version.version}",
+                version=version,
+                is_in_the_loop=any(run.in_the_loop for run in shown),
+                runs=shown,
+                scores=[each for each in numbers if not each.slice],
+                slices=[each for each in numbers if each.slice and each.metric == main_metric],
+                suites=[
+                    _suite(run, scores[run.pk])
+                    for (version, suite), run in counting.items()
+                    if version == version_id and suite != EvaluationRun.Suite.PLAIN
+                ],
+            )
+        )
+    return found
+
+
+def _suite(run: EvaluationRun, scores: Sequence[Score]) -> SuiteResults:
+    """Its scores as a table of kinds by metrics."""
+    metrics = list(dict.fromkeys(score.metric for score in scores if not score.slice))
+    kinds = sorted({score.kind for score in scores})
+    cells = {(score.kind, score.metric): score for score in scores if not score.slice}
+    rows = [(kind, [cells.get((kind, metric)) for metric in metrics]) for kind in kinds]
+    return SuiteResults(run.get_suite_display(), metrics, rows)
