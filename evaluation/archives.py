@@ -1,0 +1,397 @@
+"""Archives that people hand in: checked before anything is unpacked, and unpacked without trust.
+
+Zip, tar, tar.gz and tar.xz, told apart by their first bytes. Every refusal names the member and the
+rule. What archives can do to a reader is listed in docs/threat-model.md.
+"""
+
+import gzip
+import io
+import lzma
+import os
+import re
+import stat
+import tarfile
+import unicodedata
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import Path
+from typing import Any, Protocol
+
+from evaluation.contract import GIB, MIB, Beat
+
+BLOCK = MIB
+LARGEST_HEADER = 64 * 1024  # bytes that tarfile reads at once
+LARGEST_DIRECTORY = 4 * MIB  # the table of a zip archive
+XZ_MEMORY = 128 * MIB
+SMALL = MIB  # below it no ratio is looked at
+LONGEST_NAME, LONGEST_PART = 1000, 255  # bytes
+WINDOWS = re.compile(
+    r'[<>:"|?*]|[. ]$|^(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(\.|$)',
+    re.IGNORECASE,
+)
+KINDS = {
+    tarfile.SYMTYPE: "a link",
+    tarfile.LNKTYPE: "a hard link",
+    tarfile.CHRTYPE: "a device",
+    tarfile.BLKTYPE: "a device",
+    tarfile.FIFOTYPE: "a pipe",
+}
+MAGIC = {
+    b"PK\x03\x04": "zip",
+    b"PK\x05\x06": "zip",
+    b"\x1f\x8b": "gzip",
+    b"\xfd7zXZ\x00": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"BZh": "bzip2",
+    b"7z\xbc\xaf": "7z",
+    b"Rar!": "rar",
+}
+READ = ("plain", "gzip", "xz")
+DAMAGE = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    gzip.BadGzipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    RecursionError,
+    NotImplementedError,
+    ValueError,
+)
+Blocks = Iterator[bytes]
+
+
+class ArchiveRefused(Exception):
+    """An archive breaks a rule; the message names the member and the rule."""
+
+
+@dataclass(frozen=True)
+class ArchiveLimits:
+    """What an archive may hold; `ratio` is of unpacked to packed bytes."""
+
+    members: int = 10_000
+    bytes: int = 20 * GIB
+    ratio: int = 100
+
+
+@dataclass(frozen=True)
+class Member:
+    """A file or folder of an archive; its size is what the archive says, in bytes."""
+
+    name: str
+    size: int
+    is_folder: bool
+
+
+class Source(Protocol):
+    """What bytes are read from."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most `size` bytes; none at the end."""
+
+
+def quiet() -> None:
+    """A heartbeat where none is needed."""
+
+
+def check_archive(
+    path: Path, limits: ArchiveLimits = ArchiveLimits(), beat: Beat = quiet
+) -> list[Member]:
+    """The members of an archive that keeps all rules; nothing is written. Raises ArchiveRefused."""
+    return [member for member, _ in _checked(path, limits, beat)]
+
+
+def unpack(
+    path: Path, into: Path, limits: ArchiveLimits = ArchiveLimits(), beat: Beat = quiet
+) -> None:
+    """Check the archive and write its files (0644) and folders (0755) below the folder `into`.
+
+    Raises ArchiveRefused; then, but for damage that only its bytes show, nothing was written.
+    """
+    check_archive(path, limits, beat)
+    for member, blocks in _checked(path, limits, beat):
+        target = into / member.name
+        folder = target if member.is_folder else target.parent
+        folder.mkdir(parents=True, exist_ok=True)
+        if not member.is_folder:
+            _write(target, member, blocks)
+    for name, _, _ in os.walk(into):
+        Path(name).chmod(0o755)
+
+
+def _write(target: Path, member: Member, blocks: Blocks) -> None:
+    count = 0
+    with target.open("xb") as file:  # x: never through a link, never over another file
+        os.fchmod(file.fileno(), 0o644)
+        for block in blocks:
+            count += len(block)
+            file.write(block)
+    if count != member.size:
+        raise refused(member.name, f"has {count} bytes and not the {member.size} it claims")
+
+
+def refused(name: str, rule: str) -> ArchiveRefused:
+    """The refusal of a member; its name is shown so that it can do no harm."""
+    shown = ascii(name)[1:-1]
+    return ArchiveRefused(f"{shown if len(shown) <= 120 else f'{shown[:119]}…'}: {rule}.")
+
+
+def safe_name(name: str) -> str:
+    """A member's name with single slashes, `.` for the archive itself. Raises ArchiveRefused."""
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        raise refused(name, "the name is not UTF-8") from None
+    if rule := _name_rule(name, parts) or _portable_rule(parts, size):
+        raise refused(name, rule)
+    return "/".join(parts) or "."
+
+
+def _name_rule(name: str, parts: list[str]) -> str | None:
+    """Which rule about leaving the folder a name breaks."""
+    if "\0" in name:
+        return "the name holds a NUL"
+    if name.startswith("/") or re.match("[A-Za-z]:", name):
+        return "the name is absolute; pack with names that begin at the model's folder"
+    if "\\" in name:
+        return "the name holds a backslash; use / between folders"
+    if ".." in parts:
+        return "the name leads out of the archive (..)"
+    return None
+
+
+def _portable_rule(parts: list[str], size: int) -> str | None:
+    """Which rule about names that every system can keep a name breaks."""
+    if not all(part.isprintable() for part in parts):
+        return "the name holds a character that cannot be printed"
+    if any(WINDOWS.search(part) for part in parts):
+        return "Windows cannot keep a file of that name; choose another"
+    if size > LONGEST_NAME or any(len(part.encode()) > LONGEST_PART for part in parts):
+        return f"the name is too long ({LONGEST_PART} bytes a part, {LONGEST_NAME} in all)"
+    return None
+
+
+def _checked(path: Path, limits: ArchiveLimits, beat: Beat) -> Iterator[tuple[Member, Blocks]]:
+    """Each member with its bytes, which must be taken before the next one, or not at all."""
+    files: set[str] = set()
+    folders: set[str] = set()
+    total = number = 0
+    for number, (given, size, is_folder, blocks) in enumerate(_members(path, limits, beat), 1):
+        if number > limits.members:
+            raise refused(given, f"there are more than {limits.members:,} members")
+        total += size
+        if total > limits.bytes:
+            raise refused(given, f"with it there are more than {limits.bytes:,} bytes")
+        name = safe_name(given)
+        if name == ".":
+            if not is_folder:
+                raise refused(given, "the name is empty")
+            continue
+        key = unicodedata.normalize("NFC", name).casefold()
+        above = {key[: match.start()] for match in re.finditer("/", key)}
+        if key in files or (not is_folder and key in folders) or above & files:
+            raise refused(given, "the same name is there twice (case does not count)")
+        folders |= above
+        (folders if is_folder else files).add(key)
+        yield Member(name, size, is_folder), blocks
+    if not files:
+        raise ArchiveRefused("There is no file in the archive.")
+
+
+Given = tuple[str, int, bool, Blocks]
+"""Name, claimed size, whether it is a folder, bytes."""
+
+
+def _members(path: Path, limits: ArchiveLimits, beat: Beat) -> Iterator[Given]:
+    """Each plain file and folder, by the archive's format. Raises ArchiveRefused."""
+    with path.open("rb") as file:
+        found = format_of(file)
+        if found == "zip":
+            yield from _zip_members(path, limits, beat)
+            return
+        if found not in READ:
+            raise ArchiveRefused(f"{found} is not read here. Pack it as .zip, .tar or .tar.gz.")
+        stream = inflated(file, path.stat().st_size, limits, beat)
+        for info, blocks in tar_members(stream):
+            if info.issparse() or not (info.isreg() or info.isdir()):
+                kind = KINDS.get(info.type, "a special file")
+                raise refused(info.name, f"it is {kind}; pack plain files and folders only")
+            yield info.name, info.size, info.isdir(), blocks
+
+
+def format_of(file: "BufferedReader[Any]") -> str:
+    """zip, gzip, xz, one that is not read here, or plain; by the first bytes."""
+    start = file.peek(8)
+    return next((name for magic, name in MAGIC.items() if start.startswith(magic)), "plain")
+
+
+# --- zip
+
+
+class _ZipFile(io.FileIO):
+    """A file of which no large part is read at once: the table of a zip archive is."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """As of any file."""
+        if size and size > LARGEST_DIRECTORY:
+            raise ArchiveRefused("The table of the archive is too large. Pack fewer files.")
+        return super().read(size) or b""
+
+
+def _zip_members(path: Path, limits: ArchiveLimits, beat: Beat) -> Iterator[Given]:
+    packed = path.stat().st_size
+    unpacked = 0
+    try:
+        with _ZipFile(path) as file, zipfile.ZipFile(file) as archive:  # type: ignore[arg-type]
+            for info in archive.infolist():
+                beat()
+                unpacked += info.file_size
+                if rule := _zip_rule(info, unpacked, packed, limits):
+                    raise refused(info.orig_filename, rule)
+                blocks = _zip_blocks(archive, info, beat)
+                yield info.orig_filename, info.file_size, info.is_dir(), blocks
+    except DAMAGE as error:
+        raise _damaged(error) from None
+
+
+def _zip_rule(
+    info: zipfile.ZipInfo, unpacked: int, packed: int, limits: ArchiveLimits
+) -> str | None:
+    kind = stat.S_IFMT(info.external_attr >> 16)
+    if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+        what = "a link" if kind == stat.S_IFLNK else "a device, pipe or socket"
+        return f"it is {what}; pack plain files and folders only"
+    if info.flag_bits & 0x1:
+        return "it is encrypted; pack without a password"
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        return "its compression is not read here; pack with ordinary zip compression"
+    if info.file_size > SMALL and info.file_size > limits.ratio * info.compress_size:
+        return f"it unfolds to more than {limits.ratio} times its size"
+    if unpacked > SMALL and unpacked > limits.ratio * packed:  # members may share their bytes
+        return f"with it the archive unfolds to more than {limits.ratio} times its size"
+    return None
+
+
+def _zip_blocks(archive: zipfile.ZipFile, info: zipfile.ZipInfo, beat: Beat) -> Blocks:
+    try:
+        with archive.open(info) as source:
+            while block := source.read(BLOCK):
+                beat()
+                yield block
+    except DAMAGE as error:
+        raise refused(info.filename, f"damaged ({error}); pack it again") from None
+
+
+# --- tar
+
+
+class Stream:
+    """The bytes of a file from front to back; as much of a file as `tarfile` needs.
+
+    Raises ArchiveRefused where more than `most` unfold, or where a header is large: `tarfile` reads
+    each at once.
+    """
+
+    def __init__(self, source: Source, most: int | None, beat: Beat) -> None:
+        self._source, self._most, self._beat = source, most, beat
+        self._position = 0
+        self.last = b""  # the header that was read last
+        self.member = "the first member"  # what is being read
+
+    def tell(self) -> int:
+        """How many bytes were read."""
+        return self._position
+
+    def read(self, size: int, /) -> bytes:
+        """A header; exactly `size` bytes, if there are as many."""
+        if not 0 <= size <= LARGEST_HEADER:
+            raise refused(self.member, "a header after it is too large")
+        self.last = self.take(size)
+        return self.last
+
+    def take(self, size: int) -> bytes:
+        """Exactly `size` bytes, if there are as many."""
+        parts, left = [], size
+        try:
+            while left and (part := self._source.read(min(left, BLOCK))):
+                parts.append(part)
+                left -= len(part)
+        except DAMAGE as error:
+            raise _damaged(error) from None
+        self._position += size - left
+        self._beat()
+        if self._most and self._position > self._most:
+            raise refused(self.member, "at it the archive unfolds to far more than its size")
+        return b"".join(parts)
+
+    def seek(self, offset: int, /) -> None:
+        """Go forward to the offset."""
+        if offset < self._position:
+            raise refused(self.member, "its size leads backwards")
+        while self._position < offset and self.take(min(BLOCK, offset - self._position)):
+            pass
+
+
+class _Xz:
+    """The bytes of an xz file; one that needs much memory is refused by the library."""
+
+    def __init__(self, file: Source) -> None:
+        self._file = file
+        self._xz = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY)
+
+    def read(self, size: int, /) -> bytes:
+        """At most `size` bytes."""
+        found = b""
+        while not found and not self._xz.eof:
+            packed = self._file.read(BLOCK) if self._xz.needs_input else b""
+            if self._xz.needs_input and not packed:
+                raise EOFError("it ends too early")
+            found = self._xz.decompress(packed, size)
+        return found
+
+
+def inflated(file: "BufferedReader[Any]", packed: int, limits: ArchiveLimits, beat: Beat) -> Stream:
+    """The bytes of a file of `packed` bytes that is compressed or not. Raises ArchiveRefused."""
+    openers: Mapping[str, Callable[[BufferedReader[Any]], Source]] = {
+        "gzip": lambda file: gzip.GzipFile(fileobj=file),
+        "xz": _Xz,
+    }
+    found = format_of(file)
+    if found in openers:
+        return Stream(openers[found](file), max(SMALL, limits.ratio * packed), beat)
+    return Stream(file, None, beat)
+
+
+def tar_members(stream: Stream) -> Iterator[tuple[tarfile.TarInfo, Blocks]]:
+    """Each member of a tar archive with its bytes, in one pass. Raises ArchiveRefused."""
+    try:
+        with tarfile.TarFile(fileobj=stream) as tar:  # type: ignore[arg-type]
+            while info := tar.next():
+                tar.members = []  # type: ignore[attr-defined]  # or they would all be kept
+                stream.member = info.name
+                if tar.pax_headers.keys() - {"comment"}:
+                    raise refused(info.name, "a header before it is about all that follows")
+                if not info.issparse() and b"\0" in stream.last[:100].rstrip(b"\0"):
+                    raise refused(info.name, "the name holds a NUL")
+                yield info, _tar_blocks(stream, info.size)
+    except DAMAGE as error:
+        raise _damaged(error) from None
+    if stream.last.strip(b"\0"):  # the end is empty, or zeros
+        raise refused(stream.member, "what comes after it is damaged; pack it again")
+    while stream.take(BLOCK):  # to the checksum of what is compressed
+        pass
+
+
+def _tar_blocks(stream: Stream, size: int) -> Blocks:
+    while size > 0 and (block := stream.take(min(BLOCK, size))):
+        size -= len(block)
+        yield block
+
+
+def _damaged(error: Exception) -> ArchiveRefused:
+    reason = str(error).splitlines()[0][:200] if str(error) else "it ends too early"
+    return ArchiveRefused(f"No archive that can be read ({reason}). Pack it again as .zip or .tar.")
