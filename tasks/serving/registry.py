@@ -141,11 +141,12 @@ class ModelRegistry:
             raise LoadingError(f"The model {name!r} is being loaded. Try again soon.")
         return entry.model
 
-    def load(self, names: Iterable[str]) -> None:
-        """Start loading these models, so that their first caller need not wait."""
-        for name in names:
-            with suppress(LoadingError):
-                self.get(name)
+    def load_new(self) -> None:
+        """Start loading what nobody has asked for yet, so that its first caller need not wait."""
+        for name in self.names():
+            if name not in self._entries:
+                with suppress(ServingError):
+                    self.get(name)
 
     def close(self) -> None:
         """Stop every model."""

@@ -1,20 +1,28 @@
 """The HTTP server of the models: gunicorn, one worker process with many threads."""
 
+import logging
 import os
+import threading
+import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from gunicorn.app.base import BaseApplication
 
 from .registry import ModelRegistry
 from .wsgi import Application
 
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 5.0
+"""How often the server looks for models that were registered meanwhile."""
+
 
 class ModelServer(BaseApplication):  # type: ignore[misc]
     """Serves a registry until SIGTERM or SIGINT.
 
-    The registry is made and the names in `preload` are loaded in the worker, after the fork,
-    so that no thread and no model crosses it. More requests at once than `threads` wait unseen;
+    The registry is made and its models are loaded in the worker, after the fork, so that no
+    thread and no model crosses it. More requests at once than `threads` wait unseen;
     keep it above the registry's `max_queued`, so that a full queue is answered and not waited for.
     """
 
@@ -25,9 +33,8 @@ class ModelServer(BaseApplication):  # type: ignore[misc]
         host: str,
         port: int,
         threads: int,
-        preload: tuple[str, ...] = (),
     ) -> None:
-        self._make_registry, self._preload = make_registry, preload
+        self._make_registry = make_registry
         self._bind, self._threads = f"{host}:{port}", threads
         super().__init__()
 
@@ -54,5 +61,14 @@ class ModelServer(BaseApplication):  # type: ignore[misc]
         os.environ["OMP_NUM_THREADS"] = "1"
         registry = self._make_registry()
         self.cfg.set("worker_exit", lambda server, worker: registry.close())
-        registry.load(self._preload)
+        threading.Thread(target=_keep_loaded, args=[registry], daemon=True).start()
         return Application(registry)
+
+
+def _keep_loaded(registry: ModelRegistry) -> NoReturn:
+    while True:
+        try:
+            registry.load_new()
+        except Exception:  # the database may be away for a while
+            logger.exception("The names of the models cannot be read")
+        time.sleep(LOOK_SECONDS)

@@ -52,5 +52,4 @@ class Command(BaseCommand):
             host=options["host"],
             port=options["port"],
             threads=options["threads"],
-            preload=tuple(names()),
         ).run()

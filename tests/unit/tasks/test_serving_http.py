@@ -14,7 +14,7 @@ import pytest
 
 from tasks.serving.errors import BusyError, LoadingError, MisconfiguredError, UnknownError
 from tasks.serving.registry import MAX_ENCODINGS, ModelRegistry, ServedModel
-from tasks.serving.spec import ModelSpec
+from tasks.serving.spec import SEQUENCE, ModelSpec
 from tasks.serving.wsgi import MAX_BODY_BYTES, MAX_INPUTS, Application
 from tests.serving_models import tiny_model
 
@@ -46,7 +46,6 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelRegistry
     }
     specs["broken"] = ModelSpec("broken", str(base / "nothing"))
     registry = ModelRegistry(specs.get, specs.keys, base / "cache")
-    registry.load(KIND)
     for name in KIND:
         wait_for(registry, name)
     yield registry
@@ -245,6 +244,23 @@ def test_a_failure_of_the_model_is_500_without_its_secrets(
     status, _, answer = predict(port, NLI, ROWS[NLI])
     assert (status, answer["error"]["code"]) == (500, "error")
     assert "inner words" not in str(answer)
+
+
+def test_what_is_registered_later_is_loaded_before_anybody_asks(tmp_path: Path) -> None:
+    specs, looked_up = {"broken": ModelSpec("broken", str(tmp_path / "nothing"))}, []
+
+    def resolve(name: str) -> ModelSpec | None:
+        looked_up.append(name)
+        return specs.get(name)
+
+    registry = ModelRegistry(resolve, specs.keys, tmp_path / "cache")
+    registry.load_new()
+    specs["later"] = ModelSpec("later", str(tiny_model(tmp_path / "later", SEQUENCE)))
+    registry.load_new()
+    registry.load_new()
+    assert looked_up == ["broken", "later"]  # each once; what failed is left to its callers
+    wait_for(registry, "later")
+    registry.close()
 
 
 def test_a_changed_spec_is_loaded_anew(tmp_path: Path) -> None:
