@@ -7,15 +7,12 @@ which risk is left.
 
 import logging
 import math
-import signal
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import docker
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
@@ -23,7 +20,6 @@ from docker.models.containers import Container
 from docker.types import LogConfig, Mount, Ulimit
 
 from evaluation.contract import (
-    GIB,
     MIB,
     Beat,
     Ending,
@@ -34,11 +30,11 @@ from evaluation.contract import (
     Take,
 )
 from evaluation.harness.arguments import written
-from evaluation.logs import Tail
 from evaluation.sandbox_engine import EngineError, connect, engine
 from evaluation.sandbox_images import check_image, has_image, inspect_image, load_image, pull_image
-from evaluation.sandbox_output import STDERR, Frames, Lines, OutputTooLargeError
-from evaluation.sandbox_usage import Cgroup, Pace, cgroup_of
+from evaluation.sandbox_output import STDERR, Frames, OutputTooLargeError
+from evaluation.sandbox_usage import cgroup_of
+from evaluation.watched import LOOK_SECONDS, READ_BYTES, End, Watched
 
 __all__ = [
     "DockerRunner",
@@ -61,12 +57,9 @@ SECCOMP = (Path(__file__).parent / "seccomp.json").read_text()
 INPUTS, FOLDER = "/input/examples.jsonl", "/model"  # in the sandbox
 NOBODY = "65534:65534"
 HOME = "/tmp"  # noqa: S108 (of the sandbox, a file system of its own)
-BEAT_SECONDS = 1.0
-LOOK_SECONDS = 0.2  # between two looks at cgroup, clock and socket
 DIED_SECONDS = 10.0  # after its output ended
 SHM_BYTES = 64 * MIB
 GVISOR_PROCESSES = 1024  # its own threads count too
-READ_BYTES = 65536
 SCRATCH = "rw,noexec,nosuid,nodev,size={},nr_inodes=16384,mode=1777"
 NO_IMAGE = "The image is not on this worker."
 NO_RUNTIME = (
@@ -76,7 +69,6 @@ KILLED = "The container was ended from outside, or the engine was."
 CHILD_OOM = (
     "A process that the model had started was ended because it needed more memory than there was."
 )
-T = TypeVar("T")
 
 
 class Ours(NamedTuple):
@@ -129,7 +121,7 @@ class DockerRunner:
         self, model: Runnable, inputs: Path, limits: Limits, *, take: Take, beat: Beat
     ) -> Ending:
         """See `evaluation.contract.Runner`. No container is left, unless the engine is gone."""
-        run = _Run(limits, take, beat)
+        run = _Run(limits, take, beat, trusted=model.image is None)
         try:
             if not self._engine:
                 raise DockerException("no Docker engine answered")
@@ -139,15 +131,15 @@ class DockerRunner:
             if error is run.beat_error:
                 raise
             end = _infrastructure(error)
-        return run.ending(end, trusted=model.image is None)
+        return run.ending(end)
 
     def _run(
         self, client: docker.DockerClient, run: "_Run", model: Runnable, inputs: Path
-    ) -> "_End":
+    ) -> "End":
         try:
             image = client.images.get(model.image or RUNTIME_IMAGE)
         except ImageNotFound:
-            return _End(Outcome.INFRASTRUCTURE, NO_IMAGE if model.image else NO_RUNTIME)
+            return End(Outcome.INFRASTRUCTURE, NO_IMAGE if model.image else NO_RUNTIME)
         inputs.chmod(0o644)  # for nobody, as whom the model runs
         options = self._options(image, model, inputs, run.limits)
         try:
@@ -155,7 +147,7 @@ class DockerRunner:
             return run.watch(client, container)
         except APIError as error:
             if model.image and error.is_client_error():
-                return _End(Outcome.REJECTED, f"The image cannot be started: {error.explanation}")
+                return End(Outcome.REJECTED, f"The image cannot be started: {error.explanation}")
             raise
         finally:
             with suppress(*EngineError):  # what is left is removed by name, later
@@ -167,9 +159,7 @@ class DockerRunner:
         runsc = self._engine.has_runsc
         processes = max(limits.processes, GVISOR_PROCESSES) if runsc else limits.processes
         cpus = min(limits.cpus, self._engine.cpus)
-        mounts = [
-            Mount(INPUTS, str(inputs.resolve()), type="bind", read_only=True)
-        ]
+        mounts = [Mount(INPUTS, str(inputs.resolve()), type="bind", read_only=True)]
         if model.folder:
             mounts.append(Mount(FOLDER, str(model.folder.resolve()), type="bind", read_only=True))
         # A path that the image declares as a volume would be writable, on the disk of the host.
@@ -207,147 +197,59 @@ class DockerRunner:
         }
 
 
-class _End(NamedTuple):
-    """How a run ended, without what was measured."""
+class _Run(Watched):
+    """A run that is watched through the engine."""
 
-    outcome: Outcome
-    sentence: str = ""
-    limit: str = ""
-    measured: str = ""
-    warning: str = ""
-
-
-class _Run:
-    """What is known of one run while it lasts."""
-
-    def __init__(self, limits: Limits, take: Take, beat: Beat) -> None:
-        self.limits = limits
-        self.beat_error: Exception | None = None
-        self._take, self._tell = take, beat
-        self._frames = Frames()
-        self._lines = Lines(line_bytes=limits.line_bytes, output_bytes=limits.output_bytes)
-        self._tail = Tail(limits.log_bytes)
-        self._pace = Pace(time.monotonic())
-        self._cgroup: Cgroup | None = None
-        self._beat_at = self._look_at = 0.0
-
-    def patiently(self, call: Callable[[], T]) -> T:
-        """The result of a call to the engine, during which the lease is kept."""
-        with ThreadPoolExecutor(1) as pool:
-            future = pool.submit(call)
-            while not wait([future], BEAT_SECONDS).done:
-                self._beat()
-            return future.result()
-
-    def watch(self, client: docker.DockerClient, container: Container) -> _End:
+    def watch(self, client: docker.DockerClient, container: Container) -> End:
         """Start a container and see it to its end. Raises EngineError, and what `beat` does."""
         with _listening(client, container.id) as news, _attached(container) as output:
             self.patiently(container.start)
-            self._pace.start = time.monotonic()
+            self.started()
             container.reload()
-            self._cgroup = cgroup_of(container.attrs["State"]["Pid"], container.id)
+            cgroup = cgroup_of(container.attrs["State"]["Pid"], container.id)
+            if cgroup:
+                self.sample = cgroup.sample
             try:
                 finished = self._read(output)
             except InvalidOutput as problem:
-                return _End(Outcome.INVALID_OUTPUT, str(problem))
+                return End(Outcome.INVALID_OUTPUT, str(problem))
             except OutputTooLargeError:
-                return self._too_large()
+                return self.too_large()
             self.patiently(container.reload)  # fails when the engine, not the model, is silent
             if not finished:
-                return self._timeout()
+                return self.timeout()
             self.patiently(lambda: news.over.wait(DIED_SECONDS))
         if news.actions != {"die"}:
-            return _End(Outcome.INFRASTRUCTURE, KILLED)
+            return End(Outcome.INFRASTRUCTURE, KILLED)
         container.reload()
         return self._exit(container.attrs["State"])
-
-    def ending(self, end: _End, *, trusted: bool) -> Ending:
-        """The end of the run with what it used."""
-        usage, warning = self._pace.usage(time.monotonic(), trusted=trusted)
-        return Ending(
-            outcome=end.outcome,
-            usage=usage,
-            sentence=end.sentence,
-            limit=end.limit,
-            measured=end.measured,
-            log=self._tail.text(),
-            warnings=tuple(text for text in (end.warning, warning) if text),
-        )
 
     def _read(self, output: socket.socket) -> bool:
         """Take answers until the model has ended; False: it did not in time."""
         output.settimeout(LOOK_SECONDS)
-        deadline = self._pace.start + self.limits.seconds
-        while time.monotonic() < deadline:
-            self._look()
+        frames = Frames()
+        while not self.is_over():
+            self.look()
             try:
                 data = output.recv(READ_BYTES)
             except TimeoutError:
                 continue
             if not data:
-                self._answers(self._lines.end())
+                self.closed()
                 return True
-            for stream, part in self._frames.feed(data):
+            for stream, part in frames.feed(data):
                 if stream == STDERR:
-                    self._tail.add(part)
+                    self.tail.add(part)
                 else:
-                    self._answers(self._lines.feed(part))
+                    self.wrote(part)
         return False
 
-    def _answers(self, lines: Iterator[bytes]) -> None:
-        count = 0
-        for line in lines:
-            self._take(line)
-            count += 1
-        if count:
-            self._pace.answered(count, time.monotonic())
-
-    def _look(self) -> None:
-        """Look at the cgroup and tell that we live, each when it is time."""
-        now = time.monotonic()
-        if now >= self._look_at and self._cgroup:
-            self._pace.sampled(self._cgroup.sample(), now)
-            self._look_at = now + LOOK_SECONDS
-        if now >= self._beat_at:
-            self._beat()
-
-    def _beat(self) -> None:
-        self._beat_at = time.monotonic() + BEAT_SECONDS
-        try:
-            self._tell()
-        except Exception as error:
-            self.beat_error = error
-            raise
-
-    def _timeout(self) -> _End:
-        return _End(
-            Outcome.TIMEOUT,
-            "The model had not finished when its time was over.",
-            limit=f"{self.limits.seconds:g} seconds",
-            measured=f"{self._lines.count} answers by then",
-        )
-
-    def _too_large(self) -> _End:
-        return _End(
-            Outcome.OUTPUT_TOO_LARGE,
-            "The model wrote more to standard output than its answers may take.",
-            limit=in_words(self.limits.output_bytes),
-            measured=f"more, after {self._lines.count} lines",
-        )
-
-    def _exit(self, state: dict[str, Any]) -> _End:
+    def _exit(self, state: dict[str, Any]) -> End:
         """What exit code and OOMKilled say. OOMKilled alone may tell of a child that was let go."""
         code, oom = state["ExitCode"], state["OOMKilled"]
         if code == 0:
-            return _End(Outcome.OK, warning=CHILD_OOM if oom else "")
-        if oom:
-            return _End(
-                Outcome.OOM,
-                "The model needed more memory than it may use.",
-                limit=in_words(self.limits.memory_bytes),
-                measured=f"more, after {self._lines.count} answers",
-            )
-        return _End(Outcome.MODEL_ERROR, f"{_meaning(code)} Its log may say why.")
+            return End(Outcome.OK, warning=CHILD_OOM if oom else "")
+        return self.oom() if oom else self.failed(code)
 
 
 class _News:
@@ -395,29 +297,11 @@ def _attached(container: Container) -> Iterator[socket.socket]:
         stream.close()
 
 
-def _infrastructure(error: BaseException) -> _End:
+def _infrastructure(error: BaseException) -> End:
     logger.warning("The engine failed", exc_info=error)
-    return _End(Outcome.INFRASTRUCTURE, f"The engine that runs models failed: {error}"[:500])
+    return End(Outcome.INFRASTRUCTURE, f"The engine that runs models failed: {error}"[:500])
 
 
 def _command(model: Runnable) -> list[str] | None:
     """The arguments of our harness; an image of the submitter's brings its own command."""
     return written(model, folder=FOLDER, inputs=INPUTS) if model.folder else None
-
-
-def _meaning(code: int) -> str:
-    """What an exit code says, in words."""
-    if code in (126, 127):
-        return f"The model's command cannot be started (exit code {code})."
-    with suppress(ValueError):
-        name = signal.Signals(code - 128).name
-        return f"The model was ended by {name} from inside the sandbox (exit code {code})."
-    return f"The model ended with exit code {code}."
-
-
-def in_words(size: int) -> str:
-    """Bytes as people say them: `in_words(2**30)` is "1 GiB"."""
-    for unit, name in ((GIB, "GiB"), (MIB, "MiB")):
-        if size >= unit:
-            return f"{size / unit:.4g} {name}"
-    return f"{size} bytes"
