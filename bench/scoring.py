@@ -1,0 +1,131 @@
+"""How long scores take, and how much memory: each metric over a million answers, in two slices.
+
+Beside it a bare loop over the same rows, which makes them and counts equal answers. See
+bench/README.md.
+"""
+
+import argparse
+import json
+import os
+import platform
+import random
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from evaluation.contract import Answer, SetRow  # noqa: E402
+from evaluation.scoring import score  # noqa: E402
+
+LABELS = ("entailment", "neutral", "contradiction")
+OF_LABELS = ("accuracy", "macro_f1", "matthews_correlation", "dataperf_f1")
+OF_TEXTS = ("exact_match", "squad_f1", "vqa_accuracy", "bleu", "chrf", "chrf_pp")
+BARS = {"accuracy / bare loop": 6.0, "MB": 500.0}  # at most
+
+
+def rows(metric: str, count: int) -> Iterator[tuple[SetRow, Answer]]:
+    """Right labels, or sentences of twelve words, and answers that are partly right."""
+    chance = random.Random(7)
+    if metric in OF_LABELS:
+        pool = [(chance.choice(LABELS), chance.choice(LABELS)) for _ in range(1000)]
+    else:
+        words = [f"w{number}" for number in range(2000)]
+        pool = []
+        for _ in range(20_000):
+            right = chance.choices(words, k=12)
+            said = right[: chance.randrange(13)] + chance.choices(words, k=chance.randrange(6))
+            pool.append((" ".join(right), " ".join(said)))
+    for number in range(count):
+        right, said = pool[number * 7919 % len(pool)]
+        if metric not in OF_LABELS:
+            said = " ".join([said, *(f"w{number + more}" for more in range(number % 23))])
+        parts = {"tag": (f"t{number % 7}",), "language": (f"l{number % 50}",)}
+        yield SetRow(str(number), {}, (right,), parts), Answer(said)
+
+
+def step(metric: str, count: int) -> dict[str, float]:
+    """One metric, in a process of its own."""
+    started = time.perf_counter()
+    right = sum(answer.value in row.gold for row, answer in rows(metric, count))
+    bare = time.perf_counter() - started
+    started = time.perf_counter()
+    found = score(
+        rows(metric, count), metrics=[metric], labels=LABELS, slices=("tag", "language"), seed=1
+    )
+    seconds = time.perf_counter() - started
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    value = found[0].value
+    assert value is not None
+    assert found[0].n == count
+    assert metric != "accuracy" or value == right / count
+    return {"bare_seconds": bare, "seconds": seconds, "MB": peak, "value": value}
+
+
+def measure(count: int, metrics: tuple[str, ...]) -> dict[str, Any]:
+    """Every metric's figures."""
+    found: dict[str, dict[str, float]] = {}
+    for metric in metrics:
+        command = [sys.executable, "-m", "bench.scoring", "--rows", str(count), "--step", metric]
+        done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
+        found[metric] = json.loads(done.stdout)
+        print(
+            metric, {key: round(value, 3) for key, value in found[metric].items()}, file=sys.stderr
+        )
+    return {
+        "ratios": {
+            f"{metric} / bare loop": one["seconds"] / one["bare_seconds"]
+            for metric, one in found.items()
+        },
+        "MB": max(one["MB"] for one in found.values()),
+        "rows": count,
+        "metrics": found,
+    }
+
+
+def machine() -> dict[str, Any]:
+    cpu = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line]
+    return {
+        "cpu": cpu[0].partition(": ")[2] if cpu else platform.processor(),
+        "cores": len(os.sched_getaffinity(0)),
+        "system": platform.platform(),
+        "load_average": os.getloadavg()[0],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--quick", action="store_true", help="50,000 rows and no chrF")
+    parser.add_argument("--json", action="store_true", help="print one object")
+    parser.add_argument("--step", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.step:
+        print(json.dumps(step(given.step, given.rows)))
+        return
+    metrics = OF_LABELS + (OF_TEXTS[:-2] if given.quick else OF_TEXTS)
+    told = measure(50_000 if given.quick else given.rows, metrics)
+    told["machine"] = machine()
+    told["versions"] = {"python": platform.python_version()} | {
+        package: version(package) for package in ("numpy", "sacrebleu")
+    }
+    if given.json:
+        print(json.dumps(told, indent=2))
+        return
+    for metric, one in told["metrics"].items():
+        ratio = told["ratios"][f"{metric} / bare loop"]
+        times = f"{one['seconds']:8.1f} s {ratio:7.1f} × bare loop"
+        print(f"{metric:22} {times} {one['MB']:5.0f} MB")
+    print(f"wanted: {BARS}")
+
+
+if __name__ == "__main__":
+    main()
