@@ -107,7 +107,7 @@ class Progress:
         return f"{self.phase}: {self.sentence}"
 
 
-def progress_of(submission: Submission, runs: Sequence[EvaluationRun]) -> Progress:
+def progress_of(submission: Submission, runs: Iterable[EvaluationRun]) -> Progress:
     """How far a submission is, from its check to the last of its runs."""
     if submission.withdrawn_at:
         return Progress("withdrawn", "This model was withdrawn.", is_over=True)

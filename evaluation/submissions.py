@@ -168,9 +168,7 @@ def remaining_quota(owner: User, task: Task) -> Quota:
 def _entries(rows: Iterable[Submission]) -> Iterable[Entry]:
     for row in rows:
         runs = [(run.state, run.outcome) for run in row.runs.all()]
-        yield Entry(
-            row.queued_at, charge_of(row.state, row.outcome, row.attempts > 0, runs)
-        )
+        yield Entry(row.queued_at, charge_of(row.state, row.outcome, row.attempts > 0, runs))
 
 
 @transaction.atomic

@@ -1,8 +1,14 @@
-"""Addresses of datasets and trainings."""
+"""Addresses of datasets, trainings, evaluation sets and submitted models."""
 
 from django.urls import path
 
-from evaluation import release_views, training_views, upload_views
+from evaluation import (
+    model_views,
+    release_views,
+    submission_views,
+    training_views,
+    upload_views,
+)
 
 app_name = "evaluation"
 urlpatterns = [
@@ -19,4 +25,17 @@ urlpatterns = [
     path("own/<slug:code>/trainings/<int:pk>/", training_views.training, name="training"),
     path("uploads/", upload_views.uploads, name="uploads"),
     path("uploads/<uuid:pk>/", upload_views.upload, name="upload"),
+    path("t/<slug:code>/submit/", submission_views.submit, name="submit"),
+    path("t/<slug:code>/models/", submission_views.models, name="models"),
+    path("me/models/", submission_views.mine, name="my-models"),
+    path("m/<uuid:pk>/", model_views.model, name="model"),
+    path("m/<uuid:pk>/card/", model_views.card, name="model-card"),
+    path("m/<uuid:pk>/anonymous/", model_views.anonymous, name="model-anonymous"),
+    path("m/<uuid:pk>/withdraw/", model_views.withdraw, name="model-withdraw"),
+    *(
+        path(f"m/<uuid:pk>/{deed}/", model_views.act, {"deed": deed}, name=f"model-{deed}")
+        for deed in model_views.DEEDS
+    ),
+    path("m/<uuid:pk>/runs/<uuid:run_id>/", model_views.run_log, name="run-log"),
+    path("m/<uuid:pk>/runs/<uuid:run_id>/again/", model_views.again, name="run-again"),
 ]

@@ -1,0 +1,204 @@
+"""The page of one submitted model, and what its owner may do with it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_not_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from dynabench.accounts.models import User
+from dynabench.lib.htmx import render_page
+from dynabench.lib.markdown import render_markdown
+from evaluation import submissions
+from evaluation.model_page import (
+    Viewer,
+    all_submissions,
+    may_see_scores,
+    progress_of,
+    results_of,
+    runs_of,
+    shown_name,
+    shown_owner,
+    steps_of,
+    viewer_of,
+    with_wait,
+)
+from evaluation.models import EvaluationRun, Submission
+from evaluation.runs import RunRefused, run_again
+from evaluation.submission_forms import AnonymousForm, CardForm
+from evaluation.submissions import SubmissionRefused
+
+LOG_LINES = 200
+
+
+def _found(request: HttpRequest, pk: UUID) -> tuple[Submission, Viewer]:
+    """The submission and what this person is to it; 404 for who may not know of it."""
+    submission = get_object_or_404(all_submissions(), pk=pk)
+    viewer = viewer_of(request.user, submission)
+    if viewer is None:
+        raise Http404
+    return submission, viewer
+
+
+def _owned(request: HttpRequest, pk: UUID) -> tuple[Submission, User]:
+    """The submission and its owner; for everybody else it is not there."""
+    submission, viewer = _found(request, pk)
+    if not viewer.is_owner or not isinstance(request.user, User):
+        raise Http404
+    return submission, request.user
+
+
+@login_not_required
+@require_safe
+def model(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """How far a model is, what was measured, its card, and what its owner may do."""
+    submission, viewer = _found(request, pk)
+    runs = runs_of(submission)
+    progress = with_wait(progress_of(submission, runs), runs)
+    values = {
+        "submission": submission,
+        "task": submission.task,
+        "viewer": viewer,
+        "name": shown_name(submission, viewer),
+        "owner": shown_owner(submission, viewer),
+        "progress": progress,
+        "steps": steps_of(progress),
+        "is_news": request.GET.get("seen") != progress.key,
+        "description": render_markdown(submission.description),
+        "anonymous_form": AnonymousForm(initial=vars(submission)),
+        **_results(submission, viewer, runs),
+    }
+    return render_page(request, "evaluation/model.html", values, part="job")
+
+
+def _results(
+    submission: Submission, viewer: Viewer, runs: list[EvaluationRun]
+) -> Mapping[str, Any]:
+    """Scores and runs that this person may see."""
+    if submission.withdrawn_at:
+        return {"results": []}
+    shown = [run for run in runs if may_see_scores(run, viewer)]
+    return {
+        "results": results_of(shown, submission.task.config.metrics.main),
+        "hidden": len({run.version_id for run in runs} - {run.version_id for run in shown}),
+        "can_publish": any(run.outcome == "ok" for run in runs),
+    }
+
+
+@require_http_methods(["GET", "POST"])
+def card(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """The model card, changed by its owner."""
+    submission, user = _owned(request, pk)
+    form = CardForm(request.POST or None, initial=vars(submission))
+    if request.method == "POST" and form.is_valid():
+        try:
+            submissions.update_card(submission=submission, actor=user, card=form.card)
+            messages.success(request, "The card is saved.")
+            return redirect("evaluation:model", pk)
+        except SubmissionRefused as error:
+            form.add_error(None, str(error))
+    values = {"submission": submission, "task": submission.task, "form": form}
+    status = 422 if form.errors else 200
+    return render(request, "evaluation/model_card.html", values, status=status)
+
+
+@require_POST
+def anonymous(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Hide names until a day, or show them."""
+    submission, user = _owned(request, pk)
+    form = AnonymousForm(request.POST)
+    if form.is_valid():
+        until = form.cleaned_data["anonymous_until"]
+        return _done(
+            request, pk, "The day is saved.",
+            lambda: submissions.set_anonymous_until(
+                submission=submission, actor=user, until=until
+            ),
+        )  # fmt: skip
+    messages.error(request, "Anonymous until: enter a day.")
+    return redirect("evaluation:model", pk)
+
+
+DEEDS: Mapping[str, tuple[Callable[..., Any], str]] = {
+    "publish": (submissions.publish, "The model is published."),
+    "unpublish": (submissions.unpublish, "The model is not public any more."),
+    "cancel": (submissions.cancel, "What was not over is cancelled."),
+}
+
+
+@require_POST
+def act(request: HttpRequest, pk: UUID, deed: str) -> HttpResponse:
+    """Publish, unpublish or cancel, by the model's owner."""
+    submission, user = _owned(request, pk)
+    service, said = DEEDS[deed]
+    return _done(request, pk, said, lambda: service(submission=submission, actor=user))
+
+
+@require_http_methods(["GET", "POST"])
+def withdraw(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """What withdrawing does, and the button that does it."""
+    submission, user = _owned(request, pk)
+    if request.method == "POST":
+        return _done(
+            request, pk, "The model is withdrawn and its files are deleted.",
+            lambda: submissions.withdraw(submission=submission, actor=user),
+        )  # fmt: skip
+    return render(
+        request,
+        "evaluation/model_withdraw.html",
+        {"submission": submission, "task": submission.task},
+    )
+
+
+def _done(request: HttpRequest, pk: UUID, said: str, deed: Callable[[], Any]) -> HttpResponse:
+    """Back to the model's page, with what came of it."""
+    try:
+        deed()
+        messages.success(request, said)
+    except (SubmissionRefused, RunRefused) as error:
+        messages.error(request, str(error))
+    return redirect("evaluation:model", pk)
+
+
+def _run(request: HttpRequest, pk: UUID, run_id: UUID) -> tuple[EvaluationRun, Viewer]:
+    """A run that the model's owner or the task's may look into."""
+    submission, viewer = _found(request, pk)
+    rows = EvaluationRun.objects.select_related("version__evaluation_set")
+    run = get_object_or_404(rows, pk=run_id, submission=submission)
+    if not viewer.is_inside or not may_see_scores(run, viewer) or submission.withdrawn_at:
+        raise Http404
+    run.submission = submission
+    return run, viewer
+
+
+@require_POST
+def again(request: HttpRequest, pk: UUID, run_id: UUID) -> HttpResponse:
+    """Repeat one evaluation."""
+    run, _ = _run(request, pk, run_id)
+    assert isinstance(request.user, User)  # who is inside is signed in
+    actor = request.user
+    return _done(request, pk, "It is queued again.", lambda: run_again(run=run, actor=actor))
+
+
+@require_safe
+def run_log(request: HttpRequest, pk: UUID, run_id: UUID) -> HttpResponse:
+    """How a run ended and the end of its log; whole as a file with `?download`."""
+    run, viewer = _run(request, pk, run_id)
+    if "download" in request.GET:
+        response = HttpResponse(run.log, content_type="text/plain; charset=utf-8")
+        response["Content-Disposition"] = f'attachment; filename="run-{run.pk}.log"'
+        return response
+    lines = run.log.splitlines()
+    values = {
+        "run": run,
+        "submission": run.submission,
+        "task": run.submission.task,
+        "name": shown_name(run.submission, viewer),
+        "lines": "\n".join(lines[-LOG_LINES:]),
+        "left_out": max(0, len(lines) - LOG_LINES),
+    }
+    return render(request, "evaluation/run_log.html", values)

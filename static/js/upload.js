@@ -1,0 +1,79 @@
+// A file is sent in pieces before the form, so that a broken connection goes on where it was, also
+// after the page was closed. Without this script the form sends the file itself.
+"use strict";
+
+const known = (file) => `upload:${file.name}:${file.size}:${file.lastModified}`;
+const pause = (seconds) => new Promise((done) => { setTimeout(done, seconds * 1000); });
+const token = () => document.cookie.match(/csrftoken=(\w+)/)?.[1]
+  || document.querySelector("[name=csrfmiddlewaretoken]").value;
+
+const ask = async (url, options = {}) => {
+  const answer = await fetch(url, { ...options, headers: { "X-CSRFToken": token(), Accept: "application/json" } });
+  const isJson = answer.headers.get("Content-Type")?.includes("json");
+  const told = isJson ? await answer.json() : {};
+  return { status: answer.status, ...told };
+};
+
+// The upload that this file belongs to: the one that was begun before, if it is still there.
+const begin = async (uploads, file) => {
+  const id = localStorage.getItem(known(file));
+  const before = id ? await ask(`${uploads}${id}/`) : null;
+  if (before?.status === 200) return before;
+  const body = new URLSearchParams({ file_name: file.name, size: file.size });
+  const made = await ask(uploads, { method: "POST", body });
+  if (made.status !== 201) throw new Error(made.error || `The file was not taken (${made.status}).`);
+  localStorage.setItem(known(file), made.id);
+  return made;
+};
+
+// Sends what is missing. A piece that did not come through is sent again, for a while.
+const send = async (uploads, file, piece, tell) => {
+  let { id, offset } = await begin(uploads, file);
+  for (let tries = 0; offset < file.size;) {
+    tell(offset);
+    try {
+      const body = file.slice(offset, offset + piece);
+      const answer = await ask(`${uploads}${id}/?offset=${offset}`, { method: "PUT", body });
+      if (answer.status !== 200 && answer.status !== 409) throw new Error(answer.error || `Error ${answer.status}.`);
+      offset = answer.offset;
+      tries = 0;
+    } catch (error) {
+      tries += 1;
+      if (tries > 5) throw error;
+      await pause(2 ** tries / 2);
+    }
+  }
+  return id;
+};
+
+document.addEventListener("DOMContentLoaded", () => {
+  const form = document.getElementById("submit-form"), input = form?.querySelector("[type=file]");
+  const state = document.getElementById("upload-state");
+  if (!input) return;
+  let isBusy = false, tenth = -1;
+  const tell = (file) => (offset) => {
+    const percent = Math.floor(100 * offset / file.size);
+    state.textContent = `${percent}% of ${file.name} is here. Should the connection break, choose the file again: it goes on from there.`;
+    if (Math.floor(percent / 10) > tenth) say(`${percent}% is here.`);  // not each piece is said
+    tenth = Math.floor(percent / 10);
+  };
+  form.addEventListener("submit", async (event) => {
+    const [file] = input.files;
+    if (!file) return;
+    event.preventDefault();
+    if (isBusy) return;
+    isBusy = true;
+    form.setAttribute("aria-busy", "true");
+    try {
+      form.elements.upload_id.value = await send(form.dataset.uploads, file, Number(form.dataset.piece), tell(file));
+      localStorage.removeItem(known(file));
+      input.value = "";  // it is there already
+      form.submit();
+    } catch (error) {
+      state.textContent = `The file did not get through: ${error.message} Press the button to go on from where it stopped.`;
+      say("The file did not get through.");
+    }
+    form.removeAttribute("aria-busy");
+    isBusy = false;
+  });
+});

@@ -1,0 +1,430 @@
+"""Pages of submitted models: handing in, the model's page for every role, what its owner does."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.utils import timezone
+
+from evaluation import leases
+from evaluation.contract import SetRow
+from evaluation.models import EvaluationRun, EvaluationSet, Score, Submission, Upload
+from evaluation.sets import create_set, make_version
+from evaluation.uploads import add_file
+from tasks.models import TaskMember
+from tests.factories import TaskFactory, UserFactory
+from tests.web.conftest import HTMX
+
+State = Submission.State
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+URL = "/t/nli/submit/"
+HUB = {"kind": "hub", "name": "MiniLM", "source": "org/name", "revision": COMMIT}
+
+
+@pytest.fixture(autouse=True)
+def _media(settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path / "media"
+
+
+@pytest.fixture
+def task(db):
+    return TaskFactory(code="nli", name="Natural language inference")
+
+
+def make_set(task, name, **told):
+    one = create_set(task=task, name=name, actor=None, **told)
+    rows = [
+        SetRow(f"{name}{n}", {"premise": f"Premise {n}.", "hypothesis": "So."}, ("entailment",))
+        for n in range(6)
+    ]
+    return make_version(one, rows, None)
+
+
+def submission_of(task, owner, **columns):
+    return Submission.objects.create(
+        task=task, owner=owner, kind="hub", name="MiniLM seed 1", **columns
+    )
+
+
+def scored(submission, version, suite="plain", **scores):
+    run = EvaluationRun.objects.create(
+        submission=submission, version=version, suite=suite, state=State.DONE, outcome="ok",
+        log="Loading weights\nDone", runner="process",
+        usage={"examples_per_second": 51.25, "peak_bytes": 2**29},
+    )  # fmt: skip
+    for name, value in (scores or {"accuracy": 0.625}).items():
+        Score.objects.create(
+            run=run, metric=name, value=value, low=value - 0.1, high=value + 0.1, n=6
+        )
+    return run
+
+
+@pytest.fixture
+def model(task, alice):
+    """Alice's model, accepted and scored on an open and on a hidden set."""
+    submission = submission_of(task, alice, state=State.DONE, outcome="ok", digest="d" * 64)
+    scored(submission, make_set(task, "open", may_leave=True))
+    scored(submission, make_set(task, "sealed", access="hidden"), accuracy=0.375)
+    return submission
+
+
+def url_of(submission, deed=""):
+    return f"/m/{submission.pk}/{deed}"
+
+
+# Handing in
+
+
+def test_the_first_step_names_every_kind_and_what_is_left(as_alice, task):
+    page = as_alice.get(URL).text
+    for kind in ("directory", "image", "hub", "predictions", "endpoint"):
+        assert f'href="?kind={kind}"' in page
+    assert "<strong>3</strong> more models today" in page
+    assert '<form method="post" enctype' not in page
+
+
+def test_strangers_are_asked_to_sign_in_and_hidden_tasks_are_not_there(client, alice, task):
+    assert client.get(URL).status_code == 302
+    task.is_visible = False
+    task.save(update_fields=["is_visible"])
+    client.force_login(alice)
+    assert client.get(URL).status_code == 404
+    assert client.post(URL, HUB).status_code == 404
+
+
+def test_a_hub_id_is_handed_in(as_alice, alice, task):
+    assert 'name="revision"' in as_alice.get(f"{URL}?kind=hub").text
+    reply = as_alice.post(URL, HUB)
+    submission = Submission.objects.get()
+    assert reply.url == url_of(submission)
+    assert (submission.owner, submission.name, submission.state) == (alice, "MiniLM", "queued")
+    page = as_alice.get(reply.url).text
+    assert "Received. It waits for its check." in page
+    assert 'hx-trigger="every 5s"' in page
+    assert "<strong>2</strong> more" in as_alice.get(URL).text
+
+
+def test_a_file_is_handed_in_with_the_form(as_alice, alice, task):
+    file = SimpleUploadedFile("model.zip", b"PK" * 10)
+    told = {"kind": "directory", "name": "Mine", "upload": file}
+    assert as_alice.post(URL, told).status_code == 302
+    upload = Submission.objects.get().upload
+    assert (upload.file_name, upload.size, upload.owner) == ("model.zip", 20, alice)
+
+
+def test_a_file_that_came_in_pieces_is_named_by_its_id(as_alice, alice, bob, task):
+    mine = add_file(alice, "model.zip", 3, SimpleUploadedFile("a", b"abc"))
+    theirs = add_file(bob, "model.zip", 3, SimpleUploadedFile("a", b"abc"))
+    told = {"kind": "directory", "name": "Mine", "upload_id": str(theirs.pk)}
+    reply = as_alice.post(URL, told)
+    assert reply.status_code == 422
+    assert "Choose the archive" in reply.text
+    as_alice.post(URL, {**told, "upload_id": str(mine.pk)})
+    assert Submission.objects.get().upload == mine
+
+
+@pytest.mark.parametrize(
+    ("told", "field", "said"),
+    [
+        ({**HUB, "name": ""}, "id_name", "This field is required."),
+        ({**HUB, "revision": "main"}, "id_revision", "40 hexadecimal digits"),
+        ({**HUB, "source": "../etc"}, "id_source", "organisation/name"),
+        ({"kind": "directory", "name": "Typed name"}, "id_upload", "Choose the archive"),
+        ({"kind": "image", "name": "Typed name", "adapter": "jsonl"}, "id_source", "docker save"),
+        ({"kind": "predictions", "name": "Typed name"}, "id_evaluation_set", "required"),
+    ],
+)
+def test_mistakes_are_told_and_what_was_typed_stays(as_alice, task, told, field, said):
+    reply = as_alice.post(URL, told)
+    assert reply.status_code == 422
+    assert said in reply.text
+    assert f'href="#{field}"' in reply.text
+    assert "<title>Error: " in reply.text
+    assert told["name"] in reply.text
+    assert not Submission.objects.exists()
+
+
+def test_a_secret_is_never_shown_again(as_alice, task):
+    make_set(task, "open", may_leave=True)
+    told = {"kind": "endpoint", "name": "Far", "source": "http://example.org", "adapter": "jsonl",
+            "secret": "s3cret"}  # fmt: skip
+    reply = as_alice.post(URL, told)
+    assert reply.status_code == 422
+    assert "s3cret" not in reply.text
+    reply = as_alice.post(URL, {**told, "source": "https://example.org"})
+    assert "s3cret" not in as_alice.get(reply.url).text
+
+
+def test_a_full_quota_is_told_with_its_end_and_takes_no_file(as_alice, alice, task):
+    for _ in range(3):
+        submission_of(task, alice)
+    page = as_alice.get(URL).text
+    assert "Nothing is left for today" in page
+    assert re.search(r"The next one is free on <time datetime=.*UTC</time>", page)
+    file = SimpleUploadedFile("model.zip", b"PK" * 10)
+    reply = as_alice.post(URL, {"kind": "directory", "name": "More", "upload": file})
+    assert reply.status_code == 422
+    assert not Upload.objects.exists()
+
+
+def test_a_file_that_is_refused_does_not_stay(as_alice, alice, task):
+    submission_of(task, alice, state=State.DONE)
+    file = SimpleUploadedFile("model.zip", b"PK" * 10)
+    reply = as_alice.post(URL, {"kind": "directory", "name": "MiniLM seed 1", "upload": file})
+    assert reply.status_code == 422
+    assert "You handed in a model of this name" in reply.text
+    assert not Upload.objects.exists()
+
+
+# Who sees what
+
+
+ROLES = ["owner", "task owner", "editor", "moderator", "viewer", "somebody", "stranger"]
+INSIDE = {"owner", "task owner", "editor"}
+TASK_OWNERS = {"task owner", "editor"}
+
+
+def visit_as(client, role, model):
+    """Sign in as somebody in that role; the model's owner is alice."""
+    if role == "owner":
+        client.force_login(model.owner)
+    elif role != "stranger":
+        person = UserFactory()
+        if role != "somebody":
+            name = "owner" if role == "task owner" else role
+            TaskMember.objects.create(task=model.task, user=person, role=name)
+        client.force_login(person)
+    return client
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("published", [False, True])
+@pytest.mark.parametrize("anonymous", [False, True])
+def test_every_role_sees_what_it_may(client, model, role, published, anonymous):
+    until = timezone.now().date() + timedelta(days=9) if anonymous else None
+    Submission.objects.filter(pk=model.pk).update(
+        is_published=published, anonymous_until=until, paper_url="https://paper.example"
+    )
+    pseudonym = str(model.owner.annotator)
+    client = visit_as(client, role, model)
+    reply = client.get(url_of(model))
+    listed = client.get("/t/nli/models/").text
+    inside = role in INSIDE
+    if not inside and not published:
+        assert reply.status_code == 404
+        assert str(model.pk) not in listed
+        return
+    assert reply.status_code == 200
+    names_shown = inside or not anonymous
+    for words in ("MiniLM seed 1", pseudonym, "https://paper.example"):
+        assert (words in reply.text) == names_shown
+    if published:
+        assert ("MiniLM seed 1" in listed) == (pseudonym in listed) == names_shown
+        assert "62.5%" in listed
+        assert ("37.5%" in listed) == (role in TASK_OWNERS)
+    else:
+        assert str(model.pk) not in listed
+    assert "62.5%" in reply.text
+    sees_hidden = role in TASK_OWNERS
+    assert ("37.5%" in reply.text) == ("sealed" in reply.text) == sees_hidden
+    assert ("1 set of this task is hidden" in reply.text) != sees_hidden
+    assert "alice@example.com" not in reply.text + listed
+    assert ("Withdraw…" in reply.text) == (role == "owner")
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_role_may_do_what_it_may(client, model, role):
+    Submission.objects.filter(pk=model.pk).update(is_published=True)
+    client = visit_as(client, role, model)
+    mine, nobody = role == "owner", role == "stranger"
+    for deed in ("card/", "withdraw/"):
+        assert client.get(url_of(model, deed)).status_code == (
+            302 if nobody else 200 if mine else 404
+        )
+    for deed in ("unpublish/", "publish/", "cancel/", "anonymous/", "card/", "withdraw/"):
+        status = client.post(url_of(model, deed), {"license": "MIT"}).status_code
+        assert status == (302 if mine or nobody else 404)
+    assert Submission.objects.filter(withdrawn_at=None).exists() != mine
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_role_reads_the_logs_it_may(client, model, role):
+    Submission.objects.filter(pk=model.pk).update(is_published=True)
+    open_run, hidden_run = model.runs.order_by("version__evaluation_set__name")
+    client = visit_as(client, role, model)
+    for run, allowed in ((open_run, INSIDE), (hidden_run, TASK_OWNERS)):
+        expected = 302 if role == "stranger" else 200 if role in allowed else 404
+        for query in ("", "?download"):
+            reply = client.get(url_of(model, f"runs/{run.pk}/{query}"))
+            assert reply.status_code == expected
+            assert ("Loading weights" in reply.text) == (expected == 200)
+        again = client.post(url_of(model, f"runs/{run.pk}/again/"))
+        assert again.status_code == (302 if role in allowed or role == "stranger" else 404)
+        assert run.submission.runs.filter(version=run.version).count() == (
+            2 if role in allowed else 1
+        )
+
+
+def test_hidden_tasks_hide_their_models(client, bob, model):
+    Submission.objects.filter(pk=model.pk).update(is_published=True)
+    model.task.is_visible = False
+    model.task.save(update_fields=["is_visible"])
+    client.force_login(bob)
+    assert client.get(url_of(model)).status_code == 404
+    assert client.get("/t/nli/models/").status_code == 404
+
+
+def test_a_run_of_another_model_is_not_there(as_alice, alice, task, model):
+    other = submission_of(task, alice)
+    assert as_alice.get(url_of(other, f"runs/{model.runs.first().pk}/")).status_code == 404
+
+
+# The model's page
+
+
+def test_the_page_shows_what_was_measured(as_alice, model):
+    version = model.runs.get(version__evaluation_set__name="open").version
+    Score.objects.create(
+        run=model.runs.get(version=version), metric="accuracy", slice="tag=negation",
+        value=0.25, low=0.1, high=0.5, n=4,
+    )  # fmt: skip
+    run = scored(
+        model, version, "robustness", accuracy_before=0.625, accuracy_after=0.5, drop=0.125,
+        consistency=0.75, worst_case=0.25,
+    )  # fmt: skip
+    Score.objects.create(run=run, metric="drop", kind="upper_case", value=0.5, low=0, high=1, n=6)
+    page = as_alice.get(url_of(model)).text
+    for words in (
+        "62.5%", "52.5 to 72.5", "6 examples", "tag=negation", "25.0%", "51.3", "512.0", "process",
+        "Perturbed: robustness", "Upper case", "All kinds", "Consistency", "Worst case", "75.0%",
+        "always gives the same answer",
+    ):  # fmt: skip
+        assert words in page, words
+
+
+def test_a_failed_run_says_why(as_alice, task, alice):
+    submission = submission_of(task, alice, state=State.DONE, outcome="ok")
+    EvaluationRun.objects.create(
+        submission=submission, version=make_set(task, "open"), state=State.FAILED, outcome="oom",
+        error="It was ended at 8 GiB.", limit="8 GiB of memory", measured="8.0 GiB",
+    )  # fmt: skip
+    page = as_alice.get(url_of(submission)).text
+    assert "The model needed too much memory. It was ended at 8 GiB." in page
+    assert "Limit: 8 GiB of memory; measured: 8.0 GiB" in page
+    assert "No evaluation gave a score." in page
+    assert "every 5s" not in page
+
+
+def test_a_refused_model_shows_each_line_and_its_log_inert(as_alice, task, alice):
+    submission = submission_of(
+        task, alice, state=State.FAILED, outcome="invalid_output",
+        error="Line 1: no label\nLine 2: <b>", log="<script>alert(1)</script> {{ 7 }}",
+    )  # fmt: skip
+    page = as_alice.get(url_of(submission)).text
+    assert "Line 1: no label\nLine 2: &lt;b&gt;" in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; {{ 7 }}" in page
+    assert "Hand it in again" in page
+
+
+def test_the_state_is_polled_until_it_is_over(as_alice, task, alice):
+    submission = submission_of(task, alice, requested_by=alice)
+    url = url_of(submission)
+    part = as_alice.get(url, **HTMX)
+    assert part.text.lstrip().startswith("<section")
+    assert 'hx-trigger="every 5s"' in part.text
+    seen = re.search(r'hx-get="([^"]+)"', part.text)[1].replace("&amp;", "&")
+    assert "#status" not in as_alice.get(seen, **HTMX).text  # nothing new
+    worker = leases.claim(Submission, submission.pk)
+    leases.heartbeat(worker, 0.25, "reading what was handed in")
+    part = as_alice.get(seen, **HTMX).text
+    assert 'hx-swap-oob="innerHTML:#status">It is being checked.' in part
+    assert 'value="0.250"' in part
+    version = make_set(task, "open")
+    leases.finish(worker, outcome="ok")
+    waiting = EvaluationRun.objects.create(submission=submission, version=version)
+    assert "Number 1 in the queue." in as_alice.get(url).text
+    run = leases.claim(EvaluationRun, waiting.pk)
+    leases.heartbeat(run, 0.5, "3 of 6 answers")
+    page = as_alice.get(url).text
+    assert "Running evaluation 1 of 1." in page
+    assert "3 of 6 answers" in page
+    leases.finish(run, outcome="ok")
+    part = as_alice.get(seen, **HTMX).text
+    assert "hx-trigger" not in part
+    assert "Scored on every set." in part
+    assert 'id="publish"' in part
+
+
+def test_publishing_and_taking_back(as_alice, client, model):
+    as_alice.post(url_of(model, "publish/"))
+    model.refresh_from_db()
+    assert model.is_published
+    page = as_alice.get(url_of(model)).text
+    assert "The model is published." in page
+    assert 'id="unpublish"' in page
+    as_alice.post(url_of(model, "unpublish/"))
+    model.refresh_from_db()
+    assert not model.is_published
+
+
+def test_a_withdrawn_model_is_a_tombstone_for_everybody(as_alice, client, model):
+    Submission.objects.filter(pk=model.pk).update(is_published=True)
+    assert "cannot be undone" in as_alice.get(url_of(model, "withdraw/")).text
+    page = as_alice.post(url_of(model, "withdraw/"), follow=True).text
+    assert "This model was withdrawn." in page
+    client.logout()
+    page = client.get(url_of(model)).text
+    assert "This model was withdrawn." in page
+    assert "62.5%" not in page
+    assert "MiniLM" not in page
+    assert str(model.pk) not in client.get("/t/nli/models/").text
+
+
+def test_the_card_is_edited_and_its_markdown_is_clean(as_alice, model):
+    url = url_of(model, "card/")
+    card = {"description": "Made of *seeds* <script>x</script>", "parameters": "22000000",
+            "paper_url": "javascript:alert(1)"}  # fmt: skip
+    reply = as_alice.post(url, card)
+    assert reply.status_code == 422
+    assert "Made of *seeds*" in reply.text
+    as_alice.post(url, {**card, "paper_url": "https://paper.example"})
+    page = as_alice.get(url_of(model)).text
+    assert "<em>seeds</em>" in page
+    assert "<script>x" not in page
+    assert "22000000" in page
+    assert 'value="22000000"' in as_alice.get(url).text
+
+
+def test_a_day_in_the_past_is_told(as_alice, model):
+    page = as_alice.post(
+        url_of(model, "anonymous/"), {"anonymous_until": "2020-01-01"}, follow=True
+    )
+    assert "Choose a day after today" in page.text
+    page = as_alice.post(url_of(model, "anonymous/"), {"anonymous_until": "soon"}, follow=True)
+    assert "enter a day" in page.text
+    assert Submission.objects.get().anonymous_until is None
+
+
+def test_my_models_lists_mine_only(as_alice, bob, task, model):
+    submission_of(task, bob, state=State.FAILED)
+    page = as_alice.get("/me/models/").text
+    assert page.count("/m/") == 1
+    assert "Scored on every set." in page
+    assert "/me/models/" in as_alice.get("/me/").text
+
+
+def test_the_task_page_has_the_door(as_alice, task):
+    page = as_alice.get("/t/nli/").text
+    assert "/t/nli/submit/" in page
+    assert "/t/nli/models/" in page
+
+
+def test_hidden_sets_are_not_named_while_they_run(as_alice, model):
+    EvaluationRun.objects.update(state=State.QUEUED, outcome="")
+    hidden = EvaluationSet.objects.get(name="sealed")
+    run = EvaluationRun.objects.get(version__evaluation_set=hidden)
+    leases.claim(EvaluationRun, run.pk)
+    page = as_alice.get(url_of(model)).text
+    assert "Running evaluation 1 of 2." in page
+    assert "sealed" not in page
