@@ -1,0 +1,156 @@
+"""The runner for remote endpoints: batches, patience, and how each failure ends a run."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluation import endpoint_runner
+from evaluation.contract import Ending, InvalidOutput, Limits, Outcome, Runnable
+from evaluation.endpoint_runner import ATTEMPTS, EXAMPLES, EndpointRunner
+from tasks.endpoints.base import EndpointError, Prediction
+
+MODEL = Runnable(fields=("text",), output="label", labels=("no", "yes"))
+
+
+class Remote:
+    """Answers "yes"; `before` is called with each batch and may raise."""
+
+    def __init__(self, before: Callable[[Sequence[Mapping[str, Any]]], None]) -> None:
+        self.before = before
+        self.sizes: list[int] = []
+
+    def predict(
+        self, batch: Sequence[Mapping[str, Any]], *, deadline_seconds: float
+    ) -> list[Prediction]:
+        self.sizes.append(len(batch))
+        self.before(batch)
+        return [Prediction({"label": "yes"}, {"yes": 1.0}, 0.1, {}) for _ in batch]
+
+    def info(self, *, deadline_seconds: float) -> Any:
+        raise AssertionError
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits between two tries."""
+    monkeypatch.setattr(endpoint_runner, "LONGEST_WAIT_SECONDS", 0.0)
+
+
+@pytest.fixture
+def examples(tmp_path: Path) -> Path:
+    file = tmp_path / "examples.jsonl"
+    rows = [{"id": f"x{n}", "inputs": {"text": f"text {n}"}} for n in range(40)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+def run(remote: Remote, examples: Path, **options: Any) -> tuple[Ending, list[dict[str, Any]]]:
+    lines: list[bytes] = []
+    given = {"limits": Limits(), "take": lines.append, "beat": lambda: None} | options
+    limits = given.pop("limits")
+    ending = EndpointRunner(remote).run(MODEL, examples, limits, **given)
+    return ending, [json.loads(line) for line in lines]
+
+
+def failing(times: int, error: EndpointError) -> Callable[[Any], None]:
+    left = [error] * times
+
+    def before(_: Any) -> None:
+        if left:
+            raise left.pop()
+
+    return before
+
+
+def always(error: EndpointError) -> Callable[[Any], None]:
+    def before(_: Any) -> None:
+        raise error
+
+    return before
+
+
+def test_all_are_answered_in_batches(examples: Path) -> None:
+    remote = Remote(lambda batch: None)
+    ending, answers = run(remote, examples)
+    assert ending.outcome == Outcome.OK
+    assert ending.usage.answers == 40
+    assert ending.usage.peak_bytes is None
+    assert sorted(remote.sizes) == [8, 16, 16]
+    assert max(remote.sizes) == EXAMPLES
+    assert {answer["id"] for answer in answers} == {f"x{n}" for n in range(40)}
+    assert answers[0]["output"] == {"label": "yes"}
+    assert answers[0]["prob"] == {"yes": 1.0}
+
+
+@pytest.mark.parametrize("reason", ["busy", "down", "slow"])
+def test_what_may_pass_is_tried_again(examples: Path, reason: Any) -> None:
+    ending, answers = run(Remote(failing(ATTEMPTS - 1, EndpointError("no", reason))), examples)
+    assert ending.outcome == Outcome.OK
+    assert len(answers) == 40
+
+
+def test_busy_may_be_said_as_often_as_there_is_time(examples: Path) -> None:
+    ending, _ = run(Remote(failing(50, EndpointError("later", "busy", retry_after=9))), examples)
+    assert ending.outcome == Outcome.OK
+    assert ending.log.count("later") == 50
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (EndpointError("no connection", "down"), Outcome.MODEL_ERROR),
+        (EndpointError("too slow", "slow"), Outcome.TIMEOUT),
+        (EndpointError("no label", "rubbish"), Outcome.INVALID_OUTPUT),
+        (EndpointError("the secret", "misconfigured", permanent=True), Outcome.MODEL_ERROR),
+    ],
+)
+def test_what_does_not_pass_ends_the_run(
+    examples: Path, error: EndpointError, outcome: Outcome
+) -> None:
+    ending, answers = run(Remote(always(error)), examples)
+    assert ending.outcome == outcome
+    assert str(error) in ending.sentence
+    assert not answers
+
+
+def test_an_example_that_is_declined_is_left_out(examples: Path) -> None:
+    def before(batch: Sequence[Mapping[str, Any]]) -> None:
+        if any(item["text"] == "text 3" for item in batch):
+            raise EndpointError("This text is declined.", "refused", permanent=True)
+
+    ending, answers = run(Remote(before), examples)
+    assert ending.outcome == Outcome.OK
+    assert {answer["id"] for answer in answers} == {f"x{n}" for n in range(40) if n != 3}
+    assert "This text is declined." in ending.log
+
+
+def test_time_is_up_while_it_is_busy(examples: Path) -> None:
+    ending, _ = run(
+        Remote(always(EndpointError("later", "busy"))), examples, limits=Limits(seconds=0.3)
+    )
+    assert ending.outcome == Outcome.TIMEOUT
+    assert ending.limit == "0.3 seconds"
+
+
+def test_answers_are_capped(examples: Path) -> None:
+    ending, _ = run(Remote(lambda batch: None), examples, limits=Limits(output_bytes=100))
+    assert ending.outcome == Outcome.OUTPUT_TOO_LARGE
+
+
+def test_an_answer_that_is_not_taken_ends_the_run(examples: Path) -> None:
+    def take(line: bytes) -> None:
+        raise InvalidOutput("Line 1: no.")
+
+    ending, _ = run(Remote(lambda batch: None), examples, take=take)
+    assert (ending.outcome, ending.sentence) == (Outcome.INVALID_OUTPUT, "Line 1: no.")
+
+
+def test_what_the_heartbeat_raises_is_passed_on(examples: Path) -> None:
+    def beat() -> None:
+        raise RuntimeError("the lease is lost")
+
+    with pytest.raises(RuntimeError, match="the lease is lost"):
+        run(Remote(lambda batch: None), examples, beat=beat)
