@@ -3,11 +3,11 @@
 import logging
 from uuid import UUID
 
-from django.utils.module_loading import import_string
-
-from evaluation import runs
+from evaluation import arrivals, run_work, runs
 from evaluation.janitor import tidy
 from evaluation.leases import LeaseLost, claim, sweep
+from evaluation.mails import tell_ends
+from evaluation.mails import tell_end
 from evaluation.models import Dataset, EvaluationRun, Job, Submission, TrainingRun
 from evaluation.release import make
 from evaluation.sets import sweep_rounds
@@ -48,7 +48,7 @@ def check_submission(submission_id: UUID) -> None:
     if submission is None:
         return
     try:
-        import_string("evaluation.arrivals.check")(submission)
+        arrivals.check(submission)
     except LeaseLost as lost:
         logger.warning("%s", lost)
 
@@ -59,10 +59,11 @@ def evaluate_next(run_id: UUID) -> None:
     if run is None:
         return
     try:
-        import_string("evaluation.evaluating.carry_out")(run)
+        run_work.carry_out(run)
     except LeaseLost as lost:
         logger.warning("%s", lost)
     runs.ring_suites(run)
+    tell_end(run.submission_id)
 
 
 def sweep_all() -> int:
@@ -74,5 +75,6 @@ def sweep_all() -> int:
     sweep_rounds()
     runs.request_missing()
     rung = sweep(FUNCTIONS)
+    tell_ends()
     tidy()
     return rung

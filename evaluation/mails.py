@@ -1,48 +1,56 @@
-"""The mail that a model's owner gets when nothing of it is under way any more."""
+"""The one mail that a model's owner gets, when nothing of it is under way any more."""
 
 import logging
 from functools import partial
-from uuid import UUID
 
 from django.conf import settings
 from django.core.mail import send_mail
 from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 
 from evaluation.model_page import progress_of, runs_of
-from evaluation.models import Submission
+from evaluation.models import EvaluationRun, Submission
 
 logger = logging.getLogger(__name__)
+State = Submission.State
+
+
+def tell_ends() -> int:
+    """Mail the owners of models whose check has refused them or whose last run is over; how many.
+
+    The sweep calls it, so it does not matter who saw the end.
+    """
+    under_way = EvaluationRun.objects.filter(
+        submission=OuterRef("pk"), state__in=[State.QUEUED, State.RUNNING]
+    )
+    over = Q(state=State.DONE, runs__isnull=False) | Q(state__in=[State.FAILED, State.LOST])
+    ended = _untold().filter(over, ~Exists(under_way)).distinct()
+    return sum(_tell(submission) for submission in ended.select_related("owner", "task"))
+
+
+def _untold() -> QuerySet[Submission]:
+    return Submission.objects.filter(told_at=None, withdrawn_at=None, owner__isnull=False)
 
 
 @transaction.atomic
-def tell_end(submission_id: UUID) -> None:
-    """Mail the owner once, when the check has refused a model or the last run is over.
-
-    No lock: of several that see the end, one update decides who mails. It is sent after the commit;
-    what the mail server then says is logged.
-    """
-    waiting = Submission.objects.filter(pk=submission_id, told_at=None, withdrawn_at=None)
-    submission = waiting.select_related("owner", "task").first()
-    if submission is None or submission.owner is None:
-        return
-    runs = runs_of(submission)
-    progress = progress_of(submission, runs)
-    nothing_came = not runs and submission.state == Submission.State.DONE
-    if not progress.is_over or nothing_came or submission.state == Submission.State.CANCELLED:
-        return
-    if waiting.update(told_at=timezone.now()):
+def _tell(submission: Submission) -> bool:
+    """Mail after the commit. No lock: of several sweeps, the one whose update hits mails."""
+    won = _untold().filter(pk=submission.pk).update(told_at=timezone.now())
+    if won and submission.owner:
+        progress = progress_of(submission, runs_of(submission))
         path = reverse("evaluation:model", args=[submission.pk])
         values = {"submission": submission, "progress": progress, "url": settings.SITE_URL + path}
-        subject = f"{submission.name}: {progress.sentence}".strip()
         text = render_to_string("evaluation/mail.txt", values)
+        subject = f"{submission.name}: {progress.sentence}"
         transaction.on_commit(partial(_send, subject, text, submission.owner.email))
+    return bool(won)
 
 
 def _send(subject: str, text: str, address: str) -> None:
     try:
         send_mail(" ".join(subject.split()), text, None, [address])
-    except Exception:  # a mail server may fail in many ways, and the model is none the worse
+    except Exception:  # mail servers fail in many ways, and the model is none the worse
         logger.exception("No mail could be sent about a submission")

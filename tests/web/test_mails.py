@@ -1,0 +1,73 @@
+"""The mail at the end of a submission: one, to its owner, after the commit, and never too early."""
+
+import pytest
+from django.core import mail
+
+from evaluation import mails
+from evaluation.mails import tell_ends
+from evaluation.models import EvaluationRun, Submission
+from tests.factories import TaskFactory
+from tests.web.test_model_pages import make_set, submission_of
+
+pytestmark = pytest.mark.django_db
+State = Submission.State
+
+
+@pytest.fixture
+def task(settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+    settings.SITE_URL = "https://site.example"
+    return TaskFactory(code="nli", name="NLI")
+
+
+def tell(callbacks):
+    with callbacks(execute=True):
+        return tell_ends()
+
+
+def test_a_scored_model_is_told_once(task, alice, django_capture_on_commit_callbacks):
+    submission = submission_of(task, alice, state=State.DONE, outcome="ok")
+    assert tell(django_capture_on_commit_callbacks) == 0  # no run has been asked for yet
+    version = make_set(task, "open")
+    for suite, state in (("plain", State.DONE), ("robustness", State.RUNNING)):
+        EvaluationRun.objects.create(
+            submission=submission, version=version, suite=suite, outcome="ok",
+            state=state, lease_token="0" * 32,
+        )  # fmt: skip
+    assert tell(django_capture_on_commit_callbacks) == 0
+    EvaluationRun.objects.update(state=State.DONE)
+    assert tell(django_capture_on_commit_callbacks) == 1
+    assert tell(django_capture_on_commit_callbacks) == 0
+    (sent,) = mail.outbox
+    assert sent.to == ["alice@example.com"]
+    assert sent.subject == "MiniLM seed 1: Scored on every set."
+    assert f"https://site.example/m/{submission.pk}/" in sent.body
+
+
+def test_a_refusal_says_what_is_wrong(task, alice, django_capture_on_commit_callbacks):
+    submission_of(task, alice, state=State.FAILED, outcome="rejected", error="Line 2: <b> & so")
+    tell(django_capture_on_commit_callbacks)
+    assert "Line 2: <b> & so" in mail.outbox[0].body
+
+
+@pytest.mark.parametrize(
+    "columns", [{"state": "cancelled"}, {"state": "queued"}, {"state": "done", "owner": None}]
+)
+def test_nobody_is_told_of_what_they_ended_or_what_goes_on(
+    task, alice, columns, django_capture_on_commit_callbacks
+):
+    submission = submission_of(task, alice)
+    Submission.objects.filter(pk=submission.pk).update(**columns)
+    assert tell(django_capture_on_commit_callbacks) == 0
+    assert mail.outbox == []
+
+
+def test_a_mail_server_that_fails_fails_nothing_else(
+    task, alice, django_capture_on_commit_callbacks, monkeypatch
+):
+    def refuse(*_):
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(mails, "send_mail", refuse)
+    submission_of(task, alice, state=State.FAILED, error="Wrong.")
+    assert tell(django_capture_on_commit_callbacks) == 1
