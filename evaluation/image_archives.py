@@ -40,7 +40,7 @@ class ImageScan:
     volumes: tuple[str, ...]  # writable at run time though the rest is not
 
 
-def scan_image(path: Path, limits: ArchiveLimits = LIMITS, beat: Beat = quiet) -> ImageScan:
+def check_image(path: Path, limits: ArchiveLimits = LIMITS, beat: Beat = quiet) -> ImageScan:
     """The facts of an image archive that keeps all rules. Raises ArchiveRefused.
 
     Every packed file in it is walked, listed as a layer or not: engines differ in what they read.

@@ -11,7 +11,7 @@ import pytest
 
 from evaluation import image_archives
 from evaluation.archives import ArchiveLimits, ArchiveRefused
-from evaluation.image_archives import scan_image
+from evaluation.image_archives import check_image
 from tests.unit.evaluation.test_archives import tar_of
 
 CONFIG = {"architecture": "amd64", "os": "linux", "config": {"Volumes": {"/data": {}}}}
@@ -47,7 +47,7 @@ def image(layers=None, config=CONFIG, manifest=None, links=None, **more):
 def scan(tmp_path):
     def run(data, **limits):
         (tmp_path / "image.tar").write_bytes(data)
-        return scan_image(tmp_path / "image.tar", ArchiveLimits(**limits))
+        return check_image(tmp_path / "image.tar", ArchiveLimits(**limits))
 
     return run
 
@@ -136,5 +136,5 @@ def test_what_docker_save_writes_is_read(tmp_path):
         subprocess.run(["docker", "save", name, "-o", tmp_path / "image.tar"], check=True)
     finally:
         subprocess.run(["docker", "rmi", name], check=True)
-    found = scan_image(tmp_path / "image.tar")
+    found = check_image(tmp_path / "image.tar")
     assert (found.system, found.layers, found.unpacked_bytes) == ("linux", 1, 120)

@@ -1,0 +1,83 @@
+"""Whether a safetensors file is what it says, by its header alone; no model library is needed.
+
+The format: 8 bytes with the header's length, the header in JSON, then the tensors' bytes one after
+another without holes (github.com/huggingface/safetensors, README, "Format").
+"""
+
+import json
+from collections.abc import Mapping
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from evaluation.contract import MIB
+
+LARGEST_HEADER = 16 * MIB
+SIZES = {
+    **dict.fromkeys(("BOOL", "U8", "I8", "F8_E4M3", "F8_E5M2"), 1),
+    **dict.fromkeys(("I16", "U16", "F16", "BF16"), 2),
+    **dict.fromkeys(("I32", "U32", "F32"), 4),
+    **dict.fromkeys(("I64", "U64", "F64"), 8),
+}
+
+
+class BadTensors(ValueError):
+    """A file is no safetensors file; the message says where it breaks the format."""
+
+
+def check_tensors(path: Path) -> list[str]:
+    """The names of the tensors in a file. Raises BadTensors."""
+    with path.open("rb") as file:
+        start = file.read(8)
+        length = int.from_bytes(start, "little")
+        if len(start) < 8 or not 2 <= length <= LARGEST_HEADER:
+            raise BadTensors(f"its first 8 bytes name a header of {length} bytes")
+        header = _header(file.read(length))
+    size = path.stat().st_size - 8 - length
+    end = 0
+    for name, (first, last) in sorted(header.items(), key=lambda tensor: tensor[1]):
+        if first != end:
+            what = "overlaps the one before it" if first < end else "leaves a hole before it"
+            raise BadTensors(f"the tensor {name[:100]!r} {what}")
+        end = last
+    if end != size:
+        raise BadTensors(f"its tensors take {end} bytes, but {size} follow the header")
+    return sorted(header)
+
+
+def _header(data: bytes) -> dict[str, tuple[int, int]]:
+    """First and last offset of each tensor, by its name."""
+    try:
+        header = json.loads(data, object_pairs_hook=_once)
+    except (ValueError, RecursionError) as error:
+        raise BadTensors(f"its header is no JSON ({error})") from None
+    if not isinstance(header, dict):
+        raise BadTensors("its header is no object")
+    if not isinstance(header.pop("__metadata__", {}), dict):
+        raise BadTensors("its `__metadata__` is no object")
+    if not header:
+        raise BadTensors("it holds no tensor")
+    return {name: _offsets(name, about) for name, about in header.items()}
+
+
+def _once(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name is there twice")
+    return found
+
+
+def _offsets(name: str, about: Any) -> tuple[int, int]:
+    about = about if isinstance(about, Mapping) else {}
+    dtype, shape, offsets = (about.get(key) for key in ("dtype", "shape", "data_offsets"))
+    if not isinstance(dtype, str) or dtype not in SIZES:
+        raise BadTensors(f"the tensor {name[:100]!r} has an unknown dtype; use {', '.join(SIZES)}")
+    if not _whole(shape) or not _whole(offsets) or len(offsets) != 2:
+        raise BadTensors(f"the tensor {name[:100]!r} lacks a shape or its two offsets")
+    if offsets[1] - offsets[0] != prod(shape) * SIZES[dtype]:
+        raise BadTensors(f"the tensor {name[:100]!r} has offsets that do not fit its shape")
+    return offsets[0], offsets[1]
+
+
+def _whole(values: Any) -> bool:
+    return isinstance(values, list) and all(type(v) is int and 0 <= v < 2**63 for v in values)
