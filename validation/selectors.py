@@ -57,8 +57,10 @@ WHERE vote.validator_id = %(validator)s AND vote.created_at >= %(since)s
 """
 # One level of `still_needed` at a time, so that the walk begins in the index at `start`.
 NEXT_PLACE = """
-SELECT item.example_id
+SELECT item.example_id, lease.id
 FROM validation_queueitem AS item JOIN annotation_example AS example ON example.id = item.example_id
+  LEFT JOIN validation_judgelease AS lease
+  ON lease.example_id = item.example_id AND lease.validator_id = %(validator)s
 WHERE item.round_id = %(round)s AND item.still_needed = (SELECT MIN(level.still_needed)
     FROM validation_queueitem AS level
     WHERE level.round_id = %(round)s AND level.still_needed > %(above)s)
@@ -76,10 +78,17 @@ WHERE round_id = %(round)s AND still_needed > %(above)s
 """
 
 
+class Place(NamedTuple):
+    """A free place in the queue: its example's id, and that of the validator's old lease of it."""
+
+    example: int
+    lease: int | None
+
+
 def next_place(
     round: int, validator: Annotator, avoid: int = 0, start: int = 0, *, lock: bool = False
-) -> int | None:
-    """The id of the example to give to the validator: nearly decided first, then by chance.
+) -> Place | None:
+    """The place to give to the validator: nearly decided first, then by chance.
 
     Walks the index queue_order from the key `start` on: a row of it is looked at, and taken,
     unless the validator wrote, judged or skipped that example or it is by the author `avoid`.
@@ -92,7 +101,7 @@ def next_place(
     while above is not None:
         values = {"round": round, "validator": validator.pk, "avoid": avoid, "start": start}
         if found := _first(sql, **values, above=above):
-            return int(found[0])
+            return Place(*found)
         (above,) = _first(NEXT_LEVEL, round=round, above=above) or (None,)
     return None
 

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
-from django.db import transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import F
 from django.utils import timezone
 
@@ -29,7 +29,7 @@ from validation.models import (
     Validation,
 )
 from validation.policies import derive_round
-from validation.selectors import Held
+from validation.selectors import Held, Place
 
 LEASE_TIME = timedelta(minutes=15)
 WALKS = 32
@@ -112,26 +112,30 @@ def _take_last(round: int, validator: Annotator) -> JudgeLease | None:
     """
     while found := selectors.next_place(round, validator):
         with transaction.atomic():
-            same = QueueItem.objects.filter(pk=found, still_needed__gt=0, free__gt=0)
+            same = QueueItem.objects.filter(pk=found.example, still_needed__gt=0, free__gt=0)
             if same.select_for_update(of=("self",)).first():
                 return _lease(found, validator)
     return None
 
 
-def _lease(pk: int, validator: Annotator) -> JudgeLease:
-    """Give a place of the locked item to the validator; `pk` is its example's."""
+def _lease(place: Place, validator: Annotator) -> JudgeLease:
+    """Give a place of its locked item to the validator."""
     now = timezone.now()
-    example = Example.objects.select_related("context", "round").get(pk=pk)
+    example = Example.objects.select_related("context", "round").get(pk=place.example)
     times = {"leased_at": now, "until": now + LEASE_TIME}
-    lease = JudgeLease.objects.filter(example=example, validator=validator).first()
-    if lease is None:
-        lease = JudgeLease.objects.create(example=example, validator=validator, **times)
-    elif not lease.takes_place:
-        JudgeLease.objects.filter(pk=lease.pk).update(takes_place=True, **times)
-        lease.refresh_from_db()
-    else:  # another tab of the same person was first
-        return lease
-    QueueItem.objects.filter(pk=pk).update(free=F("free") - 1)
+    mine = JudgeLease.objects.filter(example=example, validator=validator)
+    if place.lease:
+        is_given = mine.filter(takes_place=False).update(takes_place=True, **times)
+        lease = mine.get()
+    else:
+        try:
+            with transaction.atomic():
+                lease = mine.create(example=example, validator=validator, **times)
+            is_given = 1
+        except IntegrityError:
+            lease, is_given = mine.get(), 0
+    if is_given:  # else another tab of the same person was first
+        QueueItem.objects.filter(pk=place.example).update(free=F("free") - 1)
     lease.example = example
     return lease
 
@@ -273,7 +277,8 @@ def _locked(example: Example) -> Example:
     Rows that point at it may still be inserted. Its consensus and its round's policy are read in a
     statement after that of the lock, because others may have changed them while it waited.
     """
-    Example.objects.select_for_update(no_key=True).values_list("pk").get(pk=example.pk)
+    if connection.features.has_select_for_update:  # SQLite has locked the whole database
+        Example.objects.select_for_update(no_key=True).values_list("pk").get(pk=example.pk)
     locked = Example.objects.select_related("round__judging", "consensus").get(pk=example.pk)
     locked.round.task = example.round.task
     return locked

@@ -14,11 +14,12 @@ from dynabench.accounts.services import annotator_of
 from tests.factories import UserFactory
 from tests.web.conftest import HTMX
 from tests.web.test_judge import URL, judge, write
+from validation import selectors
 from validation.assignment import is_in_share
 from validation.consensus import Policy, Vote
 from validation.models import Consensus, JudgeLease, QueueItem, Validation
-from validation.selectors import next_place, round_numbers
-from validation.services import override_consensus, rederive, withdraw_override
+from validation.selectors import Place, next_place, round_numbers
+from validation.services import lease_next, override_consensus, rederive, withdraw_override
 
 
 def test_the_next_example_is_found_through_the_index(alice, nli, bob):
@@ -134,3 +135,14 @@ def test_numbers_of_a_round(client, alice, nli, bob):
     assert (found["collected"], found["fooled"], found["judged"]) == (4, 3, 3)
     errors = Consensus.objects.filter(example__outcome="fooled").count()
     assert (found["decided"], found["verified"], found["validated_errors"]) == (3, 3, errors)
+
+
+def test_two_tabs_of_a_person_take_one_place(alice, nli, bob, monkeypatch):
+    example, person = write(nli, bob), annotator_of(alice)
+    first = lease_next(validator=person, task=nli.task)
+    free = QueueItem.objects.get().free
+    # The other tab looked for a place before the first one was given its lease.
+    monkeypatch.setattr(selectors, "latest_lease", lambda *_: None)
+    monkeypatch.setattr(selectors, "next_place", lambda *_, **__: Place(example.pk, None))
+    assert lease_next(validator=person, task=nli.task) == first
+    assert QueueItem.objects.get().free == free
