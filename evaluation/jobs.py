@@ -7,7 +7,6 @@ from evaluation import arrivals, run_work, runs
 from evaluation.janitor import tidy
 from evaluation.leases import LeaseLost, claim, sweep
 from evaluation.mails import tell_ends
-from evaluation.mails import tell_end
 from evaluation.models import Dataset, EvaluationRun, Job, Submission, TrainingRun
 from evaluation.release import make
 from evaluation.sets import sweep_rounds
@@ -63,7 +62,6 @@ def evaluate_next(run_id: UUID) -> None:
     except LeaseLost as lost:
         logger.warning("%s", lost)
     runs.ring_suites(run)
-    tell_end(run.submission_id)
 
 
 def sweep_all() -> int:

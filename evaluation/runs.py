@@ -263,6 +263,12 @@ def counting(runs: QuerySet[EvaluationRun]) -> QuerySet[EvaluationRun]:
     return runs.filter(~Exists(later), outcome=Outcome.OK)
 
 
+def cost_cents(cpu_seconds: float | None) -> float | None:
+    """What processor time costs, as the installation says; None: it does not, or none is known."""
+    price: int = settings.EVALUATION_CPU_HOUR_CENTS
+    return price * cpu_seconds / 3600 if price and cpu_seconds is not None else None
+
+
 def ring_suites(run: EvaluationRun) -> None:
     """Ring for the perturbed runs that waited for this plain one."""
     if run.suite == Suite.PLAIN:

@@ -1,0 +1,182 @@
+"""Many workers, one queue: each run once, each person in turn, no zombie stores anything."""
+
+import threading
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from evaluation import jobs, leases, run_work, runs
+from evaluation.contract import Outcome
+from evaluation.models import EvaluationRun, Score
+from tests.evaluations import ScriptedRunner, accepted_model, queued_run, set_version
+from tests.factories import TaskFactory, UserFactory
+
+pytestmark = pytest.mark.django_db(transaction=True)
+REPEATS = range(3)
+State = EvaluationRun.State
+
+
+@pytest.fixture
+def task(settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+    return TaskFactory(code="nli")
+
+
+def queue_runs(task, owners):
+    """A run of a model of its own for each of the owners, in that order."""
+    version = set_version(task)
+    return [
+        queued_run(accepted_model(task, owner, f"m{number}"), version)
+        for number, owner in enumerate(owners)
+    ]
+
+
+@pytest.fixture
+def runner(monkeypatch):
+    """What every run is run with."""
+    scripted = ScriptedRunner()
+    asking = run_work.asking(scripted, None)
+    monkeypatch.setattr(run_work, "runner_of", lambda run, tell: _Given(asking))
+    return scripted
+
+
+class _Given:
+    def __init__(self, value):
+        self.value = value
+
+    def __enter__(self):
+        return self.value
+
+    def __exit__(self, *_):
+        return None
+
+
+@pytest.mark.parametrize("repeat", REPEATS)
+def test_eight_workers_take_forty_runs_once_each(task, at_once, repeat):
+    queued = queue_runs(task, [UserFactory() for _ in range(5)] * 8)
+
+    def work(_):
+        taken = []
+        while run := runs.claim_next():
+            taken.append(run.pk)
+            leases.finish(run, outcome=Outcome.OK)
+        return taken
+
+    taken = [pk for worker in at_once(work, range(8)) for pk in worker]
+    assert Counter(taken) == Counter(run.pk for run in queued)
+    assert set(EvaluationRun.objects.values_list("state", "attempts")) == {(State.DONE, 1)}
+
+
+@pytest.mark.parametrize("repeat", REPEATS)
+def test_nobodys_many_runs_starve_another(task, at_once, repeat):
+    """Eight workers come at once. Alice was first with 36 runs; Bob and Carol have two each."""
+    alice, bob, carol = (UserFactory() for _ in range(3))
+    queue_runs(task, [alice] * 36 + [bob, carol] * 2)
+    first = at_once(lambda _: runs.claim_next(), range(8))
+    owners = Counter(run.submission.owner for run in first)
+    assert owners == {alice: 4, bob: 2, carol: 2}
+
+
+def test_forty_runs_have_one_set_of_scores_each(task, at_once, runner):
+    queued = queue_runs(task, [UserFactory() for _ in range(5)] * 8)
+    at_once(lambda _: [jobs.evaluate_next(None) for _ in queued], range(8))
+    assert set(EvaluationRun.objects.values_list("state", "outcome")) == {(State.DONE, "ok")}
+    scores = Counter(Score.objects.filter(metric="accuracy", slice="").values_list("run"))
+    assert scores == {(run.pk,): 1 for run in queued}
+    assert len(runner.sent) == 40
+
+
+@pytest.mark.parametrize("repeat", REPEATS)
+def test_two_workers_of_one_run_store_one_set_of_scores(task, at_once, runner, repeat):
+    """The first was taken for dead while it asked; both finish at the same instant."""
+    queue_runs(task, [None])
+    first = runs.claim_next()
+    EvaluationRun.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    jobs.sweep_all()
+    second = runs.claim_next()
+
+    def finish(run):
+        try:
+            run_work.carry_out(run)
+        except leases.LeaseLost:
+            return None
+        return run.lease_token
+
+    assert at_once(finish, [first, second]) == [None, second.lease_token]
+    run = EvaluationRun.objects.get()
+    assert (run.state, run.outcome, run.attempts) == (State.DONE, Outcome.OK, 2)
+    assert run.scores.filter(metric="accuracy", slice="").count() == 1
+
+
+def test_a_zombie_that_comes_back_before_the_new_worker_ends_stores_nothing(task, runner):
+    queue_runs(task, [None])
+    zombie = runs.claim_next()
+    EvaluationRun.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    jobs.sweep_all()
+    for _ in range(2):  # while it is queued, and while another has it
+        with pytest.raises(leases.LeaseLost):
+            run_work.carry_out(zombie)
+        assert not Score.objects.exists()
+        another = runs.claim_next()
+    assert another is None
+
+
+@pytest.mark.parametrize("repeat", REPEATS)
+def test_a_run_is_cancelled_while_its_model_answers(task, runner, monkeypatch, repeat):
+    """And the model is ended by the error of its next heartbeat."""
+    (run,) = queue_runs(task, [None])
+    monkeypatch.setattr(run_work, "BEAT_SECONDS", 0)
+    asked, cancelled = threading.Event(), threading.Event()
+
+    def answer(inputs):
+        asked.set()
+        assert cancelled.wait(30)
+        return "neutral"
+
+    runner.answer = answer
+    lost = []
+
+    def work():
+        from django.db import connection
+
+        try:
+            run_work.carry_out(runs.claim_next())
+        except leases.LeaseLost as error:
+            lost.append(error)
+        finally:
+            connection.close()
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    assert asked.wait(30)
+    assert runs.cancel_run(run=run, actor=None)
+    cancelled.set()
+    worker.join()
+    assert len(lost) == 1
+    run.refresh_from_db()
+    assert (run.state, run.outcome) == (State.CANCELLED, Outcome.CANCELLED)
+    assert not Score.objects.exists()
+
+
+def test_a_run_is_asked_for_once_by_eight_sweeps(task, at_once):
+    set_version(task)
+    accepted_model(task)
+    made = at_once(lambda _: len(runs.request_missing()), range(8))
+    assert sum(made) == EvaluationRun.objects.count() == 3
+
+
+def test_a_run_is_repeated_once_from_many_tabs(task, at_once):
+    (run,) = queue_runs(task, [None])
+    leases.finish(runs.claim_next(), outcome=Outcome.OK)
+
+    def again(_):
+        try:
+            return runs.run_again(run=run, actor=None)
+        except runs.RunRefused as refused:
+            return str(refused)
+
+    made = at_once(again, range(8))
+    assert sum(isinstance(one, EvaluationRun) for one in made) == 1
+    assert EvaluationRun.objects.count() == 2
