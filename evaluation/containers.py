@@ -9,7 +9,7 @@ import logging
 import math
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,7 +29,8 @@ from evaluation.contract import (
     Runnable,
     Take,
 )
-from evaluation.harness.arguments import written
+from evaluation.harness import shim
+from evaluation.harness.arguments import shimmed, written
 from evaluation.sandbox_engine import EngineError, connect, engine
 from evaluation.sandbox_images import check_image, has_image, inspect_image, load_image, pull_image
 from evaluation.sandbox_output import STDERR, Frames, OutputTooLargeError
@@ -54,7 +55,7 @@ RUNTIME_IMAGE = "dynabench-runtime:latest"
 LABEL = "org.dynabench.sandbox"  # its value is the key of the run, and so is the container's name
 PREFIX = "dynabench-sandbox-"
 SECCOMP = (Path(__file__).parent / "seccomp.json").read_text()
-INPUTS, FOLDER = "/input/examples.jsonl", "/model"  # in the sandbox
+INPUTS, FOLDER, SHIM = "/input/examples.jsonl", "/model", "/dynabench/shim.py"  # in the sandbox
 NOBODY = "65534:65534"
 HOME = "/tmp"  # noqa: S108 (of the sandbox, a file system of its own)
 DIED_SECONDS = 10.0  # after its output ended
@@ -160,6 +161,9 @@ class DockerRunner:
         processes = max(limits.processes, GVISOR_PROCESSES) if runsc else limits.processes
         cpus = min(limits.cpus, self._engine.cpus)
         mounts = [Mount(INPUTS, str(inputs.resolve()), type="bind", read_only=True)]
+        entrypoint, command = _command(model, image.attrs["Config"])
+        if model.adapter != "jsonl":
+            mounts.append(Mount(SHIM, str(Path(shim.__file__)), type="bind", read_only=True))
         if model.folder:
             mounts.append(Mount(FOLDER, str(model.folder.resolve()), type="bind", read_only=True))
         # A path that the image declares as a volume would be writable, on the disk of the host.
@@ -170,7 +174,8 @@ class DockerRunner:
         return {
             "name": PREFIX + self.key,
             "labels": {LABEL: self.key},
-            "command": _command(model),
+            "entrypoint": entrypoint,
+            "command": command,
             "environment": {"HOME": HOME, "OMP_NUM_THREADS": str(math.ceil(cpus))},
             "use_config_proxy": False,
             "hostname": "sandbox",
@@ -302,6 +307,12 @@ def _infrastructure(error: BaseException) -> End:
     return End(Outcome.INFRASTRUCTURE, f"The engine that runs models failed: {error}"[:500])
 
 
-def _command(model: Runnable) -> list[str] | None:
-    """The arguments of our harness; an image of the submitter's brings its own command."""
-    return written(model, folder=FOLDER, inputs=INPUTS) if model.folder else None
+def _command(
+    model: Runnable, image: Mapping[str, Any]
+) -> tuple[list[str] | None, list[str] | None]:
+    """Entrypoint and command; None: the image's own."""
+    if model.folder:
+        return None, written(model, folder=FOLDER, inputs=INPUTS)
+    if model.adapter != "jsonl":
+        return shimmed(model, image, shim=SHIM, inputs=INPUTS)
+    return None, None

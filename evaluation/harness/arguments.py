@@ -1,9 +1,12 @@
-"""The harness's command line: written by the runners, read inside the sandbox."""
+"""The command lines of the harness and the shim: written by the runners, read in the sandbox."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from evaluation.contract import Runnable
+
+PORTS = {"dynalab": 8080, "dynabench2": 80}  # of their own images
 
 
 def written(model: Runnable, *, folder: str, inputs: str) -> list[str]:
@@ -15,6 +18,20 @@ def written(model: Runnable, *, folder: str, inputs: str) -> list[str]:
         *(f"--field={name}" for name in model.fields),
         *(f"--label={label}" for label in model.labels or ()),
     ]
+
+
+def shimmed(
+    model: Runnable, image: Mapping[str, Any], *, shim: str, inputs: str
+) -> tuple[list[str], list[str]]:
+    """Entrypoint and command by which an image built for Dynabench is asked.
+
+    image: its `Config`, as the engine tells it: its own entrypoint, command and ports.
+    """
+    ports = [int(name.split("/")[0]) for name in image.get("ExposedPorts") or ()]
+    usual = PORTS[model.adapter]
+    port = usual if usual in ports else min(ports, default=usual)
+    own = [*(image.get("Entrypoint") or ()), *(image.get("Cmd") or ())]
+    return ["python3", shim, model.adapter, str(port), inputs, model.output], own
 
 
 def read(arguments: Sequence[str] | None = None) -> argparse.Namespace:

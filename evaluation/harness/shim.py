@@ -1,0 +1,149 @@
+"""Asks a model that was built for Dynabench, inside its own container: lines in, lines out.
+
+Mounted into images of others, so: standard library only, and Python from 3.6 on.
+
+    python3 shim.py dynalab    PORT INPUT OUTPUT COMMAND…    POST /invocations, one example a call
+    python3 shim.py dynabench2 PORT INPUT OUTPUT COMMAND…    POST /model/batch_evaluation, or single
+
+COMMAND is the image's own. It is started, asked on loopback about every example and ended.
+OUTPUT is the field that is answered.
+"""
+
+import http.client
+import json
+import socket
+import subprocess
+import sys
+import time
+from typing import Any, BinaryIO, Dict, Iterator, List, Sequence, Tuple
+
+BATCH = 32
+SINGLE_2, BATCH_2 = "/model/single_evaluation", "/model/batch_evaluation"
+Json = Dict[str, Any]
+
+
+class Failed(Exception):
+    """The model gave no usable answer; the message says why."""
+
+
+class Server:
+    """The image's own server."""
+
+    def __init__(self, command: Sequence[str], port: int) -> None:
+        self.port = port
+        self.connection = http.client.HTTPConnection("127.0.0.1", port)
+        # What it prints must not get between the answers.
+        self.process = subprocess.Popen(command, stdout=sys.stderr)
+
+    def wait(self) -> None:
+        """Until it listens; the sandbox ends what never does."""
+        while True:
+            if self.process.poll() is not None:
+                raise Failed(
+                    "The image's command ended with code {} before it listened on port {}.".format(
+                        self.process.returncode, self.port
+                    )
+                )
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+                return
+            except OSError:
+                time.sleep(0.1)
+
+    def post(self, path: str, value: Json) -> Any:
+        """The JSON that it answers; None where it has no such route. Raises Failed."""
+        try:
+            status, body = self._send(path, value)
+        except (http.client.HTTPException, OSError):  # an idle connection may have been closed
+            self.connection.close()
+            try:
+                status, body = self._send(path, value)
+            except (http.client.HTTPException, OSError) as error:
+                raise Failed("{} broke off: {!r}.".format(path, error)) from None
+        if status in (404, 405):
+            return None
+        if status != 200:
+            raise Failed("{} answered with status {}.".format(path, status))
+        try:
+            return json.loads(body.decode())
+        except ValueError:
+            raise Failed("{} answered something that is not JSON.".format(path)) from None
+
+    def _send(self, path: str, value: Json) -> Tuple[int, bytes]:
+        body = json.dumps(value).encode()
+        self.connection.request("POST", path, body, {"Content-Type": "application/json"})
+        reply = self.connection.getresponse()
+        return reply.status, reply.read()
+
+
+def dynalab(server: Server, examples: List[Json]) -> List[Any]:
+    """Answers of a TorchServe handler, which takes one example."""
+    answers = []
+    for example in examples:
+        answer = server.post("/invocations", dict(example["inputs"], uid=example["id"]))
+        if isinstance(answer, dict) and answer.get("id", example["id"]) != example["id"]:
+            raise Failed("The answer's id is not the uid of the example.")
+        answers.append(answer)
+    return answers
+
+
+def dynabench2(server: Server, examples: List[Json]) -> List[Any]:
+    """Answers of the two routes of Dynabench 2.0."""
+    samples = [example["inputs"] for example in examples]
+    answers = server.post(BATCH_2, {"dataset_samples": samples})
+    if answers is None:
+        return [server.post(SINGLE_2, sample) for sample in samples]
+    if not isinstance(answers, list) or len(answers) != len(samples):
+        raise Failed("{} must answer a list of {} predictions.".format(BATCH_2, len(samples)))
+    return answers
+
+
+def line(example: Json, answer: Any, output: str) -> bytes:
+    """Our line for an answer. Probabilities are divided by their sum, as Dynabench did."""
+    if not isinstance(answer, dict) or output not in answer:
+        raise Failed("An answer must be an object with the field {!r}.".format(output))
+    said = {name: answer[name] for name in (output, "start", "end") if name in answer}
+    prob = answer.get("prob")
+    if prob is not None:
+        try:
+            total = sum(prob.values())
+            prob = {label: share / total for label, share in prob.items()}
+        except (AttributeError, TypeError, ZeroDivisionError):
+            raise Failed("prob must hold a number for each label, not all 0.") from None
+    return json.dumps({"id": example["id"], "output": said, "prob": prob}).encode() + b"\n"
+
+
+def batches(lines: BinaryIO) -> Iterator[List[Json]]:
+    """Examples, a batch at a time."""
+    batch = []
+    for text in lines:
+        batch.append(json.loads(text.decode()))
+        if len(batch) == BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def main(adapter: str, port: str, inputs: str, output: str, *command: str) -> int:
+    """0, or 1 when the model cannot be asked; the last line of stderr then says why."""
+    ask = {"dynalab": dynalab, "dynabench2": dynabench2}[adapter]
+    server = Server(command, int(port))
+    try:
+        server.wait()
+        with open(inputs, "rb") as lines:
+            for examples in batches(lines):
+                answers = ask(server, examples)
+                for example, answer in zip(examples, answers):
+                    sys.stdout.buffer.write(line(example, answer, output))
+                sys.stdout.buffer.flush()
+    except Failed as error:
+        print(error, file=sys.stderr)
+        return 1
+    finally:
+        server.process.kill()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
