@@ -121,12 +121,13 @@ class Bench:
         script: str,
         *,
         image: str = "",
+        key: str = "",
         limits: Limits = LIMITS,
         beat: Beat = lambda: None,
     ) -> Seen:
         """Run a script as a model. What `beat` raises passes through."""
         answers = Answers("label", LABELS, [f"e{number}" for number in range(SIZE)])
-        ending = DockerRunner(self.key()).run(
+        ending = DockerRunner(key or self.key()).run(
             Runnable(image=image or self.image, labels=LABELS),
             self.inputs(script),
             limits,

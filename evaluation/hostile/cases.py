@@ -254,7 +254,8 @@ X86 = {"io_uring_setup": 425, "ptrace": 101, "personality": 135, "keyctl": 250, 
        "bpf": 321, "userfaultfd": 323, "unshare": 272, "setns": 308, "mount": 165,
        "pivot_root": 155, "chroot": 161, "perf_event_open": 298, "init_module": 175,
        "kexec_load": 246, "process_vm_readv": 310, "open_by_handle_at": 304, "reboot": 169,
-       "syslog": 103, "clone3": 435, "move_mount": 429, "fsopen": 430, "swapon": 167, "settimeofday": 164}
+       "syslog": 103, "clone3": 435, "move_mount": 429, "fsopen": 430, "swapon": 167,
+       "settimeofday": 164}
 CALLS = [(name, number, 0) for name, number in X86.items()]
 CALLS.append(("clone into a user namespace", 56, 0x10000011))
 for name, number, flags in CALLS if platform.machine() == "x86_64" else ():

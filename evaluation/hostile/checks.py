@@ -26,6 +26,7 @@ from evaluation.archives import ArchiveLimits, ArchiveRefused, check_archive
 from evaluation.containers import (
     LABEL,
     PREFIX,
+    Ours,
     check_image,
     inspect_image,
     list_ours,
@@ -264,17 +265,17 @@ def _image_archive(config: dict[str, Any]) -> bytes:
 
 def spoofed(bench: Bench) -> str:
     """An image can bring a label, but not the name of its container; and ours overrides it."""
-    image = bench.build(f"LABEL {LABEL}={bench.key()}")
+    stolen, own = bench.key(), bench.key()
+    image = bench.build(f"LABEL {LABEL}={stolen}")
     with closing(connect()) as client:
         stranger = client.containers.create(image, network_mode="none")
         try:
-            expect(not bench.left(), bench.left())
+            expect(not list_ours(stolen), list_ours(stolen))
         finally:
             stranger.remove()
-    seen: list[str] = []
-    bench.run(
-        "import time\ntime.sleep(1.5)\n" + GOOD, image=image, beat=lambda: seen.extend(bench.left())
-    )
+    seen: list[Ours] = []
+    script = f"import time\ntime.sleep(1.5)\n{GOOD}"
+    bench.run(script, image=image, key=own, beat=lambda: seen.extend(list_ours(own)))
     expect(seen, "our own container was not found")
     return "the stranger is not listed, our run is"
 
@@ -295,6 +296,7 @@ def _worker(*arguments: str, **more: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, "-c", WORKER, *arguments],
         stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
         text=True,
         cwd=settings.BASE_DIR,
         env={**os.environ, **more},

@@ -1,0 +1,172 @@
+"""Is this installation sound? Each check looks at one part and says what it found, in words."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from django.conf import settings
+from django.core.cache import cache
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+
+from evaluation.containers import RUNTIME_IMAGE, engine, has_image
+from evaluation.contract import GIB
+from evaluation.hostile.bench import Bench, Breach
+from evaluation.hostile.cases import CASES, Case
+from evaluation.leases import stuck
+from tasks.endpoints.base import EndpointError
+from tasks.models import Round, TargetModel
+from tasks.targets import endpoint_of
+
+State = Literal["ok", "note", "bad"]  # note: nothing is broken, but somebody should know
+SPARE_GIB = 5
+ANSWER_SECONDS = 5.0
+STUCK = timedelta(minutes=5)
+AT_ONCE = 2  # hostile models
+NO_ENGINE = (
+    "No Docker engine answers. Model folders are evaluated in a process of this machine, where "
+    "throughput and memory cannot be compared with a sandbox's; submitted images wait until an "
+    "engine runs here. The hostile models were not run."
+)
+
+
+class Finding(NamedTuple):
+    """What a check found."""
+
+    what: str
+    state: State
+    told: str
+
+
+class Verdict(NamedTuple):
+    """What became of a hostile case; is_ok None: it was not run here."""
+
+    case: Case
+    got: str
+    is_ok: bool | None
+
+
+def findings() -> Iterator[Finding]:
+    """All checks but the hostile models; those that need the database, if it is sound."""
+    database = check_database()
+    yield database
+    yield check_cache()
+    if database.state != "bad":
+        yield check_queue()
+        yield check_targets()
+    yield from check_disk()
+    yield from check_engine()
+
+
+def check_database() -> Finding:
+    """It answers, and its tables are those of this version."""
+    try:
+        executor = MigrationExecutor(connection)
+        waiting = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    except DatabaseError as error:
+        return Finding("database", "bad", f"It does not answer: {error}")
+    if waiting:
+        names = ", ".join(f"{migration.app_label} {migration.name}" for migration, _ in waiting)
+        return Finding("database", "bad", f"Run manage.py migrate: {names}.")
+    return Finding("database", "ok", f"{connection.vendor}, all migrations applied")
+
+
+def check_cache() -> Finding:
+    """What is written can be read."""
+    try:
+        cache.set("doctor", "well", 10)
+        found = cache.get("doctor")
+    except Exception as error:  # whatever the backend's library raises
+        return Finding("cache", "bad", f"It does not answer: {error}")
+    if found != "well":
+        return Finding("cache", "bad", "What was written could not be read.")
+    return Finding("cache", "ok", "shared" if settings.CACHE_URL else "in each process")
+
+
+def check_queue() -> Finding:
+    """As `manage.py check_queue`."""
+    found = stuck(STUCK)
+    return (
+        Finding("queue", "bad", "\n".join(found))
+        if found
+        else Finding("queue", "ok", "no job is stuck")
+    )
+
+
+def check_targets() -> Finding:
+    """The targets of rounds in which people write answer."""
+    targets = TargetModel.objects.filter(rounds__state=Round.State.OPEN).distinct()
+    failed = []
+    for target in targets.select_related("task"):
+        try:
+            endpoint_of(target).info(deadline_seconds=ANSWER_SECONDS)
+        except EndpointError as error:
+            failed.append(f"{target.name}: {error}")
+    if failed:
+        return Finding("live targets", "bad", "\n".join(failed))
+    return Finding("live targets", "ok", f"{len(targets)} answer")
+
+
+def check_disk() -> Iterator[Finding]:
+    """Room for what people hand in, and for images."""
+    found = engine()
+    places = {"home": settings.HOME, "engine's disk": Path(found.root) if found else None}
+    for what, place in places.items():
+        if place and place.exists():
+            free = shutil.disk_usage(place).free / GIB
+            state: State = "ok" if free >= SPARE_GIB else "bad"
+            yield Finding(what, state, f"{free:.1f} GiB free in {place}")
+
+
+def check_engine() -> Iterator[Finding]:
+    """The engine, and what it must offer."""
+    found = engine()
+    if not found:
+        yield Finding("engine", "note", NO_ENGINE)
+        return
+    yield Finding("engine", "ok", f"Docker {found.version}, cgroup v{found.cgroup}, {found.arch}")
+    if found.has_seccomp:
+        yield Finding("seccomp", "ok", "our own profile is used")
+    else:
+        yield Finding("seccomp", "bad", "The engine's kernel has none: models could call anything.")
+    runsc = (
+        "submitted models run in gVisor"
+        if found.has_runsc
+        else ("not installed: a flaw in the kernel is open to models (docs/operators.md)")
+    )
+    yield Finding("runsc", "ok" if found.has_runsc else "note", runsc)
+    if has_image(RUNTIME_IMAGE):
+        yield Finding("runtime image", "ok", RUNTIME_IMAGE)
+    else:
+        yield Finding(
+            "runtime image", "note", "Model folders need it: run scripts/runtime_image.sh."
+        )
+
+
+def verdicts() -> Iterator[Verdict]:
+    """Run the hostile cases on the engine of this machine, in their order.
+
+    Raises EngineError, and LookupError when there is no image of ours to run them in.
+    """
+    with tempfile.TemporaryDirectory(prefix="dynabench-doctor-") as folder:
+        with closing(Bench(Path(folder))) as bench, ThreadPoolExecutor(AT_ONCE) as pool:
+            yield from pool.map(lambda case: judge(case, bench), CASES)
+            left = bench.left()
+        if left:
+            raise Breach(f"These containers were left behind: {', '.join(left)}")
+
+
+def judge(case: Case, bench: Bench) -> Verdict:
+    """Run one case."""
+    if not case.script and not case.check:
+        return Verdict(case, f"not run here; covered by {case.elsewhere}", None)
+    try:
+        got = case.run(bench)
+    except Exception as error:  # a case that breaks is one that failed
+        return Verdict(case, f"{type(error).__name__}: {error}", False)
+    return Verdict(case, got, True)
