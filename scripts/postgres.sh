@@ -1,5 +1,6 @@
 # Sourced by ./test: starts a throw-away PostgreSQL where its programs are installed, and sets
 # POSTGRES_URL. An address that is set already is used as it is.
+stop_postgres() { :; }
 start_postgres() {
   [ -n "${POSTGRES_URL:-}" ] && return 0
   local initdb
