@@ -116,10 +116,10 @@ def pack(folder: Path, target: IO[bytes], beat: Beat) -> None:
     """Write a folder's files as a plain tar, for weights do not compress; anybody may read them."""
 
     def public(member: tarfile.TarInfo) -> tarfile.TarInfo:
-        return member.replace(mode=0o644, uid=0, gid=0, uname="", gname="", mtime=0)
+        return member.replace(mode=0o644, uid=0, gid=0, uname="", gname="", mtime=0, deep=False)
 
     stream: Any = Beating(target, beat)  # tarfile only writes to it
-    with tarfile.open(fileobj=stream, mode="w|", bufsize=CHUNK) as archive:
+    with tarfile.open(fileobj=stream, mode="w|", bufsize=CHUNK, dereference=True) as archive:
         for path in files(folder):
             archive.add(path, path.relative_to(folder).as_posix(), filter=public)
 

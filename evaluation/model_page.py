@@ -169,7 +169,7 @@ def _ended(submission: Submission, runs: Sequence[EvaluationRun]) -> Progress:
     else:
         return Progress("failed", "No evaluation gave a score.", is_over=True)
     phase = "published" if submission.is_published else "scored"
-    return Progress(phase, f"{sentence} {'Published.' if submission.is_published else ''}", True)
+    return Progress(phase, sentence + (" Published." if submission.is_published else ""), True)
 
 
 STEPS: Mapping[str, str] = {

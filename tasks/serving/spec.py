@@ -88,7 +88,7 @@ def find_weights(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
 
     Raises MisconfiguredError, also for pickled weights.
     """
-    path = Path(spec.source) if Path(spec.source).is_dir() else _fetch(spec)
+    path = Path(spec.source) if Path(spec.source).is_dir() else fetch(spec)
     weights = tuple(sorted(path.glob("*.safetensors")))
     if not weights:
         pickled = [file.name for pattern in PICKLE for file in path.glob(pattern)]
@@ -100,7 +100,8 @@ def find_weights(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
     return path, weights
 
 
-def _fetch(spec: ModelSpec) -> Path:
+def fetch(spec: ModelSpec) -> Path:
+    """The folder of a hub id at its commit, of HUB_FILES alone. Raises MisconfiguredError."""
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", spec.source) or spec.source.startswith("."):
         raise MisconfiguredError(f"{spec.name}: there is no folder {spec.source}.")
     if not re.fullmatch(r"[0-9a-f]{40}", spec.revision or ""):

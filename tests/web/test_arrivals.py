@@ -1,0 +1,324 @@
+"""The check of what arrives, kind by kind, to the files that are kept and the runs asked for."""
+
+import gzip
+import io
+import json
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+
+from evaluation import arrivals, leases
+from evaluation.arrivals import shown_inputs
+from evaluation.contract import Ending, Outcome, SetRow, Usage
+from evaluation.fetching import CannotFetch, materialised, predictions_file
+from evaluation.jobs import check_submission
+from evaluation.models import EvaluationRun, Submission, Upload
+from evaluation.sets import create_set, make_version
+from evaluation.submissions import cancel, submit_model
+from evaluation.uploads import add_file
+from tasks.serving import spec
+from tests.factories import ContextFactory, RoundFactory, TaskFactory
+from tests.serving_models import tiny_model
+
+State = Submission.State
+LABELS = ("entailment", "neutral", "contradiction")
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture(autouse=True)
+def _places(settings, tmp_path, monkeypatch):
+    """Files below the test's folder; no engine, so that folders run in a process of ours."""
+    settings.MEDIA_ROOT, settings.MODEL_CACHE = tmp_path / "media", tmp_path / "cache"
+    monkeypatch.setattr(arrivals, "engine", lambda: None)
+
+
+@pytest.fixture
+def task(db):
+    return TaskFactory(code="nli")
+
+
+@pytest.fixture
+def version(task):
+    return make_set(task, "open", may_leave=True)
+
+
+def make_set(task, name, size=6, **told):
+    rows = [
+        SetRow(f"{name}-{n}", {"premise": f"Premise {n}.", "hypothesis": "So."}, ("neutral",))
+        for n in range(size)
+    ]
+    return make_version(create_set(task=task, name=name, actor=None, **told), rows, None)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tiny_model(tmp_path_factory.mktemp("tiny"), "pair-classification")
+
+
+def zipped(folder: Path, **more: bytes) -> bytes:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        for path in folder.iterdir():
+            file.write(path, f"model/{path.name}")
+        for name, data in more.items():
+            file.writestr(f"model/{name}", data)
+    return archive.getvalue()
+
+
+def hand_in(task, owner, kind="directory", data=None, **told):
+    upload = data and add_file(owner, "file", len(data), ContentFile(data))
+    return submit_model(task=task, owner=owner, kind=kind, name="Mine", upload=upload, **told)
+
+
+def checked(submission):
+    check_submission(submission.pk)
+    submission.refresh_from_db()
+    return submission
+
+
+def test_a_folder_is_checked_kept_and_queued(task, alice, folder, version):
+    submission = checked(hand_in(task, alice, data=zipped(folder)))
+    assert (submission.state, submission.outcome, submission.error) == (State.DONE, "ok", "")
+    assert len(submission.digest) == 64
+    assert submission.size > 1000
+    assert {run.suite for run in submission.runs.all()} == {"plain", *task.config.metrics.deltas}
+    assert set(submission.runs.values_list("version", "requested_by")) == {(version.pk, alice.pk)}
+    assert not Upload.objects.exists()
+    with materialised(submission) as model:
+        assert (model.folder / "config.json").exists()
+        assert {*model.fields} == {"premise", "hypothesis"}
+        assert (model.output, {*model.labels}) == ("label", {*LABELS})
+        assert (model.folder / "config.json").stat().st_mode & 0o444 == 0o444
+
+
+def test_stored_files_that_changed_are_not_run(task, alice, folder):
+    submission = checked(hand_in(task, alice, data=zipped(folder)))
+    Submission.objects.filter(pk=submission.pk).update(digest="0" * 64)
+    submission.refresh_from_db()
+    with pytest.raises(CannotFetch, match="not those that were checked"), materialised(submission):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"no archive at all", "Pack it again"),
+        ({"weights.bin": b"x"}, "weights.bin: pickled files can run code"),
+        ({"../../evil.json": b"x"}, "the name leads out of the archive"),
+    ],
+)
+def test_a_refused_file_names_the_member_and_is_thrown_away(task, alice, folder, data, said):
+    bytes_ = data if isinstance(data, bytes) else zipped(folder, **data)
+    submission = checked(hand_in(task, alice, data=bytes_))
+    assert (submission.state, submission.outcome) == (State.FAILED, "rejected")
+    assert said in submission.error
+    assert not Upload.objects.exists()
+    assert not submission.runs.exists()
+
+
+def test_a_model_of_other_labels_is_refused(task, alice, tmp_path):
+    other = tiny_model(tmp_path / "yes-no", "sequence-classification")
+    submission = checked(hand_in(task, alice, data=zipped(other)))
+    assert submission.outcome == "rejected"
+    assert submission.error
+
+
+class Answering:
+    """A runner that answers as it is told; `answer` gives a line for each example's id."""
+
+    name = "told"
+
+    def __init__(self, answer, outcome=Outcome.OK, log=""):
+        self.answer, self.outcome, self.log = answer, outcome, log
+
+    def run(self, model, inputs, limits, *, take, beat):
+        beat()
+        for number, line in enumerate(inputs.read_text().splitlines()):
+            if answer := self.answer(json.loads(line)["id"], number):
+                take(json.dumps(answer).encode())
+        return Ending(self.outcome, Usage(1.0), "It fell over." * (self.outcome != "ok"),
+                      "5 minutes" * (self.outcome == "timeout"), "", self.log)  # fmt: skip
+
+
+def answering(monkeypatch, *told, **more):
+    monkeypatch.setattr(arrivals, "_runner", lambda _: Answering(*told, **more))
+
+
+def right(id, number):
+    return {"id": id, "output": {"label": "neutral"}}
+
+
+def endpoint(task, alice, **told):
+    make_set(task, "asked", may_leave=True)
+    return hand_in(task, alice, "endpoint", source="https://example.org", **told)
+
+
+def test_an_endpoint_that_answers_five_is_accepted(task, alice, monkeypatch):
+    answering(monkeypatch, right)
+    submission = checked(endpoint(task, alice))
+    assert submission.state == State.DONE
+    assert submission.runs.count() == 1 + len(task.config.metrics.deltas)
+
+
+def test_each_line_that_does_not_fit_is_shown(task, alice, monkeypatch):
+    def some_wrong(id, number):
+        wrong = {1: {"label": "maybe"}, 3: {"verdict": "neutral"}}
+        return (
+            None if number == 4 else {"id": id, "output": wrong.get(number, {"label": "neutral"})}
+        )
+
+    answering(monkeypatch, some_wrong, log="token s3cret here")
+    submission = checked(endpoint(task, alice, secret="s3cret"))
+    assert (submission.state, submission.outcome) == (State.FAILED, "invalid_output")
+    assert 'Line 2: "maybe" is not one of the labels' in submission.error
+    assert "Line 4:" in submission.error
+    assert "3 of 5 examples have no answer." in submission.error
+    assert submission.log == "token [secret] here"
+
+
+def test_a_model_that_ends_badly_is_refused_with_its_outcome(task, alice, monkeypatch):
+    answering(monkeypatch, right, outcome=Outcome.TIMEOUT)
+    submission = checked(endpoint(task, alice))
+    assert (submission.state, submission.outcome) == (State.FAILED, "timeout")
+    assert "It fell over. Limit: 5 minutes" in submission.error
+
+
+def test_what_the_platform_lacks_is_waited_for(task, alice, monkeypatch):
+    answering(monkeypatch, right, outcome=Outcome.INFRASTRUCTURE)
+    submission = checked(endpoint(task, alice))
+    assert (submission.state, submission.attempts) == (State.QUEUED, 0)
+    assert submission.not_before
+    assert submission.message == "It fell over."
+
+
+def test_what_fails_again_and_again_is_our_fault(task, alice, monkeypatch):
+    def broken(_):
+        raise OSError("disk")
+
+    monkeypatch.setattr(arrivals, "_runner", broken)
+    submission = endpoint(task, alice)
+    for _ in range(leases.MAX_ATTEMPTS):
+        Submission.objects.update(not_before=None)
+        checked(submission)
+    assert (submission.state, submission.outcome) == (State.FAILED, "infrastructure")
+    assert "disk" not in submission.error  # what the worker's log says is not for submitters
+
+
+def test_an_image_waits_for_an_engine(task, alice):
+    image = f"registry.example/model@sha256:{'ab' * 32}"
+    submission = checked(hand_in(task, alice, "image", source=image))
+    assert submission.state == State.QUEUED
+    assert "container engine" in submission.message
+
+
+def test_cancelled_while_it_is_checked_nothing_is_kept(task, alice, folder, monkeypatch):
+    submission = hand_in(task, alice, data=zipped(folder))
+
+    def cancelled(id, number):
+        cancel(submission=submission, actor=alice)
+        return right(id, number)
+
+    answering(monkeypatch, cancelled)
+    submission = checked(submission)
+    assert submission.state == State.CANCELLED
+    assert not submission.file
+    assert not submission.runs.exists()
+    assert not default_storage.exists(f"submissions/{submission.pk}/model.tar")
+
+
+def test_a_hub_id_is_fetched_at_its_commit_and_never_from_a_folder_here(
+    task, alice, folder, monkeypatch, tmp_path
+):
+    asked = []
+
+    def fetched(source, **told):
+        asked.append((source, told["revision"], told["allow_patterns"]))
+        return str(folder)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", fetched)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "org" / "name").mkdir(parents=True)
+    submission = checked(hand_in(task, alice, "hub", source="org/name", revision=COMMIT))
+    assert asked == [("org/name", COMMIT, spec.HUB_FILES)]
+    assert (submission.state, submission.error) == (State.DONE, "")
+    with tarfile.open(fileobj=submission.file.open("rb")) as kept:
+        assert "config.json" in kept.getnames()
+
+
+# Predictions
+
+
+def lines(version, **changes):
+    told = {f"open-{n}": {"output": {"label": "neutral"}} for n in range(version.size)}
+    told |= changes
+    return "".join(
+        json.dumps({"id": uid, **answer}) + "\n" for uid, answer in told.items() if answer
+    ).encode()
+
+
+def predictions(task, alice, version, data):
+    return checked(hand_in(task, alice, "predictions", data, evaluation_set=version))
+
+
+def test_predictions_are_kept_and_scored_on_their_set_only(task, alice, version):
+    make_set(task, "other", may_leave=True)
+    submission = predictions(task, alice, version, lines(version))
+    assert (submission.state, submission.error) == (State.DONE, "")
+    run = EvaluationRun.objects.get()
+    assert (run.version, run.suite) == (version, "plain")
+    with predictions_file(submission) as file:
+        assert gzip.decompress(file.read()) == lines(version)
+
+
+def test_predictions_that_do_not_fit_name_lines_and_ids(task, alice, version):
+    bad = lines(version, **{"open-2": None, "open-4": {"output": {"label": "perhaps"}}})
+    bad += b'{"id": "open-0", "output": {"label": "neutral"}}\n'
+    bad += b'{"id": "elsewhere", "output": {"label": "neutral"}}\n'
+    submission = predictions(task, alice, version, bad)
+    assert submission.outcome == "invalid_output"
+    for words in (
+        'Line 4: "perhaps" is not one of the labels',
+        'Line 6: this "id" was answered before',
+        'Line 7: no example has this "id"',
+        "elsewhere",
+        "The first without an answer: open-2, open-4.",
+    ):
+        assert words in submission.error
+
+
+def test_a_file_of_rubbish_ends_after_some_lines(task, alice, version):
+    submission = predictions(task, alice, version, b"rubbish\n" * 1000)
+    assert submission.error.count("Line ") == arrivals.MOST_PROBLEMS
+
+
+# Which examples
+
+
+def test_examples_that_may_be_shown_come_from_open_sets_first(task):
+    make_set(task, "hidden", access="hidden", may_leave=True)
+    make_set(task, "closed")
+    assert not any("Premise" in row["premise"] for row in shown_inputs(task))
+    make_set(task, "open", may_leave=True)
+    assert {row["premise"] for row in shown_inputs(task)} == {f"Premise {n}." for n in range(5)}
+
+
+def test_a_task_without_sets_shows_its_own_examples(task):
+    (first, *others) = shown_inputs(task)
+    assert len(others) == 4
+    assert set(task.config.model_fields) <= set(first)
+
+
+def test_a_task_without_anything_still_asks_five(task):
+    text = task.config_text
+    start = text.index("examples:")
+    rest = text[start:].split("\n")
+    end = next(n for n, line in enumerate(rest[1:], 1) if line and not line.startswith(" "))
+    task.config_text = text[:start] + "\n".join(rest[end:])
+    task.save(update_fields=["config_text"])
+    assert len(shown_inputs(task)) == 5
+    ContextFactory(round=RoundFactory(task=task), fields={"premise": "A context."})
+    assert shown_inputs(task)[0] == {"premise": "A context.", "hypothesis": "An example."}
