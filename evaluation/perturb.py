@@ -116,11 +116,13 @@ def variants(
     known = [kind for kind in KINDS.values() if kind.family == family and kind.speaks(language)]
     found: list[Variant] = []
     for kind in sorted(known, key=lambda kind: _digest(kind, seed, row.uid, "kind")):
+        if len(found) == most:
+            break
         edits = _edits(
             kind, texts, [phrase for phrase in kept if phrase], seed, row.uid, group_terms
         )
         gold = row.gold if passage_field is None else _gold(row, passage_field, edits)
-        if edits and gold and len(found) < most:
+        if edits and gold:
             inputs = {**row.inputs, **{name: changed(texts[name], edits[name]) for name in edits}}
             twin = SetRow(
                 twin_uid(row.uid, kind.name, kind.version, seed), inputs, gold, row.slices

@@ -9,6 +9,8 @@ from evaluation.perturbations.source import Edit, Source
 from evaluation.perturbations.words import cased_as, key_of, phrase_pattern
 
 NOUN_AFTER = re.compile(r"\s+([^\W\d_]+)")
+OR_HER = re.compile(r"\s+or\s+(?:her|his)\b", re.IGNORECASE)
+NAME_AFTER = re.compile(r"\s[A-Z]")
 ARTICLE = re.compile(r"\b(an?)\s$", re.IGNORECASE)
 
 PAIRS = [pair.split() for band in NAMES for pair in band]
@@ -39,7 +41,7 @@ def other_gender(source: Source, chance: Random) -> Iterator[Edit]:
 
 def _pronoun(text: str, word: re.Match[str]) -> str:
     after = NOUN_AFTER.match(text, word.end())
-    before_noun = after is not None and after[1].lower() not in NO_NOUN
+    before_noun = OR_HER.match(text, word.end()) or (after and after[1].lower() not in NO_NOUN)
     match word[0].lower():
         case "her":
             return "his" if before_noun else "him"
@@ -63,11 +65,16 @@ def other_names(source: Source, chance: Random) -> Iterator[Edit]:
 def other_groups(
     source: Source, chance: Random, *, groups: Sequence[Sequence[str]]
 ) -> Iterator[Edit]:
-    """Terms for groups of people become others of their list, the same one everywhere."""
+    """Terms for groups of people become others of their list, the same one everywhere.
+
+    Not in names: “Indian Airlines”.
+    """
     other: dict[str, str] = {}
     for terms in groups:
         other |= _rotated([term.lower() for term in terms], chance)
-    for match in source.found(phrase_pattern(other)):
+    for match in source.found(phrase_pattern(frozenset(other))):
+        if match[0].istitle() and NAME_AFTER.match(source.text, match.end()):
+            continue
         new = cased_as(other[key_of(match[0])], match[0])
         yield Edit(*match.span(), new)
         if article := ARTICLE.search(source.text[: match.start()][-4:]):
@@ -84,5 +91,5 @@ def _rotated(items: Sequence[str], chance: Random) -> dict[str, str]:
 
 def dialect(source: Source, chance: Random, *, table: Mapping[str, str]) -> Iterator[Edit]:
     """Words and forms of another dialect."""
-    for match in source.found(phrase_pattern(table)):
+    for match in source.found(phrase_pattern(frozenset(table))):
         yield Edit(*match.span(), cased_as(table[key_of(match[0])], match[0]))

@@ -10,7 +10,7 @@ FIXED = re.compile(
     r"(?:https?://|www\.)\S+"  # addresses
     r"|[\w.+-]+@[\w-]+\.[\w.-]+"
     r"|[@#]\w+"
-    r"|\S*\d\S*"  # numbers, with their units and signs
+    r"|(?<!\S)[^\s\d]*\d\S*"  # numbers, with their units and signs
 )
 PRONOUN = re.compile(r"I(?:['’]\w+)?")
 SHORT = 4
@@ -102,7 +102,7 @@ def protected(
 ) -> list[tuple[int, int]]:
     """Stretches that stay: phrases as whole words, addresses, numbers and names.
 
-    but: words in lower case that are no names; None: there are none at all.
+    but: words in lower case that may change although they look like names; None: all may.
     """
     spans = [match.span() for match in FIXED.finditer(text)]
     for phrase in phrases:
@@ -114,23 +114,26 @@ def protected(
 def _names(text: str, but: Collection[str]) -> list[tuple[int, int]]:
     """Words with a capital that begin no sentence, are all capitals, or stand before another one.
 
-    A text in capitals has none.
+    Words of `but` only right after another name (“San Juan”). A text in capitals has none.
     """
     if text.isupper():
         return []
     capitals = [
         word
         for word in WORD.finditer(text)
-        if word[0][0].isupper() and not PRONOUN.fullmatch(word[0]) and word[0].lower() not in but
+        if word[0][0].isupper() and not PRONOUN.fullmatch(word[0])
     ]
-    starts = {word.start() for word in capitals}
-    return [
-        word.span()
-        for word in capitals
-        if word[0][1:].isupper()
-        or word.end() + 1 in starts
-        or not _begins_sentence(text, word.start())
+    plain = [word for word in capitals if word[0].lower() not in but]
+    starts = {word.start() for word in plain}
+    within = {start for start in starts if not _begins_sentence(text, start)}
+    ends = {word.end() for word in plain if word.start() in within}
+    names = [
+        word
+        for word in plain
+        if word.start() in within or word[0][1:].isupper() or word.end() + 1 in starts
     ]
+    names += (word for word in capitals if word.start() - 1 in ends)
+    return [word.span() for word in names]
 
 
 def _begins_sentence(text: str, at: int) -> bool:

@@ -1,7 +1,8 @@
 """Changes of English words that leave the meaning: contractions, misspellings, fillers."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from functools import lru_cache
 from random import Random
 
 from evaluation.perturbations.letters import some
@@ -18,9 +19,10 @@ PLAIN_GAP = re.compile(r"(?<=[a-z]{2}) (?=[a-z]{2})")
 NEXT_WORD = re.compile(r"\s+([a-z]+)", re.IGNORECASE)
 
 
-def phrase_pattern(table: Mapping[str, object]) -> re.Pattern[str]:
-    """Any of the keys as whole words, in any case; the longest first."""
-    keys = sorted(table, key=len, reverse=True)
+@lru_cache
+def phrase_pattern(phrases: frozenset[str]) -> re.Pattern[str]:
+    """Any of the phrases as whole words, in any case; the longest first."""
+    keys = sorted(phrases, key=len, reverse=True)
     either = "|".join(re.escape(key).replace(r"\ ", r"\s+").replace("'", "['’]") for key in keys)
     return re.compile(rf"(?<![\w'’])(?:{either})(?![\w'’])", re.IGNORECASE)
 
@@ -41,10 +43,10 @@ def cased_as(new: str, old: str) -> str:
     return new[:1].upper() + new[1:] if old[0].isupper() else new
 
 
-IN_FULL = phrase_pattern(CONTRACTIONS)
+IN_FULL = phrase_pattern(frozenset(CONTRACTIONS))
 EXPANSIONS = {short: full for full, short in CONTRACTIONS.items()}
-CONTRACTED = phrase_pattern(EXPANSIONS)
-SPELLED = phrase_pattern(MISSPELLINGS)
+CONTRACTED = phrase_pattern(frozenset(EXPANSIONS))
+SPELLED = phrase_pattern(frozenset(MISSPELLINGS))
 
 
 def contracted(source: Source, chance: Random) -> Iterator[Edit]:

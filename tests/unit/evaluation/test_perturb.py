@@ -60,6 +60,7 @@ def said(kind: str, text: str, **options) -> str | None:
         ("other_gender", "I know her. I saw her house.", "I know him. I saw his house."),
         ("other_gender", "The car is his. It was hers.", "The car is hers. It was his."),
         ("other_gender", "She is with her", "He is with him"),
+        ("other_gender", "his or her house", "her or his house"),
         ("other_gender", "I saw him and Mrs. Lee, a King", "I saw her and Mr. Lee, a King"),
         ("other_gender", "Then James told MARY that HE left", "Then Mary told MARY that SHE left"),
         ("african_american", "He isn't going", "He ain't goin"),
@@ -175,6 +176,13 @@ def test_owners_give_their_own_groups():
     found = said("group_terms", "A Celt and an Angle, OLD FOLK", group_terms=lists)
     assert found == "An Angle and a Celt, TEENS"
     assert said("group_terms", "A Celt") is None
+
+
+def test_groups_and_given_names_within_names_stay():
+    assert said("group_terms", "He saw Indian Airlines and Christian Bale.") is None
+    assert said("group_terms", "He saw INDIAN SHIPS.")
+    assert said("given_names", "They live in San Juan.") is None
+    assert said("other_gender", "Then Jose went to San Juan.") == "Then Maria went to San Juan."
 
 
 def test_a_group_becomes_another_one_and_no_two_the_same():
