@@ -52,6 +52,7 @@ class Question:
     config: TaskConfig
     rows: Callable[[], Iterable[SetRow]]  # the examples in order; the same at each call
     seed: int = 0
+    sp_model: Path | None = None  # the SentencePiece file of sp_bleu
 
 
 def evaluate(question: Question, ask: Ask, tell: Tell, folder: Path, runner: str) -> Evaluated:
@@ -109,6 +110,7 @@ def evaluate_suite(
             metric=question.config.metrics.main,
             labels=labels_of(question.config),
             seed=question.seed,
+            sp_model=question.sp_model,
         )
     return Evaluated(ending, runner, numbers, predictions)
 
@@ -146,7 +148,7 @@ def _pairs(
         for kind, gold in orjson.loads(line):
             said = next(answers)
             file.write(prediction_line(row.uid, said, kind=kind))
-            found.append((kind, SetRow(row.uid, {}, tuple(gold)), said))
+            found.append((kind, SetRow(row.uid, {}, tuple(gold), row.slices), said))
         yield Twins(row, answer, found)
 
 
@@ -167,6 +169,7 @@ def judged(
             labels=labels_of(config),
             slices=config.slices,
             seed=question.seed,
+            sp_model=question.sp_model,
         )
     return Evaluated(ending, runner, numbers, predictions)
 

@@ -159,7 +159,8 @@ def _evaluated(run: EvaluationRun, folder: Path, tell: Tell) -> Evaluated:
     Raises NoEngine, NoPlainRun, CannotFetch, and what `tell` raises.
     """
     submission, version = run.submission, run.version
-    question = Question(submission.task.config, partial(set_rows, version), run.seed)
+    rows = partial(set_rows, version)
+    question = Question(submission.task.config, rows, run.seed, settings.SP_BLEU_MODEL)
     if submission.kind == Submission.Kind.PREDICTIONS:
         with predictions_file(submission) as file, gzip.open(file) as lines:
             return score_file(question, lines, tell, folder)
