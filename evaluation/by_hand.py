@@ -9,6 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
+
 from evaluation import containers
 from evaluation.contract import Answer, Evaluated, Outcome, Runnable, Runner, SetRow
 from evaluation.evaluating import (
@@ -53,6 +55,8 @@ def find_examples(task: Task, dataset: str, limit: int | None) -> Examples:
 
     Raises CannotEvaluate.
     """
+    if limit is not None and limit < 1:
+        raise CannotEvaluate(f"--limit {limit}: it must be 1 or more.")
     version = newest_versions(task).filter(evaluation_set__name=dataset).first()
     path = Path(dataset)
     if version:
@@ -128,7 +132,7 @@ def evaluate_by_hand(
 ) -> dict[str, Any]:
     """The report of a plain evaluation and, if it succeeded, of perturbed suites."""
     name, ask = asking(runner, model)
-    question = Question(task.config, examples.rows)
+    question = Question(task.config, examples.rows, sp_model=settings.SP_BLEU_MODEL)
     with tempfile.TemporaryDirectory(prefix=TEMPORARY) as first:
         plain = evaluate(question, ask, tell, Path(first), name)
         report = {

@@ -10,13 +10,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
-from evaluation.by_hand import (
-    CannotEvaluate,
-    evaluate_by_hand,
-    find_examples,
-    find_model,
-    outcome_of,
-)
+from evaluation import by_hand
+from evaluation.by_hand import CannotEvaluate, outcome_of
 from evaluation.contract import MIB, Outcome
 from evaluation.models import EvaluationRun
 from tasks.models import Task
@@ -49,11 +44,11 @@ class Command(BaseCommand):
         try:
             task = self._task(options["task"])
             suites = self._suites(task, options["suites"])
-            examples = find_examples(task, options["dataset"], options["limit"])
-            model, runner = find_model(task, options["model"], options["runner"])
+            examples = by_hand.find_examples(task, options["dataset"], options["limit"])
+            model, runner = by_hand.find_model(task, options["model"], options["runner"])
         except CannotEvaluate as error:
             raise CommandError(str(error), returncode=WRONG_CALL) from None
-        report = evaluate_by_hand(task, examples, model, runner, suites, self._teller())
+        report = by_hand.evaluate_by_hand(task, examples, model, runner, suites, self._teller())
         report = {"model": options["model"], **report}
         lines = [json.dumps(report, indent=2)] if options["json"] else table(report)
         self.stdout.write("\n".join(lines))
