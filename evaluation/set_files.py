@@ -110,7 +110,7 @@ def read_set(path: Path, name: str, config: TaskConfig) -> Iterator[SetRow | Lin
         if isinstance(made, str):
             yield LeftOut(row.line, made)
         elif made.uid in seen:
-            same = "uid" if "uid" in row.values else "example"
+            same = "example" if row.values.get("uid") is None else "uid"
             yield LineError(
                 row.line,
                 f"the same {same} as line {seen[made.uid]} (`uid` {made.uid}); remove one of the "
@@ -167,20 +167,19 @@ class RowMaker:
 
     def from_file(self, row: Mapping[str, Any]) -> SetRow | str:
         """The example in a row of a file, or why it is left out. Raises BadRow."""
-        if "input_json" in row:
+        if row.get("input_json") is not None:
             return self._released(row)
-        if "validations" in row:
+        if row.get("validations") is not None:
             return self._history(row)
         flat = _flat(row, self.kinds)
         for name in flat:
             if name not in self.known:
                 raise BadRow(f"there is no field `{name}`; {nearest(name, self.known)}")
-        tags = flat.get("tags", flat.get("tag")) if "tag" not in self.kinds else None
         return self.make(
             flat,
             answer=flat.get(self._answer.name),
             uid=flat.get("uid"),
-            tags=tags,
+            tags=flat.get("tags") or flat.get("tag"),
             language=flat.get("language"),
         )
 
@@ -269,7 +268,7 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def _read_parquet(path: Path) -> Iterator[Row]:
-    """Rows of a Parquet file, numbered from 1; what is null there is not there."""
+    """Rows of a Parquet file, numbered from 1."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -279,7 +278,7 @@ def _read_parquet(path: Path) -> Iterator[Row]:
             for batch in file.iter_batches(batch_size=500):
                 for values in batch.to_pylist():
                     number += 1
-                    yield Row(number, {k: v for k, v in values.items() if v is not None})
+                    yield Row(number, values)
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         reason = str(error).splitlines()[0][:200]
         raise FileError(f"Not Parquet after row {number}: {reason}") from None

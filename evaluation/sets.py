@@ -35,6 +35,7 @@ logger = logging.getLogger(__name__)
 Access = EvaluationSet.Access
 Source = EvaluationSet.Source
 CONTROL = "control"
+NAME = re.compile(r"[a-zA-Z0-9_-]{1,60}", re.ASCII)
 RESERVED = re.compile(rf"{CONTROL}|round-\d+")
 MOST_SLICES = 200
 """Values of a slice that a version counts; the most frequent ones."""
@@ -58,6 +59,8 @@ def create_set(
 
     Raises SetRefused.
     """
+    if not NAME.fullmatch(name):
+        raise SetRefused("A name has up to 60 letters a-z, digits, hyphens and underscores.")
     if RESERVED.fullmatch(name):
         raise SetRefused(f"The name {name} is kept for sets that make themselves; choose another.")
     try:
@@ -83,6 +86,14 @@ def change_set(
     log(actor, "evaluation_set.changed", evaluation_set, access=access, may_leave=may_leave)
 
 
+def create_set_of(rows: Iterable[SetRow], **about: Any) -> EvaluationSetVersion:
+    """A new set with its first version, or neither; `about` as of `create_set`."""
+    with TemporaryDirectory() as folder:
+        written = _write(rows, Path(folder))
+        with transaction.atomic():
+            return _keep(create_set(**about), written, Path(folder), about["actor"], None)
+
+
 def make_version(
     evaluation_set: EvaluationSet,
     rows: Iterable[SetRow],
@@ -96,23 +107,33 @@ def make_version(
     """
     with TemporaryDirectory() as folder:
         written = _write(rows, Path(folder))
-        made = EvaluationSetVersion(
-            evaluation_set=evaluation_set,
-            version=_next(evaluation_set),
-            sha256=written.sha256,
-            size=written.size,
-            slices=written.slices,
-            dataset=dataset,
-            made_by=actor,
-        )
-        with ExitStack() as undo:  # files that no row names are taken away again
-            for name in ("inputs", "gold"):
-                with (Path(folder) / name).open("rb") as file:
-                    getattr(made, name).save(f"{name}.jsonl.gz", File(file), save=False)
-                undo.callback(default_storage.delete, getattr(made, name).name)
-            version = _stored(made)
-            if version is made:
-                undo.pop_all()
+        return _keep(evaluation_set, written, Path(folder), actor, dataset)
+
+
+def _keep(
+    evaluation_set: EvaluationSet,
+    written: "_Written",
+    folder: Path,
+    actor: User | None,
+    dataset: Dataset | None,
+) -> EvaluationSetVersion:
+    made = EvaluationSetVersion(
+        evaluation_set=evaluation_set,
+        version=_next(evaluation_set),
+        sha256=written.sha256,
+        size=written.size,
+        slices=written.slices,
+        dataset=dataset,
+        made_by=actor,
+    )
+    with ExitStack() as undo:  # files that no row names are taken away again
+        for name in ("inputs", "gold"):
+            with (folder / name).open("rb") as file:
+                getattr(made, name).save(f"{name}.jsonl.gz", File(file), save=False)
+            undo.callback(default_storage.delete, getattr(made, name).name)
+        version = _stored(made)
+        if version is made:
+            undo.pop_all()
     return version
 
 

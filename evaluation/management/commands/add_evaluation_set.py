@@ -1,0 +1,65 @@
+"""Make an evaluation set of a file, or the next version of one."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from evaluation.models import EvaluationSet, EvaluationSetVersion
+from evaluation.set_files import SetFile, WrongLines
+from evaluation.sets import Access, SetRefused, create_set_of, make_version
+from tasks.line_files import FileError
+from tasks.models import Task
+
+
+class Command(BaseCommand):
+    help = "Make an evaluation set of a file, or its next version. The same file adds nothing."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("code", help="the task's code, such as nli")
+        parser.add_argument("file", type=Path, help=".jsonl, .jsonl.gz, .csv or .parquet")
+        parser.add_argument("--name", required=True, help="of the set, such as reviews-2024")
+        parser.add_argument(
+            "--access", choices=Access.values, help=f"of a new set; default: {Access.SCORING}"
+        )
+        parser.add_argument(
+            "--may-leave",
+            action="store_true",
+            help="the inputs of a new set may be downloaded and sent to remote models",
+        )
+        parser.add_argument("--skip-bad", action="store_true", help="leave wrong lines out")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        task = Task.objects.filter(code=options["code"]).first()
+        if task is None:
+            known = ", ".join(Task.objects.values_list("code", flat=True))
+            raise CommandError(f"There is no task {options['code']!r}. Tasks: {known or 'none'}.")
+        path: Path = options["file"]
+        rows = SetFile(path, path.name, task.config, skip_bad=options["skip_bad"])
+        try:
+            version = self._make(task, rows, options)
+        except (FileError, SetRefused, OSError) as error:
+            self._tell(path, rows)
+            if isinstance(error, WrongLines):
+                raise CommandError(
+                    "So nothing was stored. Mend the lines, or leave them out with --skip-bad."
+                ) from None
+            raise CommandError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+        self._tell(path, rows)
+        left_out = "".join(f"; {count} left out: {why}" for why, count in rows.left_out.items())
+        self.stdout.write(f"{version}: {version.size} examples{left_out}.")
+
+    def _make(self, task: Task, rows: SetFile, options: dict[str, Any]) -> EvaluationSetVersion:
+        one = task.evaluation_sets.filter(name=options["name"]).first()
+        if one is None:
+            access, may_leave = options["access"] or Access.SCORING, options["may_leave"]
+            about = {"task": task, "name": options["name"], "actor": None}
+            return create_set_of(rows, **about, access=access, may_leave=may_leave)
+        if one.source != EvaluationSet.Source.UPLOAD:
+            raise SetRefused(f"{one} makes its versions itself; choose another name.")
+        return make_version(one, rows, None)
+
+    def _tell(self, path: Path, rows: SetFile) -> None:
+        for wrong in rows.errors:
+            self.stderr.write(f"{path}:{wrong.line}: {wrong.message}")
