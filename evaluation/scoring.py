@@ -81,13 +81,7 @@ def score(
     Memory is bounded whatever the number of examples. The same numbers come for the same seed and,
     up to MOST_KEPT distinct statistics, in any order of the rows.
     """
-    usable: list[Metric] = []
-    lacking: list[Number] = []
-    for name in metrics:
-        try:
-            usable.append(metric_of(name, labels, sp_model))
-        except Unavailable as error:
-            lacking.append(Number(name, None, None, None, 0, note=str(error)))
+    usable, lacking = _usable(metrics, labels, sp_model)
 
     def tallies(part: str) -> list[Tally]:
         return [
@@ -114,6 +108,19 @@ def score(
         for metric, tally in zip(usable, of_part, strict=True)
     ]
     return found + lacking + [_left_out(metrics[0], *item) for item in left_out.items()]
+
+
+def _usable(
+    names: Sequence[str], labels: Sequence[str] | None, sp_model: Path | None
+) -> tuple[list[Metric], list[Number]]:
+    """The metrics that can be computed, each once; and for the others numbers that say why not."""
+    usable, lacking = [], []
+    for name in dict.fromkeys(names):
+        try:
+            usable.append(metric_of(name, labels, sp_model))
+        except Unavailable as error:
+            lacking.append(Number(name, None, None, None, 0, note=str(error)))
+    return usable, lacking
 
 
 def _parts(row: SetRow, values: dict[str, set[str]], left_out: Counter[str]) -> Iterator[str]:

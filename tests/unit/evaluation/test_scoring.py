@@ -85,7 +85,8 @@ def test_what_is_not_defined_says_so():
 
 
 def test_a_metric_that_cannot_be_computed_says_what_it_needs():
-    found = scores([pair(1, "yes")], "accuracy", "sp_bleu", "macro_f1", labels=None)
+    metrics = ("accuracy", "sp_bleu", "macro_f1", "accuracy")
+    found = scores([pair(1, "yes")], *metrics, labels=None)
     assert found["accuracy", ""].value == 1
     assert found["sp_bleu", ""].value is None
     assert "sp_bleu needs the SentencePiece model" in found["sp_bleu", ""].note
