@@ -21,6 +21,7 @@ from tasks.models import Task
 from tasks.permissions import Person, can_edit, can_see
 
 State = EvaluationRun.State
+SUITES = [*EvaluationRun.Suite]  # in the order in which they are shown
 ANONYMOUS = "An anonymous model"
 
 
@@ -118,7 +119,8 @@ def progress_of(submission: Submission, runs: Iterable[EvaluationRun]) -> Progre
             "checking", "It is being checked.", False, submission.progress, submission.message
         )
     if submission.state != State.DONE:
-        return Progress(submission.state, CHECK_ENDS[submission.state], is_over=True)
+        phase = "refused" if submission.state == State.FAILED else submission.state
+        return Progress(phase, CHECK_ENDS[submission.state], is_over=True)
     return _of_runs(submission, list(latest(runs)))
 
 
@@ -182,11 +184,21 @@ STEPS: Mapping[str, str] = {
 }
 
 
+OTHER_STEPS: Mapping[str, str] = {
+    "failed": "Failed",
+    "lost": "Lost",
+    "cancelled": "Cancelled",
+    "refused": "Refused",
+    "accepted": "Accepted",
+    "withdrawn": "Withdrawn",
+}
+
+
 def steps_of(progress: Progress) -> list[tuple[str, str]]:
     """(step, `done`, `now` or nothing): the way of a submission, and where it is."""
     names = list(STEPS)
     if progress.phase not in STEPS:
-        return [(STEPS["received"], "done"), (progress.phase.capitalize(), "now")]
+        return [(STEPS["received"], "done"), (OTHER_STEPS[progress.phase], "now")]
     here = names.index(progress.phase)
     return [
         (STEPS[name], "done" if place < here else "now" if place == here else "")
@@ -225,7 +237,7 @@ class Row:
     submission: Submission
     name: str
     owner: str
-    scores: list[Score | None]  # the main one on each set
+    scores: list[tuple[EvaluationSet, Score | None]]  # the main one on each set
 
 
 def listed(submissions: Iterable[Submission], task: Task, user: Person) -> dict[str, Any]:
@@ -254,7 +266,7 @@ def listed(submissions: Iterable[Submission], task: Task, user: Person) -> dict[
             submission,
             shown_name(submission, viewer),
             shown_owner(submission, viewer),
-            [score_of(submission, one) for one in sets],
+            [(one, score_of(submission, one)) for one in sets],
         )
         for submission, viewer in seen
     ]
@@ -276,11 +288,11 @@ class SetResults:
 
 @dataclass(frozen=True)
 class SuiteResults:
-    """What perturbing changed: a row for each kind, `` first, which is all of them."""
+    """What perturbing changed: a row for each kind; the first is of all of them."""
 
     title: str
     metrics: list[str]
-    rows: list[tuple[str, list[Score | None]]]
+    rows: list[tuple[str, int, list[Score | None]]]  # kind, examples, a score for each metric
 
 
 def results_of(runs: Iterable[EvaluationRun], main_metric: str) -> list[SetResults]:
@@ -294,10 +306,10 @@ def results_of(runs: Iterable[EvaluationRun], main_metric: str) -> list[SetResul
     for score in Score.objects.filter(run__in=counting.values()).order_by("pk"):
         scores[score.run_id].append(score)
     by_version: dict[int, list[EvaluationRun]] = defaultdict(list)
-    for run in latest(runs):
+    for run in sorted(latest(runs), key=lambda run: SUITES.index(run.suite)):
         by_version[run.version_id].append(run)
     found = []
-    for version_id, shown in by_version.items():
+    for version_id, shown in sorted(by_version.items(), key=lambda item: _place(item[1][0])):
         version = shown[0].version
         plain = counting.get((version_id, EvaluationRun.Suite.PLAIN))
         numbers = scores[plain.pk] if plain else []
@@ -310,19 +322,27 @@ def results_of(runs: Iterable[EvaluationRun], main_metric: str) -> list[SetResul
                 scores=[each for each in numbers if not each.slice],
                 slices=[each for each in numbers if each.slice and each.metric == main_metric],
                 suites=[
-                    _suite(run, scores[run.pk])
-                    for (version, suite), run in counting.items()
-                    if version == version_id and suite != EvaluationRun.Suite.PLAIN
+                    _suite(counting[version_id, suite], scores[counting[version_id, suite].pk])
+                    for suite in SUITES[1:]
+                    if (version_id, suite) in counting
                 ],
             )
         )
     return found
 
 
+def _place(run: EvaluationRun) -> tuple[str, int]:
+    """Sets by name, of each the newest version first."""
+    return run.version.evaluation_set.name, -run.version.version
+
+
 def _suite(run: EvaluationRun, scores: Sequence[Score]) -> SuiteResults:
     """Its scores as a table of kinds by metrics."""
     metrics = list(dict.fromkeys(score.metric for score in scores if not score.slice))
-    kinds = sorted({score.kind for score in scores})
+    examples = {score.kind: score.n for score in scores}
     cells = {(score.kind, score.metric): score for score in scores if not score.slice}
-    rows = [(kind, [cells.get((kind, metric)) for metric in metrics]) for kind in kinds]
+    rows = [
+        (kind, examples[kind], [cells.get((kind, metric)) for metric in metrics])
+        for kind in sorted(examples)
+    ]
     return SuiteResults(run.get_suite_display(), metrics, rows)

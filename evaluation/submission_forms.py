@@ -61,15 +61,17 @@ class SubmitForm(forms.Form):
         self.kind, self.title = kind, KINDS[kind][0]
         if kind == Kind.PREDICTIONS:
             self._add_sets(task)
-        if kind in (Kind.HUB, Kind.IMAGE, Kind.ENDPOINT):
-            self._add_source(kind)
         if kind in (Kind.DIRECTORY, Kind.IMAGE, Kind.PREDICTIONS):
             self.fields["upload"] = forms.FileField(
                 label="File", required=False, help_text=FILES[kind]
             )
+            # Needed, but it may have come in pieces before.
+            self.fields["upload"].widget.is_required_by_task = kind != Kind.IMAGE  # type: ignore[attr-defined]
             self.fields["upload_id"] = forms.UUIDField(
                 required=False, widget=forms.HiddenInput, label="Upload"
             )
+        if kind in (Kind.HUB, Kind.IMAGE, Kind.ENDPOINT):
+            self._add_source(kind)
 
     def _add_sets(self, task: Task) -> None:
         versions = newest_versions(task).filter(evaluation_set__may_leave=True)
@@ -114,12 +116,12 @@ class SubmitForm(forms.Form):
 
 FILES = {
     Kind.DIRECTORY: ".zip, .tar or .tar.gz of the folder. Weights as safetensors only.",
-    Kind.IMAGE: "What docker save writes. Or leave it empty and name the image.",
+    Kind.IMAGE: "What docker save writes. Or name the image below.",
     Kind.PREDICTIONS: "JSON lines: {“id”: uid, “output”: {…}, “prob”: {…} or null}.",
 }
 SOURCES = {
     Kind.HUB: ("Id on the hub", "Such as organisation/name."),
-    Kind.IMAGE: ("Name of the image", "With its digest: registry/name@sha256:…"),
+    Kind.IMAGE: ("Or the image in a registry", "With its digest: registry/name@sha256:…"),
     Kind.ENDPOINT: ("Address", "Such as https://example.org/model"),
 }
 ENDPOINT_ADAPTERS = [

@@ -35,7 +35,26 @@ def ending(run: EvaluationRun) -> str:
     return f"{words}. {said}" if said else f"{words}."
 
 
+METRICS: Mapping[str, str] = {
+    "macro_f1": "Macro F1",
+    "squad_f1": "SQuAD F1",
+    "dataperf_f1": "DataPerf F1",
+    "vqa_accuracy": "VQA accuracy",
+    "bleu": "BLEU",
+    "sp_bleu": "spBLEU",
+    "chrf": "chrF",
+    "chrf_pp": "chrF++",
+}
+
+
 @register.filter
 def metric(name: str) -> str:
-    """A metric's name in words: `macro_f1` becomes “Macro f1”."""
-    return name.replace("_", " ").capitalize()
+    """A metric's or a kind's name in words: `worst_case` becomes “Worst case”.
+
+    >>> metric("worst_case"), metric("macro_f1_after")
+    ('Worst case', 'Macro F1 after')
+    """
+    base, _, when = name.rpartition("_")
+    if base in METRICS and when in ("before", "after"):
+        return f"{METRICS[base]} {when}"
+    return METRICS.get(name) or name.replace("_", " ").capitalize()

@@ -5,6 +5,8 @@ from datetime import timedelta
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from evaluation import leases
@@ -15,6 +17,7 @@ from evaluation.uploads import add_file
 from tasks.models import TaskMember
 from tests.factories import TaskFactory, UserFactory
 from tests.web.conftest import HTMX
+from tests.web.test_queries import check
 
 State = Submission.State
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -297,8 +300,8 @@ def test_the_page_shows_what_was_measured(as_alice, model):
     page = as_alice.get(url_of(model)).text
     for words in (
         "62.5%", "52.5 to 72.5", "6 examples", "tag=negation", "25.0%", "51.3", "512.0", "process",
-        "Perturbed: robustness", "Upper case", "All kinds", "Consistency", "Worst case", "75.0%",
-        "always gives the same answer",
+        "Perturbed: robustness", "Upper case", "All kinds", "Consistency", "Worst case",
+        "<strong>75.0</strong>", "always gives the same answer",
     ):  # fmt: skip
         assert words in page, words
 
@@ -392,7 +395,7 @@ def test_the_card_is_edited_and_its_markdown_is_clean(as_alice, model):
     page = as_alice.get(url_of(model)).text
     assert "<em>seeds</em>" in page
     assert "<script>x" not in page
-    assert "22000000" in page
+    assert "22,000,000" in page
     assert 'value="22000000"' in as_alice.get(url).text
 
 
@@ -428,3 +431,41 @@ def test_hidden_sets_are_not_named_while_they_run(as_alice, model):
     page = as_alice.get(url_of(model)).text
     assert "Running evaluation 1 of 2." in page
     assert "sealed" not in page
+
+
+# How many queries
+
+
+def count(client, url):
+    client.get(url)
+    with CaptureQueriesContext(connection) as queries:
+        assert client.get(url).status_code == 200
+    return len(queries)
+
+
+def test_query_counts(as_alice, alice, task, model):
+    Submission.objects.filter(pk=model.pk).update(is_published=True)
+    waiting = submission_of(task, alice, state=State.DONE, outcome="ok")
+    versions = [one.versions.get() for one in task.evaluation_sets.order_by("name")]
+    EvaluationRun.objects.create(submission=waiting, version=versions[0])
+    pages = {
+        "submit a model": f"{URL}?kind=hub",
+        "model": url_of(model),
+        "model, waiting": url_of(waiting),
+        "model, log": url_of(model, f"runs/{model.runs.get(version=versions[0]).pk}/"),
+        "models": "/t/nli/models/",
+        "my models": "/me/models/",
+    }
+    few = {name: count(as_alice, url) for name, url in pages.items()}
+    for number in range(6):
+        version = make_set(task, f"more-{number}")
+        scored(model, version)
+        scored(model, version, "robustness")
+        EvaluationRun.objects.create(submission=waiting, version=version)
+        other = submission_of(task, UserFactory(), state=State.DONE, is_published=True)
+        scored(other, version)
+        mine = submission_of(task, alice, state=State.DONE)
+        scored(mine, version)
+    assert {name: count(as_alice, url) for name, url in pages.items()} == few
+    for name, found in few.items():
+        check(name, found)
