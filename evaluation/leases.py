@@ -28,9 +28,10 @@ def kinds() -> Iterable[type[Job]]:
     return [model for model in apps.get_models() if issubclass(model, Job)]
 
 
-def ready() -> Q:
-    """Which rows may be claimed now."""
-    return Q(state=State.QUEUED) & (Q(not_before=None) | Q(not_before__lte=timezone.now()))
+def ready(kind: type[Job], since: datetime | None = None) -> Q:
+    """Which rows may be claimed now; since: those that could have been at that time already."""
+    on_time = Q(not_before=None) | Q(not_before__lte=since or timezone.now())
+    return Q(state=State.QUEUED) & on_time & kind.may_begin()
 
 
 def claim(kind: type[J], pk: int | uuid.UUID, **columns: Any) -> J | None:
@@ -39,7 +40,7 @@ def claim(kind: type[J], pk: int | uuid.UUID, **columns: Any) -> J | None:
     `columns` are set with it.
     """
     now, token = timezone.now(), uuid.uuid4()
-    won = kind._default_manager.filter(ready(), pk=pk).update(
+    won = kind._default_manager.filter(ready(kind), pk=pk).update(
         state=State.RUNNING,
         attempts=F("attempts") + 1,
         lease_token=token,
@@ -140,7 +141,7 @@ def sweep(functions: dict[type[Job], str]) -> int:
             **unseen,
         )
         expired.update(state=State.QUEUED, lease_token=None, lease_until=None, not_before=now)
-        for pk in rows.filter(ready()).values_list("pk", flat=True) if quiet else ():
+        for pk in rows.filter(ready(kind)).values_list("pk", flat=True) if quiet else ():
             enqueue(function, pk)
             rung += 1
     return rung
@@ -160,9 +161,6 @@ def stuck(after: timedelta) -> list[str]:
             found.append(f"{job}: its worker vanished at {job.lease_until:%H:%M} and nobody sweeps")
     if not busy:
         for kind in kinds():
-            since = Q(not_before=None) | Q(not_before__lt=long_ago)
-            for job in kind._default_manager.filter(
-                since, state=State.QUEUED, queued_at__lt=long_ago
-            ):
+            for job in kind._default_manager.filter(ready(kind, long_ago), queued_at__lt=long_ago):
                 found.append(f"{job}: waits since {job.queued_at:%H:%M} and no worker takes it")
     return found

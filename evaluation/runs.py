@@ -188,7 +188,7 @@ def claim_next() -> EvaluationRun | None:
     Where another worker was quicker the order is looked up anew, because it counts that run now.
     """
     seconds = timedelta(seconds=settings.EVALUATION_SECONDS)
-    while turn := _in_turn(_ready()):
+    while turn := _in_turn(EvaluationRun.objects.filter(leases.ready(EvaluationRun))):
         run = leases.claim(
             EvaluationRun,
             turn[0].pk,
@@ -198,22 +198,6 @@ def claim_next() -> EvaluationRun | None:
         if run:
             return run
     return None
-
-
-def _ready() -> QuerySet[EvaluationRun]:
-    """The runs that may be claimed now.
-
-    What is perturbed is compared with the plain run, and so waits for its end.
-    """
-    plain = EvaluationRun.objects.filter(
-        submission=OuterRef("submission"),
-        version=OuterRef("version"),
-        suite=Suite.PLAIN,
-        state__in=[State.QUEUED, State.RUNNING],
-    )
-    return EvaluationRun.objects.filter(leases.ready()).filter(
-        Q(suite=Suite.PLAIN) | ~Exists(plain)
-    )
 
 
 def _in_turn(runs: QuerySet[EvaluationRun]) -> list[Waiting]:

@@ -45,6 +45,11 @@ class Job(models.Model):
         ]
         indexes = [models.Index(fields=["state", "lease_until"], name="%(class)s_state")]
 
+    @classmethod
+    def may_begin(cls) -> Q:
+        """Which of the queued jobs need not wait for another one."""
+        return Q()
+
     @property
     def is_over(self) -> bool:
         """Whether nothing will change any more unless somebody asks for it again."""

@@ -3,6 +3,7 @@
 import uuid
 
 from django.db import models
+from django.db.models import Exists, OuterRef, Q
 
 from evaluation.models.evaluation_sets import EvaluationSetVersion
 from evaluation.models.jobs import Job
@@ -52,6 +53,17 @@ class EvaluationRun(Job):
                 fields=["submission", "version", "suite", "number"], name="run_once"
             ),
         ]
+
+    @classmethod
+    def may_begin(cls) -> Q:
+        """What is perturbed is compared with the plain run, and so waits for its end."""
+        plain = cls.objects.filter(
+            submission=OuterRef("submission"),
+            version=OuterRef("version"),
+            suite=cls.Suite.PLAIN,
+            state__in=[cls.State.QUEUED, cls.State.RUNNING],
+        )
+        return Q(suite=cls.Suite.PLAIN) | Q(~Exists(plain))
 
     def __str__(self) -> str:
         return f"run of {self.submission.name} on {self.version}, {self.suite}"

@@ -30,6 +30,7 @@ from tests.factories import RoundFactory, TaskFactory, scripted_target
 
 State = EvaluationRun.State
 SUITES = ["fairness", "plain", "robustness"]
+HOUR = timedelta(hours=1)
 
 
 @pytest.fixture(autouse=True)
@@ -258,3 +259,21 @@ def test_the_worst_case_of_the_queues_timeout_is_checked(settings):
     assert the_queue_outwaits_a_run() == []
     settings.EVALUATION_SECONDS = settings.Q_CLUSTER["timeout"]
     assert [error.id for error in the_queue_outwaits_a_run()] == ["dynabench.E004"]
+
+
+def test_what_waits_for_another_or_for_its_time_is_not_stuck(task, version):
+    model = accepted_model(task)
+    plain, perturbed = (queued_run(model, version, suite) for suite in ("plain", "fairness"))
+    EvaluationRun.objects.update(queued_at=timezone.now() - HOUR)
+    (told,) = leases.stuck(HOUR / 2)
+    assert str(plain) in told
+    leases.put_back(claim_next(), timezone.now(), "It waits for an engine.")
+    assert leases.stuck(HOUR / 2) == []
+    end(claim_next())
+    assert str(perturbed) in leases.stuck(HOUR / 2)[0]
+
+
+def test_submissions_are_watched_too(task):
+    long_ago = timezone.now() - HOUR
+    Submission.objects.create(task=task, name="mine", kind="hub", queued_at=long_ago)
+    assert "submission mine" in leases.stuck(HOUR / 2)[0]

@@ -1,5 +1,6 @@
 """The whole loop on one machine with one command: set up what is missing, then run everything."""
 
+import logging
 import os
 import secrets
 import signal
@@ -10,7 +11,8 @@ import time
 import urllib.error
 import urllib.request
 from argparse import ArgumentParser
-from pathlib import Path
+from contextlib import suppress
+from datetime import timedelta
 from types import FrameType
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,8 +20,11 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError, connection
 
 from dynabench.accounts.models import User
+from evaluation.jobs import sweep_all
+from evaluation.leases import stuck
 from evaluation.queue import every_minute
 from evaluation.starters import STARTERS, starter_folder
 from tasks.models import Task, TaskMember
@@ -29,6 +34,10 @@ ROLES = ("admin", "owner", "annotator", "validator")
 MANAGE = [sys.executable, str(settings.BASE_DIR / "manage.py")]
 READY_SECONDS = 120
 STOP_SECONDS = 15
+LOOK_SECONDS = 60
+STUCK = timedelta(minutes=5)  # that a job waits though no worker has one
+
+logger = logging.getLogger(__name__)
 
 
 class Command(BaseCommand):
@@ -129,17 +138,18 @@ class Processes:
             "queue": [*MANAGE, "qcluster"],
             "web": web,
         }
+        self.commands = commands
         self.running: dict[str, subprocess.Popen[bytes]] = {}
-        logs = settings.HOME / "logs"
-        logs.mkdir(exist_ok=True)
-        for name, command in commands.items():
-            self.running[name] = self._start(command, logs / f"{name}.log")
+        self.logs = settings.HOME / "logs"
+        self.logs.mkdir(exist_ok=True)
+        for name in commands:
+            self._start(name)
 
-    def _start(self, command: list[str], log: Path) -> "subprocess.Popen[bytes]":
+    def _start(self, name: str) -> None:
         environment = {**os.environ, "ALLOWED_HOSTS": ",".join(settings.ALLOWED_HOSTS)}
-        with log.open("ab") as file:
-            return subprocess.Popen(
-                command,
+        with (self.logs / f"{name}.log").open("ab") as file:
+            self.running[name] = subprocess.Popen(
+                self.commands[name],
                 cwd=settings.BASE_DIR,
                 env=environment,
                 stdout=file,
@@ -160,15 +170,37 @@ class Processes:
                 time.sleep(0.2)
 
     def watch(self) -> None:
-        """Return never; raises CommandError when a process ends by itself."""
+        """Return never; raises CommandError when web or model server ends by itself."""
+        look_at = 0.0
         while True:
+            if time.monotonic() >= look_at:
+                self._look_after_queue()
+                look_at = time.monotonic() + LOOK_SECONDS
             self._check_alive()
             time.sleep(1)
 
+    def _look_after_queue(self) -> None:
+        """Sweep, as a worker with a long run cannot; start a queue again that ended or hangs."""
+        try:
+            sweep_all()
+            hangs = stuck(STUCK)
+        except DatabaseError:  # it comes back, or the pages tell
+            logger.exception("The queue cannot be looked after")
+            connection.close()
+            return
+        process = self.running["queue"]
+        if hangs or process.poll() is not None:
+            logger.warning("The queue is started again: %s", hangs or "it ended")
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            self._start("queue")
+
     def _check_alive(self) -> None:
-        for name, process in self.running.items():
+        for name in self.urls:
+            process = self.running[name]
             if process.poll() is not None:
-                log = f"{settings.HOME}/logs/{name}.log"
+                log = f"{self.logs}/{name}.log"
                 raise CommandError(f"{name} ended with {process.returncode}; see {log}.")
 
     def stop(self) -> None:
