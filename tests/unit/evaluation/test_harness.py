@@ -1,0 +1,221 @@
+"""The harness: which examples go together, what it answers, what it says when it cannot."""
+
+import json
+import random
+import re
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluation.contract import Runnable
+from evaluation.harness import arguments, shim
+from evaluation.harness.answering import answers, read_examples
+from evaluation.harness.batches import BATCH_PIECES, BATCH_TOKENS, Example, batches
+from evaluation.harness.loading import Model, load
+from tasks.serving.errors import BadRequestError, MisconfiguredError, ServingError
+from tests.serving_models import KINDS, tiny_model
+
+ROOT = Path(__file__).parents[3]
+WORDS = ("a", "tall", "grey", "heron", "stood", "in the river", "for an hour or two", "unmoved")
+RANDOM = random.Random(4)
+TEXTS = [" ".join(RANDOM.choices(WORDS, k=RANDOM.randint(1, 90))) for _ in range(120)]
+MODEL = Runnable(fields=("text",), output="label", labels=("no", "yes"))
+
+
+@pytest.fixture(autouse=True)
+def threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loading says in the environment that OpenMP has one thread: not to the tests after these."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    place = tmp_path_factory.mktemp("models")
+    return {kind: tiny_model(place / kind, kind) for kind in KINDS}
+
+
+def asked(folder: Path, kind: str) -> Namespace:
+    about = KINDS[kind]
+    labels = about["labels"] and tuple(about["labels"])
+    model = Runnable(fields=tuple(about["fields"]), output=about["output"], labels=labels)
+    return arguments.read(arguments.written(model, folder=str(folder), inputs="-"))
+
+
+def lines_of(model: Model, ids: list[int]) -> list[bytes]:
+    """Examples in this order; a text is the same under the same number."""
+    return [
+        json.dumps({"id": f"x{n}", "inputs": dict.fromkeys(model.codec.fields, TEXTS[n])}).encode()
+        for n in ids
+    ]
+
+
+def answered(model: Model, lines: list[bytes], workers: int = 1) -> dict[str, Any]:
+    examples = list(read_examples(lines, model.codec))
+    parts = answers(examples, model.codec, model.backend, workers=workers)
+    rows = [json.loads(line) for part in parts for line in part.splitlines()]
+    return {row.pop("id"): row for row in rows}
+
+
+sized = st.builds(
+    Example,
+    size=st.integers(3, 2000),
+    pieces=st.integers(1, 9),
+    texts=st.tuples(st.text(max_size=3)),
+    id=st.uuids().map(str),
+)
+
+
+@given(st.lists(sized, max_size=200), st.randoms(use_true_random=False))
+def test_batches_hold_everything_once_and_are_bounded(
+    examples: list[Example], chance: random.Random
+) -> None:
+    found = list(batches(examples))
+    assert sorted(example for batch in found for example in batch) == sorted(examples)
+    for batch in found:
+        pieces, longest = sum(e.pieces for e in batch), max(e.size for e in batch)
+        assert len(batch) == 1 or (pieces <= BATCH_PIECES and pieces * longest <= BATCH_TOKENS)
+    order, names = list(examples), [e.id for e in examples]
+    chance.shuffle(order)
+    chance.shuffle(names)
+    renamed = [e._replace(id=name) for e, name in zip(order, names, strict=True)]
+    assert [[e[:3] for e in batch] for batch in batches(renamed)] == [
+        [e[:3] for e in batch] for batch in found
+    ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_numbers_in_any_order_with_any_number_of_threads(
+    kind: str, folders: dict[str, Path]
+) -> None:
+    model = load(asked(folders[kind], kind))
+    order = list(range(len(TEXTS)))
+    first = answered(model, lines_of(model, order))
+    random.Random(1).shuffle(order)
+    assert answered(model, lines_of(model, order), workers=3) == first
+    assert len(first) > 1
+    for id, answer in first.items():
+        text = TEXTS[int(id[1:])]
+        alone = answered(model, lines_of(model, [int(id[1:])]))[id]
+        if model.codec.labels:
+            assert answer["prob"] == pytest.approx(alone["prob"], abs=1e-5)
+        else:
+            said = answer["output"]
+            assert text[said["start"] : said["end"]] == said["answer"]
+
+
+def test_what_the_model_cannot_read_is_left_out_and_said(
+    folders: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A hypothesis that leaves no room for its premise; its text is not repeated."""
+    model = load(asked(folders["pair-classification"], "pair-classification"))
+    inputs = {"premise": "a heron", "hypothesis": " ".join(["river"] * 80)}
+    lines = [json.dumps({"id": "x", "inputs": inputs}).encode()]
+    assert not answered(model, lines)
+    told = capsys.readouterr().err
+    assert told.startswith("Line 1 is not answered: hypothesis has 80 tokens")
+    assert "river" not in told
+
+
+@pytest.mark.parametrize(
+    ("inputs", "told"),
+    [
+        ({"texts": "no"}, "Line 2 of the examples: the field 'text' is missing. It has: texts."),
+        ({"text": 3}, "Line 2 of the examples: the field 'text' is no text. It has: text."),
+    ],
+)
+def test_a_wrong_field_is_named(
+    inputs: dict[str, Any], told: str, folders: dict[str, Path]
+) -> None:
+    model = load(asked(folders["sequence-classification"], "sequence-classification"))
+    lines = [*lines_of(model, [0]), json.dumps({"id": "x", "inputs": inputs}).encode()]
+    with pytest.raises(BadRequestError, match=f"^{re.escape(told)}$"):
+        answered(model, lines)
+
+
+def test_labels_are_spelled_as_the_task_does(folders: dict[str, Path]) -> None:
+    wanted = asked(folders["sequence-classification"], "sequence-classification")
+    wanted.label = ["Yes", "NO"]
+    assert load(wanted).codec.labels == ("NO", "Yes")
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels", "told"),
+    [
+        ("sequence-classification", ["no", "maybe"], "answers no, yes; the task's labels are no"),
+        ("sequence-classification", ["no", "yes", "maybe"], "answers no, yes; the task's labels"),
+        ("sequence-classification", None, "but the task wants a span"),
+        ("extractive-qa", ["no", "yes"], "but the task wants one of no, yes"),
+    ],
+)
+def test_a_model_for_another_task_is_refused(
+    kind: str, labels: Any, told: str, folders: dict[str, Path]
+) -> None:
+    wanted = asked(folders[kind], kind)
+    wanted.label = labels
+    with pytest.raises(MisconfiguredError, match=told):
+        load(wanted)
+
+
+def test_weights_without_the_head_are_refused(tmp_path: Path) -> None:
+    """transformers would fill the head by chance, and each run would answer something else."""
+    from safetensors.torch import load_file, save_file
+
+    kind = "sequence-classification"
+    folder = tiny_model(tmp_path / "model", kind)
+    weights = load_file(folder / "model.safetensors")
+    del weights["classifier.weight"]
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(MisconfiguredError, match=r"lack classifier\.weight"):
+        load(asked(folder, kind))
+
+
+def test_a_model_that_fails_says_at_what(folders: dict[str, Path]) -> None:
+    class Broken:
+        def run(self, batch: Any) -> Any:
+            raise IndexError("index out of range in self")
+
+    model = load(asked(folders["sequence-classification"], "sequence-classification"))
+    examples = list(read_examples(lines_of(model, [0]), model.codec))
+    with pytest.raises(ServingError, match=r"on 1 examples of up to \d+ tokens: IndexError: index"):
+        list(answers(examples, model.codec, Broken(), workers=1))
+
+
+def test_the_pins_of_the_runtime_image_are_ours() -> None:
+    def pins(name: str) -> set[str]:
+        return set(re.findall(r"^\w[\w-]*==\S+", (ROOT / name).read_text(), re.M))
+
+    runtime = pins("requirements-runtime.txt")
+    assert len(runtime) == 5
+    assert runtime <= pins("requirements.txt") | pins("requirements-web.txt")
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ([], "An answer must be an object with the field 'label'."),
+        ({"label": "no", "prob": {"no": 0}}, "prob must hold a number for each label, not all 0."),
+        ({"label": "no", "prob": {"no": "1"}}, "prob must hold a number"),
+        ({"label": "no", "prob": [1]}, "prob must hold a number"),
+    ],
+)
+def test_the_shim_says_what_is_wrong_with_an_answer(answer: Any, told: str) -> None:
+    with pytest.raises(shim.Failed, match=told):
+        shim.line({"id": "x"}, answer, "label")
+
+
+def test_the_shim_knows_the_port_of_an_image() -> None:
+    def port(adapter: str, exposed: Any) -> str:
+        config = {"ExposedPorts": exposed, "Entrypoint": None, "Cmd": ["serve"]}
+        entrypoint, own = arguments.shimmed(
+            Runnable(image="sha256:1", adapter=adapter), config, shim="s", inputs="i"
+        )
+        assert own == ["serve"]
+        return entrypoint[3]
+
+    assert port("dynalab", None) == "8080"
+    assert port("dynalab", {"8081/tcp": {}, "8080/tcp": {}, "70/tcp": {}}) == "8080"
+    assert port("dynabench2", {"8000/tcp": {}}) == "8000"
