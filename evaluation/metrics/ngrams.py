@@ -1,6 +1,8 @@
 """BLEU and chrF of the counts of sacrebleu; 0-1 where sacrebleu says 0-100."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from inspect import unwrap
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,9 @@ class Bleu(NGrams):
 
         super().__init__(labels, sp_model)
         self._counter = BLEU(force=True)
+        tokenizer = self._counter.tokenizer  # would keep 65,536 texts twice, however long
+        tokenizer._post_tokenizer = _without_cache(tokenizer._post_tokenizer)
+        self._counter.tokenizer = _without_cache(tokenizer)
 
     def value(self, sums: Sums) -> Sums:
         """As sacrebleu's `compute_bleu`, which takes no fractions."""
@@ -55,6 +60,10 @@ class Bleu(NGrams):
         logs = np.log(np.where(precisions > 0, precisions, 1)).mean(axis=-1)
         found: Sums = np.where(defined, np.exp(brevity + logs), 0.0)
         return np.where(said + right > 0, found, np.nan)
+
+
+def _without_cache(tokenizer: Any) -> Callable[[str], str]:
+    return partial(unwrap(type(tokenizer).__call__), tokenizer)
 
 
 class SpBleu(Bleu):

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 from sklearn.metrics import f1_score, matthews_corrcoef
 
 from evaluation.contract import SetRow
@@ -19,7 +20,7 @@ from evaluation.metrics.answers import MOST_TAGS
 from tasks.schema import MetricName
 
 LABELS = ("yes", "no", "maybe")
-WORDS = ("the", "cat", "sat", "on", "a", "mat", "dog", "12,000", "it's", ".")
+WORDS = ("the", "cat", "sat", "on", "a", "mat", "dog", "12,000", "it's", ".", "&amp;", "x-y")
 sentences = st.lists(st.sampled_from(WORDS), min_size=1, max_size=9).map(" ".join)
 
 
@@ -158,6 +159,12 @@ def test_missing_translations_count_as_empty_ones():
         ["the cat sat on a mat", ""], [["the cat sat on a mat", "a dog sat"]]
     )
     assert number("bleu", rows) == pytest.approx(expected.score / 100)
+
+
+def test_bleu_keeps_no_texts():
+    before = Tokenizer13a.__call__.cache_info().currsize
+    one("bleu", "kept by nobody, 1.5 &amp; more", "kept by nobody")
+    assert Tokenizer13a.__call__.cache_info().currsize == before
 
 
 def test_bleu_takes_fractions():
