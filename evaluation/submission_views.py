@@ -4,6 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -36,6 +37,7 @@ def submit(request: HttpRequest, code: str) -> HttpResponse:
         form = SubmitForm(task, Submission.Kind(kind), request.POST or None, request.FILES or None)
         is_sent = request.method == "POST" and form.is_valid()
         if is_sent and (pk := _submitted(request.user, task, form)):
+            messages.success(request, "Received. This page says how far it is.")
             return redirect("evaluation:model", pk)
     values = {"task": task, "form": form, "kind": kind, **_rules(request.user, task)}
     status = 422 if form and form.errors else 200

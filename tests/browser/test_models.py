@@ -1,0 +1,159 @@
+"""Handing in a model in a browser, from the file to its scores; and all of its pages under axe."""
+
+import re
+import zipfile
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from evaluation import arrivals, run_work, submission_views
+from evaluation.jobs import check_submission, evaluate_next
+from evaluation.models import EvaluationRun, Submission, Upload
+from tests.browser.conftest import audit, make_round, visit
+from tests.serving_models import tiny_model
+from tests.web.test_model_pages import make_set, scored, submission_of
+
+PIECE = 256 * 1024
+
+
+@pytest.fixture
+def task(alice, settings, tmp_path):
+    settings.MEDIA_ROOT, settings.MODEL_CACHE = tmp_path / "media", tmp_path / "cache"
+    return make_round("nli").task
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    """A model of random weights as people pack it."""
+    folder = tiny_model(tmp_path_factory.mktemp("tiny"), "pair-classification")
+    path = folder.parent / "tiny.zip"
+    with zipfile.ZipFile(path, "w") as file:
+        for each in folder.iterdir():
+            file.write(each, each.name)
+    return path
+
+
+def fill(page: Page, archive) -> None:
+    visit(page, "/t/nli/submit/")
+    page.get_by_role("link", name="A model directory").click()
+    page.get_by_label("Name of the model").fill("Tiny, seed 0")
+    page.get_by_label("File").set_input_files(archive)
+
+
+def hand_in(page: Page) -> None:
+    page.get_by_role("button", name="Hand it in").click()
+
+
+def work_off() -> None:
+    """What the worker does, without an engine: folders run in a process of this machine."""
+    check_submission(Submission.objects.get().pk)
+    while (waiting := EvaluationRun.objects.filter(state="queued")).exists():
+        evaluate_next(waiting.first().pk)
+
+
+def test_from_the_file_to_the_scores(page, task, archive, monkeypatch):
+    monkeypatch.setattr(arrivals, "engine", lambda: None)
+    monkeypatch.setattr(run_work.containers, "engine", lambda: None)
+    monkeypatch.setattr(submission_views, "PIECE_BYTES", PIECE)
+    make_set(task, "open", may_leave=True)
+    fill(page, archive)
+    hand_in(page)
+    expect(page.get_by_role("heading", name="Tiny, seed 0")).to_be_focused()
+    expect(page.get_by_text("It waits for its check.")).to_be_visible()
+    work_off()
+    assert Submission.objects.get().error == ""
+    expect(page.locator("#status")).to_have_text("Scored on every set.")
+    expect(page.locator("#job")).not_to_have_attribute("hx-trigger", re.compile("."))
+    expect(page.get_by_role("region", name="Scores on open v1")).to_contain_text("95% interval")
+    page.get_by_text("Perturbed: robustness").last.click()
+    audit(page)
+    page.get_by_role("button", name="Publish").click()
+    expect(page.get_by_text("The model is published.")).to_be_visible()
+    visit(page, "/t/nli/models/")
+    expect(page.get_by_role("link", name="Tiny, seed 0")).to_be_visible()
+
+
+def test_an_upload_goes_on_where_it_was(page, task, archive, monkeypatch, problems):
+    monkeypatch.setattr(submission_views, "PIECE_BYTES", PIECE)
+    fill(page, archive)
+    held = re.compile(rf"offset={2 * PIECE}$")
+    page.route(held, lambda route: route.abort())  # the third piece never gets through
+    with page.expect_event("requestfailed"):
+        hand_in(page)
+    again = page.context.new_page()
+    page.close()
+    problems.clear()
+    assert Upload.objects.get().pieces.count() == 2
+    sent: list[str] = []
+    again.on("request", lambda one: sent.append(one.url) if one.method == "PUT" else None)
+    fill(again, archive)
+    hand_in(again)
+    expect(again.get_by_role("heading", name="Tiny, seed 0")).to_be_focused()
+    assert sent[0].endswith(f"offset={2 * PIECE}")
+    upload = Submission.objects.get().upload
+    assert sum(piece.size for piece in upload.pieces.all()) == archive.stat().st_size
+    assert Upload.objects.count() == 1
+
+
+def test_without_javascript(open_page, alice, task, archive):
+    page = open_page(alice, java_script_enabled=False)
+    fill(page, archive)
+    hand_in(page)
+    expect(page.get_by_role("heading", name="Tiny, seed 0", level=1)).to_be_visible()
+    assert Submission.objects.get().upload.size == archive.stat().st_size
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_text("It was cancelled.")).to_be_visible()
+
+
+def test_a_file_that_is_not_taken_says_why(page, task, archive, settings):
+    settings.LARGEST_UPLOAD_BYTES = 1000
+    fill(page, archive)
+    hand_in(page)
+    expect(page.locator("#upload-state")).to_contain_text("A file has from 1 byte to")
+    assert not Submission.objects.exists()
+
+
+KINDS = ("directory", "image", "hub", "predictions", "endpoint")
+
+
+def test_pages_of_submissions(page, alice, task):
+    version = make_set(task, "open", may_leave=True)
+    visit(page, "/t/nli/models/")
+    audit(page)
+    visit(page, "/t/nli/submit/")
+    audit(page)
+    for kind in KINDS:
+        visit(page, f"/t/nli/submit/?kind={kind}")
+        hand_in(page)
+        expect(page.locator(".error-summary")).to_be_focused()
+        audit(page)
+    model = submission_of(task, alice, state="done", outcome="ok", is_published=True)
+    run = scored(model, version)
+    scored(model, version, "robustness", accuracy_before=0.5, drop=0.25, consistency=0.5)
+    refused = submission_of(task, alice, state="failed", error="Line 2: wrong.", log="Loading")
+    for path in (
+        f"/m/{model.pk}/", f"/m/{model.pk}/card/", f"/m/{model.pk}/withdraw/",
+        f"/m/{model.pk}/runs/{run.pk}/", f"/m/{refused.pk}/", "/t/nli/models/", "/me/models/",
+    ):  # fmt: skip
+        visit(page, path)
+        audit(page)
+    visit(page, f"/m/{model.pk}/withdraw/")
+    page.get_by_role("button", name="Withdraw it").click()
+    expect(page.get_by_role("heading", name="withdrawn", level=1)).to_be_focused()
+    audit(page)
+
+
+def test_what_has_the_focus_is_not_swapped_away(page, alice, task):
+    waiting = submission_of(task, alice)
+    asked: list[str] = []
+    page.on("request", lambda one: asked.append(one.url) if "seen=" in one.url else None)
+    page.clock.install()
+    visit(page, f"/m/{waiting.pk}/")
+    look_again = page.get_by_role("link", name="Look again")
+    look_again.focus()
+    page.clock.run_for(11_000)
+    expect(look_again).to_be_focused()
+    assert asked == []
+    look_again.blur()
+    with page.expect_request(re.compile("seen=")):
+        page.clock.run_for(6_000)
