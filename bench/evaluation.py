@@ -1,0 +1,211 @@
+"""How fast submitted models are evaluated in the sandbox, beside what the machine can do at most.
+
+A model's folder (random weights, MiniLM's and roberta-base's size) is run by the Docker runner over
+10,000 short examples. Beside it, in turns, the same model in process: the same backend and threads,
+fed full sorted batches that are encoded already. See bench/README.md.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from argparse import Namespace
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from bench.serving import Server, free_port, load, machine, running, texts_of, wait_for  # noqa: E402
+from evaluation.containers import RUNTIME_IMAGE, DockerRunner, has_image  # noqa: E402
+from evaluation.contract import Limits, Outcome, Runnable  # noqa: E402
+from evaluation.harness import arguments  # noqa: E402
+from evaluation.harness.answering import read_examples  # noqa: E402
+from evaluation.harness.batches import batches  # noqa: E402
+from evaluation.harness.loading import Model  # noqa: E402
+from evaluation.harness.loading import load as load_model  # noqa: E402
+from tasks.serving.backends import cores  # noqa: E402
+from tests.serving_models import KINDS, tokenizer_files  # noqa: E402
+
+EXAMPLES, QUICK_EXAMPLES = 10_000, 800
+KIND = "sequence-classification"
+SIZES: dict[str, dict[str, int]] = {
+    "minilm": {"hidden_size": 384, "num_hidden_layers": 6, "intermediate_size": 1536},
+    "roberta-base": {"vocab_size": 50_265, "max_position_embeddings": 514, "type_vocab_size": 1},
+}
+BARS = {"without start-up / limit": 0.85, "with start-up / limit": 0.7}
+PAPER = (7.0, 10.0)  # examples a second of base-size models on eight processors (Dynaboard, 2021)
+HTTP_SECONDS = 10.0
+
+
+def make_model(folder: Path, size: str) -> Path:
+    """A folder with random weights as it is submitted, for everybody to read."""
+    import transformers
+
+    name = "Roberta" if size.startswith("roberta") else "Bert"
+    settings: dict[str, Any] = dict(SIZES[size], pad_token_id=0, num_attention_heads=12)
+    config = getattr(transformers, f"{name}Config")(**settings)
+    getattr(transformers, f"{name}ForSequenceClassification")(config).save_pretrained(folder)
+    tokenizer_files(folder)
+    (folder / "dynabench.json").write_text(json.dumps({"kind": KIND, **KINDS[KIND]}))
+    for file in folder.iterdir():
+        file.chmod(0o644)
+    return folder
+
+
+def limit(model: Model, examples: list[Any], turn: int) -> tuple[int, float, float]:
+    """Examples, seconds and processor seconds of the backend alone, over every other batch."""
+    chosen = [
+        [model.codec.encode({"text": example.texts[0]})[0] for example in batch]
+        for batch in list(batches(examples))[turn::2]
+    ]
+    model.backend.run(chosen[-1])
+    started, used = time.monotonic(), time.process_time()
+    with ThreadPoolExecutor(model.workers) as pool:
+        list(pool.map(model.backend.run, chosen))
+    seconds = time.monotonic() - started
+    return sum(map(len, chosen)), seconds, time.process_time() - used
+
+
+def sandboxed(asked: Runnable, inputs: Path, count: int) -> dict[str, float]:
+    """One run in the sandbox, from asking for a container until it is gone."""
+    lines: list[bytes] = []
+    runner = DockerRunner(f"bench-{uuid4().hex}")
+    started = time.monotonic()
+    ending = runner.run(asked, inputs, Limits(cpus=cores()), take=lines.append, beat=lambda: None)
+    seconds = time.monotonic() - started
+    usage = ending.usage
+    if ending.outcome != Outcome.OK or len(lines) != count:
+        raise RuntimeError(f"The run ended with {ending}.")
+    return {
+        "per_second": usage.examples_per_second,
+        "start_seconds": usage.start_seconds,
+        "overhead_seconds": seconds - count / usage.examples_per_second,
+        "cpu_seconds": usage.cpu_seconds,
+        "peak_mib": usage.peak_bytes / 2**20,
+        "mean_mib": usage.mean_bytes / 2**20,
+    }
+
+
+def measured_round(
+    model: Model, asked: Runnable, inputs: Path, examples: list[Any]
+) -> dict[str, float]:
+    """The limit, the sandbox, and the limit again."""
+    before = limit(model, examples, 0)
+    found = sandboxed(asked, inputs, len(examples))
+    after = limit(model, examples, 1)
+    count, seconds, cpu = (sum(pair) for pair in zip(before, after, strict=True))
+    rate = count / seconds
+    whole = EXAMPLES / (found["overhead_seconds"] + EXAMPLES / found["per_second"])
+    return found | {
+        "limit_per_second": rate,
+        "limit_cpu_seconds": cpu,
+        "without start-up / limit": found["per_second"] / rate,
+        "with start-up / limit": whole / rate,
+        "processor time, limit / sandbox": cpu / found["cpu_seconds"],
+    }
+
+
+def one_by_one(folder: Path, texts: list[str], seconds: float, home: Path) -> float:
+    """Examples a second of our model server, one HTTP request after another."""
+    port = free_port()
+    command = [sys.executable, "manage.py", "serve_model", f"--port={port}"]
+    server = Server(
+        "ours",
+        port,
+        "/models/bench/predict",
+        [*command, f"bench={folder},backend=torch"],
+        {"DYNABENCH_HOME": str(home)},
+    )
+    file, log = home / "texts.json", home / "log"
+    file.write_text(json.dumps(texts[:640]))
+    with running(server, log):
+        wait_for(server, server.path, texts[0], log)
+        return load(port, server.path, 1, seconds, file)["per_second"]
+
+
+def measure(size: str, count: int, rounds: int, http_seconds: float) -> dict[str, Any]:
+    """All figures of one model; ratios are medians over the rounds."""
+    source, texts = texts_of(3600)
+    texts = list(islice(cycle(texts), count))
+    with tempfile.TemporaryDirectory() as place:
+        folder = make_model(Path(place, "model"), size)
+        inputs = Path(place, "examples.jsonl")
+        rows = [{"id": f"x{n}", "inputs": {"text": text}} for n, text in enumerate(texts)]
+        inputs.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        asked = Runnable(folder=folder, fields=("text",), output="label", labels=("no", "yes"))
+        model = _loaded(asked, inputs)
+        with inputs.open("rb") as lines:
+            examples = list(read_examples(lines, model.codec))
+        found = [measured_round(model, asked, inputs, examples) for _ in range(rounds)]
+        single = one_by_one(folder, texts, http_seconds, Path(place))
+    medians = {name: statistics.median(one[name] for one in found) for name in found[0]}
+    told: dict[str, Any] = {
+        "examples": count,
+        "sentences": source,
+        "tokens": sum(example.size for example in examples) / count,
+        "ratios": {name: value for name, value in medians.items() if " / " in name},
+        "medians": {name: value for name, value in medians.items() if " / " not in name},
+        "http_per_second": single,
+        "rounds": found,
+    }
+    told["ratios"]["sandbox / one HTTP request an example"] = medians["per_second"] / single
+    if size == "roberta-base":
+        told["ratios"]["sandbox / paper's 10 a second"] = medians["per_second"] / PAPER[1]
+        told["ratios"]["sandbox / paper's 7 a second"] = medians["per_second"] / PAPER[0]
+    return told
+
+
+def _loaded(asked: Runnable, inputs: Path) -> Model:
+    """The model in this process, as the harness loads it."""
+    os.environ["OMP_NUM_THREADS"] = str(cores())
+    written = arguments.written(asked, folder=str(asked.folder), inputs=str(inputs))
+    options: Namespace = arguments.read(written)
+    return load_model(options)
+
+
+def show(told: dict[str, Any]) -> None:
+    """What a person can read."""
+    print(f"{told['machine']}\n{told['versions']}")
+    for size, found in told["models"].items():
+        print(f"\n{size}: {found['examples']} examples of {found['tokens']:.1f} tokens")
+        for name, value in found["medians"].items():
+            print(f"  {name:40}{value:10.1f}")
+        print(f"  {'http_per_second':40}{found['http_per_second']:10.1f}")
+        for name, value in found["ratios"].items():
+            bar = BARS.get(name)
+            print(f"  {name:40}{value:10.2f}" + (f"   wanted {bar}" if bar else ""))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="under a minute: MiniLM, one round")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--rounds", type=int, default=3, help="of MiniLM; roberta-base has one")
+    parser.add_argument("--size", choices=SIZES, help="only this model")
+    options = parser.parse_args()
+    if not has_image(RUNTIME_IMAGE):
+        parser.error(f"{RUNTIME_IMAGE} is missing: scripts/runtime_image.sh builds it.")
+    sizes = [options.size] if options.size else ["minilm"] if options.quick else list(SIZES)
+    told: dict[str, Any] = {"machine": machine(), "bars": BARS, "models": {}}
+    for size in sizes:
+        count = QUICK_EXAMPLES if options.quick else EXAMPLES
+        rounds = options.rounds if size == "minilm" and not options.quick else 1
+        told["models"][size] = measure(size, count, rounds, 2.0 if options.quick else HTTP_SECONDS)
+    told["paper"] = "7 to 10 examples a second: base-size models on eight processors (Dynaboard)"
+    told["machine"]["load_average_at_end"] = os.getloadavg()[0]
+    packages = ("torch", "transformers", "tokenizers", "numpy", "docker")
+    told["versions"] = {"python": platform.python_version()} | {p: version(p) for p in packages}
+    print(json.dumps(told)) if options.json else show(told)
+
+
+if __name__ == "__main__":
+    main()
