@@ -32,7 +32,14 @@ from evaluation.contract import (
 from evaluation.harness import shim
 from evaluation.harness.arguments import shimmed, written
 from evaluation.sandbox_engine import EngineError, connect, engine
-from evaluation.sandbox_images import check_image, has_image, inspect_image, load_image, pull_image
+from evaluation.sandbox_images import (
+    ImageRefused,
+    check_image,
+    has_image,
+    inspect_image,
+    load_image,
+    pull_image,
+)
 from evaluation.sandbox_output import STDERR, Frames, OutputTooLargeError
 from evaluation.sandbox_usage import cgroup_of
 from evaluation.watched import LOOK_SECONDS, READ_BYTES, End, Watched
@@ -97,12 +104,7 @@ def list_ours(prefix: str = "") -> list[Ours]:
 
 def remove(name: str) -> None:
     """End and remove a container, if it is there. Raises one of EngineError."""
-    with closing(connect()) as client:
-        _remove(client, name)
-
-
-def _remove(client: docker.DockerClient, name: str) -> None:
-    with suppress(NotFound):
+    with closing(connect()) as client, suppress(NotFound):
         client.api.remove_container(name, v=True, force=True)
 
 
@@ -144,15 +146,14 @@ class DockerRunner:
         inputs.chmod(0o644)  # for nobody, as whom the model runs
         options = self._options(image, model, inputs, run.limits)
         try:
-            container = run.patiently(lambda: client.containers.create(image.id, **options))
+            with run.refusals():
+                container = run.patiently(lambda: client.containers.create(image.id, **options))
             return run.watch(client, container)
-        except APIError as error:
-            if model.image and error.is_client_error():
-                return End(Outcome.REJECTED, f"The image cannot be started: {error.explanation}")
-            raise
+        except ImageRefused as why:
+            return End(Outcome.REJECTED, str(why))
         finally:
             with suppress(*EngineError):  # what is left is removed by name, later
-                _remove(client, PREFIX + self.key)
+                remove(PREFIX + self.key)
 
     def _options(self, image: Any, model: Runnable, inputs: Path, limits: Limits) -> dict[str, Any]:
         """The arguments of `containers.create`; evaluation-wide rules, none of them an option."""
@@ -205,10 +206,26 @@ class DockerRunner:
 class _Run(Watched):
     """A run that is watched through the engine."""
 
+    @contextmanager
+    def refusals(self) -> Iterator[None]:
+        """What the engine refuses to make or start is the fault of an image that is not ours."""
+        try:
+            yield
+        except NotFound:  # somebody removed it meanwhile
+            raise
+        except APIError as error:
+            if self.trusted or not error.is_client_error():
+                raise
+            raise ImageRefused(f"The image cannot be started: {error.explanation}") from None
+
     def watch(self, client: docker.DockerClient, container: Container) -> End:
-        """Start a container and see it to its end. Raises EngineError, and what `beat` does."""
+        """Start a container and see it to its end.
+
+        Raises ImageRefused, EngineError, and what `beat` does.
+        """
         with _listening(client, container.id) as news, _attached(container) as output:
-            self.patiently(container.start)
+            with self.refusals():
+                self.patiently(container.start)
             self.started()
             container.reload()
             cgroup = cgroup_of(container.attrs["State"]["Pid"], container.id)

@@ -86,8 +86,9 @@ class Bench:
         command = json.dumps(["python3", "-c", BOOT])
         mark = f"LABEL {IMAGE_LABEL}={self.token}"
         lines = [f"FROM {base}", f"ENTRYPOINT {command}", "CMD []", *instructions, mark]
+        source = io.BytesIO("\n".join(lines).encode())
         with closing(connect()) as client:
-            image, _ = client.images.build(fileobj=io.BytesIO("\n".join(lines).encode()))
+            image, _ = client.images.build(fileobj=source, rm=True)
         self._images.append(str(image.id))
         return str(image.id)
 

@@ -1,0 +1,215 @@
+"""The sandbox on a real engine: what it gives, what it measures, how it ends."""
+
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evaluation import sandbox_usage
+from evaluation.answers import Answers
+from evaluation.containers import PREFIX, DockerRunner, engine, has_image, list_ours, remove
+from evaluation.contract import MIB, Outcome, Runnable
+from evaluation.hostile.bench import LABELS, LIMITS, SIZE, Bench
+from evaluation.sandbox_engine import connect
+
+SLEEP = "import time\ntime.sleep(60)"
+
+
+def test_the_engine_says_what_it_is():
+    found = engine()
+    assert found.version
+    assert found.cgroup in ("1", "2")
+    assert found.cpus >= 1
+    assert DockerRunner("x").name == ("docker-runsc" if found.has_runsc else "docker")
+
+
+def test_a_good_model_is_measured(bench: Bench):
+    seen = bench.run(
+        """
+import time
+kept = bytearray(60 * 2**20)
+end = time.process_time() + 1
+while time.process_time() < end: pass
+for example in examples:
+    answer(example, "no")
+    time.sleep(0.05)
+""",
+    )
+    ending, usage = seen.ending, seen.ending.usage
+    assert ending.outcome == Outcome.OK
+    assert (ending.sentence, ending.log, ending.warnings) == ("", "", ())
+    assert seen.labels == ["no"] * SIZE
+    assert usage.answers == SIZE
+    assert usage.cpu_seconds >= 0.8  # the last look may have been before the end
+    assert 60 * MIB < usage.peak_bytes < 120 * MIB
+    assert 30 * MIB < usage.mean_bytes <= usage.peak_bytes
+    assert usage.start_seconds >= 1
+    assert usage.answer_seconds >= (SIZE - 1) * 0.05
+    assert 0 < usage.examples_per_second <= 20
+    assert usage.seconds >= usage.start_seconds + usage.answer_seconds
+
+
+def test_who_computes_first_and_answers_then_is_not_fast(bench: Bench, monkeypatch):
+    monkeypatch.setattr(sandbox_usage, "STARTING_SECONDS", 0.5)
+    seen = bench.run(
+        "import time\nend = time.process_time() + 2\nwhile time.process_time() < end: pass\n"
+        "for example in examples:\n    answer(example)\n    time.sleep(0.01)"
+    )
+    usage = seen.ending.usage
+    assert usage.examples_per_second <= SIZE / 2
+    assert "worked ahead" in seen.ending.warnings[0]
+
+
+def test_the_environment_is_empty(bench: Bench, monkeypatch):
+    monkeypatch.setenv("SECRET_KEY", "must not be seen")
+    seen = bench.run(
+        "import os\nprint(sorted(os.environ), os.getuid(), os.getgid(), file=sys.stderr)\n"
+        "print(open('/etc/resolv.conf').read(), file=sys.stderr)\nanswer_all()"
+    )
+    names = "['HOME', 'HOSTNAME', 'LC_CTYPE', 'OMP_NUM_THREADS', 'PATH', 'PYTHONUNBUFFERED']"
+    assert seen.ending.log.replace("'LC_CTYPE', ", "").strip() == (
+        names.replace("'LC_CTYPE', ", "") + " 65534 65534"
+    )
+
+
+def test_two_processors_are_not_more_than_one(bench: Bench):
+    """Two busy processes for 2 s use 2 processor seconds, not 4."""
+    seen = bench.run(
+        "import os, time\nos.fork()\nend = time.monotonic() + 2\n"
+        "while time.monotonic() < end: pass\nos._exit(0)"
+    )
+    assert seen.ending.usage.cpu_seconds < 2.6
+
+
+def test_a_folder_needs_the_runtime_image(bench: Bench, monkeypatch, tmp_path):
+    monkeypatch.setattr("evaluation.containers.RUNTIME_IMAGE", "dynabench-no-such-image")
+    ending = DockerRunner(bench.key()).run(
+        Runnable(folder=tmp_path), bench.inputs(""), LIMITS, take=print, beat=lambda: None
+    )
+    assert ending.outcome == Outcome.INFRASTRUCTURE
+    assert "scripts/runtime_image.sh" in ending.sentence
+
+
+def test_an_image_that_is_gone_is_our_fault(bench: Bench):
+    seen = bench.run("", image=f"sha256:{'0' * 64}")
+    assert seen.ending.outcome == Outcome.INFRASTRUCTURE
+    assert seen.ending.sentence == "The image is not on this worker."
+
+
+@pytest.mark.parametrize(
+    ("instructions", "outcome", "told"),
+    [
+        (["ENTRYPOINT []", "CMD []"], Outcome.REJECTED, "No command specified"),
+        (["VOLUME /"], Outcome.REJECTED, "destination can't be '/'"),
+        (['ENTRYPOINT ["/none"]'], Outcome.MODEL_ERROR, "cannot be started (exit code 127)"),
+        (['ENTRYPOINT ["/etc/passwd"]'], Outcome.MODEL_ERROR, "(exit code 126)"),
+    ],
+)
+def test_an_image_that_cannot_start_is_told_why(bench: Bench, instructions, outcome, told):
+    ending = bench.run("", image=bench.build(*instructions)).ending
+    assert ending.outcome == outcome
+    assert told in ending.sentence
+    assert not bench.left()
+
+
+def test_who_ends_a_container_from_outside_is_not_the_model(bench: Bench):
+    key = bench.key()
+
+    def end_it() -> None:
+        if any(ours.is_running for ours in list_ours(key)):
+            with_engine = connect()
+            with_engine.api.kill(PREFIX + key)
+            with_engine.close()
+
+    seen = bench.run(SLEEP, key=key, beat=end_it)
+    assert seen.ending.outcome == Outcome.INFRASTRUCTURE
+    assert "from outside" in seen.ending.sentence
+
+
+def test_who_removes_a_container_is_not_the_model(bench: Bench):
+    key = bench.key()
+    seen = bench.run(SLEEP, key=key, beat=lambda: [remove(ours.name) for ours in list_ours(key)])
+    assert seen.ending.outcome == Outcome.INFRASTRUCTURE
+
+
+def test_the_lease_is_kept_while_nothing_comes(bench: Bench):
+    beats = []
+    bench.run(SLEEP, limits=replace(LIMITS, seconds=5), beat=lambda: beats.append(time.monotonic()))
+    assert len(beats) >= 3
+
+
+def test_a_bug_of_ours_ends_the_model_and_is_seen(bench: Bench):
+    def take(line: bytes) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        DockerRunner(bench.key()).run(
+            Runnable(image=bench.image), bench.inputs("answer_all()"), LIMITS, take=take,
+            beat=lambda: None,
+        )  # fmt: skip
+    assert not bench.left()
+
+
+def test_a_full_disk_is_not_the_model(bench: Bench):
+    def take(line: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    ending = DockerRunner(bench.key()).run(
+        Runnable(image=bench.image), bench.inputs("answer_all()"), LIMITS, take=take,
+        beat=lambda: None,
+    )  # fmt: skip
+    assert ending.outcome == Outcome.INFRASTRUCTURE
+
+
+def test_answers_that_come_late_keep_their_place(bench: Bench):
+    answers = Answers("label", LABELS, [f"e{number}" for number in range(SIZE)])
+    script = "for n in reversed(range(40)): answer(examples[n], 'no' if n == 3 else 'yes')"
+    DockerRunner(bench.key()).run(
+        Runnable(image=bench.image), bench.inputs(script), LIMITS, take=answers.take,
+        beat=lambda: None,
+    )  # fmt: skip
+    assert [answer.value for answer in answers.in_order()].index("no") == 3
+
+
+def test_the_engine_dies_in_the_middle_and_what_it_left_is_found_later(
+    bench: Bench, wire, monkeypatch
+):
+    key = bench.key()
+    threading.Timer(2, wire.close).start()
+    seen = bench.run(SLEEP, key=key)
+    assert seen.ending.outcome == Outcome.INFRASTRUCTURE
+    monkeypatch.delenv("DOCKER_HOST")
+    assert [ours.name for ours in list_ours(key)] == [PREFIX + key]
+    remove(PREFIX + key)
+    assert not list_ours(key)
+
+
+def test_the_engine_starts_again_in_the_middle(bench: Bench, wire):
+    threading.Timer(2, wire.cut).start()
+    seen = bench.run(SLEEP)
+    assert seen.ending.outcome == Outcome.INFRASTRUCTURE
+    assert not bench.left()
+
+
+def test_no_engine_is_no_error(monkeypatch, tmp_path):
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    assert engine() is None
+
+
+def test_an_image_is_there_or_not(bench: Bench):
+    assert has_image(bench.image)
+    assert not has_image("dynabench-no-such-image")
+
+
+def test_inputs_of_a_private_folder_can_be_read(bench: Bench, tmp_path: Path):
+    inputs = bench.inputs("answer_all()")
+    private = tmp_path / "private"
+    private.mkdir(mode=0o700)
+    moved = inputs.rename(private / "inputs.jsonl")
+    moved.chmod(0o600)
+    ending = DockerRunner(bench.key()).run(
+        Runnable(image=bench.image), moved, LIMITS, take=lambda line: None, beat=lambda: None
+    )
+    assert ending.outcome == Outcome.OK
