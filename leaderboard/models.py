@@ -1,8 +1,14 @@
-"""Stage 5: rankings, and what people set themselves to do."""
+"""Stage 5: rankings of models and of people, and what people set themselves to do."""
 
+from django.conf import settings
+from django.core.validators import RegexValidator
 from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
 
 from dynabench.accounts.models import Annotator
+from evaluation.models import EvaluationRun
+from tasks.models import Task
 
 
 class WeeklyGoal(models.Model):
@@ -19,3 +25,90 @@ class WeeklyGoal(models.Model):
 
     def __str__(self) -> str:
         return f"{self.annotator}: {self.amount} from {self.week}"
+
+
+class Board(models.Model):
+    """What a task's leaderboard needs and no request may compute; `leaderboard.jobs` renews it.
+
+    The exchange rates are frozen on a named pool of models: a new model never moves the others.
+    """
+
+    task = models.OneToOneField(Task, on_delete=models.CASCADE, related_name="board")
+    rates = models.JSONField(default=dict)  # by metric; empty: none frozen yet
+    pool = models.JSONField(default=list)  # names of the models that the rates rest on
+    frozen_at = models.DateTimeField(null=True)
+    is_sensitive = models.BooleanField(default=False)  # leaving a model out changes the order
+    renewed_to = models.DateTimeField(null=True)  # runs that ended until then are in it
+
+    def __str__(self) -> str:
+        return f"board of {self.task.code}"
+
+
+class Resample(models.Model):
+    """A run's metric on resamples of its examples: the same resamples for all models on a set.
+
+    So differences of two models' values are paired. float32, little-endian.
+    """
+
+    run = models.ForeignKey(EvaluationRun, on_delete=models.CASCADE, related_name="resamples")
+    metric = models.CharField(max_length=60)
+    values = models.BinaryField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "metric"], name="resample_once")]
+
+    def __str__(self) -> str:
+        return f"{self.metric} of {self.run_id}, resampled"
+
+
+class Weights(models.Model):
+    """Named weights of a task's leaderboard (a fork); the board opens with them at their name."""
+
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="forks")
+    name = models.SlugField(max_length=60)
+    description = models.CharField(max_length=300, blank=True)
+    metrics = models.JSONField(default=dict)  # by metric, 0-8
+    evaluation_sets = models.JSONField(default=dict)  # by name of the set, 0-8
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="forks"
+    )
+    made_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        verbose_name_plural = "weights"
+        ordering = ["task", "name"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["task", "name"],
+                name="weights_one_name",
+                violation_error_message="This task has weights of that name already.",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.task.code}"
+
+
+class Snapshot(models.Model):
+    """A leaderboard as it was shown, for citations; never changes, never goes."""
+
+    task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="snapshots")
+    number = models.PositiveIntegerField()
+    title = models.CharField(max_length=150, blank=True)
+    description = models.CharField(max_length=500, blank=True)
+    table = models.JSONField()  # all that is shown: rows, weights, rates, sets and versions, code
+    sha256 = models.CharField(max_length=64, validators=[RegexValidator("^[0-9a-f]{64}$")])
+    made_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    made_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["task", "-number"]
+        constraints = [
+            models.UniqueConstraint(fields=["task", "number"], name="snapshot_one_number"),
+            models.CheckConstraint(condition=Q(number__gt=0), name="snapshot_from_one"),
+        ]
+
+    def __str__(self) -> str:
+        return f"snapshot {self.number} of {self.task.code}"

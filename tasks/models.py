@@ -60,6 +60,22 @@ class Task(models.Model):
         return self.config.content_warning is not None
 
 
+class TaskGroup(models.Model):
+    """A community's tasks, with a page of their own."""
+
+    slug = models.SlugField(unique=True)
+    name = models.CharField(max_length=100)
+    summary = models.CharField(max_length=200, blank=True)
+    description = models.TextField(blank=True, help_text="Markdown.")
+    tasks = models.ManyToManyField(Task, related_name="groups", blank=True)
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class TaskMember(models.Model):
     """A user's role in a task."""
 
