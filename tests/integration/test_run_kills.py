@@ -1,0 +1,386 @@
+"""Evaluations while what they need is killed: each ends once, with one set of scores.
+
+A person does nothing meanwhile. A supervisor, which the tests play, starts again what has died, and
+lets the time pass after which leases run out. KILLS says how often each test is repeated.
+"""
+
+import gzip
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.core.files.storage import default_storage
+from django.db import InterfaceError, OperationalError, connection
+from django.utils import timezone
+
+from evaluation import containers, jobs, leases, runs
+from evaluation.janitor import installation
+from evaluation.models import EvaluationRun, Submission
+from evaluation.queue import enqueue
+from evaluation.runners import NO_ENGINE
+from tasks.models import TargetModel
+from tests.evaluations import accepted_model, queued_run, set_version
+from tests.factories import TaskFactory
+from tests.serving_models import tiny_model
+
+ROOT = Path(__file__).resolve().parents[2]
+REPEATS = range(int(os.environ.get("KILLS") or 1))
+PATIENCE = timedelta(minutes=3)  # of the test itself
+LONG = timedelta(minutes=10)
+SIZE = 2000
+AWAY = (OperationalError, InterfaceError)
+State = EvaluationRun.State
+
+
+def database_url() -> str:
+    """The database of the tests, as other processes find it."""
+    at = connection.settings_dict
+    if connection.vendor == "sqlite":
+        return f"sqlite:///{at['NAME']}"
+    who = urllib.parse.quote(at["USER"]) + ":" + urllib.parse.quote(at["PASSWORD"])
+    return f"postgres://{who}@{at['HOST']}:{at['PORT']}/{at['NAME']}"
+
+
+class Cluster:
+    """A queue worker as it is run for real, and the supervisor that keeps it running."""
+
+    def __init__(self, home: Path, environment: dict[str, str]) -> None:
+        self.log = home / "qcluster.log"
+        self._environment = os.environ | environment
+        self.start()
+
+    def start(self) -> None:
+        with self.log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, str(ROOT / "manage.py"), "qcluster"],
+                cwd=ROOT, env=self._environment, stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
+
+    def worker(self) -> int:
+        """The process that does the jobs."""
+        found: list[str] = []
+
+        def is_there() -> bool:
+            found[:] = re.findall(r"ready for work at (\d+)", self.log.read_text())
+            return bool(found) and Path("/proc", found[-1]).exists()
+
+        wait_until(is_there)
+        return int(found[-1])
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def supervise(self, run: EvaluationRun, *, holder_died: bool) -> None:
+        """Do what systemd, cron and a health check do, until the run is over.
+
+        holder_died: the run's lease is nobody's any more, so the time until it runs out may pass.
+        """
+        held = run.lease_token
+        looks = 0
+
+        def is_over() -> bool:
+            nonlocal looks
+            looks += 1
+            if self._process.poll() is not None:
+                self.start()
+            if holder_died:
+                leased = EvaluationRun.objects.filter(state=State.RUNNING, lease_token=held)
+                leased.update(lease_until=timezone.now() - timedelta(seconds=1))
+            EvaluationRun.objects.update(not_before=None)
+            jobs.sweep_all()
+            if looks % 50 == 0:  # ten seconds or more without a claim are minutes
+                EvaluationRun.objects.filter(state=State.QUEUED).update(
+                    queued_at=timezone.now() - LONG
+                )
+                if leases.stuck(LONG / 2):
+                    self.kill()
+                    self.start()
+            run.refresh_from_db()
+            return run.is_over
+
+        wait_until(is_over)
+
+
+def wait_until(is_true: Callable[[], bool]) -> None:
+    """Ask again until it is so; a database that is away is no answer."""
+    end = timezone.now() + PATIENCE
+    while timezone.now() < end:
+        try:
+            if is_true():
+                return
+        except AWAY:
+            connection.close()
+        time.sleep(0.2)
+    raise AssertionError("It did not come about.")
+
+
+@pytest.fixture
+def home(settings, tmp_path, monkeypatch) -> Path:
+    """Where the other processes live; no container engine is there."""
+    settings.MEDIA_ROOT = tmp_path / "media"
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    return tmp_path
+
+
+@pytest.fixture
+def cluster(home, settings, transactional_db) -> Iterator[Cluster]:
+    environment = {
+        "DATABASE_URL": database_url(),
+        "DYNABENCH_HOME": str(home),
+        "SECRET_KEY": settings.SECRET_KEY,
+        "DEBUG": "1",
+        "DOCKER_HOST": os.environ["DOCKER_HOST"],
+    }
+    cluster = Cluster(home, environment)
+    yield cluster
+    cluster.kill()
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory) -> Path:
+    return tiny_model(tmp_path_factory.mktemp("weights") / "model", "pair-classification")
+
+
+def queued(weights: Path) -> EvaluationRun:
+    """A run of a target that has been rung for."""
+    task = TaskFactory(code="nli")
+    target = TargetModel.objects.create(task=task, name="tiny", source=str(weights))
+    model = accepted_model(task, kind=Submission.Kind.TARGET, target=target)
+    return rung(queued_run(model, set_version(task, size=SIZE)))
+
+
+def rung(run: EvaluationRun) -> EvaluationRun:
+    enqueue(runs.EVALUATE, run.pk)
+    return run
+
+
+def wait_for_the_middle(run: EvaluationRun, choose: random.Random) -> None:
+    """Until the model is being asked, and then for a moment by chance."""
+
+    def is_asked() -> bool:
+        run.refresh_from_db()
+        assert not run.is_over, run.error
+        return run.state == State.RUNNING and "answers" in run.message
+
+    wait_until(is_asked)
+    time.sleep(choose.random())
+
+
+def check_ended_once(run: EvaluationRun, size: int = SIZE) -> None:
+    assert (run.state, run.outcome) == (State.DONE, "ok"), run.error
+    assert EvaluationRun.objects.count() == 1
+    (score,) = run.scores.filter(metric="accuracy", slice="", kind="")
+    assert score.n == size
+    assert run.scores.count() == 2 * 3  # two metrics; all, tag=even, tag=odd
+    with run.predictions.open("rb") as file, gzip.open(file) as lines:
+        assert len({json.loads(line)["uid"] for line in lines}) == size
+    assert len(default_storage.listdir("predictions")[1]) == 1
+
+
+def models_running(weights: Path) -> bool:
+    """Whether a process still has the model."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            told = (process / "cmdline").read_bytes().decode()
+            if "evaluation.harness" in told and str(weights) in told:
+                return True
+    return False
+
+
+@pytest.mark.parametrize("repeat", REPEATS)
+def test_the_worker_is_killed(cluster, weights, repeat):
+    run = queued(weights)
+    wait_for_the_middle(run, random.Random(repeat))
+    os.kill(cluster.worker(), signal.SIGKILL)
+    cluster.supervise(run, holder_died=True)
+    check_ended_once(run)
+    assert run.attempts == 2
+    wait_until(lambda: not models_running(weights))
+
+
+@pytest.mark.parametrize("repeat", REPEATS)
+def test_everything_of_the_queue_is_killed(cluster, weights, repeat):
+    run = queued(weights)
+    wait_for_the_middle(run, random.Random(repeat))
+    cluster.kill()
+    cluster.supervise(run, holder_died=True)
+    check_ended_once(run)
+    assert run.attempts == 2
+    wait_until(lambda: not models_running(weights))
+
+
+@pytest.mark.parametrize("repeat", REPEATS)
+def test_the_idle_worker_is_killed(cluster, weights, repeat):
+    """It dies with the lock of the cluster's queue, so a new worker waits for ever."""
+    os.kill(cluster.worker(), signal.SIGKILL)
+    run = queued(weights)
+    cluster.supervise(run, holder_died=False)
+    check_ended_once(run)
+    assert run.attempts == 1
+
+
+class Postgres:
+    """The server of the tests, which can be killed and is started again as it was."""
+
+    def __init__(self) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW data_directory")
+            self._pid_file = Path(cursor.fetchone()[0], "postmaster.pid")
+        server = Path("/proc", str(self._pid()))
+        self._command = (server / "cmdline").read_bytes().decode().rstrip("\0").split("\0")
+        self._command[0] = str((server / "exe").readlink())
+        self._user = server.stat().st_uid
+
+    def _pid(self) -> int:
+        return int(self._pid_file.read_text().split()[0])
+
+    def kill(self) -> None:
+        os.kill(self._pid(), signal.SIGKILL)
+        connection.close()
+
+    def start(self) -> None:
+        """As soon as those who served the old one are gone."""
+
+        def answers() -> bool:
+            if self._process.poll() is not None:
+                self._start()
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT 1")
+            return True
+
+        self._start()
+        wait_until(answers)
+
+    def _start(self) -> None:
+        nothing = subprocess.DEVNULL
+        self._process = subprocess.Popen(
+            self._command, user=self._user, stdout=nothing, stderr=nothing,
+            cwd=self._pid_file.parent, start_new_session=True,
+        )  # fmt: skip
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("repeat", REPEATS)
+def test_the_database_is_killed(cluster, weights, repeat):
+    """The model goes on meanwhile; what it answered is stored when the database is back."""
+    run, server = queued(weights), Postgres()
+    choose = random.Random(repeat)
+    wait_for_the_middle(run, choose)
+    server.kill()
+    time.sleep(4 * choose.random())
+    server.start()
+    cluster.supervise(run, holder_died=False)
+    check_ended_once(run)
+    wait_until(lambda: not models_running(weights))
+
+
+SLOW_MODEL = """
+import json, sys, time
+for line in open("/input/examples.jsonl"):
+    answer = {"id": json.loads(line)["id"], "output": {"label": "neutral"}, "prob": None}
+    print(json.dumps(answer), flush=True)
+    time.sleep(0.02)
+"""
+BASE = "dynabench-base"
+FEW = 150  # examples: three seconds
+
+
+class Engine:
+    """A Docker engine of our own, with an image that answers slowly."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self.address = f"unix://{home}/docker.sock"
+        self.start()
+        (home / "answer.py").write_text(SLOW_MODEL)
+        (home / "Dockerfile").write_text(
+            f'FROM {BASE}\nCOPY answer.py /answer.py\nCMD ["python3", "/answer.py"]\n'
+        )
+        saved = subprocess.run(["docker", "save", BASE], check=True, capture_output=True).stdout
+        self._docker("load", input=saved)
+        self._docker("build", "--tag", "slow", str(home), env={"DOCKER_BUILDKIT": "0"})
+        self.image = self._docker("images", "--quiet", "--no-trunc", "slow").strip()
+
+    def _docker(self, *command: str, env: dict[str, str] | None = None, **options) -> str:
+        done = subprocess.run(
+            ["docker", "--host", self.address, *command],
+            check=True, capture_output=True, env=os.environ | (env or {}), **options,
+        )  # fmt: skip
+        return done.stdout.decode()
+
+    def start(self) -> None:
+        options = {"data-root": "data", "exec-root": "exec", "pidfile": "pid"}
+        (self._home / "pid").unlink(missing_ok=True)
+        with (self._home / "dockerd.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                ["dockerd", "--host", self.address, "--iptables=false", "--bridge=none",
+                 *(f"--{name}={self._home}/{path}" for name, path in options.items())],
+                stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
+        wait_until(lambda: containers.engine() is not None)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.wait()
+
+
+@pytest.fixture
+def engine(monkeypatch) -> Iterator[Engine]:
+    with tempfile.TemporaryDirectory(prefix="k", ignore_cleanup_errors=True) as home:
+        monkeypatch.setenv("DOCKER_HOST", f"unix://{home}/docker.sock")
+        engine = Engine(Path(home))
+        yield engine
+        engine.stop()
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("repeat", REPEATS)
+def test_the_engine_is_killed(home, engine, cluster, repeat):
+    """The run waits for it, and its attempt does not count."""
+    task = TaskFactory(code="nli")
+    model = accepted_model(task, kind=Submission.Kind.IMAGE, digest=engine.image)
+    run = rung(queued_run(model, set_version(task, size=FEW)))
+    wait_for_the_middle(run, random.Random(repeat))
+    engine.kill()
+    wait_until(lambda: EvaluationRun.objects.get().message == NO_ENGINE)
+    engine.start()
+    cluster.supervise(run, holder_died=False)
+    check_ended_once(run, FEW)
+    assert (run.attempts, run.runner) == (1, "docker")
+    jobs.sweep_all()
+    assert containers.list_ours(installation()) == []
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("repeat", REPEATS)
+def test_the_worker_of_a_container_is_killed(home, engine, cluster, repeat):
+    """Its container is removed by the janitor."""
+    task = TaskFactory(code="nli")
+    model = accepted_model(task, kind=Submission.Kind.IMAGE, digest=engine.image)
+    run = rung(queued_run(model, set_version(task, size=FEW)))
+    wait_for_the_middle(run, random.Random(repeat))
+    os.kill(cluster.worker(), signal.SIGKILL)
+    assert len(containers.list_ours(installation())) == 1
+    cluster.supervise(run, holder_died=True)
+    check_ended_once(run, FEW)
+    assert run.attempts == 2
+    jobs.sweep_all()
+    assert containers.list_ours(installation()) == []
