@@ -31,10 +31,11 @@ from evaluation.janitor import TEMPORARY, run_key
 from evaluation.logs import redacted, visible
 from evaluation.model_cache import CHUNK, digest_of, pack
 from evaluation.model_folders import check_folder
-from evaluation.models import EvaluationSet, Submission, Upload
+from evaluation.models import Submission, Upload
 from evaluation.process_runner import ProcessRunner
 from evaluation.sandbox_engine import engine
 from evaluation.sets import input_rows
+from evaluation.submissions import open_versions
 from evaluation.uploads import UploadRefused, assemble, discard
 from tasks.endpoints.base import EndpointError
 from tasks.models import Context, Task
@@ -360,8 +361,7 @@ def shown_inputs(task: Task) -> list[Mapping[str, Any]]:
 
 
 def _of_sets(task: Task) -> Iterator[Mapping[str, Any]]:
-    versions = runs.newest_versions(task).filter(evaluation_set__may_leave=True)
-    for version in versions.exclude(evaluation_set__access=EvaluationSet.Access.HIDDEN):
+    for version in open_versions(task):
         yield from (row["inputs"] for row in input_rows(version))
 
 

@@ -6,9 +6,8 @@ from typing import Any
 from django import forms
 from django.utils.datastructures import MultiValueDict
 
-from evaluation.models import EvaluationSet, Submission
-from evaluation.runs import newest_versions
-from evaluation.submissions import Card
+from evaluation.models import Submission
+from evaluation.submissions import Card, open_versions
 from tasks.models import Task
 
 Kind = Submission.Kind
@@ -74,10 +73,9 @@ class SubmitForm(forms.Form):
             self._add_source(kind)
 
     def _add_sets(self, task: Task) -> None:
-        versions = newest_versions(task).filter(evaluation_set__may_leave=True)
         self.fields["evaluation_set"] = forms.ModelChoiceField(
             label="For which set",
-            queryset=versions.exclude(evaluation_set__access=EvaluationSet.Access.HIDDEN),
+            queryset=open_versions(task),
             help_text="Sets whose inputs can be downloaded; each line of your file names a uid.",
         )
 

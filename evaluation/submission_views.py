@@ -6,8 +6,8 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from annotation.access import find_task
@@ -17,7 +17,13 @@ from evaluation.contract import GIB
 from evaluation.model_page import listed, models_of, progress_of, published_models
 from evaluation.models import Submission, Upload
 from evaluation.submission_forms import KINDS, SubmitForm
-from evaluation.submissions import SubmissionRefused, check_quota, remaining_quota, submit_model
+from evaluation.submissions import (
+    SubmissionRefused,
+    check_quota,
+    open_versions,
+    remaining_quota,
+    submit_model,
+)
 from evaluation.uploads import PIECE_BYTES, UploadRefused, add_file, discard
 from tasks.models import Task
 from tasks.permissions import can_annotate
@@ -48,6 +54,7 @@ def _rules(user: User, task: Task) -> dict[str, Any]:
     """What may be handed in, how much of it, and what it may use."""
     return {
         "kinds": KINDS.items(),
+        "open_versions": open_versions(task),
         "quota": remaining_quota(user, task),
         "most": settings.SUBMISSIONS_PER_DAY,
         "minutes": settings.EVALUATION_SECONDS // 60,
@@ -81,6 +88,16 @@ def _upload(user: User, form: SubmitForm) -> Upload | None:
     if pk := form.cleaned_data.get("upload_id"):
         return Upload.objects.filter(pk=pk, owner=user).first()
     return None
+
+
+@login_not_required
+@require_safe
+def set_inputs(request: HttpRequest, code: str, pk: int) -> FileResponse:
+    """What a predictions file answers: the inputs of a set's version that may leave, gzipped."""
+    task = find_task(request, code)
+    version = get_object_or_404(open_versions(task), pk=pk)
+    name = f"{code}-{version.evaluation_set.name}-v{version.version}-inputs.jsonl.gz"
+    return FileResponse(version.inputs.open("rb"), as_attachment=True, filename=name)
 
 
 @login_not_required

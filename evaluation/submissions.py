@@ -8,6 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.core.files.storage import default_storage
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from dynabench.accounts.models import User
@@ -15,9 +16,10 @@ from dynabench.accounts.services import log
 from dynabench.lib.encryption import encrypt
 from evaluation import leases
 from evaluation.contract import Outcome
-from evaluation.models import EvaluationSetVersion, Submission, Upload
+from evaluation.models import EvaluationSet, EvaluationSetVersion, Submission, Upload
 from evaluation.queue import enqueue
 from evaluation.quota import WINDOW, Caps, Entry, Quota, charge_of, quota_of
+from evaluation.runs import newest_versions
 from evaluation.submission_rules import problem_of
 from tasks.models import Task
 
@@ -119,9 +121,10 @@ def _check_told(
     )
     if found:
         raise SubmissionRefused(found[1], found[0])
-    if version and (version.evaluation_set.task_id != task.pk or not _is_open(version)):
+    if version and not open_versions(task).filter(pk=version.pk).exists():
         raise SubmissionRefused(
-            "Predictions are taken for sets whose inputs may be downloaded only.", "evaluation_set"
+            "Predictions are taken for the newest version of a set whose inputs may be downloaded.",
+            "evaluation_set",
         )
     if kind == Kind.ENDPOINT and not task.evaluation_sets.filter(may_leave=True).exists():
         raise SubmissionRefused(
@@ -129,10 +132,10 @@ def _check_told(
         )
 
 
-def _is_open(version: EvaluationSetVersion) -> bool:
-    """Whether anybody may have the set's inputs."""
-    evaluation_set = version.evaluation_set
-    return evaluation_set.may_leave and evaluation_set.access != evaluation_set.Access.HIDDEN
+def open_versions(task: Task) -> QuerySet[EvaluationSetVersion]:
+    """The newest version of each set whose inputs anybody who sees the task may have."""
+    versions = newest_versions(task).filter(evaluation_set__may_leave=True)
+    return versions.exclude(evaluation_set__access=EvaluationSet.Access.HIDDEN)
 
 
 def _check_name(task: Task, owner: User, name: str) -> None:

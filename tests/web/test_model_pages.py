@@ -1,5 +1,6 @@
 """Pages of submitted models: handing in, the model's page for every role, what its owner does."""
 
+import gzip
 import re
 from datetime import timedelta
 
@@ -178,6 +179,26 @@ def test_a_file_that_is_refused_does_not_stay(as_alice, alice, task):
     assert reply.status_code == 422
     assert "You handed in a model of this name" in reply.text
     assert not Upload.objects.exists()
+
+
+def test_inputs_of_open_sets_are_downloaded_and_no_others(client, task):
+    kept = make_set(task, "kept")
+    hidden = make_set(task, "hidden", access="hidden", may_leave=True)
+    version = make_set(task, "open", may_leave=True)
+    url = f"/t/nli/sets/{version.pk}/inputs/"
+    lines = gzip.decompress(b"".join(client.get(url).streaming_content)).decode()
+    assert lines.count("\n") == 6
+    assert '"uid":"open0"' in lines
+    assert "entailment" not in lines
+    for other in (kept, hidden):
+        assert client.get(f"/t/nli/sets/{other.pk}/inputs/").status_code == 404
+    TaskFactory(code="qa")
+    assert client.get(f"/t/qa/sets/{version.pk}/inputs/").status_code == 404
+    client.force_login(UserFactory())
+    page = client.get(f"{URL}?kind=predictions").text
+    assert url in page
+    assert "kept" not in page
+    assert "hidden v1" not in page
 
 
 # Who sees what
