@@ -36,7 +36,7 @@ Access = EvaluationSet.Access
 Source = EvaluationSet.Source
 CONTROL = "control"
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,60}", re.ASCII)
-RESERVED = re.compile(rf"{CONTROL}|round-\d+")
+RESERVED = re.compile(rf"{CONTROL}|new|round-\d+")
 MOST_SLICES = 200
 """Values of a slice that a version counts; the most frequent ones."""
 OVER = (Round.State.CLOSED, Round.State.RELEASED)
@@ -62,7 +62,7 @@ def create_set(
     if not NAME.fullmatch(name):
         raise SetRefused("A name has up to 60 letters a-z, digits, hyphens and underscores.")
     if RESERVED.fullmatch(name):
-        raise SetRefused(f"The name {name} is kept for sets that make themselves; choose another.")
+        raise SetRefused(f"The name {name} is kept for the platform; choose another.")
     try:
         with transaction.atomic():
             made = EvaluationSet.objects.create(

@@ -68,7 +68,7 @@ def test_wrong_lines_are_named_and_nothing_is_stored(task, file):
     assert "So nothing was stored" in err
     assert not EvaluationSet.objects.exists()
     out, err = add("sentiment", path, "--name", "reviews", "--skip-bad")
-    assert "1 examples" in out
+    assert "v1: 1 example." in out
     assert f"{path}:3:" in err
 
 

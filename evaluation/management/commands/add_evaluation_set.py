@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.template.defaultfilters import pluralize
 
 from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.set_files import SetFile, WrongLines
@@ -48,7 +49,7 @@ class Command(BaseCommand):
             raise CommandError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
         self._tell(path, rows)
         left_out = "".join(f"; {count} left out: {why}" for why, count in rows.left_out.items())
-        self.stdout.write(f"{version}: {version.size} examples{left_out}.")
+        self.stdout.write(f"{version}: {version.size} example{pluralize(version.size)}{left_out}.")
 
     def _make(self, task: Task, rows: SetFile, options: dict[str, Any]) -> EvaluationSetVersion:
         one = task.evaluation_sets.filter(name=options["name"]).first()

@@ -1,0 +1,164 @@
+"""Forms with which owners make and change evaluation sets.
+
+A file is looked through first. It is kept as an upload meanwhile, so that it is chosen once.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from django import forms
+from django.contrib.sessions.backends.base import SessionBase
+from django.utils.datastructures import MultiValueDict
+
+from dynabench.accounts.models import User
+from evaluation.contract import MIB
+from evaluation.models import EvaluationSet, EvaluationSetVersion, Upload
+from evaluation.set_files import SetFile
+from evaluation.set_preview import Preview, preview_of
+from evaluation.sets import SetRefused, create_set_of, make_version
+from evaluation.uploads import UploadRefused, add_file, assemble, discard, open_uploads
+from tasks.line_files import FileError
+from tasks.models import Task
+
+LARGEST = 200 * MIB
+KEPT = "evaluation-set-upload"
+
+
+class FileForm(forms.Form):
+    """A file of examples; `upload` names it once it is here."""
+
+    file = forms.FileField(
+        required=False,
+        label="File with the examples",
+        help_text="JSON lines (also .gz), CSV or Parquet, up to 200 MB. A line is an example: what "
+        "models read, by the names of the configuration, and the right answer.",
+    )
+    upload = forms.UUIDField(required=False, widget=forms.HiddenInput)
+
+    def __init__(
+        self,
+        task: Task,
+        user: User,
+        session: SessionBase,
+        data: Mapping[str, Any] | None = None,
+        files: MultiValueDict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(data, files, use_required_attribute=False)
+        self.task, self.user, self.session = task, user, session
+        self.fields["file"].widget.is_required_by_task = True  # type: ignore[attr-defined]
+        self.stored: Upload | None = None
+        self.preview: Preview | None = None
+
+    def clean(self) -> None:
+        """Keep the file that was sent, or find the one that is kept."""
+        file, known = self.cleaned_data.get("file"), self.cleaned_data.get("upload")
+        mine = open_uploads(self.user)
+        if file is None:
+            self.stored = mine.filter(pk=known).first() if known else None
+            if self.stored is None and "file" not in self.errors:
+                self.add_error("file", "Choose the file again." if known else "Choose a file.")
+            return
+        for before in mine.filter(pk=self.session[KEPT]) if KEPT in self.session else ():
+            discard(before)
+        try:
+            if file.size > LARGEST:
+                raise UploadRefused("It is too large for this page. Use add_evaluation_set.")
+            self.stored = add_file(self.user, file.name, file.size, file)
+            self.session[KEPT] = str(self.stored.pk)
+        except UploadRefused as error:
+            self.add_error("file", str(error))
+
+    def look(self) -> None:
+        """Fill `preview`; what cannot be read at all is an error of the field."""
+        if self.stored is None:
+            return
+        try:
+            with self._rows() as rows:
+                self.preview = preview_of(rows)
+        except (FileError, UploadRefused) as error:
+            self.add_error("file", str(error))
+            return
+        if self.preview.errors:
+            self.add_error("file", "Some lines are wrong; they are named below.")
+        elif not self.preview.size:
+            self.add_error("file", "There is no example in it.")
+
+    def add(self) -> EvaluationSetVersion | None:
+        """The version that the file makes; None: `errors` says why not."""
+        try:
+            with self._rows() as rows:
+                version = self.make(rows)
+        except (FileError, SetRefused, UploadRefused) as error:
+            self.add_error(None, str(error))
+            return None
+        assert self.stored is not None
+        discard(self.stored)
+        return version
+
+    @abstractmethod
+    def make(self, rows: SetFile) -> EvaluationSetVersion:
+        """Store the examples. Raises SetRefused, FileError."""
+
+    @contextmanager
+    def _rows(self) -> Iterator[SetFile]:
+        assert self.stored is not None
+        with assemble(self.stored) as path:
+            yield SetFile(path, self.stored.file_name, self.task.config)
+
+
+class AboutForm(forms.Form):
+    """Who sees a set, and what is said of it."""
+
+    access = forms.ChoiceField(
+        label="Who sees it", choices=EvaluationSet.Access.choices, widget=forms.RadioSelect
+    )
+    may_leave = forms.BooleanField(
+        required=False,
+        label="Its inputs may leave",
+        help_text="Who sees the set may download the inputs and hand in predictions, and remote "
+        "models are sent the inputs. The right answers never leave.",
+    )
+    description = forms.CharField(
+        required=False,
+        max_length=5000,
+        widget=forms.Textarea({"rows": 4}),
+        help_text="Where it comes from, in Markdown.",
+    )
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Arguments of `create_set` and `change_set`, once the form is valid."""
+        return {name: self.cleaned_data[name] for name in ("access", "may_leave", "description")}
+
+
+class NewSetForm(AboutForm, FileForm):
+    """A new set with its first version."""
+
+    name = forms.SlugField(
+        max_length=60, help_text="Letters, digits, hyphens and underscores, such as reviews-2024."
+    )
+    field_order = ["name", "file", "access", "may_leave", "description", "upload"]
+
+    def clean_name(self) -> str:
+        """A name that no set of the task has."""
+        name: str = self.cleaned_data["name"]
+        if self.task.evaluation_sets.filter(name=name).exists():
+            raise forms.ValidationError("This task has a set of that name; choose another.")
+        return name
+
+    def make(self, rows: SetFile) -> EvaluationSetVersion:
+        """Store the examples as a set."""
+        about = {"task": self.task, "actor": self.user, "name": self.cleaned_data["name"]}
+        return create_set_of(rows, **about, **self.about)
+
+
+class VersionForm(FileForm):
+    """The next version of a set; `evaluation_set` is put on it."""
+
+    evaluation_set: EvaluationSet
+
+    def make(self, rows: SetFile) -> EvaluationSetVersion:
+        """Store the examples as a version."""
+        return make_version(self.evaluation_set, rows, self.user)

@@ -1,0 +1,146 @@
+"""Pages on which a task's owners keep its evaluation sets."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.template.defaultfilters import pluralize
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from annotation.access import find_task
+from dynabench.accounts.models import User
+from dynabench.lib.markdown import render_markdown
+from evaluation.models import EvaluationSet, EvaluationSetVersion
+from evaluation.set_forms import AboutForm, FileForm, NewSetForm, VersionForm
+from evaluation.sets import SetRefused, change_set, input_rows, version_of_closed_round
+from tasks.models import Task
+from tasks.permissions import can_edit
+
+Source = EvaluationSet.Source
+
+
+def _edited(request: HttpRequest, code: str) -> tuple[Task, User]:
+    """The task and its editor; for everybody else it is not there."""
+    task = get_object_or_404(Task, code=code)
+    if not isinstance(request.user, User) or not can_edit(request.user, task):
+        raise Http404
+    return task, request.user
+
+
+def _one(task: Task, name: str) -> EvaluationSet:
+    return get_object_or_404(task.evaluation_sets.select_related("round__task"), name=name)
+
+
+@require_safe
+def sets(request: HttpRequest, code: str) -> HttpResponse:
+    """All sets of the task, each with its newest version."""
+    task, _ = _edited(request, code)
+    rows = task.evaluation_sets.prefetch_related("versions")
+    listed = [(one, list(one.versions.all())) for one in rows]
+    return render(request, "evaluation/sets.html", {"task": task, "sets": listed})
+
+
+@require_http_methods(["GET", "POST"])
+def set_new(request: HttpRequest, code: str) -> HttpResponse:
+    """Make a set of a file: look through it, then add it."""
+    task, user = _edited(request, code)
+    sent = (request.POST, request.FILES) if request.method == "POST" else ()
+    form = NewSetForm(task, user, request.session, *sent)
+    form.fields["access"].initial = EvaluationSet.Access.SCORING
+    if version := _added(request, form):
+        return redirect("evaluation:set", code=code, name=version.evaluation_set.name)
+    values = {"task": task, "form": form, "answer": task.config.answer_field}
+    return render(request, "evaluation/set_new.html", values, status=_status(form))
+
+
+def _added(request: HttpRequest, form: FileForm) -> EvaluationSetVersion | None:
+    """The version that a form has stored; otherwise it has looked through its file."""
+    if request.method != "POST":
+        return None
+    if form.is_valid() and "add" in request.POST and (version := form.add()):
+        messages.success(request, _told(version))
+        return version
+    form.look()
+    return None
+
+
+@require_http_methods(["GET", "POST"])
+def set_page(request: HttpRequest, code: str, name: str) -> HttpResponse:
+    """One set: its versions, and the form that changes who sees it."""
+    task, user = _edited(request, code)
+    one = _one(task, name)
+    now = {field: getattr(one, field) for field in ("access", "may_leave", "description")}
+    form = AboutForm(request.POST or None, initial=now, use_required_attribute=False)
+    if request.method == "POST" and form.is_valid():
+        change_set(evaluation_set=one, actor=user, **form.about)
+        messages.success(request, f"{one} is saved.")
+        return redirect("evaluation:set", code=code, name=name)
+    versions = one.versions.select_related("dataset__round__task").order_by("-version")
+    values = {"task": task, "one": one, "form": form, "versions": versions}
+    values["description"] = render_markdown(one.description)
+    values["can_take"] = one.round is not None and one.round.state == "closed"
+    return render(request, "evaluation/set.html", values, status=_status(form))
+
+
+@require_http_methods(["GET", "POST"])
+def set_version(request: HttpRequest, code: str, name: str) -> HttpResponse:
+    """Make the next version of an uploaded set: look through a file, then add it."""
+    task, user = _edited(request, code)
+    one = _one(task, name)
+    if one.source != Source.UPLOAD:
+        raise Http404
+    sent = (request.POST, request.FILES) if request.method == "POST" else ()
+    form = VersionForm(task, user, request.session, *sent)
+    form.evaluation_set = one
+    if _added(request, form):
+        return redirect("evaluation:set", code=code, name=name)
+    values = {"task": task, "one": one, "form": form, "answer": task.config.answer_field}
+    return render(request, "evaluation/set_new.html", values, status=_status(form))
+
+
+@require_POST
+def set_take(request: HttpRequest, code: str, name: str) -> HttpResponse:
+    """Take a closed round as it stands now as the next version of its set."""
+    task, _ = _edited(request, code)
+    one = _one(task, name)
+    if one.round is None or one.round.state != "closed":
+        raise Http404
+    try:
+        version = version_of_closed_round(one.round)
+        messages.success(request, _told(version) if version else "Nothing is verified.")
+    except SetRefused as error:
+        messages.error(request, str(error))
+    return redirect("evaluation:set", code=code, name=name)
+
+
+@require_safe
+def set_inputs(request: HttpRequest, code: str, name: str, version: int) -> StreamingHttpResponse:
+    """The inputs of a version as models read them, one a line, for who hands in predictions.
+
+    Only of sets that may leave, and of hidden ones for editors alone. Answers never leave.
+    """
+    task = find_task(request, code)
+    one = _one(task, name)
+    is_hidden = one.access == EvaluationSet.Access.HIDDEN
+    if not one.may_leave or (is_hidden and not can_edit(request.user, task)):
+        raise Http404
+    found = get_object_or_404(one.versions, version=version)
+    response = StreamingHttpResponse(_input_lines(found), content_type="application/jsonl")
+    response["Content-Disposition"] = f'attachment; filename="{code}-{name}-v{version}.jsonl"'
+    return response
+
+
+def _input_lines(version: EvaluationSetVersion) -> Iterator[bytes]:
+    for row in input_rows(version):
+        yield orjson.dumps({"id": row["uid"], "inputs": row["inputs"]}) + b"\n"
+
+
+def _told(version: EvaluationSetVersion) -> str:
+    return f"{version}: {version.size:,} example{pluralize(version.size)}."
+
+
+def _status(form: Any) -> int:
+    return 422 if form.errors else 200

@@ -1,0 +1,225 @@
+"""The owners' pages of evaluation sets: look through a file, add it, change who sees it."""
+
+import json
+import re
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+
+from evaluation.models import EvaluationSet, Upload
+from evaluation.sets import create_set_of, latest_version, set_rows, version_of_closed_round
+from tasks.models import Round, TaskMember
+from tests.factories import UserFactory
+from tests.web.test_evaluation_sets import ROWS, verified
+
+URL = "/own/sentiment/evaluation-sets/"
+GOOD = [{"uid": "a", "text": "Very good.", "label": "positive", "tag": "food"}]
+FIELDS = {"name": "reviews", "access": "hidden", "description": "From a paper."}
+
+
+@pytest.fixture(autouse=True)
+def _own_storage(settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+
+
+@pytest.fixture
+def owner(as_alice, alice, sentiment):
+    TaskMember.objects.create(task=sentiment.task, user=alice, role="owner")
+    return as_alice
+
+
+@pytest.fixture
+def one(sentiment):
+    version = create_set_of(ROWS, task=sentiment.task, name="mine", actor=None)
+    return version.evaluation_set
+
+
+def file_of(rows, name="rows.jsonl"):
+    return SimpleUploadedFile(name, "\n".join(map(json.dumps, rows)).encode())
+
+
+def kept(response):
+    return re.search(r'name="upload" value="([0-9a-f-]+)"', response.text)[1]
+
+
+def test_a_set_is_looked_through_and_then_added(owner, sentiment):
+    response = owner.post(f"{URL}new/", FIELDS | {"file": file_of(GOOD)})
+    assert response.status_code == 200
+    assert "1 example in rows.jsonl" in response.text
+    assert "Very good." in response.text
+    assert "positive: 1" in response.text
+    assert "food: 1" in response.text
+    assert "From a paper." in response.text  # what was typed survives
+    assert not EvaluationSet.objects.exists()
+    values = FIELDS | {"upload": kept(response), "add": "1", "may_leave": "on"}
+    response = owner.post(f"{URL}new/", values, follow=True)
+    assert "sentiment/reviews v1: 1 example." in response.text
+    made = EvaluationSet.objects.get()
+    assert (made.access, made.may_leave, made.description) == ("hidden", True, "From a paper.")
+    assert [row.uid for row in set_rows(latest_version(made))] == ["a"]
+    assert not Upload.objects.exists()
+
+
+def test_wrong_lines_are_named_and_what_was_typed_survives(owner):
+    bad = file_of([*GOOD, {"text": "x"}, {"label": "<b>"}])
+    response = owner.post(f"{URL}new/", FIELDS | {"file": bad, "add": "1"})
+    assert response.status_code == 422
+    assert "Line 2: `label` is missing; add the right answer." in response.text
+    assert "Line 3: `text` is missing" in response.text
+    assert "From a paper." in response.text
+    assert 'value="reviews"' in response.text
+    assert "Add the set" not in response.text
+    assert "Error: " in re.search("<title>.*?</title>", response.text)[0]
+    assert not EvaluationSet.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "Choose a file."),
+        ({"upload": "4f5e8b9e-0000-4000-8000-000000000000"}, "Choose the file again."),
+        ({"file": SimpleUploadedFile("a.jsonl", b"")}, "empty"),
+        ({"file": SimpleUploadedFile("a.jsonl", b"\n")}, "There is no example in it."),
+        ({"file": SimpleUploadedFile("a.xlsx", b"x")}, "name the file .jsonl"),
+        ({"file": file_of(GOOD), "name": "mine"}, "a set of that name"),
+        ({"file": file_of(GOOD), "name": "a b"}, "valid"),
+        ({"file": file_of(GOOD), "name": "control", "add": "1"}, "kept for the platform"),
+        ({"file": file_of(GOOD), "access": "x"}, "Select a valid choice"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_forms_that_are_refused(changes, words, owner, one):
+    for value in changes.values():
+        if hasattr(value, "seek"):
+            value.seek(0)
+    response = owner.post(f"{URL}new/", FIELDS | changes)
+    assert response.status_code == 422
+    assert words in response.text
+    assert EvaluationSet.objects.count() == 1
+
+
+def test_a_file_is_kept_while_other_fields_are_mended(owner):
+    response = owner.post(f"{URL}new/", FIELDS | {"file": file_of(GOOD), "name": ""})
+    assert response.status_code == 422
+    assert "1 example in rows.jsonl" in response.text
+    assert owner.post(f"{URL}new/", FIELDS | {"upload": kept(response)}).status_code == 200
+
+
+def test_another_file_takes_the_place_of_the_first(owner):
+    for _ in range(7):  # more than a person may have open
+        response = owner.post(f"{URL}new/", FIELDS | {"file": file_of(GOOD)})
+        assert response.status_code == 200
+    assert Upload.objects.count() == 1
+
+
+def test_nobody_adds_the_file_of_somebody_else(owner, client):
+    response = owner.post(f"{URL}new/", FIELDS | {"file": file_of(GOOD)})
+    client.force_login(UserFactory(is_superuser=True))
+    values = FIELDS | {"upload": kept(response), "add": "1"}
+    assert "Choose the file again." in client.post(f"{URL}new/", values).text
+
+
+def test_files_that_are_too_large_for_the_page(owner, monkeypatch):
+    monkeypatch.setattr("evaluation.set_forms.LARGEST", 10)
+    response = owner.post(f"{URL}new/", FIELDS | {"file": file_of(GOOD)})
+    assert "too large for this page" in response.text
+    assert not Upload.objects.exists()
+
+
+def test_a_set_gets_its_next_version(owner, one):
+    url = f"{URL}mine/new/"
+    assert "New version of mine" in owner.get(url).text
+    response = owner.post(url, {"file": file_of(GOOD)})
+    response = owner.post(url, {"upload": kept(response), "add": "1"}, follow=True)
+    assert "sentiment/mine v2: 1 example." in response.text
+    assert latest_version(one).version == 2
+    assert latest_version(one).made_by is not None
+
+
+def test_the_list_and_a_set(owner, one):
+    text = owner.get(URL).text
+    assert f'href="{URL}mine/"' in text
+    assert "tag (2)" in text
+    text = owner.get(f"{URL}mine/").text
+    assert "food: 2" in text
+    assert "stay here" in text
+    assert "positive" not in text
+
+
+def test_who_sees_it_is_changed(owner, one):
+    response = owner.post(f"{URL}mine/", {"access": "standard", "description": "**New**"})
+    assert response.status_code == 302
+    assert "<strong>New</strong>" in owner.get(f"{URL}mine/").text
+    one.refresh_from_db()
+    assert (one.access, one.may_leave) == ("standard", False)
+    assert owner.post(f"{URL}mine/", {"access": "x", "description": "kept"}).status_code == 422
+
+
+def test_a_closed_round_can_be_taken_again(owner, sentiment):
+    def example(number):
+        made = verified(sentiment, number, label="neutral")
+        made.inputs = {"text": f"Sentence {number}.", "label": "neutral"}
+        made.save()
+
+    example(1)
+    Round.objects.update(state="closed")
+    sentiment.refresh_from_db()
+    version_of_closed_round(sentiment)
+    example(2)
+    assert "Take the round as it is now" in owner.get(f"{URL}round-1/").text
+    response = owner.post(f"{URL}round-1/take/", follow=True)
+    assert "sentiment/round-1 v2: 2 examples." in response.text
+    assert owner.get(f"{URL}round-1/new/").status_code == 404  # it is no uploaded one
+    Round.objects.update(state="open")
+    assert owner.post(f"{URL}round-1/take/").status_code == 404
+
+
+def test_texts_of_a_sensitive_task_are_shielded(as_alice, alice, hate):
+    TaskMember.objects.create(task=hate.task, user=alice, role="owner")
+    rows = [{"text": "They are awful.", "label": "hate"}]
+    url = "/own/hate-speech/evaluation-sets/new/"
+    text = as_alice.post(url, FIELDS | {"file": file_of(rows)}).text
+    before, _, _ = text.partition("They are awful.")
+    assert before.count('<details class="shield">') == before.count("</details>") + 1
+
+
+INPUTS = "/t/sentiment/evaluation-sets/mine/v1.jsonl"
+
+
+def test_inputs_leave_only_where_they_may(owner, one, client):
+    assert owner.get(INPUTS).status_code == 404
+    one.may_leave = True
+    one.save()
+    response = owner.get(INPUTS)
+    lines = b"".join(response).decode().splitlines()
+    assert json.loads(lines[0]) == {"id": "a", "inputs": {"text": "Good."}}
+    assert len(lines) == 2
+    assert INPUTS in owner.get(f"{URL}mine/").text
+    client.force_login(UserFactory())
+    assert client.get(INPUTS).status_code == 200
+    assert client.get(INPUTS.replace("v1", "v2")).status_code == 404
+    EvaluationSet.objects.update(access="hidden")
+    assert client.get(INPUTS).status_code == 404
+    client.logout()
+    assert client.get(INPUTS).status_code == 302
+
+
+PAGES = ["", "new/", "mine/", "mine/new/", "mine/take/"]
+
+
+@pytest.mark.parametrize("role", [None, "moderator", "viewer"])
+@pytest.mark.parametrize("page", PAGES)
+def test_only_editors_enter(page, role, client, sentiment, one):
+    user = UserFactory()
+    if role:
+        TaskMember.objects.create(task=sentiment.task, user=user, role=role)
+    assert client.get(URL + page).status_code in (302, 405)
+    client.force_login(user)
+    for method in (client.get, client.post):
+        assert method(URL + page).status_code in (404, 405)
+
+
+@pytest.mark.parametrize("name", ["mine", "new", "nothing"])
+def test_pages_of_sets_that_are_not_there(name, owner, sentiment):
+    assert owner.get(f"{URL}{name}/").status_code == (200 if name == "new" else 404)
+    assert owner.post(f"{URL}{name}/take/").status_code == 404
