@@ -6,8 +6,8 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
-from django.http import FileResponse, Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from annotation.access import find_task
@@ -88,16 +88,6 @@ def _upload(user: User, form: SubmitForm) -> Upload | None:
     if pk := form.cleaned_data.get("upload_id"):
         return Upload.objects.filter(pk=pk, owner=user).first()
     return None
-
-
-@login_not_required
-@require_safe
-def set_inputs(request: HttpRequest, code: str, pk: int) -> FileResponse:
-    """What a predictions file answers: the inputs of a set's version that may leave, gzipped."""
-    task = find_task(request, code)
-    version = get_object_or_404(open_versions(task), pk=pk)
-    name = f"{code}-{version.evaluation_set.name}-v{version.version}-inputs.jsonl.gz"
-    return FileResponse(version.inputs.open("rb"), as_attachment=True, filename=name)
 
 
 @login_not_required

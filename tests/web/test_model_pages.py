@@ -1,6 +1,5 @@
 """Pages of submitted models: handing in, the model's page for every role, what its owner does."""
 
-import gzip
 import re
 from datetime import timedelta
 
@@ -181,22 +180,14 @@ def test_a_file_that_is_refused_does_not_stay(as_alice, alice, task):
     assert not Upload.objects.exists()
 
 
-def test_inputs_of_open_sets_are_downloaded_and_no_others(client, task):
-    kept = make_set(task, "kept")
-    hidden = make_set(task, "hidden", access="hidden", may_leave=True)
-    version = make_set(task, "open", may_leave=True)
-    url = f"/t/nli/sets/{version.pk}/inputs/"
-    lines = gzip.decompress(b"".join(client.get(url).streaming_content)).decode()
-    assert lines.count("\n") == 6
-    assert '"uid":"open0"' in lines
-    assert "entailment" not in lines
-    for other in (kept, hidden):
-        assert client.get(f"/t/nli/sets/{other.pk}/inputs/").status_code == 404
-    TaskFactory(code="qa")
-    assert client.get(f"/t/qa/sets/{version.pk}/inputs/").status_code == 404
-    client.force_login(UserFactory())
-    page = client.get(f"{URL}?kind=predictions").text
-    assert url in page
+def test_the_form_for_predictions_leads_to_the_inputs_of_open_sets(as_alice, task):
+    make_set(task, "kept")
+    make_set(task, "hidden", access="hidden", may_leave=True)
+    make_set(task, "open", may_leave=True)
+    page = as_alice.get(f"{URL}?kind=predictions").text
+    url = "/t/nli/evaluation-sets/open/v1.jsonl"
+    assert f'href="{url}"' in page
+    assert b'"id":"open0"' in as_alice.get(url).getvalue()
     assert "kept" not in page
     assert "hidden v1" not in page
 
