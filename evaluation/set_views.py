@@ -1,21 +1,18 @@
 """Pages on which a task's owners keep its evaluation sets."""
 
-from collections.abc import Iterator
 from typing import Any
 
-import orjson
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.template.defaultfilters import pluralize
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from annotation.access import find_task
 from dynabench.accounts.models import User
 from dynabench.lib.markdown import render_markdown
 from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.set_forms import AboutForm, FileForm, NewSetForm, VersionForm
-from evaluation.sets import SetRefused, change_set, input_rows, version_of_closed_round
+from evaluation.sets import SetRefused, change_set, version_of_closed_round
 from tasks.models import Task
 from tasks.permissions import can_edit
 
@@ -117,25 +114,15 @@ def set_take(request: HttpRequest, code: str, name: str) -> HttpResponse:
 
 
 @require_safe
-def set_inputs(request: HttpRequest, code: str, name: str, version: int) -> StreamingHttpResponse:
-    """The inputs of a version as models read them, one a line, for who hands in predictions.
-
-    Only of sets that may leave, and of hidden ones for editors alone. Answers never leave.
-    """
-    task = find_task(request, code)
+def set_inputs(request: HttpRequest, code: str, name: str, version: int) -> FileResponse:
+    """The inputs of any version of a set that may leave, gzipped; the answers never leave."""
+    task, _ = _edited(request, code)
     one = _one(task, name)
-    is_hidden = one.access == EvaluationSet.Access.HIDDEN
-    if not one.may_leave or (is_hidden and not can_edit(request.user, task)):
+    if not one.may_leave:
         raise Http404
-    found = get_object_or_404(one.versions, version=version)
-    response = StreamingHttpResponse(_input_lines(found), content_type="application/jsonl")
-    response["Content-Disposition"] = f'attachment; filename="{code}-{name}-v{version}.jsonl"'
-    return response
-
-
-def _input_lines(version: EvaluationSetVersion) -> Iterator[bytes]:
-    for row in input_rows(version):
-        yield orjson.dumps({"id": row["uid"], "inputs": row["inputs"]}) + b"\n"
+    inputs = get_object_or_404(one.versions, version=version).inputs
+    name = f"{code}-{name}-v{version}-inputs.jsonl.gz"
+    return FileResponse(inputs.open("rb"), as_attachment=True, filename=name)
 
 
 def _told(version: EvaluationSetVersion) -> str:

@@ -1,5 +1,6 @@
 """The owners' pages of evaluation sets: look through a file, add it, change who sees it."""
 
+import gzip
 import json
 import re
 
@@ -183,33 +184,25 @@ def test_texts_of_a_sensitive_task_are_shielded(as_alice, alice, hate):
     assert before.count('<details class="shield">') == before.count("</details>") + 1
 
 
-INPUTS = "/t/sentiment/evaluation-sets/mine/v1.jsonl"
+def test_inputs_leave_only_where_they_may(owner, one):
+    url = f"{URL}mine/v1/inputs/"
+    assert owner.get(url).status_code == 404
+    EvaluationSet.objects.update(may_leave=True)
+    lines = gzip.decompress(b"".join(owner.get(url))).decode().splitlines()
+    assert [json.loads(line) for line in lines] == [
+        {"uid": row.uid, "inputs": row.inputs} for row in ROWS
+    ]
+    assert url in owner.get(f"{URL}mine/").text
+    assert owner.get(url.replace("v1", "v2")).status_code == 404
 
 
-def test_inputs_leave_only_where_they_may(owner, one, client):
-    assert owner.get(INPUTS).status_code == 404
-    one.may_leave = True
-    one.save()
-    response = owner.get(INPUTS)
-    lines = b"".join(response).decode().splitlines()
-    assert json.loads(lines[0]) == {"id": "a", "inputs": {"text": "Good."}}
-    assert len(lines) == 2
-    assert INPUTS in owner.get(f"{URL}mine/").text
-    client.force_login(UserFactory())
-    assert client.get(INPUTS).status_code == 200
-    assert client.get(INPUTS.replace("v1", "v2")).status_code == 404
-    EvaluationSet.objects.update(access="hidden")
-    assert client.get(INPUTS).status_code == 404
-    client.logout()
-    assert client.get(INPUTS).status_code == 302
-
-
-PAGES = ["", "new/", "mine/", "mine/new/", "mine/take/"]
+PAGES = ["", "new/", "mine/", "mine/new/", "mine/take/", "mine/v1/inputs/"]
 
 
 @pytest.mark.parametrize("role", [None, "moderator", "viewer"])
 @pytest.mark.parametrize("page", PAGES)
 def test_only_editors_enter(page, role, client, sentiment, one):
+    EvaluationSet.objects.update(may_leave=True)
     user = UserFactory()
     if role:
         TaskMember.objects.create(task=sentiment.task, user=user, role=role)
