@@ -3,11 +3,12 @@
 from typing import Any
 from uuid import UUID
 
+import orjson
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from annotation.access import find_task
@@ -16,6 +17,7 @@ from dynabench.accounts.services import annotator_of
 from evaluation.contract import GIB
 from evaluation.model_page import listed, models_of, progress_of, published_models
 from evaluation.models import Submission, Upload
+from evaluation.sets import input_rows
 from evaluation.submission_forms import KINDS, SubmitForm
 from evaluation.submissions import (
     SubmissionRefused,
@@ -88,6 +90,22 @@ def _upload(user: User, form: SubmitForm) -> Upload | None:
     if pk := form.cleaned_data.get("upload_id"):
         return Upload.objects.filter(pk=pk, owner=user).first()
     return None
+
+
+@login_not_required
+@require_safe
+def set_inputs(request: HttpRequest, code: str, pk: int) -> StreamingHttpResponse:
+    """What a predictions file answers: the inputs of a set that may leave, as models read them."""
+    task = find_task(request, code)
+    version = get_object_or_404(open_versions(task), pk=pk)
+    lines = (
+        orjson.dumps({"id": row["uid"], "inputs": row["inputs"]}) + b"\n"
+        for row in input_rows(version)
+    )
+    response = StreamingHttpResponse(lines, content_type="application/jsonl")
+    name = f"{code}-{version.evaluation_set.name}-v{version.version}.jsonl"
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
 
 
 @login_not_required

@@ -41,6 +41,7 @@ urlpatterns = [
     path("uploads/", upload_views.uploads, name="uploads"),
     path("uploads/<uuid:pk>/", upload_views.upload, name="upload"),
     path("t/<slug:code>/submit/", submission_views.submit, name="submit"),
+    path("t/<slug:code>/sets/<int:pk>/inputs/", submission_views.set_inputs, name="set-inputs"),
     path("t/<slug:code>/models/", submission_views.models, name="models"),
     path("me/models/", submission_views.mine, name="my-models"),
     path("m/<uuid:pk>/", model_views.model, name="model"),

@@ -1,5 +1,6 @@
 """Pages of submitted models: handing in, the model's page for every role, what its owner does."""
 
+import json
 import re
 from datetime import timedelta
 
@@ -180,14 +181,24 @@ def test_a_file_that_is_refused_does_not_stay(as_alice, alice, task):
     assert not Upload.objects.exists()
 
 
-def test_the_form_for_predictions_leads_to_the_inputs_of_open_sets(as_alice, task):
-    make_set(task, "kept")
-    make_set(task, "hidden", access="hidden", may_leave=True)
-    make_set(task, "open", may_leave=True)
-    page = as_alice.get(f"{URL}?kind=predictions").text
-    url = "/t/nli/evaluation-sets/open/v1.jsonl"
+def test_inputs_of_open_sets_are_downloaded_and_no_others(client, task):
+    kept = make_set(task, "kept")
+    hidden = make_set(task, "hidden", access="hidden", may_leave=True)
+    version = make_set(task, "open", may_leave=True)
+    url = f"/t/nli/sets/{version.pk}/inputs/"
+    lines = client.get(url).getvalue().decode().splitlines()
+    assert len(lines) == 6
+    assert json.loads(lines[0]) == {
+        "id": "open0",
+        "inputs": {"premise": "Premise 0.", "hypothesis": "So."},
+    }
+    TaskFactory(code="qa")
+    assert client.get(f"/t/qa/sets/{version.pk}/inputs/").status_code == 404
+    for other in (kept, hidden):
+        assert client.get(f"/t/nli/sets/{other.pk}/inputs/").status_code == 404
+    client.force_login(UserFactory())
+    page = client.get(f"{URL}?kind=predictions").text
     assert f'href="{url}"' in page
-    assert b'"id":"open0"' in as_alice.get(url).getvalue()
     assert "kept" not in page
     assert "hidden v1" not in page
 
