@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from evaluation.answers import Answers
-from evaluation.containers import RUNTIME_IMAGE, DockerRunner, has_image, list_ours
+from evaluation.containers import RUNTIME_IMAGE, DockerRunner, has_image, list_ours, remove
 from evaluation.contract import MIB, Beat, Ending, InvalidOutput, Limits, Outcome, Runnable
 from evaluation.sandbox_engine import connect
 
@@ -68,11 +68,10 @@ class Seen(NamedTuple):
 
 
 class Bench:
-    """One session. `folder` is for its files; `close` removes its images."""
+    """One session. `folder` is for its files; `close` removes all else."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.token = folder, uuid.uuid4().hex[:8]
-        self._images: list[str] = []
         self.image = self.build()
 
     def build(self, *instructions: str) -> str:
@@ -89,14 +88,16 @@ class Bench:
         source = io.BytesIO("\n".join(lines).encode())
         with closing(connect()) as client:
             image, _ = client.images.build(fileobj=source, rm=True)
-        self._images.append(str(image.id))
         return str(image.id)
 
     def close(self) -> None:
-        """Remove the images."""
+        """Remove the images, and the containers that a breach may have left."""
+        for name in self.left():
+            remove(name)
         with closing(connect()) as client:
-            for image in set(self._images):
-                client.images.remove(image, force=True)
+            mine = {"label": f"{IMAGE_LABEL}={self.token}"}
+            for image in client.images.list(filters=mine):
+                client.images.remove(image.id, force=True)
 
     def key(self) -> str:
         """A key for a run of this session."""
