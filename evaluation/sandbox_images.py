@@ -3,18 +3,23 @@
 import json
 import re
 import shutil
+import socket
 import tarfile
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import docker
+from django.conf import settings
 from docker.errors import DockerException, ImageNotFound
 from docker.models.images import Image
 
 from evaluation.contract import GIB, MIB, Beat
 from evaluation.sandbox_engine import connect
+from tasks.endpoints.addresses import is_permitted
 
 MAX_IMAGE_BYTES = 16 * GIB  # unpacked
 SPARE_BYTES = 5 * GIB  # of the engine's disk, that no image may take
@@ -153,6 +158,7 @@ def pull_image(reference: str, beat: Beat = lambda: None) -> str:
             f"{reference} names no digest. Write NAME@sha256:…, as `docker images --digests` "
             "shows it: a tag may stand for something else tomorrow."
         )
+    _check_registry(pinned["name"])
     with closing(connect()) as client:
         root = client.info()["DockerRootDir"]
         sizes: dict[str, int] = {}
@@ -171,6 +177,19 @@ def pull_image(reference: str, beat: Beat = lambda: None) -> str:
         except docker.errors.NotFound as error:
             raise ImageRefused(f"The image cannot be pulled: {error.explanation}") from None
         return str(_image(client, reference).id)
+
+
+def _check_registry(name: str) -> None:
+    """Raises ImageRefused when an image's registry is in a private network and not allowed."""
+    first, slash, _ = name.partition("/")
+    host = urlsplit(f"//{first}").hostname or ""
+    if not slash or not (host == "localhost" or "." in first or ":" in first):
+        return  # the engine's own default
+    allowed = tuple(settings.SUBMISSION_PRIVATE_HOSTS)
+    with suppress(socket.gaierror):  # perhaps the engine knows the host, by a proxy
+        for *_, (address, *_port) in socket.getaddrinfo(host, None):
+            if not is_permitted(host, ip_address(address), allowed):
+                raise ImageRefused(f"The registry {host} is at a private address.")
 
 
 def _check_room(size: int, root: str) -> None:

@@ -139,6 +139,11 @@ class Registry:
         self.server.server_close()
 
 
+@pytest.fixture(autouse=True)
+def _own_registry(settings) -> None:
+    settings.SUBMISSION_PRIVATE_HOSTS = ["127.0.0.1"]
+
+
 @pytest.fixture
 def registry() -> Iterator[Registry]:
     with closing(Registry()) as registry:
@@ -170,6 +175,13 @@ def test_another_digest_is_not_there(registry: Registry):
 def test_a_name_alone_is_not_pulled(reference):
     with pytest.raises(ImageRefused, match="names no digest"):
         pull_image(reference)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:5000", "localhost", "169.254.169.254", "[::1]:5000"])
+def test_a_registry_in_our_network_is_not_asked(host, settings):
+    settings.SUBMISSION_PRIVATE_HOSTS = []
+    with pytest.raises(ImageRefused, match="private address"):
+        pull_image(f"{host}/model@sha256:{'0' * 64}")
 
 
 def test_a_large_image_is_given_up():
