@@ -39,8 +39,8 @@ base_from_debian() {  # DIGEST
       "Install it (Debian: apt-get install debootstrap) or let the engine reach a registry."
   [ "$(id -u)" = 0 ] || fail "debootstrap works as root only: run this script with sudo."
   say "no registry can be reached: building $BASE with debootstrap (about a minute) …"
-  local root=$work/base
-  debootstrap --variant=minbase --include=python3 bookworm "$root" ${DEBIAN_MIRROR:+"$DEBIAN_MIRROR"} \
+  local root=$work/base mirror=${DEBIAN_MIRROR:-}
+  debootstrap --variant=minbase --include=python3 bookworm "$root" $mirror \
     >"$work/debootstrap.log" 2>&1 || { tail -n 20 "$work/debootstrap.log" >&2; fail "debootstrap failed."; }
   rm -rf "$root"/var/{cache,log}/* "$root"/var/lib/apt/lists/* "$root"/usr/share/{doc,man,locale,info}/*
   tar -C "$root" --one-file-system -c . |

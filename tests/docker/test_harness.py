@@ -182,6 +182,24 @@ def test_what_an_image_does_wrong_is_told(
     assert not answers
 
 
+def test_the_image_of_the_documents_works(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "evaluation.md").read_text()
+    dockerfile, script = (
+        page.partition(f"```{kind}\n")[2].partition("```")[0] for kind in ("dockerfile", "python")
+    )
+    assert len((dockerfile + script).splitlines()) <= 15
+    (tmp_path / "model.py").write_text(script)
+    (tmp_path / "Dockerfile").write_text(dockerfile.replace("python:3.11-slim", "dynabench-base"))
+    with closing(docker.from_env()) as client:
+        image, _ = client.images.build(path=str(tmp_path), rm=True)
+        labels = ("negative", "positive")
+        model = Runnable(image=image.id, fields=("text",), output="label", labels=labels)
+        ending, answers = run(model, examples(tmp_path, ["text"], ("a good film", "a film")))
+        client.images.remove(image.id, force=True)
+    assert ending.outcome == Outcome.OK
+    assert [answers[f"x{n}"]["output"]["label"] for n in (0, 1)] == ["positive", "negative"]
+
+
 def readable(folder: Path) -> Path:
     """The folder as its checked copy is: for everybody to read."""
     for file in folder.iterdir():
