@@ -1,0 +1,157 @@
+"""What the doctor finds, and how it ends; the hostile models themselves are in tests/docker."""
+
+import json
+from datetime import timedelta
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import DatabaseError
+from django.utils import timezone
+
+from evaluation import doctor
+from evaluation.doctor import Verdict
+from evaluation.hostile.cases import CASES
+from evaluation.management.commands import doctor as command
+from evaluation.models import TrainingRun
+from evaluation.sandbox_engine import Engine
+from tests.factories import RoundFactory, TaskFactory, scripted_target
+
+pytestmark = pytest.mark.django_db
+ENGINE = Engine(
+    version="28.0", cgroup="2", arch="amd64", has_runsc=True, has_seccomp=True, cpus=2, root="/none"
+)
+
+
+@pytest.fixture(autouse=True)
+def _sound_engine(monkeypatch):
+    monkeypatch.setattr(doctor, "engine", lambda: ENGINE)
+    monkeypatch.setattr(doctor, "has_image", lambda name: True)
+    monkeypatch.setattr(command, "engine", lambda: ENGINE)
+
+
+def told(**options) -> tuple[str, bool]:
+    """What is printed, and whether it ended well."""
+    out = StringIO()
+    try:
+        call_command("doctor", stdout=out, **options)
+    except CommandError:
+        return out.getvalue(), False
+    return out.getvalue(), True
+
+
+def test_a_sound_installation():
+    text, is_well = told(quick=True)
+    assert is_well, text
+    assert "all migrations applied" in text
+    assert "Docker 28.0, cgroup v2" in text
+    assert "Hostile" not in text
+
+
+def test_as_json():
+    out = json.loads(told(quick=True, json=True)[0])
+    assert out["ok"] is True
+    assert {found["what"] for found in out["findings"]} >= {"database", "cache", "queue", "engine"}
+    assert out["hostile"] == []
+
+
+def test_without_an_engine_it_says_what_follows(monkeypatch):
+    monkeypatch.setattr(doctor, "engine", lambda: None)
+    monkeypatch.setattr(command, "engine", lambda: None)
+    text, is_well = told()
+    assert is_well
+    assert "submitted images wait" in text
+    assert "Hostile models (" not in text
+
+
+@pytest.mark.parametrize(
+    ("is_ok", "is_well", "mark"), [(True, True, "ok"), (False, False, "BAD"), (None, True, "-")]
+)
+def test_one_hostile_model_decides(monkeypatch, is_ok, is_well, mark):
+    verdict = Verdict(CASES[0], "what was seen", is_ok)
+    monkeypatch.setattr(command, "verdicts", lambda: iter([verdict]))
+    text, ended_well = told()
+    assert ended_well is is_well
+    assert any(line.split()[:2] == [mark, "1"] for line in text.splitlines()), text
+    assert "what was seen" in text
+    out = json.loads(told(json=True)[0])
+    assert out["ok"] is is_well
+    assert out["hostile"][0]["ok"] is is_ok
+
+
+def test_without_an_image_the_hostile_models_fail(monkeypatch):
+    def verdicts():
+        raise LookupError("There is no image")
+
+    monkeypatch.setattr(command, "verdicts", verdicts)
+    text, is_well = told()
+    assert not is_well
+    assert "There is no image" in text
+
+
+def bad(findings) -> list[str]:
+    return [found.what for found in findings if found.state == "bad"]
+
+
+def test_a_database_that_does_not_answer(monkeypatch):
+    def broken(connection):
+        raise DatabaseError("gone")
+
+    monkeypatch.setattr(doctor, "MigrationExecutor", broken)
+    found = list(doctor.findings())
+    assert bad(found) == ["database"]
+    assert "queue" not in [one.what for one in found]
+
+
+def test_migrations_that_wait(monkeypatch):
+    executor = doctor.MigrationExecutor
+    monkeypatch.setattr(
+        executor,
+        "migration_plan",
+        lambda self, targets: [(self.loader.get_migration("evaluation", "0001_initial"), False)],
+    )
+    assert "evaluation 0001_initial" in doctor.check_database().told
+
+
+def test_a_cache_that_forgets(settings):
+    settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
+    assert doctor.check_cache().state == "bad"
+
+
+def test_a_cache_that_is_gone(settings):
+    settings.CACHES = {
+        "default": {
+            "BACKEND": "django.core.cache.backends.redis.RedisCache",
+            "LOCATION": "redis://127.0.0.1:1",
+        }
+    }
+    assert "does not answer" in doctor.check_cache().told
+
+
+def test_a_stuck_job():
+    long_ago = timezone.now() - timedelta(hours=1)
+    TrainingRun.objects.create(task=TaskFactory(), options={}, queued_at=long_ago)
+    assert "waits since" in doctor.check_queue().told
+
+
+def test_targets_of_open_rounds_are_asked():
+    target = scripted_target(RoundFactory(), output={"label": "neutral"})
+    assert doctor.check_targets() == doctor.Finding("live targets", "ok", "1 answer")
+    target.adapter, target.url = "http", "http://127.0.0.1:1/"
+    target.save(update_fields=["adapter", "url"])
+    found = doctor.check_targets()
+    assert found.state == "bad"
+    assert target.name in found.told
+
+
+def test_a_full_disk(monkeypatch):
+    monkeypatch.setattr(doctor, "SPARE_GIB", 10**9)
+    assert bad(doctor.check_disk()) == ["home"]
+
+
+def test_an_engine_without_seccomp(monkeypatch):
+    weak = ENGINE._replace(has_seccomp=False, has_runsc=False)
+    monkeypatch.setattr(doctor, "engine", lambda: weak)
+    monkeypatch.setattr(doctor, "has_image", lambda name: False)
+    found = {one.what: one.state for one in doctor.check_engine()}
+    assert found == {"engine": "ok", "seccomp": "bad", "runsc": "note", "runtime image": "note"}
