@@ -81,9 +81,15 @@ class FileForm(forms.Form):
             self.add_error("file", str(error))
             return
         if self.preview.errors:
-            self.add_error("file", "Some lines are wrong; they are named below.")
+            self.add_error("file", "Some lines are wrong. Mend them and choose the file again.")
         elif not self.preview.size:
             self.add_error("file", "There is no example in it.")
+
+    @property
+    def is_good(self) -> bool:
+        """Whether what was looked through can be added."""
+        found = self.preview
+        return found is not None and bool(found.size) and not found.errors
 
     def add(self) -> EvaluationSetVersion | None:
         """The version that the file makes; None: `errors` says why not."""

@@ -17,9 +17,12 @@ from django.utils import timezone
 from annotation.models import Example
 from annotation.withdrawals import withdraw_example
 from dynabench.accounts.services import annotator_of
+from evaluation.contract import SetRow
 from evaluation.jobs import build_dataset
+from evaluation.models import Dataset
 from evaluation.release import Options
 from evaluation.services import request_release
+from evaluation.sets import create_set_of, make_version
 from tasks.models import TaskMember
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory, scripted_target
 from tests.web.test_judge import answered, write
@@ -230,6 +233,34 @@ def test_query_count_of_released_data(client, nli, settings, tmp_path):
     check("own release, first", first)
     for page, found in few.items():
         check(page, found)
+
+
+SET_PAGES = {
+    "own sets": "/own/nli/evaluation-sets/",
+    "own sets, one": "/own/nli/evaluation-sets/set-0/",
+    "own sets, new": "/own/nli/evaluation-sets/new/",
+    "own sets, new version": "/own/nli/evaluation-sets/set-0/new/",
+}
+
+
+def fill_sets(rows, round, first=0):
+    """Sets, and as many versions of the first of them, made of releases."""
+    for number in range(first, rows):
+        made = SetRow(str(number), {"premise": "A.", "hypothesis": "B."}, ("neutral",))
+        create_set_of([made], task=round.task, name=f"set-{number}", actor=None)
+        dataset = Dataset.objects.create(round=round, version=number + 1, state="done")
+        make_version(round.task.evaluation_sets.get(name="set-0"), [made], None, dataset)
+
+
+@pytest.mark.parametrize("page", SET_PAGES)
+def test_query_count_of_evaluation_sets(page, client, nli, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+    client.force_login(UserFactory(is_superuser=True))
+    fill_sets(1, nli)
+    few = count(client, SET_PAGES[page])
+    fill_sets(8, nli, first=1)
+    assert count(client, SET_PAGES[page]) == few
+    check(page, few)
 
 
 def release_next(round):
