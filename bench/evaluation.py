@@ -166,8 +166,9 @@ def measure(size: str, count: int, rounds: int, http_seconds: float) -> dict[str
 
 def _loaded(asked: Runnable, inputs: Path) -> Model:
     """The model in this process, as the harness loads it."""
-    os.environ["OMP_NUM_THREADS"] = str(cores())
-    written = arguments.written(asked, folder=str(asked.folder), inputs=str(inputs))
+    written = arguments.written(
+        asked, folder=str(asked.folder), inputs=str(inputs), threads=cores()
+    )
     options: Namespace = arguments.read(written)
     return load_model(options)
 

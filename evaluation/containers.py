@@ -161,8 +161,9 @@ class DockerRunner:
         runsc = self._engine.has_runsc
         processes = max(limits.processes, GVISOR_PROCESSES) if runsc else limits.processes
         cpus = min(limits.cpus, self._engine.cpus)
+        threads = math.ceil(cpus)
         mounts = [Mount(INPUTS, str(inputs.resolve()), type="bind", read_only=True)]
-        entrypoint, command = _command(model, image.attrs["Config"])
+        entrypoint, command = _command(model, image.attrs["Config"], threads)
         if model.adapter != "jsonl":
             mounts.append(Mount(SHIM, str(Path(shim.__file__)), type="bind", read_only=True))
         if model.folder:
@@ -177,7 +178,7 @@ class DockerRunner:
             "labels": {LABEL: self.key},
             "entrypoint": entrypoint,
             "command": command,
-            "environment": {"HOME": HOME, "OMP_NUM_THREADS": str(math.ceil(cpus))},
+            "environment": {"HOME": HOME, "OMP_NUM_THREADS": str(threads)},
             "use_config_proxy": False,
             "hostname": "sandbox",
             "user": NOBODY,
@@ -325,11 +326,11 @@ def _infrastructure(error: BaseException) -> End:
 
 
 def _command(
-    model: Runnable, image: Mapping[str, Any]
+    model: Runnable, image: Mapping[str, Any], threads: int
 ) -> tuple[list[str] | None, list[str] | None]:
     """Entrypoint and command; None: the image's own."""
     if model.folder:
-        return None, written(model, folder=FOLDER, inputs=INPUTS)
+        return None, written(model, folder=FOLDER, inputs=INPUTS, threads=threads)
     if model.adapter != "jsonl":
         return shimmed(model, image, shim=SHIM, inputs=INPUTS)
     return None, None

@@ -4,6 +4,7 @@ Only our harness runs and no code of the submitter's: weights are read as safete
 be bounded is what a large or broken model uses. It sees this machine's files and network.
 """
 
+import math
 import os
 import resource
 import selectors
@@ -39,7 +40,12 @@ class ProcessRunner:
         """See `evaluation.contract.Runner`. No process is left."""
         assert model.folder, "images need the sandbox"
         run = Watched(limits, take, beat, trusted=True)
-        arguments = written(model, folder=str(model.folder.resolve()), inputs=str(inputs.resolve()))
+        arguments = written(
+            model,
+            folder=str(model.folder.resolve()),
+            inputs=str(inputs.resolve()),
+            threads=math.ceil(limits.cpus),
+        )
         with tempfile.TemporaryDirectory() as home, _started(arguments, home, limits) as process:
             run.started()
             run.sample = lambda: sample(process.pid)
@@ -51,7 +57,6 @@ def _started(
     arguments: list[str], home: str, limits: Limits
 ) -> Iterator["subprocess.Popen[bytes]"]:
     """The harness under its limits; at the end of the block it is gone."""
-    threads = min(int(limits.cpus) or 1, os.cpu_count() or 1)
     with subprocess.Popen(
         [sys.executable, "-m", "evaluation.harness", *arguments],
         stdin=subprocess.DEVNULL,
@@ -63,7 +68,6 @@ def _started(
             "TMPDIR": home,
             "HF_HUB_OFFLINE": "1",
             "LC_ALL": "C.UTF-8",
-            "OMP_NUM_THREADS": str(threads),
             "PYTHONPATH": str(ROOT),
             "PYTHONDONTWRITEBYTECODE": "1",
         },

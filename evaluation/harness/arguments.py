@@ -9,11 +9,12 @@ from evaluation.contract import Runnable
 PORTS = {"dynalab": 8080, "dynabench2": 80}  # of their own images
 
 
-def written(model: Runnable, *, folder: str, inputs: str) -> list[str]:
+def written(model: Runnable, *, folder: str, inputs: str, threads: int) -> list[str]:
     """The arguments for a model; `folder` and `inputs` are paths where the harness runs."""
     return [
         f"--model={folder}",
         f"--input={inputs}",
+        f"--threads={threads}",
         f"--output={model.output}",
         *(f"--field={name}" for name in model.fields),
         *(f"--label={label}" for label in model.labels or ()),
@@ -42,6 +43,7 @@ def read(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--model", required=True, help="the model's folder")
     parser.add_argument("--input", required=True, help='lines of {"id": …, "inputs": {…}}')
+    parser.add_argument("--threads", type=int, default=1, help="each on a core of its own")
     parser.add_argument("--output", required=True, help="the field that is answered")
     parser.add_argument(
         "--field", required=True, action="append", help="what the model reads, in order"

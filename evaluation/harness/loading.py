@@ -5,7 +5,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tasks.serving.backends import Backend, TorchBackend, cores
+from tasks.serving.backends import Backend, TorchBackend
 from tasks.serving.codecs import Codec, codec_for
 from tasks.serving.errors import MisconfiguredError
 from tasks.serving.spec import ModelSpec, open_folder
@@ -39,13 +39,13 @@ def load(asked: Namespace) -> Model:
         )
     labels = folder.labels and _as_the_task(folder.labels, asked.label)
     folder = replace(folder, labels=labels)
-    threads = prepare()
+    prepare()
     tokens = read_tokens(ModelSpec("The model", asked.model), folder.path)
     backend = TorchBackend(ModelSpec("The model", asked.model, backend="torch"), folder, tokens)
     codec = codec_for(
         folder, tokens.tokenizer, min(folder.max_length or tokens.limit, tokens.limit)
     )
-    return Model(codec, backend, min(threads, backend.workers))
+    return Model(codec, backend, min(asked.threads, backend.workers))
 
 
 def _as_the_task(labels: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]:
@@ -60,19 +60,16 @@ def _as_the_task(labels: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]
     return tuple(spelling[label.casefold()] for label in labels)
 
 
-def prepare() -> int:
-    """Import what loading needs, quietly; how many threads may work.
+def prepare() -> None:
+    """Import what loading needs, quietly.
 
-    OMP_NUM_THREADS says how many cores there are, where a quota hides it. Then it is set to 1: each
-    of our threads is on a core of its own, and OpenMP's would only stand in their way.
+    Each of our threads is on a core of its own; OpenMP's would only stand in their way.
     """
-    threads = int(os.environ.get("OMP_NUM_THREADS") or cores())
     os.environ["OMP_NUM_THREADS"] = "1"
     import torch  # noqa: F401
     from transformers.utils import logging
 
     logging.disable_progress_bar()
-    return threads
 
 
 if __name__ == "__main__":  # while the image is built: compiles what a start will import

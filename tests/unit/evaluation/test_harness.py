@@ -29,7 +29,7 @@ MODEL = Runnable(fields=("text",), output="label", labels=("no", "yes"))
 @pytest.fixture(autouse=True)
 def threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loading says in the environment that OpenMP has one thread: not to the tests after these."""
-    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")  # put back afterwards
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def asked(folder: Path, kind: str) -> Namespace:
     about = KINDS[kind]
     labels = about["labels"] and tuple(about["labels"])
     model = Runnable(fields=tuple(about["fields"]), output=about["output"], labels=labels)
-    return arguments.read(arguments.written(model, folder=str(folder), inputs="-"))
+    return arguments.read(arguments.written(model, folder=str(folder), inputs="-", threads=2))
 
 
 def lines_of(model: Model, ids: list[int]) -> list[bytes]:
