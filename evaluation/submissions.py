@@ -21,6 +21,7 @@ from evaluation.queue import enqueue
 from evaluation.quota import WINDOW, Caps, Entry, Quota, charge_of, quota_of
 from evaluation.runs import newest_versions
 from evaluation.submission_rules import problem_of
+from evaluation.uploads import discard
 from tasks.models import Task
 
 State = Submission.State
@@ -247,22 +248,34 @@ def withdraw(*, submission: Submission, actor: User | None) -> None:
     if not found.update(withdrawn_at=timezone.now()):
         raise SubmissionRefused("This model was withdrawn already.")
     _cancel(submission)
-    before = Submission.objects.get(pk=submission.pk)
-    files = [before.file.name]
-    for run in before.runs.exclude(predictions=""):
-        files.append(run.predictions.name)
-    if before.upload:
-        files += [piece.file.name for piece in before.upload.pieces.all()]
-        before.upload.delete()
+    gone = Submission.objects.select_related("upload").get(pk=submission.pk)
+    files = [gone.file, *(run.predictions for run in gone.runs.exclude(predictions=""))]
+    names = [file.name for file in files if file]
     Submission.objects.filter(pk=submission.pk).update(
-        name=WITHDRAWN, file="", source="", revision="", secret="", log="", upload=None,
-        anonymous_until=None, **vars(Card()),
+        name=WITHDRAWN, file="", source="", revision="", secret="", error="", log="",
+        upload=None, anonymous_until=None, **vars(Card()),
     )  # fmt: skip
-    before.runs.update(predictions="", log="")
-    log(actor, "submission.withdrawn", before)
-    transaction.on_commit(lambda: _delete([name for name in files if name]))
+    gone.runs.update(predictions="", log="")
+    log(actor, "submission.withdrawn", f"submission {submission.pk}")
+    transaction.on_commit(lambda: _delete(names, gone.upload))
 
 
-def _delete(names: Iterable[str]) -> None:
+def _delete(names: Iterable[str], upload: Upload | None) -> None:
     for name in names:
         default_storage.delete(name)
+    if upload:
+        discard(upload)
+
+
+def withdraw_all(*, owner: User | None) -> int:
+    """Withdraw every model of a person who leaves, and throw their uploads away; how many models.
+
+    None: of those who have left already. One after another, each in a transaction of its own.
+    """
+    standing = Submission.objects.filter(owner=owner, withdrawn_at=None).exclude(kind=Kind.TARGET)
+    left = list(standing)
+    for submission in left:
+        withdraw(submission=submission, actor=owner)
+    for upload in Upload.objects.filter(owner=owner) if owner else ():
+        discard(upload)
+    return len(left)

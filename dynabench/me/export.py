@@ -14,12 +14,18 @@ from django.db.models import F
 
 from annotation.models import Assignment, Attempt, Example, GatePass, Report, TargetOutput
 from dynabench.accounts.models import Annotator, LogEntry, User
+from evaluation.models import Submission, Upload
 from leaderboard.models import WeeklyGoal
 from tasks.models import TaskMember
 from validation.earned import points_of
 from validation.models import GoldAnswer, JudgeLease, OwnerDecision, Skip, Validation
 
 CHUNK = 200
+MODEL = (
+    *("id", "name", "kind", "source", "revision", "state", "outcome", "queued_at", "withdrawn_at"),
+    *("description", "languages", "license", "paper_url", "parameters"),
+    *("is_published", "anonymous_until"),
+)
 Section = Mapping[str, Any] | Iterable[Mapping[str, Any]]
 
 
@@ -61,6 +67,8 @@ def _about(user: User) -> dict[str, Section]:
         ),
         "sign_in_means": Authenticator.objects.filter(user=user).values("type", *times),
         "roles": TaskMember.objects.filter(user=user).values("role", task_code=F("task__code")),
+        "models": Submission.objects.filter(owner=user).values(*MODEL, task_code=F("task__code")),
+        "uploads": Upload.objects.filter(owner=user).values("file_name", "size", "begun_at"),
         "deeds": LogEntry.objects.filter(actor=user).values("action", "created_at").iterator(),
         "decisions": decided.values(
             *("label", "verdict", "reason", "created_at", "withdrawn_at"),

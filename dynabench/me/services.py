@@ -3,15 +3,17 @@
 from annotation.erasure import erase_drafts, erase_examples
 from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import leave
+from evaluation.submissions import withdraw_all
 from leaderboard.services import forget_goals
 from validation.erasure import erase_words
 
 
 def delete_person(*, user: User) -> None:
-    """Delete the account in one transaction, then what the person wrote, some at a time.
+    """Withdraw the person's models, delete the account, then what they wrote, some at a time.
 
-    Should the second step be cut short, `manage.py purge_deleted` finishes it.
+    Should the last step be cut short, `manage.py purge_deleted` finishes it.
     """
+    withdraw_all(owner=user)
     if annotator := leave(user=user):
         erase_work(annotator)
 
@@ -30,5 +32,6 @@ def purge_deleted() -> int:
     Whoever came by the site and has no user any more has left, be it by their own page or because
     an administrator deleted the user.
     """
+    withdraw_all(owner=None)
     left = Annotator.objects.filter(source=Annotator.Source.SITE, user__isnull=True)
     return sum(erase_work(annotator) for annotator in left)

@@ -12,13 +12,17 @@ from django.db import connections
 from django.utils import timezone
 from django_q.models import OrmQ
 
+from dynabench.accounts.services import annotator_of
 from dynabench.lib.encryption import decrypt
+from dynabench.me.export import export
+from dynabench.me.services import delete_person, purge_deleted
 from evaluation import leases, submissions
 from evaluation.contract import SetRow
 from evaluation.models import EvaluationRun, EvaluationSet, Submission, Upload
 from evaluation.sets import create_set, make_version
 from evaluation.submissions import Card, SubmissionRefused, remaining_quota, submit_model
 from evaluation.uploads import add_file
+from tasks.models import TargetModel
 from tests.factories import TaskFactory, UserFactory
 
 State = Submission.State
@@ -285,3 +289,31 @@ def test_twenty_tabs_on_one_quota():
     with ThreadPoolExecutor(20) as pool:
         results = list(pool.map(attempt, range(20)))
     assert sum(result is not None for result in results) == Submission.objects.count() == 3
+
+
+def test_who_leaves_takes_their_models_along(
+    task, alice, bob, version, django_capture_on_commit_callbacks
+):
+    mine, theirs = scored(task, alice, version), hand_in(task, bob)
+    mine.file.save("model.tar", ContentFile(b"weights"))
+    piece = uploaded(alice).pieces.get().file.name
+    told = json.loads("".join(export(alice, annotator_of(alice))))
+    assert [one["name"] for one in told["models"]] == ["Model 1"]
+    assert told["uploads"][0]["file_name"] == "model.zip"
+    with django_capture_on_commit_callbacks(execute=True):
+        delete_person(user=alice)
+    mine.refresh_from_db()
+    assert (mine.name, mine.owner, bool(mine.withdrawn_at)) == ("withdrawn", None, True)
+    assert not default_storage.exists(f"submissions/{mine.pk}/model.tar")
+    assert not default_storage.exists(piece)
+    theirs.refresh_from_db()
+    assert theirs.withdrawn_at is None
+    Submission.objects.filter(pk=theirs.pk).update(owner=None)  # as an administrator's deletion
+    target = Submission.objects.create(
+        task=task, kind="target", name="t", target=TargetModel.objects.create(task=task, name="t")
+    )
+    purge_deleted()
+    theirs.refresh_from_db()
+    target.refresh_from_db()
+    assert theirs.withdrawn_at
+    assert target.withdrawn_at is None
