@@ -40,6 +40,7 @@ REPEATS = range(int(os.environ.get("KILLS") or 1))
 PATIENCE = timedelta(minutes=3)  # of the test itself
 LONG = timedelta(minutes=10)
 SIZE = 2000
+AT_START = dict(os.environ)  # with the engine of the other tests
 AWAY = (OperationalError, InterfaceError)
 State = EvaluationRun.State
 
@@ -306,13 +307,17 @@ class Engine:
         self._home = home
         self.address = f"unix://{home}/docker.sock"
         self.start()
-        (home / "answer.py").write_text(SLOW_MODEL)
-        (home / "Dockerfile").write_text(
+        context = home / "image"
+        context.mkdir()
+        (context / "answer.py").write_text(SLOW_MODEL)
+        (context / "Dockerfile").write_text(
             f'FROM {BASE}\nCOPY answer.py /answer.py\nCMD ["python3", "/answer.py"]\n'
         )
-        saved = subprocess.run(["docker", "save", BASE], check=True, capture_output=True).stdout
+        saved = subprocess.run(
+            ["docker", "save", BASE], check=True, capture_output=True, env=AT_START
+        ).stdout
         self._docker("load", input=saved)
-        self._docker("build", "--tag", "slow", str(home), env={"DOCKER_BUILDKIT": "0"})
+        self._docker("build", "--tag", "slow", str(context), env={"DOCKER_BUILDKIT": "0"})
         self.image = self._docker("images", "--quiet", "--no-trunc", "slow").strip()
 
     def _docker(self, *command: str, env: dict[str, str] | None = None, **options) -> str:
@@ -323,15 +328,26 @@ class Engine:
         return done.stdout.decode()
 
     def start(self) -> None:
+        """Again when it ends: it may still see what was left of the old one, and give up."""
+
+        def answers() -> bool:
+            if self._process.poll() is not None:
+                self._start()
+            return containers.engine() is not None
+
+        self._start()
+        wait_until(answers)
+
+    def _start(self) -> None:
+        for name in ("pid", "exec/containerd/containerd.pid"):
+            (self._home / name).unlink(missing_ok=True)
         options = {"data-root": "data", "exec-root": "exec", "pidfile": "pid"}
-        (self._home / "pid").unlink(missing_ok=True)
         with (self._home / "dockerd.log").open("ab") as log:
             self._process = subprocess.Popen(
                 ["dockerd", "--host", self.address, "--iptables=false", "--bridge=none",
                  *(f"--{name}={self._home}/{path}" for name, path in options.items())],
                 stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
-        wait_until(lambda: containers.engine() is not None)
 
     def kill(self) -> None:
         self._process.kill()
@@ -340,6 +356,7 @@ class Engine:
     def stop(self) -> None:
         self._process.terminate()
         self._process.wait()
+        subprocess.run(["umount", str(self._home / "data")], check=False)
 
 
 @pytest.fixture
