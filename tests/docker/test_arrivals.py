@@ -1,0 +1,86 @@
+"""Images that are handed in: asked five examples, kept, and run only as they were checked."""
+
+import json
+from contextlib import closing
+
+import pytest
+from django.core.files.base import ContentFile
+
+from evaluation.containers import list_ours
+from evaluation.fetching import CannotFetch, materialised
+from evaluation.janitor import installation
+from evaluation.jobs import check_submission
+from evaluation.models import Submission
+from evaluation.sandbox_engine import connect
+from evaluation.sandbox_images import has_image
+from evaluation.submissions import submit_model
+from evaluation.uploads import add_file
+from tests.factories import TaskFactory, UserFactory
+
+pytestmark = pytest.mark.django_db
+ANSWERING = """
+import json
+for line in open("/input/examples.jsonl"):
+    print(json.dumps({"id": json.loads(line)["id"], "output": {"label": "LABEL"}}))
+"""
+
+
+@pytest.fixture
+def hand_in(bench, settings, tmp_path):
+    """Submit and check an image that always gives the same answer; the engine has it no more."""
+    settings.MEDIA_ROOT = tmp_path / "media"
+    task, owner = TaskFactory(code="nli"), UserFactory()
+
+    def hand_in(label: str, *instructions: str) -> Submission:
+        command = json.dumps(["python3", "-c", ANSWERING.replace("LABEL", label)])
+        id = bench.build(*instructions, "ENTRYPOINT []", f"CMD {command}")
+        data = saved(id)
+        upload = add_file(owner, "image.tar", len(data), ContentFile(data))
+        submission = submit_model(
+            task=task, owner=owner, kind="image", name=f"Always {label}", upload=upload
+        )
+        check_submission(submission.pk)
+        submission.refresh_from_db()
+        assert not list_ours(installation())
+        return submission
+
+    return hand_in
+
+
+def saved(id: str) -> bytes:
+    with closing(connect()) as client:
+        data = b"".join(client.images.get(id).save())
+        client.images.remove(id, force=True)
+    return data
+
+
+def test_an_image_is_checked_and_comes_back_by_its_id(hand_in):
+    submission = hand_in("neutral")
+    assert (submission.state, submission.error) == (Submission.State.DONE, "")
+    assert submission.digest.startswith("sha256:")
+    with closing(connect()) as client:
+        client.images.remove(submission.digest, force=True)
+    with materialised(submission) as model:
+        assert model.image == submission.digest
+        assert has_image(model.image)
+
+
+def test_another_image_than_was_checked_is_not_run(hand_in):
+    submission, other = hand_in("neutral"), hand_in("contradiction")
+    submission.file = other.file
+    with closing(connect()) as client:
+        client.images.remove(submission.digest, force=True)
+    with pytest.raises(CannotFetch, match="was checked"), materialised(submission):
+        pass
+
+
+def test_an_image_whose_answers_do_not_fit_is_refused(hand_in):
+    submission = hand_in("perhaps")
+    assert (submission.state, submission.outcome) == (Submission.State.FAILED, "invalid_output")
+    assert submission.error.count('"perhaps" is not one of the labels') == 5
+
+
+def test_an_image_with_a_volume_is_refused(hand_in):
+    submission = hand_in("neutral", "VOLUME /data")
+    assert submission.outcome == "rejected"
+    assert "/data" in submission.error
