@@ -10,6 +10,7 @@ from typing import IO, Protocol
 
 from django.conf import settings
 from django.core.files import File
+from django.core.files.storage import default_storage
 from django.db import transaction
 from django.db.models import Q, QuerySet, Sum
 from django.utils import timezone
@@ -22,6 +23,7 @@ PIECE_BYTES = 16 * MIB
 MOST_OPEN = 5
 KEPT = timedelta(days=3)
 BLOCK = MIB
+FOLDER = "uploads"  # of the storage, as `piece_path` says
 State = Submission.State
 
 
@@ -177,10 +179,20 @@ def discard(upload: Upload) -> None:
 
 
 def purge_old_uploads() -> int:
-    """Take away uploads that are older than KEPT and wait for no check; returns how many."""
+    """Take away uploads that are older than KEPT and wait for no check; returns how many.
+
+    Files without an upload go too: what a killed process, or somebody who left, has left behind.
+    """
     old = Upload.objects.filter(begun_at__lt=timezone.now() - KEPT)
     over = Q(submission__isnull=True) | ~Q(submission__state__in=[State.QUEUED, State.RUNNING])
     gone = list(old.filter(over))
     for upload in gone:
         discard(upload)
+    folders = default_storage.listdir(FOLDER)[0] if default_storage.exists(FOLDER) else []
+    known = set(map(str, Upload.objects.filter(pk__in=folders).values_list("pk", flat=True)))
+    for folder in set(folders) - known:
+        path = f"{FOLDER}/{folder}"
+        for name in default_storage.listdir(path)[1]:
+            default_storage.delete(f"{path}/{name}")
+        default_storage.delete(path)
     return len(gone)

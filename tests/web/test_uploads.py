@@ -186,6 +186,20 @@ def test_old_uploads_go_with_their_files_unless_a_check_waits(alice):
     assert Submission.objects.count() == 2
 
 
+def test_files_without_an_upload_go_too(alice, bob):
+    mine, theirs = (add_file(user, "a", 6, io.BytesIO(b"012345")) for user in (alice, bob))
+    bob.delete()
+    assert len(files()) == 4
+    purge_old_uploads()
+    assert default_storage.listdir("uploads")[0] == [str(mine.pk)]
+    assert content(mine) == b"012345"
+    assert not Upload.objects.filter(pk=theirs.pk).exists()
+
+
+def test_nothing_to_purge(db):
+    assert purge_old_uploads() == 0
+
+
 def send(client, url, offset, data):
     return client.put(f"{url}?offset={offset}", data, content_type="application/octet-stream")
 
