@@ -234,6 +234,8 @@ def _image(submission: Submission, folder: Path, watch: Watch) -> Arrived:
     else:
         found = sandbox_images.pull_image(submission.source, watch.beat)
     facts = sandbox_images.inspect_image(found)
+    # Known from here on, so that it is removed from the engine again whatever becomes of it.
+    Submission.objects.filter(pk=submission.pk).update(digest=facts.id)
     if problems := sandbox_images.check_image(facts):
         raise Refused("\n".join(problems))
     model = runnable(submission.task, image=facts.id, adapter=submission.adapter)

@@ -11,16 +11,19 @@ from pathlib import Path
 
 from django.conf import settings
 from django.db import connection
+from django.db.models import Q
 from django.utils import timezone
 
 from evaluation import containers
 from evaluation.models import EvaluationRun, Submission
+from evaluation.sandbox_images import remove_nameless
 from evaluation.uploads import purge_old_uploads
 
 logger = logging.getLogger(__name__)
 
 TEMPORARY = "dynabench-run-"
 BY_HAND = "hand"  # in place of a run's id: no row tells whether it still runs
+UNFINISHED = (EvaluationRun.State.QUEUED, EvaluationRun.State.RUNNING)
 LONG = timedelta(days=1)  # longer than any run
 
 
@@ -44,7 +47,7 @@ def key_by_hand() -> str:
 
 def tidy() -> int:
     """Remove on this machine and in the storage what nobody needs; returns how many things."""
-    return _containers() + _folders() + purge_old_uploads()
+    return _containers() + _images() + _folders() + purge_old_uploads()
 
 
 def _containers() -> int:
@@ -59,6 +62,18 @@ def _containers() -> int:
     except containers.EngineError:
         pass  # no engine here, or it is down: nothing runs on it
     return removed
+
+
+def _images() -> int:
+    """Submitted images of which nothing waits or runs; a later run loads them again. No lock."""
+    handed_in = Submission.objects.filter(kind=Submission.Kind.IMAGE).exclude(digest="")
+    under_way = Q(state__in=UNFINISHED) | Q(runs__state__in=UNFINISHED)
+    needed = set(handed_in.filter(under_way).values_list("digest", flat=True))
+    try:
+        removed = remove_nameless(set(handed_in.values_list("digest", flat=True)) - needed)
+    except containers.EngineError:
+        return 0
+    return len(removed)
 
 
 def _is_needed(key: str) -> bool:

@@ -8,14 +8,15 @@ from django.core.files.base import ContentFile
 
 from evaluation.containers import list_ours
 from evaluation.fetching import CannotFetch, materialised
-from evaluation.janitor import installation
+from evaluation.janitor import installation, tidy
 from evaluation.jobs import check_submission
-from evaluation.models import Submission
+from evaluation.models import EvaluationRun, Submission
 from evaluation.sandbox_engine import connect
 from evaluation.sandbox_images import has_image
 from evaluation.submissions import submit_model
 from evaluation.uploads import add_file
 from tests.factories import TaskFactory, UserFactory
+from tests.web.test_arrivals import make_set
 
 pytestmark = pytest.mark.django_db
 ANSWERING = """
@@ -84,3 +85,21 @@ def test_an_image_with_a_volume_is_refused(hand_in):
     submission = hand_in("neutral", "VOLUME /data")
     assert submission.outcome == "rejected"
     assert "/data" in submission.error
+
+
+def test_images_leave_the_engine_when_nothing_of_them_is_under_way(hand_in, bench):
+    accepted, refused = hand_in("neutral"), hand_in("perhaps")
+    run = EvaluationRun.objects.create(submission=accepted, version=make_set(accepted.task, "a"))
+    tidy()
+    assert has_image(accepted.digest)
+    assert not has_image(refused.digest)
+    EvaluationRun.objects.filter(pk=run.pk).update(state="done")
+    with closing(connect()) as client:
+        client.images.get(accepted.digest).tag(f"dynabench-kept:{bench.token}")
+        tidy()
+        assert has_image(accepted.digest)  # by a name it is the operator's too
+        client.images.remove(f"dynabench-kept:{bench.token}", noprune=True)
+    tidy()
+    assert not has_image(accepted.digest)
+    with materialised(accepted) as model:
+        assert has_image(model.image)
