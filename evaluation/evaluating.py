@@ -7,7 +7,9 @@ import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import blake2b
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 
@@ -33,10 +35,9 @@ from evaluation.scoring import score
 from tasks.schema import TaskConfig
 from tasks.values import check_value
 
-EVERY = 1000  # examples between two looks at the clock
+EVERY = 500  # examples between two looks at the clock
 ANSWERED = 0.95  # progress when only the scores are missing
-MOST_TWINS = 4  # of an example, in a suite
-MOST_PERTURBED = 1_000_000  # twins of a set; each example has one at least
+MOST_BASES = 100_000  # examples of a set that are perturbed; a thousand take two seconds
 T = TypeVar("T")
 
 Ask = Callable[[Path, Take, Beat], Ending]
@@ -93,20 +94,27 @@ def evaluate_suite(
 ) -> Evaluated:
     """Ask a model about the perturbed twins of a set, and compare with its answers to the set.
 
-    plain: those answers, in order; the same at each call. Otherwise as `evaluate`.
+    plain: those answers, in order; the same at each call. Otherwise as `evaluate`. Of a set with
+    more than MOST_BASES examples some are taken, as far apart as makes so many.
     """
+    size = sum(1 for _ in ticking(question.rows(), tell, "counting the examples"))
+    step = max(1, -(-size // MOST_BASES))
+    question = replace(question, rows=partial(_each, question.rows, step))
     sent, twins = Sent(folder / "inputs.jsonl"), folder / "twins.jsonl"
     with twins.open("wb") as file:
-        sent.write(_perturbed(question, suite, file), question.config.model_fields, tell)
+        sent.write(_perturbed(question, suite, tell, file), question.config.model_fields, tell)
     answers = answers_for(question.config, sent.ids())
     ending = _completed(_asked(ask, answers, sent, tell), answers)
+    if step > 1:
+        warning = f"Of {size:,} examples one in {step} was perturbed."
+        ending = replace(ending, warnings=(*ending.warnings, warning))
     if ending.outcome != Outcome.OK:
         return Evaluated(ending, runner)
     predictions = folder / "predictions.jsonl.gz"
     with gzip.open(predictions, "wb", compresslevel=6) as file, twins.open("rb") as lines:
         rows = ticking(question.rows(), tell, "scoring", ANSWERED)
         numbers = delta_numbers(
-            _pairs(zip(rows, plain(), lines, strict=True), answers.in_order(), file),
+            _pairs(zip(rows, _each(plain, step), lines, strict=True), answers.in_order(), file),
             metric=question.config.metrics.main,
             labels=labels_of(question.config),
             seed=question.seed,
@@ -115,12 +123,18 @@ def evaluate_suite(
     return Evaluated(ending, runner, numbers, predictions)
 
 
-def _perturbed(question: Question, suite: str, file: IO[bytes]) -> Iterator[Mapping[str, Any]]:
+def _each(items: Callable[[], Iterable[T]], step: int) -> Iterator[T]:
+    """The first item and each `step`th after it."""
+    return islice(items(), 0, None, step)
+
+
+def _perturbed(
+    question: Question, suite: str, tell: Tell, file: IO[bytes]
+) -> Iterator[Mapping[str, Any]]:
     """The inputs of each twin; what else is to be known of them is written down on the way."""
     config = question.config
     answer = config.component(config.answer_field)
-    size = sum(1 for _ in question.rows())
-    for row in question.rows():
+    for row in ticking(question.rows(), tell, "perturbing the examples"):
         found = variants(
             row,
             family=cast(Family, suite),
@@ -130,7 +144,6 @@ def _perturbed(question: Question, suite: str, file: IO[bytes]) -> Iterator[Mapp
             passage_field=answer.reference if answer.type == "span" else None,
             labels=labels_of(config) or (),
             seed=question.seed,
-            most=max(1, min(MOST_TWINS, MOST_PERTURBED // size)),
         )
         file.write(orjson.dumps([(twin.kind, twin.row.gold) for twin in found]) + b"\n")
         for twin in found:

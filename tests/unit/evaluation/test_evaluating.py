@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from evaluation import evaluating
 from evaluation.contract import Answer, Ending, Limits, Outcome, SetRow, Usage
 from evaluation.evaluating import (
     Question,
@@ -178,6 +179,24 @@ def test_perturbed_twins_are_asked_and_compared_with_their_bases(question, tmp_p
     assert kept[0]["kind"]
     assert kept[0]["answer"] == "neutral"
     assert sorted(line["uid"] for line in kept) == [line["uid"] for line in kept]
+
+
+def test_of_a_large_set_some_are_perturbed(question, tmp_path, monkeypatch):
+    monkeypatch.setattr(evaluating, "MOST_BASES", 4)
+    outcome = evaluate_suite(
+        question,
+        "robustness",
+        lambda: (Answer(row.gold[0]) for row in question.rows()),
+        ask(ScriptedRunner()),
+        ignore,
+        tmp_path,
+        "scripted",
+    )
+    before = next(n for n in outcome.numbers if n.metric == "accuracy_before" and not n.kind)
+    assert (before.value, before.n) == (1, 3)
+    assert outcome.ending.warnings == ("Of 9 examples one in 3 was perturbed.",)
+    with gzip.open(outcome.predictions) as lines:
+        assert {json.loads(line)["uid"] for line in lines} == {"u0", "u3", "u6"}
 
 
 def test_a_set_without_twins_asks_nothing_and_says_so(tmp_path):
