@@ -57,8 +57,7 @@ DAMAGE = (
     zlib.error,
     lzma.LZMAError,
     EOFError,
-    RecursionError,
-    NotImplementedError,
+    RuntimeError,  # what zipfile does not know; and headers that lead to headers without end
     ValueError,
 )
 Blocks = Iterator[bytes]
