@@ -1,0 +1,38 @@
+"""A model's folder as the sandbox's user, who is nobody, can read it."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+FILE, FOLDER = 0o644, 0o755
+
+
+@contextmanager
+def readable(
+    folder: Path, beside: Path, patiently: Callable[[Callable[[], object]], object]
+) -> Iterator[Path]:
+    """The folder itself, or a copy where its modes keep others out or it links elsewhere.
+
+    transformers saves weights for their owner alone, and a hub's cache is made of links. The copy is
+    made in `beside`; `patiently` makes the call that takes long. Raises OSError.
+    """
+    if all(_is_open(path) for path in (folder, *folder.rglob("*"))):
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(dir=beside) as place:
+        copy = Path(place, "model")
+        patiently(lambda: shutil.copytree(folder, copy, copy_function=shutil.copyfile))
+        for path in (copy, *copy.rglob("*")):
+            path.chmod(_mode(path))
+        yield copy
+
+
+def _is_open(path: Path) -> bool:
+    wanted = _mode(path) & 0o005
+    return not path.is_symlink() and path.stat().st_mode & wanted == wanted
+
+
+def _mode(path: Path) -> int:
+    return FOLDER if path.is_dir() else FILE
