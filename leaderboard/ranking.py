@@ -1,9 +1,9 @@
 """The order of people: one rate, its interval's lower end, and shared ranks."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from leaderboard.ranks import as_shown
 from validation.statistics import wilson
 
 TOP = 10
@@ -45,8 +45,8 @@ def ranked(standings: Sequence[Standing]) -> list[tuple[str, Standing]]:
     before: dict[float, int] = {}
     for number, (low, _, _) in enumerate(scored):
         before.setdefault(low, number)
-    times = Counter(low for low, _, _ in scored)
-    return [(f"{before[low] + 1}{'=' * (times[low] > 1)}", one) for low, _, one in scored]
+    shown = as_shown([before[low] + 1 for low, _, _ in scored])
+    return [(rank, one) for rank, (_, _, one) in zip(shown, scored, strict=True)]
 
 
 def shown(standings: Sequence[Standing], mine: str) -> list[Place]:

@@ -113,7 +113,7 @@ def clustered_rate(
         effective = _effective_n(pairs, share, n)
         low, high = wilson(share * effective, effective)
         return Rate(share, low, high, n, "wilson-effective-n", len(pairs))
-    low, high = _bootstrap(pairs, seed)
+    low, high = bootstrap_ratio(pairs, seed)
     return Rate(share, low, high, n, "bootstrap-by-author", len(pairs))
 
 
@@ -129,7 +129,14 @@ def _effective_n(pairs: Sequence[tuple[int, int]], share: float, n: int) -> floa
     return max(1.0, min(n, share * (1 - share) / variance)) if variance else n
 
 
-def _bootstrap(pairs: Sequence[tuple[int, int]], seed: int) -> tuple[float, float]:
+def newcombe(first: Rate, second: Rate) -> tuple[float, float]:
+    """95 % of first − second from their intervals, as if independent: Newcombe 1998, method 10."""
+    difference = first.value - second.value
+    low = difference - hypot(first.value - first.low, second.high - second.value)
+    return low, difference + hypot(first.high - first.value, second.value - second.low)
+
+
+def bootstrap_ratio(pairs: Sequence[tuple[float, int]], seed: int) -> tuple[float, float]:
     """95 % percentile interval of the ratio when whole clusters are drawn with replacement.
 
     Pairs of (numerator, denominator); a numerator may be negative.
@@ -229,11 +236,10 @@ def human_and_model(authors: Iterable[Compared], seed: int = 0) -> Mapping[str, 
         return dict.fromkeys(("human_accuracy", "model_accuracy", "human_model_gap"), human)
     gap = human.value - model.value
     if len(compared) < FEW_CLUSTERS or {human.value, model.value} & {0, 1}:
-        low = gap - hypot(human.value - human.low, model.high - model.value)
-        high = gap + hypot(human.high - human.value, model.value - model.low)
+        low, high = newcombe(human, model)
         method = "newcombe"
     else:
-        low, high = _bootstrap([(a.human - a.model, a.votes) for a in compared], seed)
+        low, high = bootstrap_ratio([(a.human - a.model, a.votes) for a in compared], seed)
         method = "bootstrap-by-author"
     difference = Rate(gap, low, high, human.n, method, len(compared))
     return {"human_accuracy": human, "model_accuracy": model, "human_model_gap": difference}
