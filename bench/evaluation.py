@@ -191,6 +191,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="under a minute: MiniLM, one round")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--rounds", type=int, default=3, help="of MiniLM; roberta-base has one")
+    parser.add_argument("--examples", type=int, default=EXAMPLES)
     parser.add_argument("--size", choices=SIZES, help="only this model")
     options = parser.parse_args()
     if not has_image(RUNTIME_IMAGE):
@@ -198,7 +199,7 @@ def main() -> None:
     sizes = [options.size] if options.size else ["minilm"] if options.quick else list(SIZES)
     told: dict[str, Any] = {"machine": machine(), "bars": BARS, "models": {}}
     for size in sizes:
-        count = QUICK_EXAMPLES if options.quick else EXAMPLES
+        count = QUICK_EXAMPLES if options.quick else options.examples
         rounds = options.rounds if size == "minilm" and not options.quick else 1
         told["models"][size] = measure(size, count, rounds, 2.0 if options.quick else HTTP_SECONDS)
     told["paper"] = "7 to 10 examples a second: base-size models on eight processors (Dynaboard)"

@@ -15,8 +15,8 @@ def readable(
 ) -> Iterator[Path]:
     """The folder itself, or a copy where its modes keep others out or it links elsewhere.
 
-    transformers saves weights for their owner alone, and a hub's cache is made of links. The copy is
-    made in `beside`; `patiently` makes the call that takes long. Raises OSError.
+    transformers saves weights for their owner alone, and a hub's cache is made of links. The copy
+    is made in `beside`; `patiently` makes the call that takes long. Raises OSError.
     """
     if all(_is_open(path) for path in (folder, *folder.rglob("*"))):
         yield folder
