@@ -22,7 +22,6 @@ from django.utils import timezone
 from dynabench.lib.encryption import decrypt
 from evaluation import archives, image_archives, leases, runs, sandbox_images
 from evaluation.answers import Answers
-from evaluation.containers import DockerRunner
 from evaluation.contract import GIB, MIB, InvalidOutput, Limits, Outcome, Runnable, Runner
 from evaluation.endpoint_runner import EndpointRunner
 from evaluation.evaluating import Sent, answers_for
@@ -32,7 +31,7 @@ from evaluation.logs import redacted, visible
 from evaluation.model_cache import CHUNK, digest_of, pack
 from evaluation.model_folders import check_folder
 from evaluation.models import Submission, Upload
-from evaluation.process_runner import ProcessRunner
+from evaluation.runners import runner_for
 from evaluation.sandbox_engine import engine
 from evaluation.sets import input_rows
 from evaluation.submissions import open_versions
@@ -323,7 +322,7 @@ def _answer_five(submission: Submission, model: Runnable, folder: Path, watch: W
     sent = Sent(folder / "five.jsonl")
     sent.write(shown_inputs(submission.task), config.model_fields, lambda *_: watch.beat())
     answers, problems = answers_for(config, sent.ids()), Problems()
-    ending = _runner(submission).run(
+    ending = _runner(submission, model).run(
         model,
         sent.path,
         check_limits(),
@@ -350,10 +349,10 @@ def check_limits() -> Limits:
     )
 
 
-def _runner(submission: Submission) -> Runner:
+def _runner(submission: Submission, model: Runnable) -> Runner:
     if submission.kind == Kind.ENDPOINT:
         return EndpointRunner(endpoint_for(submission))
-    return DockerRunner(run_key(submission)) if engine() else ProcessRunner()
+    return runner_for(model, run_key(submission))
 
 
 def shown_inputs(task: Task) -> list[Mapping[str, Any]]:

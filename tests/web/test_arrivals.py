@@ -11,10 +11,10 @@ import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 
-from evaluation import arrivals, leases
+from evaluation import arrivals, containers, leases
 from evaluation.arrivals import shown_inputs
 from evaluation.contract import Ending, Outcome, SetRow, Usage
-from evaluation.fetching import CannotFetch, materialised, predictions_file
+from evaluation.fetching import CannotFetch, endpoint_for, materialised, predictions_file
 from evaluation.jobs import check_submission
 from evaluation.models import EvaluationRun, Submission, Upload
 from evaluation.sets import create_set, make_version
@@ -34,6 +34,7 @@ def _places(settings, tmp_path, monkeypatch):
     """Files below the test's folder; no engine, so that folders run in a process of ours."""
     settings.MEDIA_ROOT, settings.MODEL_CACHE = tmp_path / "media", tmp_path / "cache"
     monkeypatch.setattr(arrivals, "engine", lambda: None)
+    monkeypatch.setattr(containers, "engine", lambda: None)
 
 
 @pytest.fixture
@@ -145,7 +146,7 @@ class Answering:
 
 
 def answering(monkeypatch, *told, **more):
-    monkeypatch.setattr(arrivals, "_runner", lambda _: Answering(*told, **more))
+    monkeypatch.setattr(arrivals, "_runner", lambda *_: Answering(*told, **more))
 
 
 def right(id, number):
@@ -162,6 +163,22 @@ def test_an_endpoint_that_answers_five_is_accepted(task, alice, monkeypatch):
     submission = checked(endpoint(task, alice))
     assert submission.state == State.DONE
     assert submission.runs.count() == 1 + len(task.config.metrics.deltas)
+
+
+def test_an_endpoint_is_asked_with_its_secret_and_never_at_a_private_address(task, alice, settings):
+    submission = endpoint(task, alice, secret="s3cret")
+    config = endpoint_for(submission)._config
+    assert (config.url, config.secret) == ("https://example.org", "s3cret")
+    assert (config.output, {*config.labels}) == ("label", {*LABELS})
+    assert not config.allow_private_hosts
+    settings.SECRET_KEY = "another"
+    with pytest.raises(CannotFetch, match="secret cannot be read"):
+        endpoint_for(submission)
+    settings.TARGET_PRIVATE_HOSTS = ["127.0.0.1"]  # what owners may ask, submitters may not
+    Submission.objects.update(source="https://127.0.0.1:9", secret="")
+    checked(submission)
+    assert (submission.state, submission.outcome) == (State.FAILED, "model_error")
+    assert "private" in submission.error
 
 
 def test_each_line_that_does_not_fit_is_shown(task, alice, monkeypatch):
@@ -196,7 +213,7 @@ def test_what_the_platform_lacks_is_waited_for(task, alice, monkeypatch):
 
 
 def test_what_fails_again_and_again_is_our_fault(task, alice, monkeypatch):
-    def broken(_):
+    def broken(*_):
         raise OSError("disk")
 
     monkeypatch.setattr(arrivals, "_runner", broken)
