@@ -59,6 +59,7 @@ DAMAGE = (
     EOFError,
     RuntimeError,  # what zipfile does not know; and headers that lead to headers without end
     ValueError,
+    OverflowError,
 )
 Blocks = Iterator[bytes]
 
@@ -252,7 +253,8 @@ def _zip_members(path: Path, limits: ArchiveLimits, beat: Beat) -> Iterator[Give
                 if rule := _zip_rule(info, unpacked, packed, limits):
                     raise refused(info.orig_filename, rule)
                 blocks = _zip_blocks(archive, info, beat)
-                yield info.orig_filename, info.file_size, info.is_dir(), blocks
+                name = info.orig_filename
+                yield name, info.file_size, name.endswith("/"), blocks
     except DAMAGE as error:
         raise _damaged(error) from None
 
@@ -268,6 +270,8 @@ def _zip_rule(
         return "it is encrypted; pack without a password"
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         return "its compression is not read here; pack with ordinary zip compression"
+    if not 0 <= info.header_offset < packed:
+        return "it lies outside the archive; pack it again"
     if info.file_size > SMALL and info.file_size > limits.ratio * info.compress_size:
         return f"it unfolds to more than {limits.ratio} times its size"
     if unpacked > SMALL and unpacked > limits.ratio * packed:  # members may share their bytes

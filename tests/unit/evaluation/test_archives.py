@@ -188,6 +188,9 @@ def test_a_name_is_there_once(names, kind, check):
 
 
 def test_a_file_without_a_name(check):
+    data = zip_of({"a": b"x"}).replace(b"a", b"\0")
+    with pytest.raises(ArchiveRefused, match="NUL"):
+        check(data)
     with pytest.raises(ArchiveRefused, match="name is empty"):
         check(tar_of({".": b"x"}))
 
@@ -228,6 +231,14 @@ def test_an_encrypted_member_is_refused(check):
     for at in (6, data.index(b"PK\1\2") + 8):
         data[at] |= 1
     with pytest.raises(ArchiveRefused, match=r"^a: it is encrypted"):
+        check(bytes(data))
+
+
+def test_a_member_outside_the_archive(check):
+    data = bytearray(zip_of({"a": b"x"}))
+    at = data.index(b"PK\1\2") + 42
+    data[at : at + 4] = struct.pack("<L", 2**31)
+    with pytest.raises(ArchiveRefused, match=r"^a: it lies outside"):
         check(bytes(data))
 
 
