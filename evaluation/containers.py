@@ -7,10 +7,12 @@ which risk is left.
 
 import logging
 import math
+import signal
 import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +33,7 @@ from evaluation.contract import (
 )
 from evaluation.harness import shim
 from evaluation.harness.arguments import shimmed, written
+from evaluation.readable import readable
 from evaluation.sandbox_engine import EngineError, connect, engine
 from evaluation.sandbox_images import (
     ImageRefused,
@@ -66,6 +69,8 @@ INPUTS, FOLDER, SHIM = "/input/examples.jsonl", "/model", "/dynabench/shim.py"  
 NOBODY = "65534:65534"
 HOME = "/tmp"  # noqa: S108 (of the sandbox, a file system of its own)
 DIED_SECONDS = 10.0  # after its output ended
+OOM_SECONDS = 1.0  # after it died
+SIGKILL_CODE = 128 + signal.SIGKILL
 SHM_BYTES = 64 * MIB
 GVISOR_PROCESSES = 1024  # its own threads count too
 SCRATCH = "rw,noexec,nosuid,nodev,size={},nr_inodes=16384,mode=1777"
@@ -143,6 +148,15 @@ class DockerRunner:
             image = client.images.get(model.image or RUNTIME_IMAGE)
         except ImageNotFound:
             return End(Outcome.INFRASTRUCTURE, NO_IMAGE if model.image else NO_RUNTIME)
+        if model.folder:
+            with readable(model.folder, inputs.parent, run.patiently) as folder:
+                return self._in(client, run, image, replace(model, folder=folder), inputs)
+        return self._in(client, run, image, model, inputs)
+
+    def _in(
+        self, client: docker.DockerClient, run: "_Run", image: Any, model: Runnable, inputs: Path
+    ) -> "End":
+        """Run it in a container of the image, which is gone at the end."""
         inputs.chmod(0o644)  # for nobody, as whom the model runs
         options = self._options(image, model, inputs, run.limits)
         try:
@@ -151,6 +165,10 @@ class DockerRunner:
             return run.watch(client, container)
         except ImageRefused as why:
             return End(Outcome.REJECTED, str(why))
+        except InvalidOutput as problem:
+            return End(Outcome.INVALID_OUTPUT, str(problem))
+        except OutputTooLargeError:
+            return run.too_large()
         finally:
             with suppress(*EngineError):  # what is left is removed by name, later
                 remove(PREFIX + self.key)
@@ -222,7 +240,7 @@ class _Run(Watched):
     def watch(self, client: docker.DockerClient, container: Container) -> End:
         """Start a container and see it to its end.
 
-        Raises ImageRefused, EngineError, and what `beat` does.
+        Raises ImageRefused, InvalidOutput, OutputTooLargeError, EngineError, and what `beat` does.
         """
         with _listening(client, container.id) as news, _attached(container) as output:
             with self.refusals():
@@ -232,20 +250,21 @@ class _Run(Watched):
             cgroup = cgroup_of(container.attrs["State"]["Pid"], container.id)
             if cgroup:
                 self.sample = cgroup.sample
-            try:
-                finished = self._read(output)
-            except InvalidOutput as problem:
-                return End(Outcome.INVALID_OUTPUT, str(problem))
-            except OutputTooLargeError:
-                return self.too_large()
+            finished = self._read(output)
             self.patiently(container.reload)  # fails when the engine, not the model, is silent
             if not finished:
                 return self.timeout()
             self.patiently(lambda: news.over.wait(DIED_SECONDS))
-        if news.actions != {"die"}:
-            return End(Outcome.INFRASTRUCTURE, KILLED)
-        container.reload()
-        return self._exit(container.attrs["State"])
+            if "die" not in news.actions or "kill" in news.actions:
+                return End(Outcome.INFRASTRUCTURE, KILLED)
+            container.reload()
+            state = container.attrs["State"]
+            if state["ExitCode"] == SIGKILL_CODE and not state["OOMKilled"]:
+                state["OOMKilled"] = news.oom.wait(OOM_SECONDS)
+        end = self._exit(state)
+        if end.outcome == Outcome.OK:  # a model that died may have died in the middle of a line
+            self.closed()
+        return end
 
     def _read(self, output: socket.socket) -> bool:
         """Take answers until the model has ended; False: it did not in time."""
@@ -258,7 +277,6 @@ class _Run(Watched):
             except TimeoutError:
                 continue
             if not data:
-                self.closed()
                 return True
             for stream, part in frames.feed(data):
                 if stream == STDERR:
@@ -280,14 +298,16 @@ class _News:
 
     def __init__(self) -> None:
         self.actions: set[str] = set()
-        self.over = threading.Event()
+        self.over, self.oom = threading.Event(), threading.Event()
 
     def listen(self, events: Iterator[dict[str, Any]]) -> None:
         with suppress(*EngineError, ValueError):
             for event in events:
                 self.actions.add(event["Action"])
                 if event["Action"] == "die":
-                    break
+                    self.over.set()
+                elif event["Action"] == "oom":  # may be told after the death that it caused
+                    self.oom.set()
         self.over.set()
 
 
@@ -296,7 +316,7 @@ def _listening(client: docker.DockerClient, id: str) -> Iterator[_News]:
     """News of a container. A `kill` among them did not come from inside."""
     news = _News()
     events = client.events(
-        since=0, filters={"container": id, "event": ["die", "kill"]}, decode=True
+        since=0, filters={"container": id, "event": ["die", "kill", "oom"]}, decode=True
     )
     threading.Thread(target=news.listen, args=[events], daemon=True).start()
     try:

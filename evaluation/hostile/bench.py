@@ -73,6 +73,7 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         self.folder, self.token = folder, uuid.uuid4().hex[:8]
         self.image = self.build()
+        self.is_gvisor = DockerRunner("").name == "docker-runsc"
 
     def build(self, *instructions: str) -> str:
         """The id of an image of hostile models with more lines in its Dockerfile.

@@ -127,7 +127,7 @@ def _beside(bench: Bench, script: str) -> str:
         bomb = pool.submit(bench.run, script, limits=replace(LIMITS, seconds=4))
         good = bench.run(GOOD)
     outcome = bomb.result().ending.outcome
-    expect(outcome in (Outcome.TIMEOUT, Outcome.MODEL_ERROR), bomb.result().ending)
+    expect(outcome in (Outcome.TIMEOUT, Outcome.OOM, Outcome.MODEL_ERROR), bomb.result().ending)
     expect(good.ending.outcome == Outcome.OK, good.ending)
     return f"{outcome}; the other one: ok"
 
@@ -296,7 +296,7 @@ def _worker(*arguments: str, **more: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, "-c", WORKER, *arguments],
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.STDOUT,
         text=True,
         cwd=settings.BASE_DIR,
         env={**os.environ, **more},
@@ -309,7 +309,9 @@ def killed_worker(bench: Bench) -> str:
     with _worker(key, bench.image, str(bench.inputs(SLOW))) as worker:
         assert worker.stdout is not None
         while not any(ours.is_running for ours in list_ours(key)):
-            expect(worker.stdout.readline(), "the worker ended")
+            said = worker.stdout.readline()
+            if said != "beat\n":
+                raise Breach(f"The worker ended: {said}{worker.stdout.read()}")
         worker.kill()
     expect([ours.name for ours in list_ours(key)] == [PREFIX + key], list_ours(key))
     remove(PREFIX + key)

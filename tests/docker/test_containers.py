@@ -74,6 +74,15 @@ def test_the_environment_is_empty(bench: Bench, monkeypatch):
     )
 
 
+def test_who_dies_in_the_middle_of_a_line_is_told_why(bench: Bench):
+    script = "answer_all()\nprint('{\"id\": ', end='', flush=True)\n"
+    assert bench.run(script + "bytearray(10**9)").ending.outcome == Outcome.OOM
+    ending = bench.run(script + "sys.exit(3)").ending
+    assert ending.outcome == Outcome.MODEL_ERROR
+    assert "exit code 3" in ending.sentence
+    assert bench.run(script).ending.outcome == Outcome.INVALID_OUTPUT
+
+
 def test_two_processors_are_not_more_than_one(bench: Bench):
     """Two busy processes for 2 s use 2 processor seconds, not 4."""
     seen = bench.run(

@@ -52,7 +52,9 @@ RELAXED = {
 @pytest.mark.parametrize(("number", "options"), RELAXED.values(), ids=RELAXED)
 def test_without_its_guard_a_model_is_seen(number, options, bench: Bench, monkeypatch):
     strict = DockerRunner._options
-    monkeypatch.setattr(DockerRunner, "_options", lambda *given: {**strict(*given), **options})
+    relaxed = {"runtime": "runc", **options}
+    monkeypatch.setattr(DockerRunner, "_options", lambda *given: {**strict(*given), **relaxed})
+    monkeypatch.setattr(bench, "is_gvisor", False)
     verdict = judge(CASES[number - 1], bench)
     assert verdict.is_ok is False, verdict.got
     assert "rejected" not in verdict.got, verdict.got
