@@ -250,7 +250,7 @@ def withdraw(*, submission: Submission, actor: User | None) -> None:
     _cancel(submission)
     gone = Submission.objects.select_related("upload").get(pk=submission.pk)
     files = [gone.file, *(run.predictions for run in gone.runs.exclude(predictions=""))]
-    names = [file.name for file in files if file]
+    names = [str(file.name) for file in files if file]
     Submission.objects.filter(pk=submission.pk).update(
         name=WITHDRAWN, file="", source="", revision="", secret="", error="", log="",
         upload=None, anonymous_until=None, **vars(Card()),

@@ -178,7 +178,7 @@ def test_an_endpoint_is_asked_with_its_secret_and_never_at_a_private_address(tas
     Submission.objects.update(source="https://127.0.0.1:9", secret="")
     checked(submission)
     assert (submission.state, submission.outcome) == (State.FAILED, "model_error")
-    assert "private" in submission.error
+    assert "not a public address" in submission.error
 
 
 def test_each_line_that_does_not_fit_is_shown(task, alice, monkeypatch):
