@@ -267,15 +267,15 @@ def moved_by(rule: Rule, table: Table, top: int = 10, errors: Errors | None = No
 def over_datasets(tables: Mapping[str, Table], weights: Mapping[str, float]) -> Table:
     """The weighted mean of tables by dataset, to be scored; only the ratios of weights matter.
 
-    A model has None where one of the datasets with a weight lacks its result, and is listed if any
-    of them has it. Raises ValueError when no dataset has a weight.
+    A model has no value where a dataset with a weight lacks its result; every model is listed.
+    Raises ValueError when no dataset has a weight.
     """
     total = sum(weights[name] for name in tables)
     if not total:
         raise ValueError("All datasets have the weight 0: give at least one a weight above 0.")
     parts = [(weights[name] / total, table) for name, table in tables.items() if weights[name]]
     mean: dict[str, dict[str, float | None]] = {}
-    for model in dict.fromkeys(model for _, table in parts for model in table):
+    for model in dict.fromkeys(model for table in tables.values() for model in table):
         rows = [(share, table.get(model, {})) for share, table in parts]
         metrics = dict.fromkeys(metric for _, row in rows for metric in row)
         mean[model] = {}

@@ -380,7 +380,7 @@ class TestDatasets:
 
     def test_a_dataset_without_a_weight_need_not_be_run(self):
         found = over_datasets({"one": self.ONE, "other": self.OTHER}, {"one": 3, "other": 0})
-        assert found == self.ONE
+        assert found == self.ONE | {"c": {}}
 
     def test_no_weight_at_all_is_refused(self):
         with pytest.raises(ValueError, match="at least one a weight above 0"):
