@@ -98,14 +98,15 @@ def _limit(pid: int, limits: Limits) -> None:
 def _watch(run: Watched, process: "subprocess.Popen[bytes]") -> End:
     """See the process to its end. Raises what `beat` does."""
     try:
-        end = _read(run, process)
+        if end := _read(run, process):
+            return end
+        code = process.wait()
+        if code == 0:  # what died may have died in the middle of a line
+            run.closed()
     except InvalidOutput as problem:
         return End(Outcome.INVALID_OUTPUT, str(problem))
     except OutputTooLargeError:
         return run.too_large()
-    if end:
-        return end
-    code = process.wait()
     if code == -signal.SIGKILL:
         return End(Outcome.INFRASTRUCTURE, KILLED)
     return run.failed(code if code > 0 else 128 - code) if code else End(Outcome.OK)
@@ -131,7 +132,6 @@ def _read(run: Watched, process: "subprocess.Popen[bytes]") -> End | None:
                     run.tail.add(data)
                 else:
                     run.wrote(data)
-    run.closed()
     return None
 
 
