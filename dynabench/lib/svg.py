@@ -15,6 +15,8 @@ from django.utils.safestring import SafeString
 WIDTH, HEIGHT = 320, 200
 LEFT, RIGHT, TOP, BOTTOM = 42, 12, 28, 24
 """Margins around the plot, in units of the view box; text is 12 units high."""
+LINE = 16
+"""What a line of text takes."""
 MOST_LABELS = 6
 SHAPES = (
     "M-4 0A4 4 0 1 0 4 0A4 4 0 1 0-4 0Z",
@@ -36,6 +38,17 @@ class Point:
     value: float | None
     low: float | None = None
     high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """One place in a plane; it leads to `url`. on_line: the frontier goes through it."""
+
+    name: str
+    x: float
+    y: float
+    url: str
+    on_line: bool = False
 
 
 def percent(share: float) -> str:
@@ -101,6 +114,83 @@ def bar_chart(
         ),
     )
     return _chart(title, description, list(bars), top, shown, drawn)
+
+
+def scatter(
+    dots: Sequence[Dot],
+    *,
+    title: str,
+    axes: tuple[str, str],
+    description: str = "",
+    shown: Shown = "{:.3g}".format,
+) -> SafeString:
+    """Named places, each a link, with a line through some of them. axes: what x and y are.
+
+    Each axis goes from the least to the greatest value.
+    """
+    (left, right), (low, high) = _reach([dot.x for dot in dots]), _reach([dot.y for dot in dots])
+    places = {
+        dot: (_along((dot.x - left) / (right - left)), _up((dot.y - low) / (high - low)))
+        for dot in dots
+    }
+    line = sorted(place for dot, place in places.items() if dot.on_line)
+    drawn = format_html_join(
+        "",
+        '<a href="{0}"><title>{1}</title><circle class="reach" cx="{2}" cy="{3}" r="14"/>'
+        '<path class="mark" d="{4}" transform="translate({2} {3})"/></a>',
+        (
+            (
+                dot.url,
+                f"{dot.name}: {axes[0]} {shown(dot.x)}, {axes[1]} {shown(dot.y)}",
+                *map(_text, place),
+                SHAPES[3 if dot.on_line else 0],
+            )
+            for dot, place in places.items()
+        ),
+    )
+    return format_html(
+        '<svg class="chart" viewBox="0 0 {} {}" role="group"><title>{}</title><desc>{}</desc>'
+        '{}<text x="4" y="14">{}</text><text x="{}" y="{}" text-anchor="end">{}</text>'
+        '<g class="series-2"><path class="line" d="{}"/></g><g class="series-1">{}</g></svg>',
+        *(WIDTH, HEIGHT + LINE, title, description),
+        _plane((left, right), (low, high), shown),
+        *(axes[1], WIDTH - RIGHT, HEIGHT + LINE - 6, axes[0]),
+        "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in line) if line else "",
+        drawn,
+    )
+
+
+def _plane(across: tuple[float, float], up: tuple[float, float], shown: Shown) -> SafeString:
+    """Lines at the ends and the middle of both axes, with their values."""
+    return format_html_join(
+        "",
+        '<path class="grid" d="M{0} {1}V{2}M{3} {4}H{5}"/>'
+        '<text x="{0}" y="{6}" text-anchor="{7}">{8}</text>'
+        '<text x="{9}" y="{10}" text-anchor="end">{11}</text>',
+        (
+            (
+                *(_text(_along(part)), TOP, HEIGHT - BOTTOM),
+                *(LEFT, _text(_up(part)), WIDTH - RIGHT),
+                *(HEIGHT - 6, anchor, shown(across[0] + part * (across[1] - across[0]))),
+                *(LEFT - 6, _text(_up(part) + 4), shown(up[0] + part * (up[1] - up[0]))),
+            )
+            for part, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end"))
+        ),
+    )
+
+
+def _along(share: float) -> float:
+    return LEFT + (WIDTH - LEFT - RIGHT) * share
+
+
+def _up(share: float) -> float:
+    return TOP + (HEIGHT - TOP - BOTTOM) * (1 - share)
+
+
+def _reach(values: Sequence[float]) -> tuple[float, float]:
+    """From the least to the greatest, with room around a single one."""
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    return (low, high) if low < high else (low - 1, high + 1)
 
 
 def _chart(
@@ -193,7 +283,7 @@ def _x(place: int, count: int) -> float:
 
 
 def _y(value: float, top: float) -> float:
-    return TOP + (HEIGHT - TOP - BOTTOM) * (1 - value / top)
+    return _up(value / top)
 
 
 def _text(number: float) -> str:

@@ -7,7 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynabench.lib.svg import HEIGHT, WIDTH, Point, bar_chart, line_chart, percent, percent_sign
+from dynabench.lib.svg import (
+    HEIGHT,
+    WIDTH,
+    Dot,
+    Point,
+    bar_chart,
+    line_chart,
+    percent,
+    percent_sign,
+    scatter,
+)
 
 SVG = "{*}"
 shares = st.floats(0, 1)
@@ -106,3 +116,28 @@ def test_five_lines_are_too_many():
 def test_shares_in_percent():
     assert (percent(0.1564), percent(1), percent(0)) == ("15.6", "100.0", "0.0")
     assert (percent_sign(0.2), percent_sign(0.0025)) == ("20%", "0.25%")
+
+
+values = st.floats(-1e6, 1e6)
+
+
+@given(st.lists(st.tuples(st.text("<&\"'é ", max_size=9), values, values, st.booleans())))
+def test_places_in_a_plane_are_links_in_its_frame(rows):
+    dots = [Dot(name, x, y, f"/m/{n}/", line) for n, (name, x, y, line) in enumerate(rows)]
+    root = parsed(scatter(dots, title="Pareto", axes=("speed", "<accuracy>")))
+    links = list(root.iter("a"))
+    assert [link.get("href") for link in links] == [dot.url for dot in dots]
+    for link, dot in zip(links, dots, strict=True):
+        assert link[0].text.startswith(f"{dot.name}: speed ")
+        assert 0 <= float(link[1].get("cx")) <= WIDTH
+        assert 0 <= float(link[1].get("cy")) <= HEIGHT
+    line = numbers_of(root, "line")
+    assert len(line) == 2 * sum(dot.on_line for dot in dots)
+    assert line[::2] == sorted(line[::2])
+
+
+def test_what_is_more_is_further_right_and_higher():
+    dots = [Dot("low", 1, 10, "/"), Dot("high", 2, 20, "/")]
+    first, last = parsed(scatter(dots, title="Pareto", axes=("x", "y"))).iter("circle")
+    assert float(first.get("cx")) < float(last.get("cx"))
+    assert float(first.get("cy")) > float(last.get("cy"))
