@@ -13,7 +13,8 @@ SHORT = replace(LIMITS, seconds=4)  # for what never ends by itself
 QUOTA = "tests/unit/evaluation/test_quota.py::test_refused_ones_have_a_cap_of_their_own"
 CANCEL = "tests/web/test_runs.py::test_a_run_is_cancelled_whether_it_waits_or_runs"
 CLAIM = "tests/web/test_jobs.py::test_a_job_is_claimed_once_by_many_workers"
-LEASE = "tests/web/test_jobs.py::test_a_dead_worker_is_replaced_and_after_three_the_job_is_lost"
+WORKER = "tests/integration/test_run_kills.py::test_the_worker_of_a_container_is_killed"
+ENGINE = "tests/integration/test_run_kills.py::test_the_engine_is_killed"
 
 
 @dataclass(frozen=True)
@@ -399,7 +400,7 @@ answer_all()
         "the worker is killed in the middle",
         "the container is found and removed; the run ends once",
         check=checks.killed_worker,
-        elsewhere=LEASE,
+        elsewhere=WORKER,
     ),
     Case(
         39,
@@ -409,7 +410,7 @@ answer_all()
         elsewhere=CANCEL,
     ),
     Case(40, "two workers take one job", "one gets it", elsewhere=CLAIM),
-    Case(41, "the engine is down", "infrastructure", check=checks.engine_down),
+    Case(41, "the engine is down", "infrastructure", check=checks.engine_down, elsewhere=ENGINE),
     Case(
         42,
         "control characters, HTML and template code in the log",

@@ -1,7 +1,8 @@
 """The sandbox on a real engine: what it gives, what it measures, how it ends."""
 
-import threading
 import time
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,11 +11,22 @@ import pytest
 from evaluation import sandbox_usage
 from evaluation.answers import Answers
 from evaluation.containers import PREFIX, DockerRunner, engine, has_image, list_ours, remove
-from evaluation.contract import MIB, Outcome, Runnable
+from evaluation.contract import MIB, Beat, Outcome, Runnable
 from evaluation.hostile.bench import LABELS, LIMITS, SIZE, Bench
 from evaluation.sandbox_engine import connect
 
 SLEEP = "import time\ntime.sleep(60)"
+
+
+def once_running(key: str, act: Callable[[], None]) -> Beat:
+    """A heartbeat that does something as soon as the container runs."""
+    waiting = [act]
+
+    def beat() -> None:
+        if waiting and any(ours.is_running for ours in list_ours(key)):
+            waiting.pop()()
+
+    return beat
 
 
 def test_the_engine_says_what_it_is():
@@ -111,7 +123,7 @@ def test_an_image_that_is_gone_is_our_fault(bench: Bench):
     ("instructions", "outcome", "told"),
     [
         (["ENTRYPOINT []", "CMD []"], Outcome.REJECTED, "No command specified"),
-        (["VOLUME /"], Outcome.REJECTED, "destination can't be '/'"),
+        (["VOLUME /proc"], Outcome.REJECTED, "unable to start container process"),
         (['ENTRYPOINT ["/none"]'], Outcome.MODEL_ERROR, "cannot be started (exit code 127)"),
         (['ENTRYPOINT ["/etc/passwd"]'], Outcome.MODEL_ERROR, "(exit code 126)"),
     ],
@@ -123,23 +135,15 @@ def test_an_image_that_cannot_start_is_told_why(bench: Bench, instructions, outc
     assert not bench.left()
 
 
-def test_who_ends_a_container_from_outside_is_not_the_model(bench: Bench):
+def kill(key: str) -> None:
+    with closing(connect()) as client:
+        client.api.kill(PREFIX + key)
+
+
+@pytest.mark.parametrize("end_it", [kill, lambda key: remove(PREFIX + key)])
+def test_who_ends_a_container_from_outside_is_not_the_model(bench: Bench, end_it):
     key = bench.key()
-
-    def end_it() -> None:
-        if any(ours.is_running for ours in list_ours(key)):
-            with_engine = connect()
-            with_engine.api.kill(PREFIX + key)
-            with_engine.close()
-
-    seen = bench.run(SLEEP, key=key, beat=end_it)
-    assert seen.ending.outcome == Outcome.INFRASTRUCTURE
-    assert "from outside" in seen.ending.sentence
-
-
-def test_who_removes_a_container_is_not_the_model(bench: Bench):
-    key = bench.key()
-    seen = bench.run(SLEEP, key=key, beat=lambda: [remove(ours.name) for ours in list_ours(key)])
+    seen = bench.run(SLEEP, key=key, beat=once_running(key, lambda: end_it(key)))
     assert seen.ending.outcome == Outcome.INFRASTRUCTURE
 
 
@@ -186,8 +190,7 @@ def test_the_engine_dies_in_the_middle_and_what_it_left_is_found_later(
     bench: Bench, wire, monkeypatch
 ):
     key = bench.key()
-    threading.Timer(2, wire.close).start()
-    seen = bench.run(SLEEP, key=key)
+    seen = bench.run(SLEEP, key=key, beat=once_running(key, wire.close))
     assert seen.ending.outcome == Outcome.INFRASTRUCTURE
     monkeypatch.delenv("DOCKER_HOST")
     assert [ours.name for ours in list_ours(key)] == [PREFIX + key]
@@ -196,8 +199,8 @@ def test_the_engine_dies_in_the_middle_and_what_it_left_is_found_later(
 
 
 def test_the_engine_starts_again_in_the_middle(bench: Bench, wire):
-    threading.Timer(2, wire.cut).start()
-    seen = bench.run(SLEEP)
+    key = bench.key()
+    seen = bench.run(SLEEP, key=key, beat=once_running(key, wire.cut))
     assert seen.ending.outcome == Outcome.INFRASTRUCTURE
     assert not bench.left()
 
