@@ -1,0 +1,318 @@
+"""Rows of a leaderboard: a matrix of numbers and weights become scores, intervals and ranks.
+
+Nothing is drawn here: stored resamples are multiplied by the weights. docs/evaluation.md,
+“Leaderboard”, tells in words what is done. It loads numpy (see `leaderboard.matrix`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import sqrt
+from typing import Any, Literal, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leaderboard.dynascore import GAPS, Rates, Rule, exchange_rates
+from leaderboard.matrix import COSTS, Floats, Marks, Matrix, Model
+from leaderboard.ranks import ALPHA, NORMAL, as_shown
+from leaderboard.weights import Weighting, check
+
+Mode = Literal["robust", "classic"]
+MODES: tuple[Mode, ...] = ("robust", "classic")
+MOST_MOVED = 3
+"""Models of whom a status line tells where they moved."""
+LEAST = np.float32(1e-20)
+"""Variance of a difference that no draw shows; so it is sure."""
+FEW = 60
+"""Fewer examples than that bound how sure a difference can be."""
+Draws = NDArray[np.float32]
+
+
+class Cell(NamedTuple):
+    """A number with what 95 % of the resamples lie between; None: none, or not resampled."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A model's line. Without a score it is not run, and `missing` says on what."""
+
+    place: int  # in the matrix
+    model: Model
+    dynascore: Cell
+    rank: str  # 2=; empty: not run
+    first: int | None  # the ranks that the data leave open
+    last: int | None
+    metrics: Mapping[str, Cell]  # over the weighted sets
+    missing: tuple[str, ...]
+    in_the_loop: tuple[str, ...]  # the weighted sets that people wrote against it
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A board under weights."""
+
+    mode: Mode
+    weighting: Weighting
+    rates: Rates
+    rows: tuple[Row, ...]
+    notices: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Means:
+    """Weighted means over sets: models × metrics, NaN where a set with a weight lacks its result.
+
+    draws: drawn metrics × models × draws. sets: the places of those with a weight.
+    """
+
+    values: Floats
+    draws: Draws
+    sets: tuple[int, ...]
+
+
+def ranked(matrix: Matrix, weighting: Weighting, mode: Mode = "robust") -> Ranked:
+    """The models by rank, then by score; after them those that lack a result, by name.
+
+    Raises WeightsError.
+    """
+    check(weighting)
+    means = means_over_sets(matrix, weighting.sets)
+    rule = Rule(mode=mode, weights=weighting.metrics, main=matrix.main)
+    rates = _rates(matrix, rule, means)
+    rows = _rows(matrix, means, _scored(matrix, rule, rates, means))
+    names = {str(model.id): model.name for model in matrix.models}
+    shown = replace(rates, pool=tuple(names.get(one, one) for one in rates.pool))
+    return Ranked(mode, weighting, shown, rows, tuple(_notices(matrix, rule, rates)))
+
+
+def means_over_sets(matrix: Matrix, weights: Mapping[str, float]) -> Means:
+    """Over the counting sets; the same resample of each set goes into the same draw."""
+    numbers = matrix.numbers
+    shares = np.array([weights.get(one.name, 0.0) for one in matrix.counting])
+    shares /= shares.sum() or 1
+    used = np.flatnonzero(shares)
+    values = np.tensordot(numbers.values[:, used], shares[used], axes=(1, 0))
+    draws: Draws = np.tensordot(shares.astype(np.float32), numbers.draws, axes=1)
+    return Means(values if len(used) else values + np.nan, draws, tuple(used.tolist()))
+
+
+def _rates(matrix: Matrix, rule: Rule, means: Means) -> Rates:
+    """The frozen exchange rates; in classic mode, or before there are any, those of this board.
+
+    The pool of the board's own has ids for names.
+    """
+    if rule.mode == "robust" and matrix.board and matrix.board.rates:
+        return Rates(matrix.board.rates, tuple(matrix.board.pool))
+    return exchange_rates(rule, table_of(matrix, means), errors_of(matrix, means))
+
+
+def table_of(matrix: Matrix, means: Means) -> dict[str, dict[str, float | None]]:
+    """The means as `leaderboard.dynascore` reads them, by id of the model."""
+    rows = _optional(means.values)
+    return {
+        str(model.id): dict(zip(matrix.metrics, row, strict=True))
+        for model, row in zip(matrix.models, rows, strict=True)
+    }
+
+
+def _optional(values: Floats) -> list[Any]:
+    """As lists, with None for NaN."""
+    shown = values.astype(object)
+    shown[np.isnan(values)] = None
+    return cast(list[Any], shown.tolist())
+
+
+def errors_of(matrix: Matrix, means: Means) -> dict[str, float]:
+    """Standard errors of the main metric, by id of the model."""
+    errors = means.draws[matrix.drawn.index(matrix.main)].std(axis=-1, ddof=1).tolist()
+    return {str(model.id): error for model, error in zip(matrix.models, errors, strict=True)}
+
+
+@dataclass(frozen=True)
+class _Scores:
+    """Scores of models (NaN: not run) and of their draws; used: metrics that have a weight."""
+
+    values: Floats
+    draws: Draws
+    used: tuple[str, ...]
+
+
+def _scored(matrix: Matrix, rule: Rule, rates: Rates, means: Means) -> _Scores:
+    """Σ weight × utility ÷ rate, as `dynascore.scored` has it, for all models and draws at once."""
+    used = {
+        name: rate
+        for name, weight in rule.weights.items()
+        if weight and (rate := rates.values.get(name))
+    }
+    total = sum(rule.weights[name] for name in used)
+    by_draw = _classic_rates(matrix, rates, means) if rule.mode == "classic" else {}
+    values = np.full(len(matrix.models), 0.0 if used else np.nan)
+    draws = np.zeros(means.draws.shape[1:], dtype=np.float32)
+    for name, rate in used.items():
+        share = rule.weights[name] / total
+        column, some = _column(matrix, means, name)
+        if name in rule.budgets:
+            column, some = rule.budgets[name] - column, rule.budgets[name] - some
+        values += share / rate * column
+        draws += some * (share / by_draw.get(name, rate))
+    return _Scores(values, draws, tuple(used))
+
+
+def _column(matrix: Matrix, means: Means, name: str) -> tuple[Floats, Draws]:
+    """A metric of all models, and its draws; of costs each draw is the same."""
+    column = means.values[:, matrix.metrics.index(name)]
+    if name in matrix.drawn:
+        return column, means.draws[matrix.drawn.index(name)]
+    return column, column[:, None].astype(np.float32)
+
+
+def _classic_rates(matrix: Matrix, rates: Rates, means: Means) -> dict[str, NDArray[np.float32]]:
+    """The published formula's rates in each draw; a draw without one has the board's."""
+    pool = set(rates.pool)
+    places = [place for place, model in enumerate(matrix.models) if str(model.id) in pool]
+    main = _column(matrix, means, matrix.main)[1][places]
+    order = main.argsort(axis=0)
+    gains = np.diff(np.take_along_axis(main, order, axis=0), axis=0)
+    is_kept = gains > GAPS["classic"] * np.abs(main).max(axis=0, initial=0)
+    found = {}
+    for name, rate in rates.values.items():
+        if rate and name != matrix.main:
+            some = np.broadcast_to(_column(matrix, means, name)[1][places], main.shape)
+            steps = np.abs(np.diff(np.take_along_axis(some, order, axis=0), axis=0))
+            ratios = np.divide(steps, gains, out=np.zeros_like(gains), where=is_kept)
+            of_draws = ratios.sum(axis=0) / np.maximum(is_kept.sum(axis=0), 1)
+            found[name] = np.where(of_draws > 0, of_draws, rate).astype(np.float32)
+    return found
+
+
+def _rows(matrix: Matrix, means: Means, score: _Scores) -> tuple[Row, ...]:
+    models, is_run = matrix.models, ~np.isnan(score.values)
+    places = np.flatnonzero(is_run)
+    examples = sum(matrix.sets[one].size for one in means.sets)
+    sure = sure_pairs(score.values[places], score.draws[places], examples)
+    firsts = dict(zip(places.tolist(), (1 + sure.sum(axis=0)).tolist(), strict=True))
+    lasts = dict(zip(places.tolist(), (len(places) - sure.sum(axis=1)).tolist(), strict=True))
+    scores = _cells(score.values, score.draws)
+    columns = {name: _cells(*_column(matrix, means, name)) for name in matrix.metrics}
+    order = sorted(firsts, key=lambda at: (firsts[at], -score.values[at], models[at].name))
+    ranks = dict(zip(order, as_shown([firsts[at] for at in order]), strict=True))
+    order += sorted(np.flatnonzero(~is_run).tolist(), key=lambda at: models[at].name)
+    return tuple(
+        Row(
+            place=at,
+            model=models[at],
+            dynascore=scores[at],
+            rank=ranks.get(at, ""),
+            first=firsts.get(at),
+            last=lasts.get(at),
+            metrics={name: cells[at] for name, cells in columns.items()},
+            missing=() if at in firsts else tuple(_missing(matrix, means, score.used, at)),
+            in_the_loop=tuple(
+                matrix.sets[one].name for one in means.sets if matrix.numbers.in_the_loop[at, one]
+            ),
+        )
+        for at in order
+    )
+
+
+def _cells(values: Floats, draws: Draws) -> list[Cell]:
+    """Numbers between the 2.5 and 97.5 % quantiles of their draws, and never outside of them."""
+    shown = _optional(values)
+    if draws.shape[1] == 1:  # measured once
+        return [Cell(value) for value in shown]
+    ordered = np.sort(draws, axis=-1)
+    ends = []
+    for share in (ALPHA / 2, 1 - ALPHA / 2):
+        at, rest = divmod(share * (draws.shape[1] - 1), 1)
+        one, next_one = ordered[:, int(at)], ordered[:, int(at) + 1]
+        ends.append(one + rest * (next_one - one))
+    low, high = np.minimum(values, ends[0]).tolist(), np.maximum(values, ends[1]).tolist()
+    return [
+        Cell(None) if value is None else Cell(value, *between)
+        for value, *between in zip(shown, low, high, strict=True)
+    ]
+
+
+def _missing(matrix: Matrix, means: Means, used: Sequence[str], at: int) -> Iterator[str]:
+    """What a model would need for a score, in words."""
+    numbers = matrix.numbers
+    for one in means.sets:
+        if not numbers.runners[at, one]:
+            older = " (only an older version was)" if numbers.outdated[at, one] else ""
+            yield matrix.sets[one].name + older
+    run = [one for one in means.sets if numbers.runners[at, one]]
+    for name in used:
+        values = numbers.values[at, run, matrix.metrics.index(name)]
+        if np.isnan(values).any():
+            others = {*numbers.runners[at, run].tolist()} - {numbers.runner}
+            is_other = name in COSTS and numbers.runner and others
+            yield f"{name} (measured by {', '.join(sorted(others))})" if is_other else name
+
+
+def _notices(matrix: Matrix, rule: Rule, rates: Rates) -> Iterator[str]:
+    """Sentences that a reader should know."""
+    told = {notice.partition(" ")[0]: notice for notice in rates.notices}
+    reason = "the reference models show no exchange rate for it"
+    for name, weight in rule.weights.items():
+        if weight and not rates.values.get(name):
+            other = f"{name} is left out and the other weights count more: {reason}."
+            yield told.get(name, other)
+    if rule.mode == "robust" and not (matrix.board and matrix.board.rates):
+        yield "The exchange rates are not frozen yet: each further model may change all scores."
+    if rule.mode == "robust" and matrix.board and matrix.board.is_sensitive:
+        yield "Without one of the reference models the best of them stand in another order."
+
+
+def sure_pairs(values: Floats, draws: Draws, examples: int) -> Marks:
+    """[i, j]: model i is surely better than j, by paired differences with Holm's correction.
+
+    A difference is held against the standard error of its draws. Its p is never below that of the
+    rarest flip of signs of so many examples.
+    """
+    count, freedom = len(values), draws.shape[-1] - 1
+    pairs = count * (count - 1) // 2
+    if not pairs:
+        return np.zeros((count, count), dtype=bool)
+    centred = (draws - draws.mean(axis=1, keepdims=True)) / np.float32(sqrt(freedom))
+    variance = centred @ centred.T
+    own = variance.diagonal().copy()
+    variance *= -2
+    variance += own
+    variance += own[:, None]
+    np.maximum(variance, LEAST, out=variance)
+    lead = (values[:, None] - values).astype(np.float32)
+    lead *= np.abs(lead)
+    lead /= variance  # t², with the sign of the difference
+    if examples < FEW:
+        np.minimum(lead, _bar(2.0 ** (1 - max(1, examples)), freedom), out=lead)
+    # Holm steps down as long as the next smallest p passes; each look here does many such steps.
+    found, sure = 0, lead >= _bar(ALPHA / pairs, freedom)
+    while found < (now := int(sure.sum())) < pairs:
+        found, sure = now, lead >= _bar(ALPHA / (pairs - now), freedom)
+    return sure
+
+
+def _bar(p: float, freedom: int) -> float:
+    """t² of a two-sided p, by the first terms of Fisher and Cornish (1960)."""
+    z = -NORMAL.inv_cdf(p / 2)
+    return (z + (z**3 + z) / (4 * freedom)) ** 2
+
+
+def moved(before: Ranked, after: Ranked) -> list[str]:
+    """What new weights did, in sentences: “ALBERT moved from 3 to 1.”, the longest ways first."""
+    was = {row.model.id: row.first for row in before.rows}
+    steps = [
+        (old - row.first, row.model.name, old, row.first)
+        for row in after.rows
+        if row.first and (old := was.get(row.model.id)) and old != row.first
+    ]
+    if not steps:
+        return ["No model changed its rank."]
+    steps.sort(key=lambda step: (-abs(step[0]), step[3], step[1]))
+    told = [f"{name} moved from {old} to {new}." for _, name, old, new in steps[:MOST_MOVED]]
+    more = len(steps) - len(told)
+    return [*told, f"{more} more moved."] if more else told

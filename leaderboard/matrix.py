@@ -1,0 +1,337 @@
+"""What a leaderboard rests on: every model's numbers on every set, in a few queries.
+
+Who sees which models and sets is decided here and nowhere else. It loads numpy, so modules that
+the web process loads at its start import it within functions.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from functools import lru_cache
+from statistics import median
+from uuid import UUID
+
+import numpy as np
+from django.db.models import Max, Q
+from django.utils import timezone
+from numpy.typing import NDArray
+
+from dynabench.accounts.models import User
+from evaluation.contract import GIB, Outcome
+from evaluation.metrics import METRICS
+from evaluation.metrics.base import Mean
+from evaluation.models import EvaluationRun, EvaluationSet, Score
+from evaluation.runs import accepted, counting, newest_versions
+from leaderboard.models import Board, Resample
+from leaderboard.ranks import minimum_detectable
+from tasks.models import Task
+from tasks.permissions import Person, can_edit
+
+COSTS = ("throughput", "memory")
+"""Metrics that are measured once: there is nothing to resample."""
+DRAWS = 200
+CONSISTENCY = "consistency"
+HALF_WIDTH = 1.96
+"""Standard errors in half an interval of 95 %."""
+Access, Suite = EvaluationSet.Access, EvaluationRun.Suite
+Floats = NDArray[np.float64]
+Marks = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model as it is named on the board: before its day an anonymous one has only a number."""
+
+    id: UUID
+    name: str
+    owner: str  # empty: none, or hidden
+    kind: str  # of Submission.Kind
+    is_published: bool
+    is_anonymous: bool  # everybody but its owner and the task's sees a number for its name
+
+
+@dataclass(frozen=True)
+class Set:
+    """The newest version of a set of examples. Those with access `scoring` count."""
+
+    version_id: int
+    name: str
+    version: int
+    access: str
+    size: int  # examples
+    date: date
+    sha256: str
+    round: int | None  # the number of the round whose examples these are
+    detectable: float | None = None  # the least difference of two models that it shows, in percent
+
+    @property
+    def counts(self) -> bool:
+        """Whether it has a weight."""
+        return self.access == Access.SCORING
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Models × sets × metrics. Rates are percent, throughput examples/s, memory GiB; NaN: none.
+
+    draws: counting sets × drawn metrics × models × DRAWS, each set's resamples the same for all
+    models; 0 where the value is missing.
+    """
+
+    values: Floats
+    low: Floats
+    high: Floats
+    n: NDArray[np.int64]  # examples; of a suite those that have twins
+    draws: NDArray[np.float32]
+    in_the_loop: Marks  # models × sets: people wrote its examples against this very model
+    warned: Marks  # models × sets: the run has a warning, such as missing answers
+    outdated: Marks  # models × sets: measured on an older version only
+    runners: NDArray[np.str_]  # models × sets; empty: not run
+    runner: str = ""  # the one whose costs are compared: most models were measured by it
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """All that a board shows, before weights. The counting sets come first, then the others."""
+
+    task: str
+    main: str
+    metrics: tuple[str, ...]
+    models: tuple[Model, ...]
+    sets: tuple[Set, ...]
+    numbers: Numbers
+    board: Board | None  # rates, pool, when they were frozen
+
+    @property
+    def counting(self) -> tuple[Set, ...]:
+        """The sets that have a weight."""
+        return tuple(one for one in self.sets if one.counts)
+
+    @property
+    def drawn(self) -> tuple[str, ...]:
+        """The metrics that are resampled, in the order of `numbers.draws`."""
+        return drawn(self.metrics)
+
+
+def drawn(metrics: Sequence[str]) -> tuple[str, ...]:
+    """Those of the metrics that are of examples."""
+    return tuple(name for name in metrics if name not in COSTS)
+
+
+def score_matrix(task: Task, user: Person | None = None) -> Matrix:
+    """The public board's numbers; with a user, also what they alone may see of it.
+
+    Public are accepted models that are published and not withdrawn. A user adds the unpublished
+    ones that are theirs, and an editor of the task all, by their names. Hidden sets are in neither.
+    Whether the task itself may be seen is the caller's question. Eight queries, of which four are
+    left while nothing has ended since the last call in this process; a user costs one more.
+    """
+    metrics = task.config.metrics
+    models, sets = _models(task, user), _sets(task)
+    board = Board.objects.filter(task=task).first()
+    ended = EvaluationRun.objects.filter(version__in=[one.version_id for one in sets])
+    numbers = _numbers(
+        tuple((model.id, model.is_published) for model in models),
+        tuple((one.version_id, one.counts) for one in sets),
+        metrics.names,
+        ended.aggregate(newest=Max("finished_at"))["newest"],
+        board.renewed_to if board else None,
+    )
+    return Matrix(
+        task=task.code,
+        main=metrics.main,
+        metrics=metrics.names,
+        models=models,
+        sets=tuple(
+            _with_detectable(one, values, metrics.main)
+            for one, values in zip(sets, numbers.values[:, :, 0].T, strict=True)
+        ),
+        numbers=numbers,
+        board=board,
+    )
+
+
+def _models(task: Task, user: Person | None) -> tuple[Model, ...]:
+    """In the order in which they were handed in, by which anonymous ones are numbered."""
+    shown = Q(is_published=True)
+    is_editor = user is not None and can_edit(user, task)
+    if is_editor:
+        shown = Q()
+    elif isinstance(user, User):
+        shown |= Q(owner=user)
+    rows = accepted(task).filter(shown).order_by("queued_at", "pk").values_list(
+        "pk", "name", "owner__annotator__pseudonym", "owner", "kind", "is_published",
+        "anonymous_until",
+    )  # fmt: skip
+    today, number, models = timezone.now().date(), 0, []
+    for pk, name, owner, owner_id, kind, is_published, until in rows:
+        number += is_published and until is not None  # also after its day: the others keep theirs
+        is_anonymous = until is not None and today < until
+        if is_anonymous and not (is_editor or (isinstance(user, User) and owner_id == user.pk)):
+            name, owner = f"Anonymous {number}", ""
+        models.append(Model(pk, name, owner or "", kind, is_published, is_anonymous))
+    return tuple(models)
+
+
+def _sets(task: Task) -> tuple[Set, ...]:
+    """The newest versions of sets that are not hidden: counting ones first, then by name."""
+    versions = newest_versions(task).exclude(evaluation_set__access=Access.HIDDEN)
+    rows = versions.values_list(
+        "pk", "evaluation_set__name", "version", "evaluation_set__access", "size", "made_at",
+        "sha256", "evaluation_set__round__number",
+    )  # fmt: skip
+    sets = [Set(*row[:5], row[5].date(), *row[6:]) for row in rows]
+    return tuple(sorted(sets, key=lambda one: (not one.counts, one.round or 0, one.name)))
+
+
+def _with_detectable(one: Set, values: Floats, main: str) -> Set:
+    """With what a difference must be to show, if models are as good as the middle one."""
+    known = values[~np.isnan(values)]
+    if not len(known) or not issubclass(METRICS[main], Mean):
+        return one
+    least = minimum_detectable(one.size, median(known.tolist()) / 100)
+    return replace(one, detectable=None if least is None else 100 * least)
+
+
+@lru_cache(maxsize=4)  # that of 1,000 models on 20 sets takes 60 MB
+def _numbers(
+    models: tuple[tuple[UUID, bool], ...],
+    versions: tuple[tuple[int, bool], ...],
+    metrics: tuple[str, ...],
+    newest: datetime | None,
+    renewed_to: datetime | None,
+) -> Numbers:
+    """Numbers of models (with whether all see them) on versions (with whether they count).
+
+    The last two arguments only name the state that is read. Four queries.
+    """
+    table = _Table(models, versions, metrics)
+    table.add_runs()
+    table.add_outdated()
+    table.add_scores()
+    table.add_draws()
+    return table.numbers
+
+
+class _Table:
+    """Numbers while they are read; each step is a query."""
+
+    def __init__(
+        self,
+        models: Sequence[tuple[UUID, bool]],
+        versions: Sequence[tuple[int, bool]],
+        metrics: tuple[str, ...],
+    ) -> None:
+        self._models = {pk: place for place, (pk, _) in enumerate(models)}
+        self._versions = {pk: place for place, (pk, _) in enumerate(versions)}
+        self._is_public = np.array([public for _, public in models], dtype=bool)
+        self._metrics = metrics
+        self._runs: dict[UUID, tuple[int, int, str]] = {}  # model, version, suite
+        shape, of_examples = (len(models), len(versions)), len(drawn(metrics))
+        cells = (*shape, len(metrics))
+        counting_sets = sum(counts for _, counts in versions)
+        self.numbers = Numbers(
+            values=np.full(cells, np.nan),
+            low=np.full(cells, np.nan),
+            high=np.full(cells, np.nan),
+            n=np.zeros(cells, dtype=np.int64),
+            draws=np.zeros((counting_sets, of_examples, len(models), DRAWS), dtype=np.float32),
+            in_the_loop=np.zeros(shape, dtype=bool),
+            warned=np.zeros(shape, dtype=bool),
+            outdated=np.zeros(shape, dtype=bool),
+            runners=np.full(shape, "", dtype="U20"),
+        )
+
+    def add_runs(self) -> None:
+        """What each run that counts tells by itself. Costs are those of one runner alone."""
+        numbers, speed, memory = self.numbers, *map(self._metrics.index, COSTS)
+        runs = EvaluationRun.objects.filter(version__in=self._versions).order_by()
+        for pk, submission, version, suite, runner, in_the_loop, warnings, rate, peak in counting(
+            runs
+        ).values_list(
+            "pk", "submission", "version", "suite", "runner", "in_the_loop", "warnings",
+            "usage__examples_per_second", "usage__peak_bytes",
+        ):  # fmt: skip
+            if submission not in self._models:
+                continue
+            at = self._models[submission], self._versions[version]
+            self._runs[pk] = (*at, suite)
+            if suite == Suite.PLAIN:
+                numbers.runners[at] = runner
+                numbers.in_the_loop[at] = in_the_loop
+                numbers.warned[at] = bool(warnings)
+                numbers.values[(*at, speed)] = np.nan if rate is None else rate
+                numbers.values[(*at, memory)] = np.nan if peak is None else peak / GIB
+        measured = ~np.isnan(numbers.values[..., speed]) & self._is_public[:, None]
+        by_runner = Counter(numbers.runners[measured].tolist())
+        usual = min(by_runner, key=lambda name: (-by_runner[name], name), default="")
+        for cost in (speed, memory):
+            numbers.values[..., cost][numbers.runners != usual] = np.nan
+        self.numbers = replace(numbers, runner=usual)
+
+    def add_outdated(self) -> None:
+        """Which models were measured on an older version of a set, and not yet on the newest."""
+        older = EvaluationRun.objects.filter(
+            version__evaluation_set__versions__in=self._versions,
+            suite=Suite.PLAIN,
+            outcome=Outcome.OK,
+        ).exclude(version__in=self._versions)
+        pairs = (
+            older.order_by()
+            .values_list("submission", "version__evaluation_set__versions")
+            .distinct()
+        )
+        for submission, version in pairs:
+            if submission in self._models:
+                at = self._models[submission], self._versions[version]
+                self.numbers.outdated[at] = not self.numbers.runners[at]
+
+    def add_scores(self) -> None:
+        """Metrics over all examples, and the consistency of suites."""
+        numbers = self.numbers
+        scores = Score.objects.filter(
+            run__version__in=self._versions,
+            run__outcome=Outcome.OK,
+            metric__in=[*drawn(self._metrics), CONSISTENCY],
+            slice="",
+            kind="",
+        )
+        for run, metric, n, *number in scores.values_list(
+            "run", "metric", "n", "value", "low", "high"
+        ):
+            if cell := self._cell(run, metric):
+                numbers.n[cell] = n
+                percent = 100 * np.array(number, dtype=float)  # None becomes NaN
+                numbers.values[cell], numbers.low[cell], numbers.high[cell] = percent
+
+    def add_draws(self) -> None:
+        """Stored resamples; until the job has made them, normal ones by the stored interval.
+
+        These are of each model apart, so that differences look less sure than they are.
+        """
+        numbers, of_examples = self.numbers, drawn(self._metrics)
+        draws = numbers.draws
+        columns = [self._metrics.index(name) for name in of_examples]
+        values = numbers.values[:, : len(draws)][..., columns].transpose(1, 2, 0)
+        width = (numbers.high - numbers.low)[:, : len(draws)][..., columns].transpose(1, 2, 0)
+        is_missing = ~np.isnan(values)
+        stored = Resample.objects.filter(run__version__in=self._versions, run__outcome=Outcome.OK)
+        for run, metric, drawn_values in stored.values_list("run", "metric", "values"):
+            cell = self._cell(run, metric)
+            if cell and cell[1] < len(draws):
+                model, one, column = cell
+                at = one, columns.index(column), model
+                found = 100 * np.frombuffer(drawn_values, dtype="<f4")
+                draws[at] = np.where(np.isnan(found), values[at], found)
+                is_missing[at] = False
+        chance = np.random.default_rng(0)
+        noise = chance.standard_normal((is_missing.sum(), DRAWS), dtype=np.float32)
+        errors = np.nan_to_num(width[is_missing]) / (2 * HALF_WIDTH)
+        draws[is_missing] = values[is_missing][:, None] + errors[:, None] * noise
+
+    def _cell(self, run: UUID, metric: str) -> tuple[int, int, int] | None:
+        """Where a run's metric stands; None where it has no column, or the run does not count."""
+        model, one, suite = self._runs.get(run, (0, 0, ""))
+        column = suite if metric == CONSISTENCY else metric if suite == Suite.PLAIN else ""
+        return (model, one, self._metrics.index(column)) if column in self._metrics else None
