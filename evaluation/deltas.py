@@ -87,7 +87,7 @@ def _clusters(twins: Twins, how: Metric, *, is_text: bool) -> Iterator[tuple[str
     by_kind: dict[str, list[_Twin]] = {}
     for kind, row, answer in twins.variants:
         after = how.statistic(_value(answer), row)
-        twin = _Twin(after, how.graded(after), _same(twins.answer, answer, is_text))
+        twin = _Twin(after, how.graded(after), is_same(twins.answer, answer, is_text))
         by_kind.setdefault(kind, []).append(twin)
         by_kind.setdefault("", []).append(twin)
     for kind, of_kind in by_kind.items():
@@ -98,7 +98,7 @@ def _value(answer: Answer | None) -> Any:
     return None if answer is None else answer.value
 
 
-def _same(one: Answer | None, other: Answer | None, is_text: bool) -> bool:
+def is_same(one: Answer | None, other: Answer | None, is_text: bool) -> bool:
     """Whether both were answered alike; texts once normalised, as case may have been changed."""
     if one is None or other is None:
         return False

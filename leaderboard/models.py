@@ -39,6 +39,7 @@ class Board(models.Model):
     frozen_at = models.DateTimeField(null=True)
     is_sensitive = models.BooleanField(default=False)  # leaving a model out changes the order
     renewed_to = models.DateTimeField(null=True)  # runs that ended until then are in it
+    looked_on = models.DateField(null=True)  # the last day of which a snapshot was thought of
 
     def __str__(self) -> str:
         return f"board of {self.task.code}"

@@ -53,6 +53,10 @@ class EvaluationRun(Job):
                 fields=["submission", "version", "suite", "number"], name="run_once"
             ),
         ]
+        indexes = [
+            *Job.Meta.indexes,
+            models.Index(fields=["version", "finished_at"], name="run_ends"),  # is a board new?
+        ]
 
     @classmethod
     def may_begin(cls) -> Q:
