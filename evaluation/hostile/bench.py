@@ -85,7 +85,7 @@ class Bench:
             raise LookupError(f"There is no image {BASE_IMAGE}: scripts/runtime_image.sh makes it.")
         command = json.dumps(["python3", "-c", BOOT])
         mark = f"LABEL {IMAGE_LABEL}={self.token}"
-        lines = [f"FROM {base}", f"ENTRYPOINT {command}", "CMD []", *instructions, mark]
+        lines = [f"FROM {base}", mark, f"ENTRYPOINT {command}", "CMD []", *instructions]
         source = io.BytesIO("\n".join(lines).encode())
         with closing(connect()) as client:
             image, _ = client.images.build(fileobj=source, rm=True)
