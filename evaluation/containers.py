@@ -196,7 +196,7 @@ class DockerRunner:
             "labels": {LABEL: self.key},
             "entrypoint": entrypoint,
             "command": command,
-            "environment": {"HOME": HOME, "OMP_NUM_THREADS": str(threads)},
+            "environment": {"HOME": HOME, "LANG": "C.UTF-8", "OMP_NUM_THREADS": str(threads)},
             "use_config_proxy": False,
             "hostname": "sandbox",
             "user": NOBODY,

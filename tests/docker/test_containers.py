@@ -80,10 +80,8 @@ def test_the_environment_is_empty(bench: Bench, monkeypatch):
         "import os\nprint(sorted(os.environ), os.getuid(), os.getgid(), file=sys.stderr)\n"
         "print(open('/etc/resolv.conf').read(), file=sys.stderr)\nanswer_all()"
     )
-    names = "['HOME', 'HOSTNAME', 'LC_CTYPE', 'OMP_NUM_THREADS', 'PATH', 'PYTHONUNBUFFERED']"
-    assert seen.ending.log.replace("'LC_CTYPE', ", "").strip() == (
-        names.replace("'LC_CTYPE', ", "") + " 65534 65534"
-    )
+    names = "['HOME', 'HOSTNAME', 'LANG', 'OMP_NUM_THREADS', 'PATH', 'PYTHONUNBUFFERED']"
+    assert seen.ending.log.strip() == f"{names} 65534 65534"
 
 
 def test_who_dies_in_the_middle_of_a_line_is_told_why(bench: Bench):
