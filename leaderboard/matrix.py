@@ -319,7 +319,7 @@ class _Table:
         stored = Resample.objects.filter(run__version__in=self._versions, run__outcome=Outcome.OK)
         for run, metric, drawn_values in stored.values_list("run", "metric", "values"):
             cell = self._cell(run, metric)
-            if cell and cell[1] < len(draws):
+            if drawn_values and cell and cell[1] < len(draws):
                 model, one, column = cell
                 at = one, columns.index(column), model
                 found = 100 * np.frombuffer(drawn_values, dtype="<f4")

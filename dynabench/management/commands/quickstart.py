@@ -59,6 +59,7 @@ class Command(BaseCommand):
         for task in install_official_tasks():
             self.stdout.write(f"Installed the task {task.code}.")
         every_minute("evaluation.jobs.sweep_all")
+        every_minute("leaderboard.jobs.renew_boards")
         self._starters()
         self._accounts()
         if options["setup_only"]:

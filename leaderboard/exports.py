@@ -1,0 +1,125 @@
+"""A board, or a snapshot of one, for other programs and for papers."""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+Table = Mapping[str, Any]
+PARTS = ("value", "low", "high")
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What spreadsheets read as the beginning of a formula."""
+LATEX = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
+    "%": r"\%", "_": r"\_", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}",
+}  # fmt: skip
+UNITS = {"throughput": "examples/s", "memory": "GiB"}
+
+
+def as_json(table: Table) -> str:
+    """All of it."""
+    return json.dumps(table, ensure_ascii=False, indent=2) + "\n"
+
+
+def as_csv(table: Table) -> str:
+    """A line for each model, with intervals; what was not run is empty."""
+    names = [metric["name"] for metric in table["metrics"]]
+    file = io.StringIO()
+    writer = csv.writer(file)
+    writer.writerow(
+        [
+            "rank", "first", "last", "model", "owner", "id",
+            *("dynascore" + _suffix(part) for part in PARTS),
+            *(name + _suffix(part) for name in names for part in PARTS),
+            "in_the_loop", "not_run",
+        ]
+    )  # fmt: skip
+    for row in table["rows"]:
+        cells = [row["dynascore"], *(row["metrics"][name] for name in names)]
+        writer.writerow(
+            [
+                row["rank"], row["first"], row["last"], _harmless(row["model"]),
+                _harmless(row["owner"]), row["id"],
+                *(cell[part] for cell in cells for part in PARTS),
+                _harmless("; ".join(row["in_the_loop"])), _harmless("; ".join(row["missing"])),
+            ]
+        )  # fmt: skip
+    return file.getvalue()
+
+
+def _suffix(part: str) -> str:
+    return "" if part == "value" else f"_{part}"
+
+
+def _harmless(text: str) -> str:
+    """A text that no spreadsheet takes for a formula."""
+    return f"'{text}" if text.startswith(FORMULA) else text
+
+
+def as_latex(table: Table, address: str = "") -> str:
+    """A table for a paper (package booktabs); below the mean the half width of the interval."""
+    names = [metric["name"] for metric in table["metrics"]]
+    heads = ["Rank", "Model", "Dynascore", *(f"{name} ({UNITS.get(name, '%')})" for name in names)]
+    sets = ", ".join(f"{one['name']} v{one['version']}" for one in table["sets"])
+    lines = [
+        rf"% {latex(table['task']['code'])} on {table['date']}: {latex(sets)}",
+        *([f"% {latex(address)}"] if address else []),
+        r"\begin{tabular}{ll" + "r" * (1 + len(names)) + "}",
+        r"\toprule",
+        " & ".join(map(latex, heads)) + r" \\",
+        r"\midrule",
+        *(
+            " & ".join(
+                [
+                    row["rank"] or "--",
+                    latex(row["model"]),
+                    _latex_cell(row["dynascore"]),
+                    *(_latex_cell(row["metrics"][name]) for name in names),
+                ]
+            )
+            + r" \\"
+            for row in table["rows"]
+        ),
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _latex_cell(cell: Mapping[str, float | None]) -> str:
+    value, low, high = (cell[part] for part in PARTS)
+    if value is None:
+        return "--"
+    return (
+        f"{value:.1f}" if low is None or high is None else rf"{value:.1f} [{low:.1f}, {high:.1f}]"
+    )
+
+
+def latex(text: str) -> str:
+    r"""A text as LaTeX prints it, on one line.
+
+    >>> latex("50 % of a_b\n")
+    '50 \\% of a\\_b'
+    """
+    return "".join(LATEX.get(letter, letter) for letter in " ".join(text.split()))
+
+
+def bibtex(table: Table, number: int, title: str, sha256: str, address: str) -> str:
+    """An entry that cites a snapshot."""
+    code = table["task"]["code"]
+    year, month, _ = table["date"].split("-")
+    name = title or f"Leaderboard of {table['task']['name']}, snapshot {number}"
+    key = re.sub(r"[^a-z0-9-]", "", f"dynabench-{code}-{number}")
+    fields = {
+        "title": f"{{{latex(name)}}}",
+        "author": "{Dynabench}",
+        "year": year,
+        "month": str(int(month)),
+        "howpublished": rf"\url{{{address}}}",
+        "note": f"Snapshot {number} of {table['date']}, SHA-256 {sha256}",
+    }
+    inner = ",\n".join(f"  {field} = {{{value}}}" for field, value in fields.items())
+    return f"@misc{{{key},\n{inner}\n}}\n"

@@ -1,0 +1,100 @@
+"""What queue workers do for boards, each minute."""
+
+import logging
+import time
+from collections.abc import Iterator
+from itertools import takewhile
+from uuid import UUID
+
+import numpy as np
+from django.db.models import Exists, Max, OuterRef, QuerySet
+from django.utils import timezone
+
+from evaluation.models import EvaluationRun, EvaluationSet
+from evaluation.runs import counting, newest_versions
+from leaderboard import services
+from leaderboard.freezing import is_ready
+from leaderboard.models import Board, Resample
+from leaderboard.resampling import resample_plain, resample_suite
+from tasks.models import Task
+
+logger = logging.getLogger(__name__)
+MOST_SECONDS = 60.0
+"""After that, what is left waits for the next call, so that evaluations get their worker."""
+Suite = EvaluationRun.Suite
+
+
+def renew_boards() -> int:
+    """Resample the runs that ended, freeze rates and keep snapshots; returns how many runs.
+
+    It may be called at any time, by several workers at once: each step looks whether it is done.
+    """
+    stop = time.monotonic() + MOST_SECONDS
+    made = 0
+    for task in Task.objects.filter(evaluation_sets__versions__isnull=False).distinct():
+        try:
+            made += _renew(task, stop)
+        except Exception:
+            logger.exception("The board of %s cannot be renewed", task)
+    return made
+
+
+def _renew(task: Task, stop: float) -> int:
+    began = timezone.now()
+    runs = list(unresampled(task).values_list("pk", flat=True))
+    made = sum(_resample(pk) for pk in takewhile(lambda _: time.monotonic() < stop, runs))
+    board = Board.objects.filter(task=task).first()
+    ended = EvaluationRun.objects.filter(version__in=newest_versions(task))
+    newest = ended.aggregate(newest=Max("finished_at"))["newest"]
+    known_to = board.renewed_to if board else None
+    if made or known_to is None or (newest and newest > known_to):
+        services.note_renewed(task=task, to=began)
+    if not (board and board.rates) and is_ready(task):
+        try:
+            services.freeze_rates(task=task)
+        except services.BoardRefused as reason:
+            logger.info("%s: %s", task, reason)
+    services.take_daily_snapshot(task=task, day=began.date())
+    return made
+
+
+def unresampled(task: Task) -> QuerySet[EvaluationRun]:
+    """The counting runs on counting sets that are not resampled yet; version by version.
+
+    Within one the order is chance, so that two workers seldom take the same.
+    """
+    versions = newest_versions(task).filter(evaluation_set__access=EvaluationSet.Access.SCORING)
+    done = Resample.objects.filter(run=OuterRef("pk"))
+    runs = EvaluationRun.objects.filter(~Exists(done), version__in=versions)
+    return counting(runs).order_by("version", "?")
+
+
+def _resample(pk: UUID) -> bool:
+    """Resample a run; False where another worker was first.
+
+    A run whose files are gone or damaged gets an empty value, and is not tried again.
+    """
+    run = EvaluationRun.objects.select_related("submission__task", "version").get(pk=pk)
+    if run.resamples.exists():
+        return False
+    try:
+        values = dict(_values(run))
+    except (FileNotFoundError, ValueError, KeyError, EvaluationRun.DoesNotExist):
+        logger.exception("%s cannot be resampled", run)
+        values = {}
+    main = run.submission.task.config.metrics.main
+    services.store_resamples(run=run, values=values or {main: b""})
+    return True
+
+
+def _values(run: EvaluationRun) -> Iterator[tuple[str, bytes]]:
+    """The bytes of each metric's values."""
+    if run.suite == Suite.PLAIN:
+        found = resample_plain(run)
+    else:
+        same = EvaluationRun.objects.filter(
+            submission=run.submission_id, version=run.version_id, suite=Suite.PLAIN
+        )
+        found = resample_suite(run, counting(same).get())
+    for metric, values in found.items():
+        yield metric, np.asarray(values, dtype="<f4").tobytes()
