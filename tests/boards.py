@@ -1,0 +1,54 @@
+"""A task with evaluation sets and models whose numbers are known, for tests of its leaderboard."""
+
+from evaluation.models import EvaluationRun, Score, Submission
+from tests.evaluations import accepted_model, set_version
+
+METRICS = ("accuracy", "macro_f1")
+SUITES = ("fairness", "robustness")
+
+
+def measured(model, version, accuracy, speed=50.0, memory=2.0, consistency=0.9, **fields):
+    """A model's runs on a version of a set with their scores: plain and both suites."""
+    usage = {"examples_per_second": speed, "peak_bytes": int(memory * 2**30)}
+    for suite in ("plain", *SUITES):
+        run = EvaluationRun.objects.create(
+            submission=model, version=version, suite=suite, state="done", outcome="ok",
+            runner="process", usage=usage, **fields,
+        )  # fmt: skip
+        values = dict.fromkeys(METRICS, accuracy)
+        if suite != "plain":
+            values = {
+                "accuracy_before": accuracy,
+                "accuracy_after": accuracy - 0.1,
+                "drop": 0.1,
+                "consistency": consistency,
+            }
+        Score.objects.bulk_create(
+            Score(run=run, metric=name, value=value, low=value - 0.005, high=value + 0.005, n=1000)
+            for name, value in values.items()
+        )
+        if suite == "plain":
+            Score.objects.create(
+                run=run, metric="accuracy", slice="tag=odd", value=accuracy, low=0, high=1, n=3
+            )
+    return model
+
+
+def fill_board(task, models=3, first=0, sets=("round-1", "round-2")):
+    """Published models on two sets, the later ones better and more costly; in order."""
+    made: list[Submission] = []
+    versions = [
+        task.evaluation_sets.get(name=name).versions.last()
+        if task.evaluation_sets.filter(name=name).exists()
+        else set_version(task, name, size=40)
+        for name in sets
+    ]
+    for number in range(first, models):
+        model = accepted_model(task, name=f"Model {number}", is_published=True)
+        for version in versions:
+            measured(
+                model, version, 0.4 + 0.4 * number / models, speed=100.0 - number / 2,
+                memory=1 + number / 8, consistency=0.7 + 0.2 * number / models,
+            )  # fmt: skip
+        made.append(model)
+    return made

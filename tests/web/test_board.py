@@ -1,0 +1,309 @@
+"""The leaderboard: weights in the URL, htmx and without, order, what is not run, who sees what."""
+
+import csv
+import io
+import json
+import re
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from evaluation.models import EvaluationRun, Submission
+from tasks.models import TaskMember
+from tests.boards import fill_board, measured
+from tests.evaluations import accepted_model, set_version
+from tests.factories import TaskFactory, UserFactory
+from tests.web.conftest import HTMX
+
+URL = "/t/nli/leaderboard/"
+
+
+@pytest.fixture(autouse=True)
+def _media(settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path / "media"
+
+
+@pytest.fixture
+def task(db):
+    return TaskFactory(code="nli", name="Natural language inference")
+
+
+@pytest.fixture
+def models(task):
+    """Model 0 to 2 on two sets: each better and more costly than the one before."""
+    return fill_board(task)
+
+
+def names(page):
+    return re.findall(r'<a href="/m/[^"]+/">([^<]+)</a>', page)
+
+
+def test_models_are_ranked_by_the_owners_weights(client, models):
+    page = client.get(URL).text
+    assert names(page) == ["Model 2", "Model 1", "Model 0"]
+    assert "<title>Leaderboard · Natural language inference · Dynabench</title>" in page
+    assert ">4 of 8, 50%<" in page
+    assert "GiB, less is better" in page
+
+
+def test_the_weights_stand_in_the_url(client, models):
+    query = "?w_accuracy=0&w_throughput=8&w_memory=0&w_fairness=0&w_robustness=0"
+    page = client.get(URL + query).text
+    assert names(page) == ["Model 0", "Model 1", "Model 2"]
+    assert "Model 0 moved from 3 to 1." in page
+    assert ">8 of 8, 100%<" in page
+
+
+def test_a_form_sent_without_javascript_leads_to_a_short_url(client, models):
+    """A weight comes as what it was, the slider's and the box's value."""
+    reply = client.get(
+        f"{URL}?w_accuracy=4&w_accuracy=4&w_accuracy=0&w_memory=1&w_memory=2&w_memory=1"
+    )
+    assert reply.status_code == 302
+    assert "w_accuracy=0&" in reply.url
+    assert "w_memory=2&" in reply.url
+    assert client.get(reply.url).status_code == 200
+    unchanged = client.get(f"{URL}?w_accuracy=4&w_accuracy=4&w_accuracy=4&x=memory")
+    assert unchanged.url == f"{URL}?x=memory"
+
+
+def test_htmx_gets_the_rows_and_what_moved(client, models):
+    fields = {
+        "w_accuracy": ["4", "0", "0"],
+        "w_throughput": ["1", "8", "8"],
+        "w_memory": ["1", "0", "0"],
+        "w_fairness": ["1", "0", "0"],
+        "w_robustness": ["1", "0", "0"],
+        "sort": "",
+    }
+    reply = client.get(URL, fields, **HTMX)
+    assert "<html" not in reply.text
+    assert names(reply.text) == ["Model 0", "Model 1", "Model 2"]
+    assert '<span hx-swap-oob="innerHTML:#status">Model 0 moved from 3 to 1.' in reply.text
+    assert 'innerHTML:#share-w_throughput">8 of 8, 100%<' in reply.text
+    assert '<input type="range"' not in reply.text
+    address = reply["HX-Replace-Url"]
+    assert names(client.get(address).text) == ["Model 0", "Model 1", "Model 2"]
+    assert "HX-Request" in reply["Vary"]
+
+
+@pytest.mark.parametrize("prefix", ["w", "d"])
+def test_all_weights_zero_are_refused(client, models, prefix):
+    fields = ("accuracy", "macro_f1", "throughput", "memory", "fairness", "robustness")
+    if prefix == "d":
+        fields = ("round-1", "round-2")
+    zeros = {f"{prefix}_{name}": "0" for name in fields}
+    page = client.get(URL, zeros)
+    assert page.status_code == 422
+    assert "a weight above 0." in page.text
+    assert "<title>Error: " in page.text
+    part = client.get(URL, zeros, **HTMX)
+    assert part.status_code == 422
+    assert part["HX-Retarget"] == "#problem"
+    assert "a weight above 0." in part.text
+    assert "HX-Replace-Url" not in part
+    file = client.get(URL, {**zeros, "format": "csv"})
+    assert (file.status_code, file["Content-Type"]) == (422, "text/plain; charset=utf-8")
+
+
+@pytest.mark.parametrize("text", ["-1", "9", "nan", "many", "<b>"])
+def test_a_weight_that_is_none_is_refused_and_stays(client, models, text):
+    page = client.get(URL, {"w_accuracy": text})
+    assert page.status_code == 422
+    assert 'href="#id_w_accuracy"' in page.text
+    assert "give a number from 0 to 8" in page.text
+    shown = text.replace("<", "&lt;").replace(">", "&gt;")
+    assert f'name="w_accuracy" min="0" max="8" step="any" value="{shown}"' in page.text
+
+
+@pytest.mark.parametrize(
+    ("sort", "order", "state"),
+    [
+        ("throughput", ["Model 0", "Model 1", "Model 2"], "descending"),
+        ("-throughput", ["Model 2", "Model 1", "Model 0"], "ascending"),
+        ("memory", ["Model 0", "Model 1", "Model 2"], "ascending"),
+        ("model", ["Model 0", "Model 1", "Model 2"], "ascending"),
+        ("-model", ["Model 2", "Model 1", "Model 0"], "descending"),
+        ("nonsense", ["Model 2", "Model 1", "Model 0"], None),
+    ],
+)
+def test_columns_sort(client, models, sort, order, state):
+    page = client.get(URL, {"sort": sort}).text
+    assert names(page) == order
+    column = sort.removeprefix("-")
+    found = re.search(rf'<th scope="col"([^>]*)><a id="sort-{column}"', page)
+    assert (f'aria-sort="{state}"' in found[1]) if state else found is None
+
+
+def test_what_was_not_run_is_last_in_every_order(client, task, models):
+    partly = accepted_model(task, name="Partly", is_published=True)
+    measured(partly, task.evaluation_sets.get(name="round-1").versions.get(), 0.99, 100, 1)
+    for query in ("", "?sort=accuracy", "?sort=-accuracy"):
+        page = client.get(URL + query).text
+        assert names(page)[-1] == "Partly"
+        assert "not run <small>(round-2)</small>" in page
+    page = client.get(f"{URL}?d_round-2=0").text
+    assert names(page)[0] == "Partly"
+
+
+def test_equal_models_share_a_rank(client, task):
+    version = set_version(task, "round-1")
+    for name in ("One", "Other"):
+        measured(accepted_model(task, name=name, is_published=True), version, 0.6)
+    assert client.get(URL).text.count('<td data-label="Rank">1=') == 2
+
+
+def test_a_row_opens(client, models):
+    query = f"?open={models[0].pk}"
+    page = client.get(URL + query).text
+    part = client.get(URL + query, **HTMX)
+    assert "<html" not in part.text
+    assert "HX-Replace-Url" not in part
+    for text in (page, part.text):
+        assert "Scores on round-1 v1" in text
+        assert "tag=odd" in text
+        for word in ("Accuracy before", "Accuracy after", "Drop", "Consistency"):
+            assert word in text
+    assert "Scores on" not in client.get(URL).text
+    assert "Not run on any set." in client.get(f"{URL}?open=nobody", **HTMX).text
+
+
+def test_marks(client, task, models):
+    EvaluationRun.objects.filter(submission=models[0]).update(in_the_loop=True)
+    EvaluationRun.objects.filter(submission=models[1]).update(warnings=["Two answers missing."])
+    page = client.get(URL).text
+    assert page.count('<span class="tag">In the loop</span>') == 1
+    assert page.count('<span class="tag">With warnings</span>') == 1
+    set_version(task, "round-1", size=9)
+    assert client.get(URL).text.count('<span class="tag">Inputs changed</span>') == 3
+
+
+def test_pages_of_a_hundred(client, task, monkeypatch):
+    from leaderboard import board_page
+
+    monkeypatch.setattr(board_page, "ROWS", 2)
+    fill_board(task, models=5)
+    assert len(names(client.get(URL).text)) == 2
+    second = client.get(f"{URL}?page=2").text
+    assert "Page 2 of 3" in second
+    assert 'id="page-next" href="/t/nli/leaderboard/?page=3"' in second
+
+
+def test_the_plot_of_two_metrics_and_its_table(client, models):
+    page = client.get(f"{URL}?x=memory&y=accuracy").text
+    assert f'<a href="/m/{models[0].pk}/"><title>Model 0: Memory (GiB)' in page
+    assert '<option value="memory" selected>' in page
+    assert page.count("<td>yes</td></tr>") == 3  # each pays memory for accuracy
+    assert "Accuracy (%) against Throughput (examples/s)" in client.get(f"{URL}?x=nonsense").text
+
+
+def test_an_empty_board(client, task):
+    page = client.get(URL)
+    assert page.status_code == 200
+    assert "no evaluation set yet" in page.text
+    set_version(task, "round-1")
+    assert "No model is published yet." in client.get(URL).text
+
+
+@pytest.mark.parametrize("format", ["csv", "json", "latex"])
+def test_files_have_the_weights_of_the_url(client, models, format):
+    query = "w_accuracy=0&w_throughput=8&w_memory=0&w_fairness=0&w_robustness=0"
+    reply = client.get(f"{URL}?{query}&format={format}")
+    assert reply["Content-Disposition"].startswith('attachment; filename="nli-leaderboard.')
+    order = re.findall(r"Model \d", reply.text)[-3:]
+    assert order == ["Model 0", "Model 1", "Model 2"]
+    if format == "json":
+        assert json.loads(reply.text)["weights"]["metrics"]["throughput"] == 8
+    if format == "csv":
+        assert [row["rank"] for row in csv.DictReader(io.StringIO(reply.text))] == ["1", "2", "3"]
+
+
+def test_there_are_three_formats(client, models):
+    reply = client.get(f"{URL}?format=xml")
+    assert reply.status_code == 400
+    assert "csv, json or latex" in reply.text
+
+
+# Who sees what
+
+
+@pytest.fixture
+def secrets(task, models, alice):
+    """What only some see: a private model, an anonymous one, a hidden set; all Alice's."""
+    version = task.evaluation_sets.get(name="round-1").versions.get()
+    other = task.evaluation_sets.get(name="round-2").versions.get()
+    until = timezone.now().date() + timedelta(days=9)
+    private = accepted_model(task, alice, name="Private")
+    nameless = accepted_model(
+        task, alice, name="Nameless", is_published=True, anonymous_until=until
+    )
+    for model in (private, nameless):
+        for each in (version, other):
+            measured(model, each, 0.7)
+    sealed = set_version(task, "sealed", access="hidden")
+    for model in Submission.objects.all():
+        measured(model, sealed, 0.123)
+    gone = accepted_model(task, alice, name="Gone", is_published=True, withdrawn_at=timezone.now())
+    measured(gone, version, 0.9)
+    return private, nameless
+
+
+ADDRESSES = {
+    "page": URL,
+    "csv": f"{URL}?format=csv&mine=1",
+    "json": f"{URL}?format=json&mine=1",
+    "latex": f"{URL}?format=latex&mine=1",
+}
+
+
+def person(role, alice, task):
+    if role == "stranger":
+        return None
+    if role == "alice":
+        return alice
+    user = UserFactory(is_superuser=role == "superuser")
+    if role in ("owner", "moderator"):
+        TaskMember.objects.create(task=task, user=user, role=role)
+    return user
+
+
+ROLES = ["stranger", "somebody", "alice", "moderator", "owner", "superuser"]
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_private_hidden_and_anonymous_things_are_on_no_public_board(
+    client, alice, task, secrets, role, address
+):
+    if user := person(role, alice, task):
+        client.force_login(user)
+    text = client.get(ADDRESSES[address]).text
+    assert "Anonymous 1" in text
+    for secret in ("Private", "Nameless", "sealed", "12.3", "Gone", alice.annotator.pseudonym):
+        assert secret not in text
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_who_asks_for_their_own_sees_it_alone(client, alice, task, secrets, role):
+    if user := person(role, alice, task):
+        client.force_login(user)
+    found = names(client.get(f"{URL}?mine=1").text)
+    is_inside = role in ("alice", "owner", "superuser")
+    assert ("Private" in found) == is_inside
+    assert ("Nameless" in found) == is_inside
+    assert "sealed" not in client.get(f"{URL}?mine=1").text
+    private = client.get(f"{URL}?open={secrets[0].pk}", **HTMX).text
+    assert "Not run on any set." in private
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_boards_of_hidden_tasks_are_for_their_people(client, alice, task, models, role):
+    user = person(role, alice, task)
+    if user:
+        client.force_login(user)
+    task.is_visible = False
+    task.save(update_fields=["is_visible"])
+    expected = 200 if role in ("moderator", "owner", "superuser") else 404
+    for address in ADDRESSES.values():
+        assert client.get(address).status_code == expected
