@@ -1,0 +1,55 @@
+"""Matrices of boards by chance, without a database."""
+
+import datetime as dt
+from uuid import UUID
+
+import numpy as np
+
+from leaderboard.matrix import DRAWS, Matrix, Model, Numbers, Set, drawn
+from leaderboard.models import Board
+
+METRICS = ("accuracy", "throughput", "memory", "fairness", "robustness")
+
+
+def chance_matrix(
+    models=5, sets=2, seed=0, metrics=METRICS, rates=None, size=1000, spread=10.0, missing=()
+):
+    """A board. rates: frozen ones. missing: (model, set, metric) without a value."""
+    chance = np.random.default_rng(seed)
+    shape = (models, sets, len(metrics))
+    values = 70 + spread * chance.standard_normal((models, 1, 1)) + chance.standard_normal(shape)
+    values[..., metrics.index("memory")] = chance.uniform(1, 15, shape[:2])
+    for cell in missing:
+        values[cell[0], cell[1], metrics.index(cell[2])] = np.nan
+    columns = [metrics.index(name) for name in drawn(metrics)]
+    centre = np.nan_to_num(values[..., columns].transpose(1, 2, 0)[..., None])
+    shared = chance.standard_normal((*centre.shape[:2], 1, DRAWS))
+    own = 0.5 * chance.standard_normal((*centre.shape[:3], DRAWS))
+    runners = np.full(shape[:2], "docker", dtype="U20")
+    runners[np.isnan(values).all(axis=2)] = ""
+    return Matrix(
+        task="nli",
+        main=metrics[0],
+        metrics=metrics,
+        models=tuple(
+            Model(UUID(int=n), f"Model {n}", "w-abc", "directory", True, False)
+            for n in range(models)
+        ),
+        sets=tuple(
+            Set(n, f"round-{n + 1}", 1, "scoring", size, dt.date(2026, 1, 1), "ab" * 32, n + 1)
+            for n in range(sets)
+        ),
+        numbers=Numbers(
+            values=values,
+            low=values - 2,
+            high=values + 2,
+            n=np.full(shape, size),
+            draws=(centre + shared + own).astype(np.float32),
+            in_the_loop=np.zeros(shape[:2], dtype=bool),
+            warned=np.zeros(shape[:2], dtype=bool),
+            outdated=np.zeros(shape[:2], dtype=bool),
+            runners=runners,
+            runner="docker",
+        ),
+        board=Board(rates=rates, pool=["Model 0"]) if rates else None,
+    )

@@ -1,0 +1,273 @@
+"""Rows under weights: as the plain formulas have them, for all models at once."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leaderboard import dynascore
+from leaderboard.board import _bar, means_over_sets, moved, ranked, sure_pairs
+from leaderboard.matrix import DRAWS
+from leaderboard.ranks import ALPHA, places
+from leaderboard.weights import OF_SET, Weighting, WeightsError
+from tests.matrices import METRICS, chance_matrix
+
+WEIGHTS = {"accuracy": 4.0, "throughput": 1.0, "memory": 1.0, "fairness": 1.0, "robustness": 1.0}
+RATES = {"accuracy": 1.0, "throughput": 3.0, "memory": 0.5, "fairness": 0.4, "robustness": 0.4}
+weights = st.floats(0, 8).map(lambda weight: round(weight, 1))
+
+
+def weighting(matrix, **metrics):
+    return Weighting({**WEIGHTS, **metrics}, {one.name: OF_SET for one in matrix.counting})
+
+
+def tables(matrix, draw=None):
+    """A board as `leaderboard.dynascore` reads it, set by set."""
+    found = {}
+    for place, one in enumerate(matrix.counting):
+        found[one.name] = {}
+        for number, model in enumerate(matrix.models):
+            row = dict(zip(METRICS, matrix.numbers.values[number, place].tolist(), strict=True))
+            if draw is not None:
+                of_draw = matrix.numbers.draws[place, :, number, draw].tolist()
+                row |= dict(zip(matrix.drawn, of_draw, strict=True))
+            found[one.name][str(model.id)] = row
+    return found
+
+
+def shown(rows):
+    return {str(row.model.id): row.dynascore.value for row in rows}
+
+
+@given(
+    st.integers(0, 10**6),
+    st.fixed_dictionaries(dict.fromkeys(METRICS, weights)).filter(lambda w: any(w.values())),
+    st.lists(weights, min_size=3, max_size=3).filter(any),
+    st.sampled_from(["robust", "classic"]),
+)
+def test_scores_are_those_of_the_formula(seed, of_metrics, of_sets, mode):
+    matrix = chance_matrix(sets=3, seed=seed, rates=RATES)
+    sets = dict(zip([one.name for one in matrix.sets], of_sets, strict=True))
+    found = ranked(matrix, Weighting(of_metrics, sets), mode)
+    rule = dynascore.Rule(mode=mode, weights=of_metrics, main="accuracy")
+    table = dynascore.over_datasets(tables(matrix), sets)
+    rates = (
+        dynascore.Rates(RATES, ())
+        if mode == "robust"
+        else dynascore.exchange_rates(rule, table, {})
+    )
+    expected = {row.model: row.dynascore for row in dynascore.scored(rule, table, rates)}
+    assert shown(found.rows) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("mode", ["robust", "classic"])
+def test_intervals_are_those_of_the_whole_pipeline(mode):
+    matrix = chance_matrix(models=6, seed=3, rates=RATES, spread=4)
+    sets = {"round-1": 5.0, "round-2": 2.0}
+    found = ranked(matrix, Weighting(WEIGHTS, sets), mode)
+    rule = dynascore.Rule(mode=mode, weights=WEIGHTS, main="accuracy")
+    draws = [dynascore.over_datasets(tables(matrix, draw), sets) for draw in range(DRAWS)]
+    table = dynascore.over_datasets(tables(matrix), sets)
+    rates = dynascore.Rates(RATES, ()) if mode == "robust" else None
+    expected = dynascore.bootstrap(rule, table, draws, rates)
+    for row in found.rows:
+        interval = expected[str(row.model.id)]
+        # The formula counts the table itself as one more draw.
+        assert row.dynascore.low == pytest.approx(interval.low, abs=0.3)
+        assert row.dynascore.high == pytest.approx(interval.high, abs=0.3)
+
+
+def test_without_frozen_rates_those_of_the_board_serve_and_it_says_so():
+    matrix = chance_matrix(models=6, seed=1)
+    found = ranked(matrix, weighting(matrix))
+    assert {*found.rates.pool} <= {model.name for model in matrix.models}
+    assert "not frozen yet" in " ".join(found.notices)
+    frozen = ranked(
+        dataclasses.replace(matrix, board=chance_matrix(rates=RATES).board), found.weighting
+    )
+    assert "not frozen yet" not in " ".join(frozen.notices)
+    assert frozen.rates.pool == ("Model 0",)
+
+
+def test_what_is_not_run_comes_last_and_says_why():
+    matrix = chance_matrix(
+        models=5,
+        rates=RATES,
+        missing=[(0, 1, metric) for metric in METRICS] + [(1, 0, "fairness"), (2, 1, "memory")],
+    )
+    matrix.numbers.runners[2, 1] = "endpoint"
+    matrix.numbers.outdated[0, 1] = True
+    found = ranked(matrix, weighting(matrix)).rows
+    told = {row.model.name: row.missing for row in found}
+    assert told["Model 0"] == ("round-2 (only an older version was)",)
+    assert told["Model 1"] == ("fairness",)
+    assert told["Model 2"] == ("memory (measured by endpoint)",)
+    assert told["Model 3"] == told["Model 4"] == ()
+    assert [bool(row.rank) for row in found] == [True, True, False, False, False]
+    assert [row.dynascore.value is None for row in found] == [False, False, True, True, True]
+    assert found[2].first is found[2].last is None
+    assert next(row for row in found if row.model.name == "Model 1").metrics["accuracy"].value
+    # What has no weight is not missed.
+    light = ranked(matrix, weighting(matrix, memory=0.0, fairness=0.0)).rows
+    assert [row.model.name for row in light if not row.rank] == ["Model 0"]
+    one = Weighting(WEIGHTS, {"round-1": 1.0, "round-2": 0.0})
+    assert [row.model.name for row in ranked(matrix, one).rows if not row.rank] == ["Model 1"]
+
+
+def test_a_metric_that_nobody_has_is_left_out_and_named():
+    missing = [(model, one, "fairness") for model in range(4) for one in range(2)]
+    matrix = chance_matrix(models=4, missing=missing)
+    found = ranked(matrix, weighting(matrix))
+    assert all(row.rank for row in found.rows)
+    assert [n for n in found.notices if "fairness" in n] == [
+        "fairness is left out and the other weights count more: no model has it."
+    ]
+    assert not any("fairness" in n for n in ranked(matrix, weighting(matrix, fairness=0.0)).notices)
+    frozen = chance_matrix(models=4, missing=missing, rates={**RATES, "fairness": None})
+    assert "fairness is left out" in " ".join(ranked(frozen, weighting(frozen)).notices)
+
+
+def test_a_sensitive_pool_is_told():
+    matrix = chance_matrix(rates=RATES)
+    matrix.board.is_sensitive = True
+    assert "another order" in " ".join(ranked(matrix, weighting(matrix)).notices)
+    assert "another order" not in " ".join(ranked(matrix, weighting(matrix), "classic").notices)
+
+
+def test_boards_without_sets_or_models_have_no_scores():
+    matrix = chance_matrix(models=3, sets=0)
+    assert [row.rank for row in ranked(matrix, weighting(matrix)).rows] == ["", "", ""]
+    assert ranked(chance_matrix(models=0), weighting(chance_matrix(models=0))).rows == ()
+    one = ranked(chance_matrix(models=1), weighting(chance_matrix(models=1))).rows
+    assert [(row.rank, row.first, row.last) for row in one] == [("1", 1, 1)]
+
+
+def test_weights_that_are_all_zero_are_refused():
+    matrix = chance_matrix()
+    with pytest.raises(WeightsError, match="Give at least one metric a weight above 0"):
+        ranked(matrix, Weighting(dict.fromkeys(METRICS, 0.0), {"round-1": 1.0}))
+    with pytest.raises(WeightsError, match="Give at least one dataset a weight above 0"):
+        ranked(matrix, Weighting(WEIGHTS, {"round-1": 0.0, "round-2": 0.0}))
+
+
+def test_models_written_against_are_marked_on_weighted_sets():
+    matrix = chance_matrix(rates=RATES)
+    matrix.numbers.in_the_loop[1, 1] = True
+    both, one = weighting(matrix), Weighting(WEIGHTS, {"round-1": 1.0, "round-2": 0.0})
+    assert [r.in_the_loop for r in ranked(matrix, both).rows if r.in_the_loop] == [("round-2",)]
+    assert not any(row.in_the_loop for row in ranked(matrix, one).rows)
+
+
+def naive(values, draws, examples):
+    """Holm's steps one by one, over all pairs."""
+    count, freedom = len(values), draws.shape[1] - 1
+    tests = []
+    for one in range(count):
+        for other in range(count):
+            lead = values[one] - values[other]
+            if (one != other and lead > 0) or (lead == 0 and one < other):
+                error = np.var(draws[one] - draws[other], ddof=1)
+                tests.append((lead**2 / error if error else np.inf * (lead > 0), one, other))
+    tests.sort(reverse=True)
+    better = set()
+    for step, (square, one, other) in enumerate(tests):
+        if min(square, _bar(2.0 ** (1 - examples), freedom)) < _bar(
+            ALPHA / (len(tests) - step), freedom
+        ):
+            break
+        better.add((one, other))
+    return better
+
+
+@given(st.integers(0, 10**6), st.integers(2, 12), st.floats(0.1, 6), st.integers(3, 59))
+def test_sure_pairs_are_those_of_holms_steps(seed, count, spread, examples):
+    chance = np.random.default_rng(seed)
+    values = 70 + spread * chance.standard_normal(count)
+    noise = chance.standard_normal((1, DRAWS)) + 0.5 * chance.standard_normal((count, DRAWS))
+    draws = (values[:, None] + noise).astype(np.float32)
+    sure = sure_pairs(values, draws, examples)
+    assert {*map(tuple, np.argwhere(sure).tolist())} == naive(values, draws, examples)
+    names = [str(number) for number in range(count)]
+    found = places(names, [(str(one), str(other)) for one, other in np.argwhere(sure)])
+    assert [place.first for place in found.values()] == (1 + sure.sum(axis=0)).tolist()
+    assert [place.last for place in found.values()] == (count - sure.sum(axis=1)).tolist()
+
+
+def test_equal_models_are_rarely_told_apart_and_a_better_one_is_found():
+    chance = np.random.default_rng(5)
+    false = found = 0
+    boards, count = 300, 20
+
+    def noise(width):
+        shared, own = chance.standard_normal((1, width)), chance.standard_normal((count, width))
+        return shared + 0.5 * own
+
+    for _ in range(boards):
+        values = 70 + noise(1)[:, 0]
+        draws = (values[:, None] + noise(DRAWS)).astype(np.float32)
+        false += bool(sure_pairs(values, draws, 1000).any())
+        values[7] += 5
+        found += sure_pairs(values, draws, 1000)[7].sum() == count - 1
+    assert false / boards <= 0.07  # 0.05, and chance
+    assert found / boards > 0.9
+
+
+def test_models_with_the_same_answers_share_their_rank():
+    matrix = chance_matrix(models=3, rates=RATES, spread=30)
+    for numbers in (matrix.numbers.values, matrix.numbers.draws.swapaxes(0, 2)):
+        numbers[1] = numbers[0]
+    found = {row.model.name: row.rank for row in ranked(matrix, weighting(matrix)).rows}
+    assert found["Model 0"] == found["Model 1"]
+    assert found["Model 0"].endswith("=")
+
+
+def test_few_examples_leave_the_order_open():
+    values, draws = np.array([100.0, 0.0]), np.array([[100.0] * DRAWS, [0.0] * DRAWS], np.float32)
+    assert sure_pairs(values, draws, 1000)[0, 1]
+    assert not sure_pairs(values, draws, 5).any()
+    assert not sure_pairs(values, draws, 0).any()
+
+
+def test_a_dominated_model_more_changes_no_score_and_no_order():
+    matrix = chance_matrix(models=6, rates=RATES)
+    fewer = dataclasses.replace(
+        matrix,
+        models=matrix.models[:5],
+        numbers=dataclasses.replace(
+            matrix.numbers,
+            values=matrix.numbers.values[:5],
+            draws=matrix.numbers.draws[:, :, :5],
+        ),
+    )
+    before = shown(ranked(fewer, weighting(matrix)).rows)
+    after = shown(ranked(matrix, weighting(matrix)).rows)
+    assert {key: after[key] for key in before} == before
+
+
+def test_what_moved_is_told():
+    matrix = chance_matrix(models=6, rates=RATES, spread=30)
+    matrix.numbers.values[..., 1] = -matrix.numbers.values[..., 0]
+    speed = Weighting({**dict.fromkeys(METRICS, 0.0), "throughput": 1.0}, weighting(matrix).sets)
+    before, after = ranked(matrix, weighting(matrix)), ranked(matrix, speed)
+    told = moved(before, after)
+    firsts = {row.model.name: (row.first,) for row in before.rows}
+    for row in after.rows:
+        firsts[row.model.name] += (row.first,)
+    sentences = [f"{name} moved from {a} to {b}." for name, (a, b) in firsts.items() if a != b]
+    assert len(sentences) > 3
+    assert {*told[:3]} < {*sentences}
+    assert told[3:] == [f"{len(sentences) - 3} more moved."]
+    assert moved(before, before) == ["No model changed its rank."]
+
+
+def test_means_over_sets_are_weighted():
+    matrix = chance_matrix(models=2)
+    means = means_over_sets(matrix, {"round-1": 6.0, "round-2": 2.0})
+    expected = 0.75 * matrix.numbers.values[:, 0] + 0.25 * matrix.numbers.values[:, 1]
+    assert means.values == pytest.approx(expected)
+    assert means.sets == (0, 1)
+    assert means.draws == pytest.approx(
+        0.75 * matrix.numbers.draws[0] + 0.25 * matrix.numbers.draws[1], rel=1e-5
+    )

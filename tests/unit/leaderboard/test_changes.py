@@ -1,0 +1,94 @@
+"""What changed between two snapshots."""
+
+import copy
+
+import pytest
+
+from leaderboard.changes import is_same, what_changed
+
+
+def row(key, rank, score=80.0):
+    return {"id": key, "model": f"Model {key}", "rank": rank, "dynascore": {"value": score}}
+
+
+TABLE = {
+    "date": "2026-01-01",
+    "code": "0.1 (a)",
+    "mode": "robust",
+    "rates": {"accuracy": 1.0, "memory": 0.5},
+    "weights": {"metrics": {"accuracy": 4.0, "memory": 1.0}, "sets": {"round-1": 5.0}},
+    "metrics": [{"name": "accuracy", "version": 1}],
+    "sets": [{"name": "round-1", "version": 1, "access": "scoring"}],
+    "rows": [row("a", "1"), row("b", "2="), row("c", "2="), row("d", "")],
+}
+
+
+def changed(**parts):
+    return {**copy.deepcopy(TABLE), **parts}
+
+
+def test_another_day_alone_is_no_change():
+    assert is_same(TABLE, changed(date="2026-01-02", code="0.2 (b)"))
+    assert not is_same(TABLE, changed(mode="classic"))
+    assert what_changed(TABLE, changed(date="2026-01-02")) == ["Nothing that is shown."]
+
+
+@pytest.mark.parametrize(
+    ("parts", "sentences"),
+    [
+        ({"code": "0.2 (b)"}, ["The code is version 0.2 (b) now, was 0.1 (a)."]),
+        ({"mode": "classic", "rates": {}}, ["The Dynascore is classic now, was robust."]),
+        ({"rates": {}}, ["The exchange rates are other ones, which changes all scores."]),
+        (
+            {"weights": {"metrics": {"accuracy": 2.5, "f1": 1.0}, "sets": {"round-1": 0.0}}},
+            [
+                "accuracy weighs 2.5 now, was 4.",
+                "f1 weighs 1 now, was 0.",
+                "memory weighs 0 now, was 1.",
+                "round-1 weighs 0 now, was 5.",
+            ],
+        ),
+        (
+            {"metrics": [{"name": "accuracy", "version": 2}, {"name": "f1", "version": 1}]},
+            ["accuracy is computed otherwise: version 2, was 1."],
+        ),
+        (
+            {
+                "sets": [
+                    {"name": "round-1", "version": 2, "access": "standard"},
+                    {"name": "round-2", "version": 1, "access": "scoring"},
+                ]
+            },
+            [
+                "round-1 is v2 now, was v1.",
+                "round-1 is standard now, was scoring.",
+                "round-2 v1 is a new set.",
+            ],
+        ),
+        ({"sets": []}, ["round-1 is no longer shown."]),
+        (
+            {"rows": [row("e", "1"), row("a", "2"), row("b", "2=", 79.0), row("d", "4")]},
+            [
+                "Model e is new, at 1.",
+                "Model c is gone; it was at 2=.",
+                "Model a is at 2 now, was at 1.",
+                "Model d is at 4 now, was not run.",
+                "1 model has another score at the same rank.",
+            ],
+        ),
+        (
+            {"rows": [row("a", "1", 1.0), row("b", "2=", 2.0), row("c", "2="), row("d", "")]},
+            ["2 models have another score at the same rank."],
+        ),
+    ],
+)
+def test_changes_are_told(parts, sentences):
+    assert what_changed(TABLE, changed(**parts)) == sentences
+
+
+def test_of_many_models_some_are_named():
+    told = what_changed(
+        TABLE, changed(rows=[*TABLE["rows"], *(row(f"n{k}", "9") for k in range(23))])
+    )
+    assert len(told) == 21
+    assert told[-1] == "3 more are new."

@@ -1,0 +1,97 @@
+"""Boards as files for other programs and for papers."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from leaderboard.exports import as_csv, as_json, as_latex, bibtex, latex
+
+CELL = {"value": 81.25, "low": 79.5, "high": 83.0}
+ONCE = {"value": 12.0, "low": None, "high": None}
+NONE = {"value": None, "low": None, "high": None}
+
+
+def row(model, rank="1", score=CELL, **parts):
+    return {
+        "id": "id-1", "model": model, "owner": "w-abc", "rank": rank, "first": 1, "last": 2,
+        "dynascore": score, "metrics": {"accuracy": score, "memory": ONCE},
+        "in_the_loop": ["round-1"], "missing": [], **parts,
+    }  # fmt: skip
+
+
+def table(*rows):
+    return {
+        "task": {"code": "nli", "name": "Natural language inference"},
+        "date": "2026-02-03",
+        "metrics": [{"name": "accuracy", "version": 1}, {"name": "memory", "version": 1}],
+        "sets": [{"name": "round-1", "version": 2}],
+        "rows": list(rows),
+    }
+
+
+def test_csv_has_a_line_for_each_model():
+    given = table(
+        row("Größer, besser"),
+        row("late", "", NONE, first=None, last=None, missing=["round-1", "memory"]),
+    )
+    lines = list(csv.DictReader(io.StringIO(as_csv(given))))
+    assert lines[0] == {
+        "rank": "1", "first": "1", "last": "2", "model": "Größer, besser", "owner": "w-abc",
+        "id": "id-1", "dynascore": "81.25", "dynascore_low": "79.5", "dynascore_high": "83.0",
+        "accuracy": "81.25", "accuracy_low": "79.5", "accuracy_high": "83.0", "memory": "12.0",
+        "memory_low": "", "memory_high": "", "in_the_loop": "round-1", "not_run": "",
+    }  # fmt: skip
+    assert lines[1]["dynascore"] == lines[1]["first"] == ""
+    assert lines[1]["not_run"] == "round-1; memory"
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1"])
+def test_no_name_is_a_formula(name):
+    assert next(csv.DictReader(io.StringIO(as_csv(table(row(name))))))["model"] == f"'{name}"
+
+
+def test_json_has_all():
+    given = table(row("ALBERT"))
+    assert json.loads(as_json(given)) == given
+
+
+def test_latex_is_a_booktabs_table():
+    given = table(row("a_b & 50 %\n\\input{x}", "2="), row("late", "", NONE))
+    assert as_latex(given, "https://bench.test/t/nli/").splitlines() == [
+        "% nli on 2026-02-03: round-1 v2",
+        "% https://bench.test/t/nli/",
+        r"\begin{tabular}{llrrr}",
+        r"\toprule",
+        r"Rank & Model & Dynascore & accuracy (\%) & memory (GiB) \\",
+        r"\midrule",
+        r"2= & a\_b \& 50 \% \textbackslash{}input\{x\} & 81.2 [79.5, 83.0] "
+        r"& 81.2 [79.5, 83.0] & 12.0 \\",
+        r"-- & late & -- & -- & 12.0 \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    assert "bench.test" not in as_latex(given)
+
+
+def test_no_letter_of_a_name_is_a_command():
+    assert latex('{}$#~^<>|"') == (
+        r"\{\}\$\#\textasciitilde{}\textasciicircum{}\textless{}\textgreater{}\textbar{}"
+        r"\textquotedbl{}"
+    )
+
+
+def test_bibtex_cites_a_snapshot():
+    told = bibtex(table(), 3, "", "ab12", "https://bench.test/t/nli/models/3/")
+    assert told == (
+        "@misc{dynabench-nli-3,\n"
+        "  title = {{Leaderboard of Natural language inference, snapshot 3}},\n"
+        "  author = {{Dynabench}},\n"
+        "  year = {2026},\n"
+        "  month = {2},\n"
+        "  howpublished = {\\url{https://bench.test/t/nli/models/3/}},\n"
+        "  note = {Snapshot 3 of 2026-02-03, SHA-256 ab12}\n"
+        "}\n"
+    )
+    assert r"title = {{A \& B}}" in bibtex(table(), 3, "A & B", "ab12", "x")
