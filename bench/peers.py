@@ -55,7 +55,7 @@ def from_environment() -> Bare:
 
 
 def serve_pipeline(port: int) -> None:
-    """transformers.pipeline behind a lock, in the HTTP server that ours uses."""
+    """transformers.pipeline behind a lock, in gunicorn with threads."""
     import json
 
     from gunicorn.app.base import BaseApplication

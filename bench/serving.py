@@ -300,7 +300,7 @@ def measure(model: Path, home: Path, options: argparse.Namespace) -> dict[str, A
     }
     told["agreement"] = {"sentences": source, "count": len(texts), **agreement(models, texts)}
     told["machine"]["load_average_at_end"] = os.getloadavg()[0]
-    packages = ("torch", "transformers", "onnxruntime", "gunicorn", "tokenizers", "numpy")
+    packages = ("torch", "transformers", "onnxruntime", "gunicorn", "uvloop", "tokenizers", "numpy")
     told["versions"] = {"python": platform.python_version()} | {p: version(p) for p in packages}
     told["seconds"], told["rounds"] = seconds, rounds
     return told

@@ -2,9 +2,7 @@
 
 import hashlib
 import json
-import math
 import os
-import time
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -96,8 +94,6 @@ def _version(target: TargetModel, fingerprint: Mapping[str, Any]) -> TargetVersi
 
 
 INFO_SECONDS = 3.0
-REMEMBER_SECONDS = 2.0
-_remembered: dict[str, tuple[float, ModelSpec | None]] = {}
 
 
 def spec_of(target: TargetModel) -> ModelSpec:
@@ -126,19 +122,7 @@ def serving_of(
 
 
 def registered_spec(name: str) -> ModelSpec | None:
-    """The registered target of this name, for the model server; closes its connection.
-
-    Asked before each prediction, so an answer is kept for REMEMBER_SECONDS.
-    """
-    now = time.monotonic()
-    asked_at, spec = _remembered.get(name, (-math.inf, None))
-    if now - asked_at > REMEMBER_SECONDS:
-        spec = _read_spec(name)
-        _remembered[name] = now, spec
-    return spec
-
-
-def _read_spec(name: str) -> ModelSpec | None:
+    """The registered target of this name, for the model server; closes its connection."""
     try:
         target = TargetModel.objects.filter(name=name, url="").exclude(source="").first()
         return spec_of(target) if target else None

@@ -6,29 +6,46 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from .errors import BusyError, DeadlineError, StoppedError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Answer = TypeVar("Answer")
 
-SLACK = 4  # sizes this close always fit together: short texts pad by a few tokens only
+SLACK = 1  # sizes this close always fit together, however short
 
 
 @dataclass(eq=False)
-class _Job(Generic[Item, Result]):
-    item: Item
-    size: int
+class _Call(Generic[Result]):
+    """Items that are answered together. Whether or how it ended is told by the future alone."""
+
+    finish: Callable[[list[Result]], Any]
     deadline: float
-    future: "Future[Result]" = field(default_factory=Future)
+    results: list[Any]
+    left: int
+    future: "Future[Any]" = field(default_factory=Future)
+
+    def fail(self, error: Exception) -> None:
+        with suppress(InvalidStateError):  # it has failed already, or nobody waits
+            self.future.set_exception(error)
 
     def is_dropped(self, now: float) -> bool:
         """Whether nobody waits any more; a passed deadline is told to whoever still does."""
         if self.deadline <= now:
-            with suppress(InvalidStateError):
-                self.future.set_exception(DeadlineError("The deadline passed in the queue."))
+            self.fail(DeadlineError("The deadline passed in the queue."))
         return self.future.done()
+
+
+@dataclass(eq=False)
+class _Job(Generic[Item, Result]):
+    """One item and its place in its call."""
+
+    item: Item
+    size: int
+    place: int
+    call: _Call[Result]
 
 
 class Batcher(Generic[Item, Result]):
@@ -46,7 +63,7 @@ class Batcher(Generic[Item, Result]):
         workers: int = 1,
         max_batch: int = 1,
         max_queued: int = 64,
-        similar: float = 1.25,
+        similar: float = 1.05,
         wait_seconds: float = 0.0,
     ) -> None:
         self._run, self._max_batch, self._max_queued = run, max_batch, max_queued
@@ -63,14 +80,20 @@ class Batcher(Generic[Item, Result]):
             thread.start()
 
     def submit(
-        self, items: Sequence[tuple[Item, int]], *, deadline: float
-    ) -> "list[Future[Result]]":
-        """Queue (item, size) pairs; one future each, in order. Raises BusyError, StoppedError.
+        self,
+        items: Sequence[tuple[Item, int]],
+        finish: Callable[[list[Result]], Answer],
+        *,
+        deadline: float,
+    ) -> "Future[Answer]":
+        """Queue (item, size) pairs. The future gets `finish(results)`, the results in order, from
+        the thread that ends the last one, or the first error. Raises BusyError, StoppedError.
 
         A call is taken while the queue is not full, whole or not at all, so that a call with many
         items is not starved by small ones.
         """
-        jobs = [_Job[Item, Result](item, size, deadline) for item, size in items]
+        call: _Call[Result] = _Call(finish, deadline, [None] * len(items), len(items))
+        jobs = [_Job(item, size, place, call) for place, (item, size) in enumerate(items)]
         with self._changed:
             if self._closed:
                 raise StoppedError("The model server is stopping.")
@@ -80,7 +103,7 @@ class Batcher(Generic[Item, Result]):
                 raise BusyError("The model has too many requests waiting. Try again soon.")
             self._queue += jobs
             self._changed.notify(len(jobs))
-        return [job.future for job in jobs]
+        return call.future
 
     def close(self) -> None:
         """Refuse what is queued, finish what is running, end the threads."""
@@ -89,13 +112,12 @@ class Batcher(Generic[Item, Result]):
             left, self._queue = self._queue, []
             self._changed.notify_all()
         for job in left:
-            with suppress(InvalidStateError):
-                job.future.set_exception(StoppedError("The model server is stopping."))
+            job.call.fail(StoppedError("The model server is stopping."))
         for thread in self._threads:
             thread.join()
 
     def _drop(self, now: float) -> None:
-        self._queue = [job for job in self._queue if not job.is_dropped(now)]
+        self._queue = [job for job in self._queue if not job.call.is_dropped(now)]
 
     def _take(self) -> list[_Job[Item, Result]]:
         """Jobs for one batch; empty when the batcher closes."""
@@ -114,7 +136,8 @@ class Batcher(Generic[Item, Result]):
             share = -(-len(self._queue) // self._idle)
             self._idle -= 1
             taken = self._pick(min(share, self._max_batch)) if self._queue else []
-            self._queue = [job for job in self._queue if job not in taken]
+            gone = set(taken)
+            self._queue = [job for job in self._queue if job not in gone]
             return taken
 
     def _pick(self, count: int) -> list[_Job[Item, Result]]:
@@ -126,19 +149,32 @@ class Batcher(Generic[Item, Result]):
 
     def _work(self) -> None:
         while jobs := self._take():
-            jobs = [job for job in jobs if job.future.set_running_or_notify_cancel()]
-            if jobs:
-                self._answer(jobs)
+            self._answer(jobs)
 
     def _answer(self, jobs: list[_Job[Item, Result]]) -> None:
         try:
             results = self._run([job.item for job in jobs])
         except Exception as error:  # whoever waits for the future gets it
             if len(jobs) == 1:
-                jobs[0].future.set_exception(error)
+                jobs[0].call.fail(error)
             else:  # one bad item must not fail its neighbours
                 for job in jobs:
                     self._answer([job])
             return
         for job, result in zip(jobs, results, strict=True):
-            job.future.set_result(result)
+            self._note(job.call, job.place, result)
+
+    def _note(self, call: _Call[Result], place: int, result: Result) -> None:
+        """Keep a result; the last one ends its call."""
+        with self._changed:
+            call.results[place] = result
+            call.left -= 1
+            if call.left:
+                return
+        try:
+            answer = call.finish(call.results)
+        except Exception as error:  # whoever waits for the future gets it
+            call.fail(error)
+        else:
+            with suppress(InvalidStateError):  # nobody waits any more
+                call.future.set_result(answer)

@@ -1,9 +1,11 @@
 """The models of one server: loaded on first use in the background, then asked through a batcher."""
 
+import gc
 import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +17,6 @@ from .backends import backend_version, load_backend
 from .batcher import Batcher
 from .codecs import Answer, Codec, Logits, codec_for
 from .errors import (
-    DeadlineError,
     LoadingError,
     MisconfiguredError,
     ServingError,
@@ -29,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 MAX_ENCODINGS = 256  # of one call: texts, or windows of passages
 RETRY_FAILED_SECONDS = 60.0
+REMEMBER_SECONDS = 2.0  # for so long the spec of a name is not asked again
 # One load at a time: imports of transformers and torch's exporter belong to the whole process.
 _LOADING = threading.Lock()
 
@@ -68,8 +70,13 @@ class ServedModel:
             max_queued=max_queued,
         )
 
-    def predict(self, rows: Sequence[Mapping[str, str]], *, deadline: float) -> list[Answer]:
-        """Answers in order; `deadline` is a point of time.monotonic(). Raises ServingError."""
+    def submit(
+        self, rows: Sequence[Mapping[str, str]], *, deadline: float
+    ) -> "Future[list[Answer]]":
+        """The answers to come, in order; `deadline` is a point of time.monotonic().
+
+        The future knows the deadline only while the call is queued. Raises ServingError.
+        """
         encoded = [self.codec.encode(row) for row in rows]
         flat = [(encoding, len(encoding)) for encodings in encoded for encoding in encodings]
         if len(flat) > MAX_ENCODINGS:
@@ -77,17 +84,15 @@ class ServedModel:
                 f"The inputs make {len(flat)} pieces for the model; at most {MAX_ENCODINGS} are "
                 "taken at once. Send fewer or shorter inputs."
             )
-        futures = self._batcher.submit(flat, deadline=deadline)
-        try:
-            logits = iter([f.result(max(0.0, deadline - time.monotonic())) for f in futures])
-        except TimeoutError:
-            for future in futures:
-                future.cancel()
-            raise DeadlineError("The model did not answer within the deadline.") from None
-        return [
-            self.codec.decode(row, encodings, [next(logits) for _ in encodings])
-            for row, encodings in zip(rows, encoded, strict=True)
-        ]
+
+        def answers(logits: list[Logits]) -> list[Answer]:
+            left = iter(logits)
+            return [
+                self.codec.decode(row, encodings, [next(left) for _ in encodings])
+                for row, encodings in zip(rows, encoded, strict=True)
+            ]
+
+        return self._batcher.submit(flat, answers, deadline=deadline)
 
     def close(self) -> None:
         """Answer what is running and stop."""
@@ -100,6 +105,7 @@ class _Entry:
     model: ServedModel | None = None
     error: ServingError | None = None
     failed_at: float = 0.0
+    looked_up_at: float = 0.0
 
 
 class ModelRegistry:
@@ -121,6 +127,12 @@ class ModelRegistry:
         self._entries: dict[str, _Entry] = {}
         self._lock = threading.Lock()
 
+    def recent(self, name: str) -> ServedModel | None:
+        """The model that `get` gave within REMEMBER_SECONDS. Never waits: event loops call it."""
+        entry = self._entries.get(name)
+        is_recent = entry and time.monotonic() - entry.looked_up_at < REMEMBER_SECONDS
+        return entry.model if entry and is_recent else None
+
     def get(self, name: str) -> ServedModel:
         """The loaded model. Raises UnknownError, LoadingError (and starts loading), its error."""
         spec = self._resolve(name)
@@ -135,6 +147,7 @@ class ModelRegistry:
                 threading.Thread(
                     target=self._load, args=[entry], name=f"load-{name}", daemon=True
                 ).start()
+            entry.looked_up_at = time.monotonic()
         if entry.error:
             raise entry.error.with_traceback(None)
         if entry.model is None:
@@ -173,4 +186,6 @@ class ModelRegistry:
             )
         else:
             seconds = time.monotonic() - started
+            gc.collect()
+            gc.freeze()  # what a model and its libraries left is never looked through again
             logger.info("%s: ready after %.1f s", entry.spec.name, seconds)

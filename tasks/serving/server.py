@@ -1,5 +1,6 @@
-"""The HTTP server of the models: gunicorn, one worker process with many threads."""
+"""The HTTP server of the models: gunicorn, one worker process with an event loop."""
 
+import asyncio
 import logging
 import os
 import threading
@@ -8,9 +9,10 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from gunicorn.app.base import BaseApplication
+from gunicorn.workers.gasgi import ASGIWorker
 
+from .asgi import Application
 from .registry import ModelRegistry
-from .wsgi import Application
 
 logger = logging.getLogger(__name__)
 
@@ -22,20 +24,11 @@ class ModelServer(BaseApplication):  # type: ignore[misc]
     """Serves a registry until SIGTERM or SIGINT.
 
     The registry is made and its models are loaded in the worker, after the fork, so that no
-    thread and no model crosses it. More requests at once than `threads` wait unseen;
-    keep it above the registry's `max_queued`, so that a full queue is answered and not waited for.
+    thread and no model crosses it.
     """
 
-    def __init__(
-        self,
-        make_registry: Callable[[], ModelRegistry],
-        *,
-        host: str,
-        port: int,
-        threads: int,
-    ) -> None:
-        self._make_registry = make_registry
-        self._bind, self._threads = f"{host}:{port}", threads
+    def __init__(self, make_registry: Callable[[], ModelRegistry], *, host: str, port: int) -> None:
+        self._make_registry, self._bind = make_registry, f"{host}:{port}"
         super().__init__()
 
     def load_config(self) -> None:
@@ -43,9 +36,9 @@ class ModelServer(BaseApplication):  # type: ignore[misc]
         settings: dict[str, Any] = {
             "bind": self._bind,
             "workers": 1,
-            "worker_class": "gthread",
-            "threads": self._threads,
-            "worker_connections": 1000,
+            "worker_class": "asgi",
+            "asgi_loop": "uvloop",
+            "asgi_lifespan": "off",
             "keepalive": 75,
             "timeout": 120,
             "graceful_timeout": 10,
@@ -60,9 +53,22 @@ class ModelServer(BaseApplication):  # type: ignore[misc]
         # Every caller runs on one core; OpenMP's own threads collapse under load.
         os.environ["OMP_NUM_THREADS"] = "1"
         registry = self._make_registry()
+        application = Application(registry)
+
+        def start(worker: ASGIWorker) -> None:
+            self._ending = worker.loop.create_task(_end(worker, application))
+
+        self.cfg.set("post_worker_init", start)
         self.cfg.set("worker_exit", lambda server, worker: registry.close())
         threading.Thread(target=_keep_loaded, args=[registry], daemon=True).start()
-        return Application(registry)
+        return application
+
+
+async def _end(worker: ASGIWorker, application: Application) -> None:
+    """At a stop, end when all is answered; gunicorn would wait for callers that only stay."""
+    while worker.alive or application.running:
+        await asyncio.sleep(0.2)
+    worker.handle_quit_signal()
 
 
 def _keep_loaded(registry: ModelRegistry) -> NoReturn:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tasks.serving.wsgi import MAX_BODY_BYTES
+from tasks.serving.asgi import MAX_BODY_BYTES
 from tests.serving_models import tiny_model
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -169,6 +169,7 @@ def test_sigterm_ends_it_cleanly_and_a_kept_export_starts_without_torch(
     idle = server.connect()
     exchange(idle, "/health", None)
     assert server.stop() == 0
+    assert "Worker exiting" in server.log.read_text()  # by itself: gunicorn did not kill it
     idle.close()
     with Process(home, f"fp32={model}") as again:
         again.wait_for("/models/fp32/health")

@@ -33,7 +33,6 @@ class Command(BaseCommand):
         )
         parser.add_argument("--host", default="127.0.0.1")
         parser.add_argument("--port", type=int, default=8100)
-        parser.add_argument("--threads", type=int, default=96, help="requests served at once")
         parser.add_argument("--cache-dir", type=Path, default=settings.HOME / "serving")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -51,5 +50,4 @@ class Command(BaseCommand):
             lambda: ModelRegistry(resolve, names, options["cache_dir"]),
             host=options["host"],
             port=options["port"],
-            threads=options["threads"],
         ).run()

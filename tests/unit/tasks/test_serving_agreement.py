@@ -38,7 +38,8 @@ def labels(folder: Path, cache: Path, backend: str, texts: list[str]) -> list[st
     answers: dict[int, str] = {}
     for start in range(0, len(order), 64):
         part = order[start : start + 64]
-        found = model.predict([{"text": texts[n]} for n in part], deadline=time.monotonic() + 300)
+        rows = [{"text": texts[n]} for n in part]
+        found = model.submit(rows, deadline=time.monotonic() + 300).result()
         answers |= {n: answer.output["label"] for n, answer in zip(part, found, strict=True)}
     model.close()
     return [answers[n] for n in range(len(texts))]

@@ -33,7 +33,7 @@ def shut(**options: int) -> tuple[Batcher[int, int], Gate]:
     """A batcher whose only worker is held by item 0."""
     gate = Gate()
     batcher = Batcher[int, int](gate, **options)
-    batcher.submit([(0, 1)], deadline=FOREVER)
+    batcher.submit([(0, 1)], list, deadline=FOREVER)
     assert gate.entered.acquire(timeout=10)
     return batcher, gate
 
@@ -60,7 +60,7 @@ def test_every_item_is_answered_once_with_its_own_answer(
 
     def ask(call: int) -> list[str]:
         items = [((call, place, size), size) for place, size in enumerate(calls[call])]
-        return [f.result(10) for f in batcher.submit(items, deadline=FOREVER)]
+        return batcher.submit(items, list, deadline=FOREVER).result(10)
 
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(ask, range(len(calls))))
@@ -73,30 +73,41 @@ def test_every_item_is_answered_once_with_its_own_answer(
     for batch in batches:
         sizes = [size for _, _, size in batch]
         assert len(batch) <= max_batch
-        # Both ends are at most 1.25 times, or SLACK, from the oldest in between.
-        assert max(sizes) <= 1.25 * (1.25 * (min(sizes) + SLACK)) + SLACK
+        # Both ends are at most 1.05 times, and SLACK, from the oldest in between.
+        assert max(sizes) <= 1.05 * (1.05 * (min(sizes) + SLACK)) + SLACK
 
 
 def test_the_oldest_goes_first_with_its_like() -> None:
     batcher, gate = shut(max_batch=3)
-    sizes = [10, 100, 11, 12, 13]
-    queued = batcher.submit([(size, size) for size in sizes], deadline=FOREVER)
+    sizes = [20, 100, 20, 19, 22, 21]
+    queued = [batcher.submit([(size, size)], list, deadline=FOREVER) for size in sizes]
     gate.open.set()
     for future in queued:
         future.result(10)
     batcher.close()
-    assert gate.batches == [[0], [10, 11, 12], [100], [13]]
+    assert gate.batches == [[0], [20, 20, 19], [100], [22, 21]]
+
+
+def test_a_call_is_finished_once_with_its_results_in_order() -> None:
+    batcher, gate = shut()
+    queued = batcher.submit([(9, 9), (1, 1), (5, 5)], tuple, deadline=FOREVER)
+    gate.open.set()
+    assert queued.result(10) == (-9, -1, -5)
+    broken = batcher.submit([(1, 1)], lambda results: 1 // 0, deadline=FOREVER)
+    with pytest.raises(ZeroDivisionError):
+        broken.result(10)
+    batcher.close()
 
 
 def test_a_full_queue_is_busy_until_it_drains() -> None:
     batcher, gate = shut(max_queued=2)
-    first = batcher.submit([(1, 1)], deadline=FOREVER)
-    more = batcher.submit([(2, 1), (3, 1), (4, 1)], deadline=FOREVER)
+    first = batcher.submit([(1, 1)], list, deadline=FOREVER)
+    more = batcher.submit([(2, 1), (3, 1), (4, 1)], list, deadline=FOREVER)
     with pytest.raises(BusyError):
-        batcher.submit([(5, 1)], deadline=FOREVER)
+        batcher.submit([(5, 1)], list, deadline=FOREVER)
     gate.open.set()
-    assert [f.result(10) for f in first + more] == [-1, -2, -3, -4]
-    assert batcher.submit([(5, 1)], deadline=FOREVER)[0].result(10) == -5
+    assert first.result(10) + more.result(10) == [-1, -2, -3, -4]
+    assert batcher.submit([(5, 1)], list, deadline=FOREVER).result(10) == [-5]
     batcher.close()
 
 
@@ -104,12 +115,12 @@ def test_a_full_queue_is_busy_until_it_drains() -> None:
 def test_what_nobody_waits_for_is_dropped_and_frees_the_queue(leave: str) -> None:
     batcher, gate = shut(max_queued=1)
     deadline = time.monotonic() if leave == "deadline" else FOREVER
-    (gone,) = batcher.submit([(1, 1)], deadline=deadline)
+    gone = batcher.submit([(1, 1)], list, deadline=deadline)
     if leave == "cancel":
         gone.cancel()
-    (kept,) = batcher.submit([(2, 1)], deadline=FOREVER)
+    kept = batcher.submit([(2, 1)], list, deadline=FOREVER)
     gate.open.set()
-    assert kept.result(10) == -2
+    assert kept.result(10) == [-2]
     batcher.close()
     assert gate.batches == [[0], [2]]
     if leave == "deadline":
@@ -119,7 +130,7 @@ def test_what_nobody_waits_for_is_dropped_and_frees_the_queue(leave: str) -> Non
 
 def test_a_deadline_passed_in_the_queue_is_told() -> None:
     batcher, gate = shut()
-    (late,) = batcher.submit([(1, 1)], deadline=time.monotonic() + 0.01)
+    late = batcher.submit([(1, 1)], list, deadline=time.monotonic() + 0.01)
     time.sleep(0.02)
     gate.open.set()
     with pytest.raises(DeadlineError):
@@ -133,34 +144,37 @@ def test_one_bad_item_does_not_fail_its_neighbours() -> None:
         return [1 // item for item in batch]
 
     batcher = Batcher[int, int](run, max_batch=4, wait_seconds=0.05)
-    futures = batcher.submit([(1, 1), (0, 1), (1, 1)], deadline=FOREVER)
-    assert futures[0].result(10) == futures[2].result(10) == 1
+    calls = [
+        batcher.submit([(item, 1) for item in items], list, deadline=FOREVER)
+        for items in ([1], [1, 0], [1])
+    ]
+    assert calls[0].result(10) == calls[2].result(10) == [1]
     with pytest.raises(ZeroDivisionError):
-        futures[1].result(10)
+        calls[1].result(10)
     batcher.close()
 
 
 def test_idle_workers_share_what_is_queued() -> None:
     gate = Gate()
     batcher = Batcher[int, int](gate, workers=2, max_batch=8)
-    futures = batcher.submit([(n, 5) for n in range(4)], deadline=FOREVER)
+    future = batcher.submit([(n, 5) for n in range(4)], list, deadline=FOREVER)
     assert gate.entered.acquire(timeout=10)
     assert gate.entered.acquire(timeout=10)
     gate.open.set()
-    assert [f.result(10) for f in futures] == [0, -1, -2, -3]
+    assert future.result(10) == [0, -1, -2, -3]
     batcher.close()
     assert sorted(map(len, gate.batches)) == [2, 2]
 
 
 def test_closing_refuses_the_queue_and_new_calls() -> None:
     batcher, gate = shut()
-    (queued,) = batcher.submit([(1, 1)], deadline=FOREVER)
+    queued = batcher.submit([(1, 1)], list, deadline=FOREVER)
     closing = threading.Thread(target=batcher.close)
     closing.start()
     with pytest.raises(StoppedError):
         queued.result(10)
     with pytest.raises(StoppedError):
-        batcher.submit([(2, 1)], deadline=FOREVER)
+        batcher.submit([(2, 1)], list, deadline=FOREVER)
     gate.open.set()
     closing.join(10)
     assert not closing.is_alive()

@@ -2,20 +2,25 @@
 
 import http.client
 import json
+import os
+import socket
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from socketserver import ThreadingMixIn
 from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 import pytest
+import uvloop
+from gunicorn.asgi.protocol import ASGIProtocol
+from gunicorn.config import Config
+from gunicorn.glogging import Logger
+from gunicorn.workers.gasgi import ASGIWorker
 
+from tasks.serving.asgi import LONG_BODY_BYTES, MAX_BODY_BYTES, MAX_INPUTS, Application
 from tasks.serving.errors import BusyError, LoadingError, MisconfiguredError, UnknownError
 from tasks.serving.registry import MAX_ENCODINGS, ModelRegistry, ServedModel
 from tasks.serving.spec import SEQUENCE, ModelSpec
-from tasks.serving.wsgi import MAX_BODY_BYTES, MAX_INPUTS, Application
 from tests.serving_models import tiny_model
 
 Reply = tuple[int, dict[str, str], Any]
@@ -26,15 +31,6 @@ ROWS = {
     NLI: {"premise": "It rained all night.", "hypothesis": "The street is wet."},
     QA: {"question": "Who sang?", "passage": "After the meal Zoë sang 🎵 and Ana danced."},
 }
-
-
-class Server(ThreadingMixIn, WSGIServer):
-    daemon_threads = True
-
-
-class Quiet(WSGIRequestHandler):
-    def log_message(self, *args: Any) -> None:
-        pass
 
 
 @pytest.fixture(scope="module")
@@ -63,10 +59,19 @@ def wait_for(registry: ModelRegistry, name: str) -> ServedModel:
 
 @pytest.fixture(scope="module")
 def port(registry: ModelRegistry) -> Iterator[int]:
-    with make_server("127.0.0.1", 0, Application(registry), Server, Quiet) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_port
-        server.shutdown()
+    """The application behind the HTTP of `serve_model`, in this process."""
+    config, loop = Config(), uvloop.new_event_loop()
+    worker = ASGIWorker(0, os.getpid(), [], None, 0, config, Logger(config))
+    worker.loop, worker.asgi = loop, Application(registry)
+    server = loop.run_until_complete(
+        loop.create_server(lambda: ASGIProtocol(worker), "127.0.0.1", 0)
+    )
+    running = threading.Thread(target=loop.run_forever)
+    running.start()
+    yield server.sockets[0].getsockname()[1]
+    loop.call_soon_threadsafe(loop.stop)
+    running.join(10)
+    loop.close()
 
 
 def call(port: int, method: str, path: str, body: object = None, **headers: str) -> Reply:
@@ -175,6 +180,22 @@ def test_sizes_are_capped(port: int) -> None:
     assert (status, answer["error"]["code"]) == (413, "too_large")
 
 
+def test_a_long_body_is_answered_like_a_short_one(port: int) -> None:
+    row = ROWS[NLI] | {"premise": "It rained all night. " * 40}
+    rows = [row] * (LONG_BODY_BYTES // 800 + 1)
+    alone = predict(port, NLI, row)[2]
+    together = predict(port, NLI, rows)[2]["predictions"]
+    assert [answer["output"] for answer in together] == [alone["output"]] * len(rows)
+    status, _, answer = predict(port, NLI, [*rows, {"premise": 3}])
+    assert (status, answer["error"]["code"]) == (400, "invalid")
+
+
+def test_who_leaves_in_the_middle_of_a_body_holds_up_nobody(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port)) as gone:
+        gone.sendall(b"POST /models/nli/predict HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
+    assert predict(port, NLI, ROWS[NLI])[0] == 200
+
+
 @pytest.mark.parametrize("deadline", ["soon", "0", "-1", "nan", "inf"])
 def test_a_deadline_must_be_a_time(port: int, deadline: str) -> None:
     status, _, answer = predict(port, NLI, ROWS[NLI], X_Deadline_Seconds=deadline)
@@ -240,7 +261,7 @@ def test_a_failure_of_the_model_is_500_without_its_secrets(
     def fail(*args: object, **options: object) -> None:
         raise RuntimeError("inner words")
 
-    monkeypatch.setattr(registry.get(NLI), "predict", fail)
+    monkeypatch.setattr(registry.get(NLI), "submit", fail)
     status, _, answer = predict(port, NLI, ROWS[NLI])
     assert (status, answer["error"]["code"]) == (500, "error")
     assert "inner words" not in str(answer)

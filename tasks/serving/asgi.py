@@ -1,87 +1,115 @@
-"""The endpoint wire format as a WSGI application."""
+"""The endpoint wire format as an ASGI application."""
 
+import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future
 from typing import Any
 
 from .codecs import Answer
 from .errors import (
     BadRequestError,
+    DeadlineError,
     ServingError,
     TooLargeError,
     TryLaterError,
     UnknownError,
     WrongMethodError,
 )
-from .registry import ModelRegistry
+from .registry import ModelRegistry, ServedModel
 
 logger = logging.getLogger(__name__)
 
 MAX_BODY_BYTES = 1024 * 1024
+LONG_BODY_BYTES = 8 * 1024  # longer ones are read in a thread, so that they hold up nobody
 MAX_INPUTS = 64
 DEADLINE_SECONDS = 30.0  # of callers that name none
-STATUS = {
-    200: "200 OK",
-    400: "400 Bad Request",
-    404: "404 Not Found",
-    405: "405 Method Not Allowed",
-    413: "413 Content Too Large",
-    500: "500 Internal Server Error",
-    503: "503 Service Unavailable",
-    504: "504 Gateway Timeout",
-}
-Environ = Mapping[str, Any]
-StartResponse = Callable[[str, list[tuple[str, str]]], Any]
+Message = Mapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
 
 
 class Application:
-    """Routes: /health, /models, /models/<name>/{health,info,predict}."""
+    """Routes: /health, /models, /models/<name>/{health,info,predict}.
+
+    The event loop reads requests and cuts texts into tokens; the registry's own threads run the
+    models and make their answers.
+    """
 
     def __init__(self, registry: ModelRegistry) -> None:
         self.registry = registry
+        self.running = 0
+        """Requests that are not answered yet."""
 
-    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        status, headers = 200, [("Content-Type", "application/json")]
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        self.running += 1
         try:
-            answer = self._answer(environ)
+            await self._respond(scope, receive, send)
+        finally:
+            self.running -= 1
+
+    async def _respond(self, scope: Message, receive: Receive, send: Send) -> None:
+        status, headers = 200, [(b"Content-Type", b"application/json")]
+        try:
+            answer = await self._answer(scope, receive)
         except ServingError as error:
             status, answer = error.status, _error(error)
             if isinstance(error, TryLaterError):
-                headers.append(("Retry-After", str(error.retry_after)))
+                headers.append((b"Retry-After", b"%d" % error.retry_after))
         except Exception:
-            logger.exception("%s failed", environ.get("PATH_INFO"))
+            logger.exception("%s failed", scope["path"])
             failed = ServingError("The model failed on this input. The server's log says why.")
             status, answer = failed.status, _error(failed)
         body = json.dumps(answer, separators=(",", ":")).encode()
-        start_response(STATUS[status], [*headers, ("Content-Length", str(len(body)))])
-        return [body]
+        headers.append((b"Content-Length", b"%d" % len(body)))
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
-    def _answer(self, environ: Environ) -> dict[str, Any]:
-        path, method = environ["PATH_INFO"], environ["REQUEST_METHOD"]
+    async def _answer(self, scope: Message, receive: Receive) -> dict[str, Any]:
+        path, method = scope["path"], scope["method"]
         if path == "/health":
             _only(method, "GET")
             return {"status": "ok"}
         if path == "/models":
             _only(method, "GET")
-            return {"models": sorted(self.registry.names())}
+            return {"models": sorted(await asyncio.to_thread(self.registry.names))}
         match path.split("/"):
             case ["", "models", name, ("health" | "info" | "predict") as action]:
                 _only(method, "POST" if action == "predict" else "GET")
             case _:
                 raise UnknownError("There is no such route. A model's base is /models/<name>.")
-        model = self.registry.get(name)
+        model = self.registry.recent(name)
+        if model is None:  # a thread, because the database may be asked
+            model = await asyncio.to_thread(self.registry.get, name)
         if action == "health":
             return {"status": "ok"}
         if action == "info":
             return model.info
         started = time.monotonic()
-        deadline = started + _deadline_seconds(environ)
-        rows, single = _rows(_body(environ), model.fields)
-        answers = [_said(answer) for answer in model.predict(rows, deadline=deadline)]
-        said = answers[0] if single else {"predictions": answers}
+        deadline = started + _deadline_seconds(scope)
+        answers, single = await _predicted(model, await _body(receive), deadline)
+        said = _said(answers[0]) if single else {"predictions": [_said(a) for a in answers]}
         return said | {"seconds": time.monotonic() - started, "fingerprint": model.digest}
+
+
+async def _predicted(
+    model: ServedModel, body: bytearray, deadline: float
+) -> tuple[list[Answer], bool]:
+    """The answers and whether it was one input without a list. Raises ServingError."""
+
+    def submit() -> tuple[Future[list[Answer]], bool]:
+        rows, single = _rows(_read(body), model.fields)
+        return model.submit(rows, deadline=deadline), single
+
+    try:
+        async with asyncio.timeout(deadline - time.monotonic()):
+            is_long = len(body) > LONG_BODY_BYTES
+            future, single = await asyncio.to_thread(submit) if is_long else submit()
+            return await asyncio.wrap_future(future), single
+    except TimeoutError:
+        raise DeadlineError("The model did not answer within the deadline.") from None
 
 
 def _said(answer: Answer) -> dict[str, Any]:
@@ -97,8 +125,11 @@ def _only(method: str, allowed: str) -> None:
         raise WrongMethodError(f"Use {allowed}.")
 
 
-def _deadline_seconds(environ: Environ) -> float:
-    text = environ.get("HTTP_X_DEADLINE_SECONDS", DEADLINE_SECONDS)
+def _deadline_seconds(scope: Message) -> float:
+    value = dict(scope["headers"]).get(b"x-deadline-seconds")
+    if value is None:
+        return DEADLINE_SECONDS
+    text = value.decode("latin-1")
     try:
         seconds = float(text)
     except ValueError:
@@ -108,13 +139,24 @@ def _deadline_seconds(environ: Environ) -> float:
     return seconds
 
 
-def _body(environ: Environ) -> Any:
-    # Without a length the body is chunked, which only some servers undo and end by themselves.
-    chunked = MAX_BODY_BYTES + 1 if environ.get("wsgi.input_terminated") else 0
-    length = int(environ.get("CONTENT_LENGTH") or chunked)
-    body = environ["wsgi.input"].read(min(length, MAX_BODY_BYTES + 1))
-    if len(body) > MAX_BODY_BYTES:
+async def _body(receive: Receive) -> bytearray:
+    """The whole body. What is over the limit is dropped, but awaited: its sender gets an answer."""
+    body, size, is_more = bytearray(), 0, True
+    while is_more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise BadRequestError("The body did not come to its end.")
+        part = message.get("body", b"")
+        size += len(part)
+        if size <= MAX_BODY_BYTES:
+            body += part
+        is_more = message.get("more_body", False)
+    if size > MAX_BODY_BYTES:
         raise TooLargeError(f"The body is larger than {MAX_BODY_BYTES} bytes. Send fewer inputs.")
+    return body
+
+
+def _read(body: bytearray) -> Any:
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
