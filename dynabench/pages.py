@@ -1,4 +1,4 @@
-"""The pages that look over all stages: the task list, a task's own page, its numbers."""
+"""The pages that look over all stages: tasks, groups of them, a task's own page, its numbers."""
 
 import csv
 from collections.abc import Mapping, Sequence
@@ -14,11 +14,12 @@ from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
 from dynabench.lib.svg import Point, line_chart
 from evaluation.selectors import latest_datasets
+from leaderboard.tops import tops_of
 from tasks.budgets import Line, Used, lines
-from tasks.models import Round, Task
+from tasks.models import Round, Task, TaskGroup
 from tasks.permissions import can_edit, can_moderate, can_see
 from tasks.schema import ShownExample, TaskConfig
-from tasks.selectors import listed_tasks, seen_rounds
+from tasks.selectors import groups_with, listed_tasks, seen_rounds
 from validation.cached_numbers import Kept, all_numbers, standings
 from validation.definitions import DEFINITIONS
 from validation.report import as_json, flat
@@ -39,28 +40,67 @@ LATER = partial(
 def home(request: HttpRequest) -> HttpResponse:
     """All tasks that this person may see, by search and filters."""
     tasks = listed_tasks(request.user)
-    latest = {round.task_id: round for round in seen_rounds(tasks)}
+    latest = _latest_rounds(tasks)
     search = request.GET.get("q", "").strip().lower()
     only_open, no_sensitive = request.GET.get("open"), request.GET.get("mild")
     shown = [
-        (task, latest.get(task.pk))
+        task
         for task in tasks
         if search in f"{task.name} {task.summary} {task.code}".lower()
         and not (only_open and not (task.pk in latest and latest[task.pk].state == "open"))
         and not (no_sensitive and task.is_sensitive)
     ]
-    kept = standings([round for _, round in shown if round])
-    cards = [
-        {
-            "task": task,
-            "round": round,
-            "numbers": kept[round.pk].numbers if round and round.pk in kept else None,
-            "wanted": _wanted(round, kept[round.pk]) if round and round.pk in kept else [],
-        }
-        for task, round in shown
-    ]
-    values = {"cards": cards, "search": search, "open": only_open, "mild": no_sensitive}
+    values = {
+        "cards": _cards(shown, latest),
+        "groups": groups_with(tasks),
+        "search": search,
+        "open": only_open,
+        "mild": no_sensitive,
+    }
     return render_page(request, "tasks/home.html", values, part="tasks")
+
+
+@login_not_required
+def group(request: HttpRequest, slug: str) -> HttpResponse:
+    """A community's tasks; it is there for those who may see one of them."""
+    found = get_object_or_404(TaskGroup, slug=slug)
+    members = set(found.tasks.values_list("pk", flat=True))
+    tasks = [task for task in listed_tasks(request.user) if task.pk in members]
+    if not tasks and not request.user.is_superuser:
+        raise Http404
+    tops = tops_of(tasks)
+    values = {
+        "group": found,
+        "description": render_markdown(found.description),
+        "cards": [
+            {**card, "top": tops.get(card["task"].pk)}
+            for card in _cards(tasks, _latest_rounds(tasks))
+        ],
+    }
+    return render(request, "tasks/group.html", values)
+
+
+def _latest_rounds(tasks: Sequence[Task]) -> dict[int, Round]:
+    """Of each task's id the round that opened last."""
+    return {round.task_id: round for round in seen_rounds(tasks)}
+
+
+def _cards(tasks: Sequence[Task], latest: Mapping[int, Round]) -> list[dict[str, Any]]:
+    """What lists say of each task."""
+    kept = standings([latest[task.pk] for task in tasks if task.pk in latest])
+    cards: list[dict[str, Any]] = []
+    for task in tasks:
+        round = latest.get(task.pk)
+        known = kept.get(round.pk) if round else None
+        cards.append(
+            {
+                "task": task,
+                "round": round,
+                "numbers": known and known.numbers,
+                "wanted": _wanted(round, known) if round and known else [],
+            }
+        )
+    return cards
 
 
 def _wanted(round: Round, kept: Kept) -> list[Line]:
@@ -78,6 +118,7 @@ def task(request: HttpRequest, code: str) -> HttpResponse:
     live = next((r for r in rounds if r.state in ("open", "paused")), None)
     values: dict[str, Any] = {
         "task": found,
+        "groups": groups_with([found]),
         "config": found.config,
         "round": live,
         "can_judge": any(round.state in JUDGED_STATES for round in rounds),

@@ -13,6 +13,7 @@ admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-a
 urlpatterns = [
     path("", pages.home, name="home"),
     path("t/<slug:code>/", pages.task, name="task"),
+    path("g/<slug:slug>/", pages.group, name="group"),
     path("t/<slug:code>/numbers.csv", pages.numbers_csv, name="numbers-csv"),
     path("t/<slug:code>/numbers.json", pages.numbers_json, name="numbers-json"),
     path("", include("annotation.urls")),

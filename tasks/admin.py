@@ -13,7 +13,12 @@ from django.urls import reverse
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
-from tasks import admin_contexts, admin_rounds, admin_targets  # noqa: F401  (register themselves)
+from tasks import (  # noqa: F401  (register themselves)
+    admin_contexts,
+    admin_groups,
+    admin_rounds,
+    admin_targets,
+)
 from tasks.admin_roles import (
     EDITORS,
     NOBODY,

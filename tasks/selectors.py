@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Prefetch, Q, QuerySet, Sum, prefetch_related_objects
 
 from tasks.budgets import Used
-from tasks.models import Round, RoundTarget, Task
+from tasks.models import Round, RoundTarget, Task, TaskGroup
 from tasks.permissions import Person
 
 WRITING_TIME = timedelta(minutes=15)
@@ -58,6 +58,11 @@ def listed_tasks(user: Person) -> Sequence[Task]:
     if user.is_authenticated:
         shown |= Q(members__user=user.pk)
     return list(tasks.filter(shown).distinct())
+
+
+def groups_with(tasks: Sequence[Task]) -> Sequence[TaskGroup]:
+    """The groups that hold at least one of the tasks, by name."""
+    return list(TaskGroup.objects.filter(tasks__in=tasks).distinct())
 
 
 def seen_rounds(tasks: Sequence[Task]) -> Sequence[Round]:
