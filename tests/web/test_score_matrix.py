@@ -1,0 +1,255 @@
+"""Who sees which models and numbers of a board, and what asking for them costs."""
+
+import datetime as dt
+
+import numpy as np
+import pytest
+from django.contrib.auth.models import AnonymousUser
+from django.utils import timezone
+
+from evaluation.models import EvaluationRun, Score
+from leaderboard.board import ranked
+from leaderboard.freezing import opening_of, public_table
+from leaderboard.matrix import score_matrix
+from leaderboard.models import Board, Resample
+from tasks.models import TaskMember
+from tests.boards import fill_board, measured
+from tests.evaluations import accepted_model, set_version
+from tests.factories import TaskFactory, UserFactory
+
+DAY = dt.timedelta(days=1)
+
+
+def at(second):
+    """A time to hand a model in; those of one transaction would all be the same."""
+    return dt.datetime(2026, 1, 1, 12, 0, second, tzinfo=dt.UTC)
+
+
+@pytest.fixture(autouse=True)
+def _own_storage(settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+
+
+@pytest.fixture
+def task(db):
+    return TaskFactory(code="nli")
+
+
+@pytest.fixture
+def people(task, alice, bob):
+    """By role: who hands models in, somebody else, and two members of the task."""
+    editor, moderator = UserFactory(), UserFactory()
+    TaskMember.objects.create(task=task, user=editor, role=TaskMember.Role.EDITOR)
+    TaskMember.objects.create(task=task, user=moderator, role=TaskMember.Role.MODERATOR)
+    admin = UserFactory(is_superuser=True)
+    return {
+        "public": None, "visitor": AnonymousUser(), "alice": alice, "bob": bob, "editor": editor,
+        "moderator": moderator, "admin": admin,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def board(task, alice):
+    """A model of each kind of visibility, by alice, measured on a counting set."""
+    version = set_version(task, "round-1")
+    tomorrow, yesterday = timezone.now().date() + DAY, timezone.now().date() - DAY
+    kinds = {
+        "known": {"is_published": True},
+        "revealed": {"is_published": True, "anonymous_until": yesterday},
+        "masked": {"is_published": True, "anonymous_until": tomorrow},
+        "draft": {},
+        "masked draft": {"anonymous_until": tomorrow},
+        "withdrawn": {"is_published": True, "withdrawn_at": timezone.now()},
+    }
+    for number, (name, fields) in enumerate(kinds.items()):
+        model = accepted_model(task, alice, name=name, queued_at=at(number), **fields)
+        measured(model, version, 0.6)
+    refused = accepted_model(task, alice, name="refused", is_published=True)
+    type(refused).objects.filter(pk=refused.pk).update(state="failed")
+    return version
+
+
+PUBLIC = ["known", "revealed", "Anonymous 2"]
+ALL = ["known", "revealed", "masked", "draft", "masked draft"]
+
+
+@pytest.mark.parametrize(
+    ("role", "names"),
+    {
+        "public": PUBLIC, "visitor": PUBLIC, "bob": PUBLIC, "moderator": PUBLIC,
+        "alice": ALL, "editor": ALL, "admin": ALL,
+    }.items(),
+)  # fmt: skip
+def test_who_sees_which_models(task, people, board, role, names):
+    found = score_matrix(task, people[role]).models
+    assert [model.name for model in found] == names
+    pseudonym = people["alice"].annotator.pseudonym
+    assert [model.owner for model in found] == [
+        "" if name.startswith("Anonymous") else pseudonym for name in names
+    ]
+    assert "masked" in names or "masked" not in str(found)
+
+
+def test_tables_for_everybody_have_no_hidden_name(task, board, alice):
+    told = str(public_table(task))
+    for word in ("masked", "draft", "withdrawn", "refused"):
+        assert word not in told
+    assert "Anonymous 2" in told
+
+
+def test_an_anonymous_model_keeps_its_number_when_others_are_revealed(task, alice):
+    today = timezone.now().date()
+    for number, (name, until) in enumerate((("a", today + DAY), ("b", today + 9 * DAY))):
+        model = accepted_model(task, alice, name=name, is_published=True, queued_at=at(number))
+        task.submissions.filter(pk=model.pk).update(anonymous_until=until)
+    before = [model.name for model in score_matrix(task).models]
+    task.submissions.filter(name="a").update(anonymous_until=today)
+    assert before == ["Anonymous 1", "Anonymous 2"]
+    assert [model.name for model in score_matrix(task).models] == ["a", "Anonymous 2"]
+
+
+def test_hidden_sets_and_old_versions_are_on_no_board(task, people):
+    for access in ("scoring", "standard", "hidden"):
+        set_version(task, f"a-{access}", access=access)
+    old = set_version(task, "b-scoring")
+    model = measured(accepted_model(task, name="m", is_published=True), old, 0.9)
+    hidden = task.evaluation_sets.get(name="a-hidden").versions.get()
+    measured(model, hidden, 0.1)
+    set_version(task, "b-scoring", size=7)
+    for user in people.values():
+        matrix = score_matrix(task, user)
+        assert [(one.name, one.version) for one in matrix.sets] == [
+            ("a-scoring", 1), ("b-scoring", 2), ("a-standard", 1),
+        ]  # fmt: skip
+        assert [one.name for one in matrix.counting] == ["a-scoring", "b-scoring"]
+        assert np.isnan(matrix.numbers.values).all()
+        assert matrix.numbers.outdated.tolist() == [[False, True, False]]
+    assert "hidden" not in str(public_table(task))
+
+
+def test_numbers_stand_in_their_units(task):
+    version = set_version(task, "round-1", size=1000)
+    model = measured(
+        accepted_model(task, is_published=True), version, 0.75, speed=40, memory=3, consistency=0.9
+    )
+    EvaluationRun.objects.filter(suite="plain").update(
+        in_the_loop=True, warnings=["Two are missing."]
+    )
+    matrix = score_matrix(task)
+    assert matrix.metrics == (
+        "accuracy",
+        "macro_f1",
+        "throughput",
+        "memory",
+        "fairness",
+        "robustness",
+    )
+    numbers = matrix.numbers
+    assert numbers.values[0, 0].tolist() == [75, 75, 40, 3, 90, 90]
+    scores = dict(Score.objects.filter(slice="").values_list("metric", "low"))
+    assert numbers.low[0, 0, 0] == pytest.approx(100 * scores["accuracy"])
+    assert numbers.low[0, 0, 5] == pytest.approx(100 * scores["consistency"])
+    assert numbers.high[0, 0, 0] - 75 == pytest.approx(75 - numbers.low[0, 0, 0])
+    assert np.isnan(numbers.low[0, 0, 2:4]).all()
+    assert numbers.n[0, 0].tolist() == [1000, 1000, 0, 0, 1000, 1000]
+    assert numbers.in_the_loop.all()
+    assert numbers.warned.all()
+    assert matrix.models[0].id == model.pk
+    assert 4 < matrix.sets[0].detectable < 8  # of 1,000 examples at 75 %
+
+
+def test_of_repeated_runs_the_last_good_one_counts(task):
+    version = set_version(task, "round-1")
+    model = accepted_model(task, is_published=True)
+    for number, accuracy in ((1, 0.5), (2, 0.6), (3, 0.9)):
+        measured(model, version, accuracy, number=number)
+    EvaluationRun.objects.filter(number=3).update(outcome="oom", state="failed")
+    assert score_matrix(task).numbers.values[0, 0, 0] == 60
+
+
+def test_costs_of_another_runner_are_not_compared(task):
+    version = set_version(task, "round-1")
+    for number, runner in enumerate(["process", "docker", "docker", "file"]):
+        model = accepted_model(task, name=runner, is_published=True, queued_at=at(number))
+        measured(model, version, 0.5 + number / 10)
+        model.runs.update(runner=runner)
+    EvaluationRun.objects.filter(runner="file").update(usage={"seconds": 1.0})
+    for number in range(3):  # that nobody else sees
+        draft = accepted_model(task, name=f"draft {number}", queued_at=at(10 + number))
+        measured(draft, version, 0.5)
+    rates = dict.fromkeys(("accuracy", "throughput", "memory", "fairness", "robustness"), 1.0)
+    Board.objects.create(task=task, rates=rates)
+    matrix = score_matrix(task, UserFactory(is_superuser=True))
+    assert matrix.numbers.runner == "docker"
+    known = ~np.isnan(matrix.numbers.values[..., 2:4]).any(axis=(1, 2))
+    assert known.tolist() == [False, True, True, False, False, False, False]
+    found = {row.model.name: row.missing for row in ranked(matrix, opening_of(task, matrix)).rows}
+    assert found["process"] == ("throughput (measured by process)", "memory (measured by process)")
+
+
+def test_stored_resamples_serve_and_the_rest_follows_the_interval(task):
+    fill_board(task, models=2, sets=("round-1",))
+    for number in (0, 1):
+        task.submissions.filter(name=f"Model {number}").update(queued_at=at(number))
+    first = EvaluationRun.objects.filter(submission__name="Model 0", suite="plain").get()
+    stored = np.linspace(0.3, 0.5, 200, dtype="<f4")
+    stored[7] = np.nan
+    Resample.objects.create(run=first, metric="accuracy", values=stored.tobytes())
+    suite = EvaluationRun.objects.filter(submission__name="Model 0", suite="robustness").get()
+    Resample.objects.create(run=suite, metric="consistency", values=b"")
+    matrix = score_matrix(task)
+    assert matrix.drawn == ("accuracy", "macro_f1", "fairness", "robustness")
+    draws = matrix.numbers.draws[0]
+    stored[7] = 0.4  # where a resample has no value, that of all examples
+    assert draws[0, 0] == pytest.approx(100 * stored, rel=1e-6)
+    for metric, model in ((0, 1), (1, 0), (3, 0)):
+        column = matrix.metrics.index(matrix.drawn[metric])
+        width = (matrix.numbers.high - matrix.numbers.low)[model, 0, column]
+        assert draws[metric, model].std() == pytest.approx(width / 3.92, rel=0.3)
+    assert not np.corrcoef(draws[0, 1], draws[1, 1])[0, 1] > 0.5
+
+
+def test_asking_again_costs_four_queries_until_something_changes(task, django_assert_num_queries):
+    fill_board(task)
+    Board.objects.create(task=task)
+    with django_assert_num_queries(8):
+        before = score_matrix(task)
+    with django_assert_num_queries(4):
+        assert score_matrix(task).numbers is before.numbers
+    model = accepted_model(task, name="late", is_published=True)
+    version = task.evaluation_sets.first().versions.get()
+    changes = [
+        lambda: measured(model, version, 0.9, finished_at=timezone.now()),
+        lambda: Board.objects.update(renewed_to=timezone.now()),
+        lambda: task.submissions.filter(name="Model 0").update(withdrawn_at=timezone.now()),
+        lambda: task.evaluation_sets.filter(name="round-2").update(access="hidden"),
+    ]
+    for change in changes:
+        change()
+        with django_assert_num_queries(8):
+            after = score_matrix(task)
+        assert after.numbers is not before.numbers
+        before = after
+    task.submissions.filter(name="late").update(name="renamed")
+    with django_assert_num_queries(4):
+        assert "renamed" in [model.name for model in score_matrix(task).models]
+
+
+def test_more_models_cost_no_more_queries(task, alice, django_assert_num_queries):
+    fill_board(task, models=2)
+    with django_assert_num_queries(9):
+        score_matrix(task, alice)
+    fill_board(task, first=2, models=9, sets=("round-1", "round-2", "round-3", "round-4"))
+    with django_assert_num_queries(9):
+        score_matrix(task, alice)
+
+
+def test_scores_without_a_value_are_not_run(task):
+    version = set_version(task, "round-1")
+    measured(accepted_model(task, is_published=True), version, 0.75)
+    Score.objects.filter(metric="consistency").update(value=None, low=None, high=None)
+    matrix = score_matrix(task)
+    row = ranked(matrix, opening_of(task, matrix)).rows[0]
+    assert row.metrics["fairness"].value is None
+    assert row.rank == "1"  # nobody has it, so it is left out
+    assert "fairness is left out" in " ".join(ranked(matrix, opening_of(task, matrix)).notices)
