@@ -1,0 +1,243 @@
+"""Resamples of runs: as the scores' own bootstrap has them, and the same for all models."""
+
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+
+from evaluation import run_work
+from evaluation.contract import SetRow
+from evaluation.models import EvaluationRun, Score
+from evaluation.run_work import carry_out
+from evaluation.runs import claim_next
+from leaderboard import jobs, resampling
+from leaderboard.jobs import renew_boards, unresampled
+from leaderboard.matrix import DRAWS
+from leaderboard.models import Board, Resample
+from leaderboard.resampling import CHUNK, resampled
+from tests.evaluations import LABELS, ScriptedRunner, accepted_model, queued_run, set_version
+from tests.factories import TaskFactory
+
+SIZE = 400
+
+
+@pytest.fixture(autouse=True)
+def _own_storage(settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+    resampling._draws.cache_clear()
+
+
+@pytest.fixture
+def task(db):
+    return TaskFactory(code="nli")
+
+
+def rows(size=SIZE):
+    return [
+        SetRow(
+            f"u{number}",
+            {"premise": f"Person {number} didn't open the shop today.", "hypothesis": f"{number}"},
+            (LABELS[number % 3],),
+            {"tag": ("even" if number % 2 == 0 else "odd",)},
+        )
+        for number in range(size)
+    ]
+
+
+def answerer(wrong_every, whimsical=False):
+    """Right but for each so-manieth example; whimsical: another answer to changed texts."""
+
+    def answer(inputs):
+        number = int("".join(c for c in inputs["hypothesis"] if c.isdigit()) or 0)
+        label = number % 3 if number % wrong_every else (number + 1) % 3
+        is_changed = inputs["premise"] != f"Person {number} didn't open the shop today."
+        return LABELS[(label + (whimsical and is_changed and number % 4 == 0)) % 3]
+
+    return answer
+
+
+@pytest.fixture
+def evaluated(task, monkeypatch):
+    """Evaluate a model that answers by a function; its runs that ended, by suite."""
+
+    def make(version, answer, suites=("plain",), **fields):
+        model = accepted_model(task, is_published=True, **fields)
+        runner = ScriptedRunner(answer)
+        monkeypatch.setattr(
+            run_work, "runner_of", lambda run, tell: nullcontext(run_work.asking(runner, None))
+        )
+        found = {}
+        for suite in suites:
+            queued_run(model, version, suite)
+            run = claim_next()
+            carry_out(run)
+            found[suite] = EvaluationRun.objects.get(pk=run.pk)
+            assert found[suite].outcome == "ok", found[suite].error
+        return found
+
+    return make
+
+
+def values_of(run, metric):
+    return np.frombuffer(Resample.objects.get(run=run, metric=metric).values, dtype="<f4")
+
+
+def test_resamples_spread_as_the_scores_interval_does(task, evaluated):
+    runs = evaluated(
+        set_version(task, rows=rows()),
+        answerer(4, whimsical=True),
+        ("plain", "robustness", "fairness"),
+    )
+    assert renew_boards() == 3
+    for suite, metric in (
+        ("plain", "accuracy"),
+        ("plain", "macro_f1"),
+        ("robustness", "consistency"),
+    ):
+        values = values_of(runs[suite], metric)
+        score = Score.objects.get(run=runs[suite], metric=metric, slice="", kind="")
+        assert values.shape == (DRAWS,)
+        assert values.mean() == pytest.approx(score.value, abs=0.01)
+        low, high = np.quantile(values, (0.025, 0.975))
+        width = score.high - score.low
+        assert (low, high) == pytest.approx((score.low, score.high), abs=0.25 * width)
+        assert width > 0
+
+
+def test_models_are_resampled_alike(task, evaluated):
+    version = set_version(task, rows=rows())
+    same, again, other = (
+        evaluated(version, answerer(every), name=str(every))["plain"] for every in (4, 4, 8)
+    )
+    renew_boards()
+    one, two, three = (values_of(run, "accuracy") for run in (same, again, other))
+    assert (one == two).all()
+    # What one has wrong of each eighth example, the other has too: so they move together.
+    assert np.corrcoef(one, three)[0, 1] == pytest.approx(0.65, abs=0.15)
+    assert (one - three).std() < 0.85 * np.hypot(one.std(), three.std())
+
+
+def test_another_version_has_other_resamples(task, evaluated):
+    runs = [
+        evaluated(set_version(task, name, rows=rows(size)), answerer(4), name=name)["plain"]
+        for name, size in (("a", SIZE), ("b", SIZE - 1))
+    ]
+    renew_boards()
+    one, two = (values_of(run, "accuracy") for run in runs)
+    assert abs(np.corrcoef(one, two)[0, 1]) < 0.4
+
+
+def test_an_example_has_its_draws_whatever_is_left_out(monkeypatch):
+    def vectors(statistics):
+        return np.array(statistics, dtype=float)[:, None]
+
+    places = [0, 3, CHUNK - 1, CHUNK, 5 * CHUNK + 2]
+    (whole,) = resampled([(place, (1.0,)) for place in places], [vectors], "ab" * 32)
+    parts = [resampled([(place, (1.0,))], [vectors], "ab" * 32)[0] for place in places]
+    assert (whole == sum(parts)).all()
+    assert len({part.tobytes() for part in parts}) == len(places)
+    (other,) = resampled([(place, (1.0,)) for place in places], [vectors], "cd" * 32)
+    assert (whole != other).any()
+    assert resampled([], [vectors], "ab" * 32)[0].size == 0
+
+
+def test_draws_are_poissons():
+    drawn = np.hstack([resampling._draws("ab" * 32, chunk) for chunk in range(20)])
+    assert drawn.mean() == pytest.approx(1, abs=0.01)
+    assert drawn.var() == pytest.approx(1, abs=0.01)
+    per_draw = drawn.sum(axis=1)
+    assert per_draw.std() == pytest.approx(np.sqrt(drawn.shape[1]), rel=0.2)
+
+
+def test_columns_that_come_later_are_added():
+    def wider(statistics):
+        return np.ones((len(statistics), 1 + max(statistics)))
+
+    given = [(0, (0,)), (CHUNK, (2,))]
+    (sums,) = resampled(given, [wider], "ab" * 32)
+    (first,), (second,) = (resampled([one], [wider], "ab" * 32) for one in given)
+    assert sums.shape == (DRAWS, 3)
+    assert (sums[:, :1] == first + second[:, :1]).all()
+    assert (sums[:, 1:] == second[:, 1:]).all()
+
+
+def test_boards_are_renewed_once(task, evaluated, django_assert_max_num_queries):
+    evaluated(set_version(task, rows=rows(30)), answerer(4), ("plain", "robustness"))
+    assert renew_boards() == 2
+    board, kept = Board.objects.get(), list(Resample.objects.order_by("pk").values())
+    assert board.renewed_to is not None
+    with django_assert_max_num_queries(20):
+        assert renew_boards() == 0
+    assert Board.objects.get().renewed_to == board.renewed_to
+    assert list(Resample.objects.order_by("pk").values()) == kept
+
+
+def test_only_what_counts_is_resampled(task, evaluated):
+    version = set_version(task, rows=rows(30))
+    again = evaluated(version, answerer(4))["plain"]
+    model = again.submission
+    repeated = EvaluationRun.objects.create(
+        submission=model, version=version, number=2, outcome="ok", state="done",
+        predictions=again.predictions.name,
+    )  # fmt: skip
+    evaluated(set_version(task, "hidden", access="hidden"), answerer(4), name="hidden")
+    evaluated(set_version(task, "beside", access="standard"), answerer(4), name="beside")
+    EvaluationRun.objects.create(
+        submission=model, version=version, number=3, outcome="oom", state="failed"
+    )
+    assert [run.pk for run in unresampled(task)] == [repeated.pk]
+    renew_boards()
+    assert {resample.run_id for resample in Resample.objects.all()} == {repeated.pk}
+    task.evaluation_sets.filter(name="beside").update(access="scoring")
+    assert renew_boards() == 1
+
+
+def test_a_run_without_its_file_is_tried_once(task, evaluated, caplog):
+    run = evaluated(set_version(task, rows=rows(30)), answerer(4))["plain"]
+    run.predictions.storage.delete(run.predictions.name)
+    assert renew_boards() == 1
+    assert "cannot be resampled" in caplog.text
+    assert [bytes(one.values) for one in run.resamples.all()] == [b""]
+    assert renew_boards() == 0
+
+
+def test_a_metric_that_cannot_be_computed_here_is_left_out(evaluated, task, settings, tmp_path):
+    settings.SP_BLEU_MODEL = tmp_path / "none"
+    task.config_text = task.config_text.replace("macro_f1", "sp_bleu")
+    task.save()
+    run = evaluated(set_version(task, rows=rows(30)), answerer(4))["plain"]
+    renew_boards()
+    assert [one.metric for one in run.resamples.all()] == ["accuracy"]
+
+
+def test_what_takes_long_goes_on_the_next_time(task, evaluated, monkeypatch):
+    version = set_version(task, rows=rows(30))
+    for number in range(3):
+        evaluated(version, answerer(4), name=str(number))
+    clock = iter(range(100))
+    monkeypatch.setattr(jobs.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(jobs, "MOST_SECONDS", 3)
+    assert renew_boards() == 2
+    assert renew_boards() == 1
+
+
+def test_one_task_in_trouble_keeps_no_other(task, evaluated, monkeypatch, caplog):
+    evaluated(set_version(task, rows=rows(30)), answerer(4))
+    broken = TaskFactory(code="qa")
+    set_version(broken, rows=[SetRow("u", {"question": "Who?"}, ("Ada",))])
+    renew = jobs._renew
+
+    def fragile(one, stop):
+        if one == broken:
+            raise RuntimeError("no disk")
+        return renew(one, stop)
+
+    monkeypatch.setattr(jobs, "_renew", fragile)
+    assert renew_boards() == 1
+    assert "board of qa cannot be renewed" in caplog.text
+
+
+def test_answers_are_read_as_they_were_stored(task, evaluated):
+    run = evaluated(set_version(task, rows=rows(30)), answerer(4))["plain"]
+    said = [answer.value for answer in resampling.answers_of(run)]
+    assert said == [answerer(4)(row.inputs) for row in rows(30)]
