@@ -112,7 +112,9 @@ def _wanted(round: Round, kept: Kept) -> list[Line]:
 
 @login_not_required
 def task(request: HttpRequest, code: str) -> HttpResponse:
-    """One task: what is asked, the numbers, the rounds, the targets."""
+    """One task: what is asked, the numbers, the rounds, the targets, the first models."""
+    from leaderboard.board_page import top  # it loads numpy
+
     found = _visible(request, code)
     rounds = seen_rounds([found])
     live = next((r for r in rounds if r.state in ("open", "paused")), None)
@@ -128,6 +130,7 @@ def task(request: HttpRequest, code: str) -> HttpResponse:
             ("Good examples", [_shown(found.config, case) for case in found.config.examples.good]),
             ("Bad examples", [_shown(found.config, case) for case in found.config.examples.bad]),
         ],
+        "top": top(found),
         "can_edit": can_edit(request.user, found),
         "can_moderate": can_moderate(request.user, found),
         **_numbers_of(rounds),

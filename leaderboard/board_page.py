@@ -17,10 +17,11 @@ from evaluation.runs import counting
 from evaluation.templatetags.model_words import metric as in_words
 from leaderboard.asked import Asked, sliders
 from leaderboard.board import Cell, Ranked, Row, moved, ranked
-from leaderboard.matrix import Matrix
+from leaderboard.matrix import Matrix, score_matrix
 from leaderboard.pareto import front
 from leaderboard.tables import cell_of
-from leaderboard.weights import METRIC, SET, Weighting
+from leaderboard.weights import METRIC, SET, Weighting, opening
+from tasks.models import Task
 
 UNITS = {"throughput": "examples/s", "memory": "GiB"}
 """Of metrics that are no percentages."""
@@ -107,6 +108,7 @@ def _links(asked: Asked, page: Page[Row]) -> dict[str, str]:
         "all": asked.link(all="" if options.get("all") else "1"),
         "mode": asked.link(mode="" if asked.mode == "classic" else "classic"),
         "mine": asked.link(mine="" if options.get("mine") else "1"),
+        "fork": asked.link(mode="", mine="", sort="", all="", x="", y=""),
         **{name: asked.link(mine="", format=name) for name in ("csv", "json", "latex")},
     }
 
@@ -118,13 +120,11 @@ def columns(matrix: Matrix, asked: Asked) -> list[Column]:
     return [
         Column(
             name,
-            in_words(name),
-            UNITS.get(name, "%"),
-            name in LESS_IS_BETTER,
+            *head,
             name not in heaviest and not asked.options.get("all"),
             *_sorting(asked, name, is_less_better=name in LESS_IS_BETTER),
         )
-        for name in matrix.metrics
+        for name, head in zip(matrix.metrics, heads(matrix.metrics), strict=True)
     ]
 
 
@@ -177,6 +177,28 @@ def _line(matrix: Matrix, row: Row, shown: Sequence[Column], asked: Asked) -> Li
         asked.link(open=opened, page=asked.options.get("page", "")),
         asked.options.get("open") == opened,
     )
+
+
+def heads(names: Sequence[str]) -> list[tuple[str, str, bool]]:
+    """Of each metric its title, its unit, and whether less of it is better."""
+    return [(in_words(name), UNITS.get(name, "%"), name in LESS_IS_BETTER) for name in names]
+
+
+@dataclass(frozen=True)
+class First:
+    """One of the first models of a public board."""
+
+    row: Row
+    score: str
+    interval: str
+
+
+def top(task: Task, models: int = 5) -> list[First]:
+    """The first models of the public board by the owner's weights; those not run are not in it."""
+    matrix = score_matrix(task)
+    start = opening(matrix.metrics, task.config.weights, [one.name for one in matrix.counting])
+    rows = [row for row in ranked(matrix, start).rows if row.rank]
+    return [First(row, *texts("dynascore", row.dynascore)) for row in rows[:models]]
 
 
 def texts(name: str, cell: Cell) -> tuple[str, str]:

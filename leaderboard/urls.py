@@ -1,10 +1,23 @@
 from django.urls import path
 
-from leaderboard import board_views, views
+from leaderboard import board_views, fork_views, snapshot_views, views
 
 app_name = "leaderboard"
 urlpatterns = [
     path("t/<slug:code>/leaderboard/", board_views.board, name="board"),
+    path("t/<slug:code>/leaderboard/embed/", snapshot_views.embed, name="embed"),
+    path("t/<slug:code>/leaderboard/forks/", fork_views.forks, name="forks"),
+    path(
+        "t/<slug:code>/leaderboard/forks/<slug:name>/delete/",
+        fork_views.fork_delete,
+        name="fork-delete",
+    ),
+    path("t/<slug:code>/leaderboard/snapshots/", snapshot_views.snapshots, name="snapshots"),
+    path(
+        "t/<slug:code>/leaderboard/snapshots/<int:number>/",
+        snapshot_views.snapshot,
+        name="snapshot",
+    ),
     path("t/<slug:code>/people/", views.people, name="people"),
     path("t/<slug:code>/people/people.csv", views.people_csv, name="people-csv"),
 ]

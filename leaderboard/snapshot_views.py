@@ -1,0 +1,112 @@
+"""Snapshots: a board as it was, for citations; and its first models for other sites."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.contrib.auth.decorators import login_not_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.clickjacking import xframe_options_exempt
+from django.views.decorators.http import require_http_methods, require_safe
+
+from annotation.access import find_task
+from dynabench.accounts.models import User
+from dynabench.middleware import policy
+from leaderboard import services
+from leaderboard.board_views import as_file
+from leaderboard.changes import what_changed
+from leaderboard.exports import bibtex
+from leaderboard.models import Snapshot
+from leaderboard.services import BoardRefused
+from tasks.models import Task
+from tasks.permissions import can_edit
+
+
+class SnapshotForm(forms.Form):
+    """What a snapshot is called."""
+
+    title = forms.CharField(max_length=150, required=False)
+    description = forms.CharField(max_length=500, required=False, label="Why it is taken")
+
+
+@login_not_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def snapshots(request: HttpRequest, code: str) -> HttpResponse:
+    """All snapshots of a task's board, the newest first; its owners take another one."""
+    task = find_task(request, code)
+    may_take = can_edit(request.user, task)
+    form = SnapshotForm(request.POST if request.method == "POST" else None)
+    if request.method == "POST":
+        if not may_take:
+            raise Http404
+        if form.is_valid() and (made := _taken(request, task, form)):
+            return redirect("leaderboard:snapshot", code, made.number)
+    rows = task.snapshots.defer("table")
+    values = {"task": task, "snapshots": rows, "form": form, "may_take": may_take}
+    status = 422 if form.errors else 200
+    return render(request, "leaderboard/snapshots.html", values, status=status)
+
+
+def _taken(request: HttpRequest, task: Task, form: SnapshotForm) -> Snapshot | None:
+    """The snapshot; None where it was refused, with the reason in the form."""
+    assert isinstance(request.user, User)  # an editor
+    try:
+        return services.take_snapshot(task=task, actor=request.user, **form.cleaned_data)
+    except BoardRefused as error:
+        form.add_error(None, str(error))
+        return None
+
+
+@login_not_required
+@require_safe
+def snapshot(request: HttpRequest, code: str, number: int) -> HttpResponse:
+    """A snapshot: its numbers, its digest, how to cite it, what is new in it."""
+    task = find_task(request, code)
+    found = get_object_or_404(task.snapshots, number=number)
+    address = request.build_absolute_uri(request.path)
+    if name := request.GET.get("format"):
+        return as_file(found.table, name, f"{code}-leaderboard-{number}", address)
+    last = task.snapshots.filter(number__lt=number).first()
+    values = {
+        "task": task,
+        "snapshot": found,
+        "table": found.table,
+        "last": last,
+        "changes": what_changed(last.table, found.table) if last else [],
+        "bibtex": bibtex(found.table, number, found.title, found.sha256, address),
+        **_lines(task, found.table),
+    }
+    return render(request, "leaderboard/snapshot.html", values)
+
+
+def _lines(task: Task, table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The rows in words, and the ids of those models that still have a page for everybody."""
+    from leaderboard.board import Cell
+    from leaderboard.board_page import heads, texts
+
+    names = [metric["name"] for metric in table["metrics"]]
+    lines = [
+        (
+            row,
+            texts("dynascore", Cell(**row["dynascore"])),
+            [(name, *texts(name, Cell(**row["metrics"][name]))) for name in names],
+        )
+        for row in table["rows"]
+    ]
+    shown = task.submissions.filter(is_published=True, withdrawn_at=None)
+    listed = shown.filter(pk__in=[row["id"] for row in table["rows"]]).values_list("pk", flat=True)
+    return {"lines": lines, "heads": heads(names), "listed": {str(pk) for pk in listed}}
+
+
+@login_not_required
+@require_safe
+@xframe_options_exempt
+def embed(request: HttpRequest, code: str) -> HttpResponse:
+    """The first five models as a small page that other sites may show in a frame."""
+    from leaderboard.board_page import top
+
+    task = find_task(request, code)
+    response = render(request, "leaderboard/embed.html", {"task": task, "top": top(task)})
+    response["Content-Security-Policy"] = policy(frame_ancestors=["*"])
+    return response
