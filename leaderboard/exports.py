@@ -41,10 +41,10 @@ def as_csv(table: Table) -> str:
         cells = [row["dynascore"], *(row["metrics"][name] for name in names)]
         writer.writerow(
             [
-                row["rank"], row["first"], row["last"], _harmless(row["model"]),
-                _harmless(row["owner"]), row["id"],
+                row["rank"], row["first"], row["last"], harmless(row["model"]),
+                harmless(row["owner"]), row["id"],
                 *(cell[part] for cell in cells for part in PARTS),
-                _harmless("; ".join(row["in_the_loop"])), _harmless("; ".join(row["missing"])),
+                harmless("; ".join(row["in_the_loop"])), harmless("; ".join(row["missing"])),
             ]
         )  # fmt: skip
     return file.getvalue()
@@ -54,7 +54,7 @@ def _suffix(part: str) -> str:
     return "" if part == "value" else f"_{part}"
 
 
-def _harmless(text: str) -> str:
+def harmless(text: str) -> str:
     """A text that no spreadsheet takes for a formula."""
     return f"'{text}" if text.startswith(FORMULA) else text
 
