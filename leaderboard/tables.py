@@ -41,7 +41,7 @@ def as_table(task: Task, matrix: Matrix, ranked: Ranked) -> dict[str, Any]:
             for name in matrix.metrics
         ],
         "weights": asdict(ranked.weighting),
-        "rates": {name: rate and round(rate, 8) for name, rate in ranked.rates.values.items()},
+        "rates": dict(ranked.rates.values),
         "pool": [*ranked.rates.pool],
         "resamples": DRAWS,
         "runner": matrix.numbers.runner,

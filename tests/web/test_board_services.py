@@ -1,0 +1,242 @@
+"""Forks, frozen rates and snapshots of boards."""
+
+import datetime as dt
+import json
+
+import pytest
+from django.utils import timezone
+
+from dynabench.accounts.models import LogEntry
+from evaluation.models import EvaluationRun, EvaluationSet
+from leaderboard import services
+from leaderboard.board import ranked
+from leaderboard.changes import what_changed
+from leaderboard.freezing import opening_of, public_table
+from leaderboard.jobs import renew_boards
+from leaderboard.matrix import score_matrix
+from leaderboard.models import Board, Snapshot, Weights
+from leaderboard.services import (
+    BoardRefused,
+    delete_weights,
+    freeze_rates,
+    refreeze_rates,
+    save_weights,
+    take_daily_snapshot,
+    take_snapshot,
+)
+from leaderboard.tables import canonical, digest
+from leaderboard.weights import Weighting, WeightsError, saved
+from tests.boards import fill_board, measured
+from tests.evaluations import accepted_model, queued_run, set_version
+from tests.factories import TaskFactory
+
+SPEED = Weighting({"throughput": 4.0, "accuracy": 1.0}, {"round-1": 8.0, "round-2": 0.0})
+DAY = dt.date(2026, 1, 5)
+
+
+@pytest.fixture(autouse=True)
+def _own_storage(settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+
+
+@pytest.fixture
+def task(db):
+    return TaskFactory(code="nli")
+
+
+def test_weights_are_saved_and_replaced_by_their_owner(task, alice, bob):
+    save_weights(task=task, owner=alice, name="speed-first", weighting=SPEED, description="Fast.")
+    slow = Weighting({"throughput": 0.0, "accuracy": 8.0}, {"round-1": 1.0})
+    made = save_weights(task=task, owner=alice, name="speed-first", weighting=slow)
+    assert (made.metrics, made.evaluation_sets) == (slow.metrics, slow.sets)
+    assert made.description == ""
+    assert Weights.objects.count() == 1
+    with pytest.raises(BoardRefused, match="Somebody else has weights named speed-first"):
+        save_weights(task=task, owner=bob, name="speed-first", weighting=SPEED)
+    save_weights(task=TaskFactory(code="qa"), owner=bob, name="speed-first", weighting=SPEED)
+    fill_board(task)
+    start = opening_of(task, score_matrix(task))
+    assert saved(made.metrics, made.evaluation_sets, start).metrics["throughput"] == 0.0
+
+
+@pytest.mark.parametrize("name", ["", "7", "12-3", "Speed", "a--b", "-a", "a b", "ü", "a" * 61])
+def test_names_that_addresses_cannot_have_are_refused(task, alice, name):
+    with pytest.raises(BoardRefused, match="is no name for weights") as refused:
+        save_weights(task=task, owner=alice, name=name, weighting=SPEED)
+    assert refused.value.field == "name"
+    assert not Weights.objects.exists()
+
+
+def test_weights_that_weigh_nothing_are_not_saved(task, alice):
+    with pytest.raises(WeightsError):
+        save_weights(
+            task=task, owner=alice, name="none", weighting=Weighting({"accuracy": 0.0}, {})
+        )
+
+
+def test_weights_are_deleted_and_that_is_logged(task, alice):
+    made = save_weights(task=task, owner=alice, name="speed", weighting=SPEED)
+    delete_weights(weights=made, actor=alice)
+    assert not Weights.objects.exists()
+    assert LogEntry.objects.get().action == "weights.deleted"
+
+
+def test_rates_are_frozen_with_three_models_and_kept(task):
+    fill_board(task, models=2)
+    renew_boards()
+    assert Board.objects.get().rates == {}
+    with pytest.raises(
+        BoardRefused, match="need 3 published models with every result; there are 2"
+    ):
+        freeze_rates(task=task)
+    fill_board(task, models=3, first=2)
+    renew_boards()
+    board = Board.objects.get()
+    assert board.rates["accuracy"] == 1.0
+    assert board.rates["throughput"] > 0
+    assert set(board.pool) <= {"Model 0", "Model 1", "Model 2"}
+    assert board.frozen_at is not None
+    assert LogEntry.objects.filter(action="board.frozen").count() == 1
+    before = {row["id"]: row["dynascore"]["value"] for row in public_table(task)["rows"]}
+    fill_board(task, models=9, first=3)
+    renew_boards()
+    assert Board.objects.get().rates == board.rates
+    after = {row["id"]: row["dynascore"]["value"] for row in public_table(task)["rows"]}
+    assert {key: after[key] for key in before} == before
+    assert freeze_rates(task=task) is None
+
+
+def test_unpublished_models_are_in_no_pool(task):
+    fill_board(task, models=4)
+    task.submissions.filter(name__in=["Model 2", "Model 3"]).update(is_published=False)
+    renew_boards()
+    assert Board.objects.get().rates == {}
+
+
+def test_rates_wait_for_metrics_that_are_under_way(task):
+    models = fill_board(task)
+    EvaluationRun.objects.filter(suite="robustness").delete()
+    waiting = queued_run(models[0], EvaluationSet.objects.first().versions.get(), "robustness")
+    renew_boards()
+    assert Board.objects.get().rates == {}
+    waiting.delete()
+    renew_boards()
+    assert Board.objects.get().rates["robustness"] is None
+    assert Board.objects.get().rates["fairness"] > 0
+
+
+def test_models_that_show_no_price_freeze_nothing(task):
+    version = set_version(task, "round-1")
+    for number in range(3):
+        measured(accepted_model(task, name=str(number), is_published=True), version, 0.5)
+    with pytest.raises(BoardRefused, match="show no exchange rate"):
+        freeze_rates(task=task)
+    renew_boards()
+    assert Board.objects.get().rates == {}
+
+
+def test_freezing_anew_is_logged_and_makes_a_snapshot(task, alice):
+    fill_board(task)
+    renew_boards()
+    first = take_snapshot(task=task, actor=alice)
+    fill_board(task, models=9, first=3)
+    second = refreeze_rates(task=task, actor=alice)
+    assert second.number == first.number + 1
+    assert first.table["rates"] != second.table["rates"] == Board.objects.get().rates
+    entry = LogEntry.objects.filter(action="board.frozen").latest("pk")
+    assert (entry.actor, entry.data["rates"]) == (alice, second.table["rates"])
+    assert any("exchange rates" in told for told in what_changed(first.table, second.table))
+
+
+def test_a_snapshot_holds_all_that_is_shown(task, alice):
+    fill_board(task)
+    freeze_rates(task=task)
+    snapshot = take_snapshot(
+        task=task, actor=alice, weighting=SPEED, title="For a paper", description="Fast ones."
+    )
+    snapshot.refresh_from_db()
+    matrix = score_matrix(task)
+    table, board = snapshot.table, ranked(matrix, SPEED)
+    assert (snapshot.number, snapshot.title, snapshot.made_by) == (1, "For a paper", alice)
+    assert table["weights"] == {"metrics": SPEED.metrics, "sets": SPEED.sets}
+    assert [row["model"] for row in table["rows"]] == [row.model.name for row in board.rows]
+    for row, shown in zip(table["rows"], board.rows, strict=True):
+        assert row["dynascore"]["value"] == pytest.approx(shown.dynascore.value, abs=1e-4)
+        assert row["rank"] == shown.rank
+        assert row["sets"]["round-1"]["accuracy"]["value"] is not None
+    assert [(one["name"], one["version"], len(one["sha256"])) for one in table["sets"]] == [
+        ("round-1", 1, 64), ("round-2", 1, 64),
+    ]  # fmt: skip
+    assert table["rates"] == Board.objects.get().rates
+    assert table["pool"] == Board.objects.get().pool
+    assert table["metrics"][0] == {"name": "accuracy", "version": 1}
+    assert table["code"].startswith("0.1.0 (")
+    assert table["date"] == timezone.now().date().isoformat()
+    # The digest can be checked by whoever has the table, also after the database.
+    assert snapshot.sha256 == digest(table) == digest(json.loads(canonical(table)))
+    assert LogEntry.objects.filter(action="snapshot.taken", actor=alice).count() == 1
+
+
+def test_nothing_scored_makes_no_snapshot(task, alice):
+    set_version(task, "round-1")
+    accepted_model(task, is_published=True)
+    with pytest.raises(BoardRefused, match="No model has a score yet"):
+        take_snapshot(task=task, actor=alice)
+    assert not Snapshot.objects.exists()
+
+
+def test_snapshots_have_no_private_models(task, alice):
+    fill_board(task)
+    version = EvaluationSet.objects.first().versions.get()
+    tomorrow = timezone.now().date() + dt.timedelta(days=1)
+    masked = accepted_model(task, alice, name="secret", is_published=True, anonymous_until=tomorrow)
+    for model in (masked, accepted_model(task, alice, name="draft")):
+        measured(model, version, 0.9)
+    told = str(take_snapshot(task=task, actor=alice).table)
+    assert "secret" not in told
+    assert "draft" not in told
+    assert alice.annotator.pseudonym not in told
+
+
+def test_a_day_with_changes_leaves_a_snapshot(task, monkeypatch):
+    models = fill_board(task)
+    Board.objects.create(task=task)
+    assert take_daily_snapshot(task=task, day=DAY).number == 1
+    fill_board(task, models=4, first=3)
+    assert take_daily_snapshot(task=task, day=DAY) is None  # once a day
+    assert take_daily_snapshot(task=task, day=DAY + dt.timedelta(1)).number == 2
+    assert take_daily_snapshot(task=task, day=DAY + dt.timedelta(2)) is None  # nothing changed
+    task.submissions.filter(pk=models[0].pk).update(withdrawn_at=timezone.now())
+    last = take_daily_snapshot(task=task, day=DAY + dt.timedelta(3))
+    assert last.number == 3
+    assert last.made_by is None
+    gone = what_changed(Snapshot.objects.get(number=2).table, last.table)
+    assert any(told.startswith("Model 0 is gone; it was at ") for told in gone)
+
+
+def test_a_board_without_scores_has_no_daily_snapshot(task):
+    set_version(task, "round-1")
+    Board.objects.create(task=task)
+    assert take_daily_snapshot(task=task, day=DAY) is None
+
+
+def test_renewing_takes_the_days_snapshot(task):
+    fill_board(task)
+    renew_boards()
+    renew_boards()
+    assert [snapshot.number for snapshot in Snapshot.objects.all()] == [1]
+
+
+def test_renewed_only_goes_forward(task):
+    late, early = (dt.datetime(2026, 1, day, tzinfo=dt.UTC) for day in (2, 1))
+    services.note_renewed(task=task, to=late)
+    services.note_renewed(task=task, to=early)
+    assert Board.objects.get().renewed_to == late
+
+
+def test_the_command_renews(task, capsys):
+    from django.core.management import call_command
+
+    set_version(task, "round-1")
+    call_command("renew_boards")
+    assert capsys.readouterr().out == "0 evaluations resampled.\n"
