@@ -1,6 +1,6 @@
 from django.urls import path
 
-from leaderboard import board_views, fork_views, rounds_views, snapshot_views, views
+from leaderboard import board_views, compare_views, fork_views, rounds_views, snapshot_views, views
 
 app_name = "leaderboard"
 urlpatterns = [
@@ -18,6 +18,7 @@ urlpatterns = [
         snapshot_views.snapshot,
         name="snapshot",
     ),
+    path("t/<slug:code>/leaderboard/compare/", compare_views.compare, name="compare"),
     path("t/<slug:code>/leaderboard/rounds/", rounds_views.rounds, name="rounds"),
     path("t/<slug:code>/people/", views.people, name="people"),
     path("t/<slug:code>/people/people.csv", views.people_csv, name="people-csv"),

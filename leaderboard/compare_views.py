@@ -1,0 +1,96 @@
+"""The page that holds two models of a leaderboard beside each other."""
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from annotation.access import find_task
+from tasks.models import Task
+from tasks.permissions import can_edit
+
+if TYPE_CHECKING:  # it loads numpy
+    from leaderboard.matrix import Matrix
+
+SIDES = {"a": "First model", "b": "Second model"}
+UNKNOWN = "No such model is on this leaderboard. Choose one from the list."
+SAME = "Choose two different models."
+
+
+@login_not_required
+@require_safe
+def compare(request: HttpRequest, code: str) -> HttpResponse:
+    """Two models on every set: differences, slices and, of one set, examples."""
+    from leaderboard.matrix import score_matrix
+
+    task = find_task(request, code)
+    matrix = score_matrix(task, request.user if "mine" in request.GET else None)
+    places = {str(model.id): at for at, model in enumerate(matrix.models)}
+    asked = {side: request.GET.get(side, "") for side in SIDES}
+    chosen = [places[text] for text in asked.values() if text in places]
+    errors = {side: UNKNOWN for side, text in asked.items() if text and text not in places}
+    status = 404 if errors else 200
+    if len(chosen) == 2 and chosen[0] == chosen[1]:
+        errors, status = {"b": SAME}, 422
+    values: dict[str, Any] = {
+        "task": task,
+        "matrix": matrix,
+        "sides": [(side, title, asked[side], errors.get(side)) for side, title in SIDES.items()],
+        "errors": errors,
+        "mine": "mine" in request.GET,
+    }
+    if len(chosen) == 2 and not errors:
+        values |= _compared(request, task, matrix, (chosen[0], chosen[1]))
+    return render(request, "leaderboard/compare.html", values, status=status)
+
+
+def _compared(
+    request: HttpRequest, task: Task, matrix: "Matrix", pair: tuple[int, int]
+) -> dict[str, Any]:
+    """What is shown of two models; examples of the set that the query names."""
+    from leaderboard.comparing import LEAST, compared
+
+    found = compared(task, matrix, *pair)
+    return {
+        "first": matrix.models[pair[0]],
+        "second": matrix.models[pair[1]],
+        "found": found,
+        "firsts": found.count("first"),
+        "seconds": found.count("second"),
+        "least": LEAST,
+        "loops": [(matrix.models[pair[which]].name, name) for which, name in found.in_the_loop],
+        **_examples(request, task, matrix, pair),
+    }
+
+
+def _examples(
+    request: HttpRequest, task: Task, matrix: "Matrix", pair: tuple[int, int]
+) -> dict[str, Any]:
+    """The sets whose examples this person may read, and a page of those of the one they chose.
+
+    Inputs are for everybody where they may leave; what is right is for the task's editors.
+    """
+    from leaderboard.comparing import EXAMPLES, MOST, differing, runs_of
+
+    is_editor = can_edit(request.user, task)
+    runs = {
+        both[0].version.evaluation_set.name: both
+        for both in runs_of(matrix, *pair).values()
+        if (is_editor or both[0].version.evaluation_set.may_leave)
+        and both[0].version.size <= MOST
+        and all(run.predictions for run in both)
+    }
+    name, text = request.GET.get("set", ""), request.GET.get("page", "1")
+    page = int(text) if text.isdecimal() and 0 < int(text) <= MOST else 1
+    found = differing(task, runs[name], page, with_gold=is_editor) if name in runs else []
+    return {
+        "readable": list(runs),
+        "set": name if name in runs else "",
+        "examples": found[:EXAMPLES],
+        "number": page,
+        "next": page + 1 if len(found) > EXAMPLES else None,
+        "previous": page - 1 or None,
+        "is_editor": is_editor,
+    }

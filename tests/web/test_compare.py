@@ -1,0 +1,330 @@
+"""Two models beside each other: tests, slices, examples, and who sees what of them."""
+
+import gzip
+import re
+from datetime import timedelta
+
+import pytest
+from django.core.cache import cache
+from django.core.files.base import ContentFile
+from django.utils import timezone
+
+from evaluation.comparison import mcnemar
+from evaluation.contract import Answer, SetRow
+from evaluation.evaluating import prediction_line
+from evaluation.models import EvaluationRun, Score
+from leaderboard import comparing
+from leaderboard.models import Resample
+from leaderboard.resampling import resample_plain
+from tasks.models import TaskMember
+from tests.boards import fill_board
+from tests.evaluations import LABELS, accepted_model, set_version
+from tests.factories import TaskFactory, UserFactory
+from tests.web.test_queries import check, count
+
+URL = "/t/nli/leaderboard/compare/"
+
+
+@pytest.fixture(autouse=True)
+def _media(settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path / "media"
+
+
+@pytest.fixture
+def task(db):
+    return TaskFactory(code="nli", name="Natural language inference")
+
+
+def rows_of(size, contexts=None):
+    """Examples with two slices; contexts: how many premises they share."""
+    return [
+        SetRow(
+            f"u{n}",
+            {"premise": f"Premise {n % (contexts or size)}.", "hypothesis": f"Hypothesis {n}."},
+            (LABELS[n % 3],),
+            {"tag": ("early" if n < size // 2 else "late",), "rare": (f"value {n % 20}",)},
+        )
+        for n in range(size)
+    ]
+
+
+def answered(model, version, right):
+    """A finished run that has right what `right` says of each place; else the next label."""
+    lines = b"".join(
+        prediction_line(f"u{n}", Answer(LABELS[(n + (not right(n))) % 3]))
+        for n in range(version.size)
+    )
+    run = EvaluationRun.objects.create(
+        submission=model, version=version, state="done", outcome="ok", runner="process",
+        predictions=ContentFile(gzip.compress(lines), name="p.jsonl.gz"),
+    )  # fmt: skip
+    share = sum(bool(right(n)) for n in range(version.size)) / version.size
+    for metric in ("accuracy", "macro_f1"):
+        Score.objects.create(
+            run=run, metric=metric, value=share, low=share - 0.05, high=share + 0.05, n=version.size
+        )
+    for metric, values in resample_plain(run).items():
+        Resample.objects.create(run=run, metric=metric, values=values.tobytes())
+    return run
+
+
+@pytest.fixture
+def version(task):
+    return set_version(task, "round-1", rows=rows_of(240), may_leave=True)
+
+
+@pytest.fixture
+def pair(task, version):
+    """Ada is right but on every eighth example, Ben only in the first half."""
+    ada, ben = (accepted_model(task, name=name, is_published=True) for name in ("Ada", "Ben"))
+    answered(ada, version, lambda n: n % 8)
+    answered(ben, version, lambda n: n < 120)
+    return ada, ben
+
+
+def ask(client, pair, **more):
+    return client.get(URL, {"a": pair[0].pk, "b": pair[1].pk, **more})
+
+
+def tables(page):
+    """The cells of each table's body, without tags."""
+    return [
+        [
+            [
+                " ".join(re.sub("<[^>]+>", " ", cell).split())
+                for cell in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row, re.S)
+            ]
+            for row in re.findall(r"<tr>(.*?)</tr>", table, re.S)
+        ]
+        for table in re.findall(r"<tbody>(.*?)</tbody>", page, re.S)
+    ]
+
+
+def test_the_form_offers_the_boards_models(client, pair):
+    page = client.get(URL).text
+    assert re.findall(r"<option[^>]*>([^<]+)<", page) == ["Ada", "Ben"] * 2
+    assert "<table" not in page
+
+
+def test_metrics_are_tested_on_the_same_examples(client, pair):
+    page = ask(client, pair).text
+    accuracy, f1, *_ = tables(page)[0]
+    assert accuracy[:3] == ["round-1 v1, Accuracy", "87.5", "50.0"]
+    assert accuracy[3].startswith("37.5 (")
+    assert accuracy[4:] == ["Ada is better", "McNemar&#x27;s exact test"]
+    assert f1[5] == "stored resamples"
+    assert "1 is clearly for Ada" in page or "2 are clearly for Ada" in page
+    backwards = tables(ask(client, pair[::-1]).text)[0][0]
+    assert backwards[3].startswith("-37.5 (")
+    assert backwards[4] == "Ada is better"
+
+
+def test_the_p_is_mcnemars_and_corrected_for_the_table(task, version, pair):
+    from leaderboard.matrix import score_matrix
+
+    found = comparing.compared(task, score_matrix(task), 0, 1)
+    row = next(row for row in found.rows if row.metric == "accuracy")
+    assert row.found.p == mcnemar(105, 15)
+    tested = [row for row in found.rows if row.found]
+    assert len(tested) == 2
+    assert row.adjusted == pytest.approx(min(1, 2 * row.found.p))
+
+
+def test_models_that_may_be_equal_show_no_clear_difference(client, task, version):
+    pair = [accepted_model(task, name=name, is_published=True) for name in ("Ada", "Ben")]
+    answered(pair[0], version, lambda n: n % 8)
+    answered(pair[1], version, lambda n: (n + 1) % 8)
+    page = ask(client, pair).text
+    assert tables(page)[0][0][4] == "no clear difference"
+    assert "0 are clearly for Ada and 0 for Ben" in page
+
+
+def test_examples_of_one_context_are_drawn_together(client, task):
+    version = set_version(task, "round-1", rows=rows_of(240, contexts=40))
+    pair = [accepted_model(task, name=name, is_published=True) for name in ("Ada", "Ben")]
+    answered(pair[0], version, lambda n: n % 8)
+    answered(pair[1], version, lambda n: n < 120)
+    assert tables(ask(client, pair).text)[0][0][5] == "paired bootstrap, by context"
+
+
+def test_slices_are_flagged_and_small_ones_are_not_tested(client, pair):
+    page = ask(client, pair).text
+    slices = {row[0]: row[1:] for row in tables(page)[1]}
+    assert slices.keys() == {"round-1, tag=early", "round-1, tag=late"}
+    assert slices["round-1, tag=late"][0] == "120"
+    assert slices["round-1, tag=late"][2] == "Ada is better"
+    assert slices["round-1, tag=early"][2] == "Ben is better"
+    assert "20 smaller ones not tested" in page
+
+
+def test_large_sets_are_compared_on_resamples_and_say_so(client, pair, monkeypatch):
+    monkeypatch.setattr(comparing, "MOST", 239)
+    page = ask(client, pair, set="round-1").text
+    assert tables(page)[0][0][3:] == [
+        tables(page)[0][0][3], "Ada is better", "stored resamples",
+    ]  # fmt: skip
+    assert "on stored resamples only" in page
+    assert "Hypothesis" not in page
+
+
+def test_both_ways_agree(task, pair, monkeypatch):
+    from leaderboard.matrix import score_matrix
+
+    matrix = score_matrix(task)
+    exact = comparing.compared(task, matrix, 0, 1).rows[0].found
+    monkeypatch.setattr(comparing, "MOST", 0)
+    drawn = comparing.compared(task, matrix, 0, 1).rows[0].found
+    assert drawn.method == "resamples"
+    assert drawn.value == pytest.approx(exact.value)
+    assert drawn.low == pytest.approx(exact.low, abs=0.03)
+    assert drawn.high == pytest.approx(exact.high, abs=0.03)
+
+
+def test_what_was_read_is_kept(client, pair, monkeypatch):
+    first = ask(client, pair).text
+    monkeypatch.setattr(comparing, "side_by_side", None)
+    assert tables(ask(client, pair).text) == tables(first)
+
+
+def test_sets_without_a_weight_have_no_resamples(client, task):
+    version = set_version(task, "extra", rows=rows_of(60), access="standard")
+    pair = [accepted_model(task, name=name, is_published=True) for name in ("Ada", "Ben")]
+    for model in pair:
+        answered(model, version, lambda n: n % 2)
+    found = {row[0]: row[4] for row in tables(ask(client, pair).text)[0]}
+    assert found["extra v1, Accuracy"] == "no clear difference"
+    assert found["extra v1, Macro F1"] == "not tested"
+
+
+def test_models_without_a_set_in_common(client, task, version):
+    pair = [accepted_model(task, name=name, is_published=True) for name in ("Ada", "Ben")]
+    answered(pair[0], version, lambda n: n % 8)
+    assert "No set was run with both models" in ask(client, pair).text
+
+
+# Examples
+
+
+def hypotheses(page):
+    return [int(n) for n in re.findall(r"Hypothesis (\d+)\.", page)]
+
+
+def test_readers_see_where_answers_differ_but_not_which_is_right(client, pair):
+    page = ask(client, pair, set="round-1").text
+    found = hypotheses(page)
+    assert found[:3] == [0, 8, 16]
+    assert len(found) == comparing.EXAMPLES
+    assert "<dt>Right</dt>" not in page
+    more = hypotheses(ask(client, pair, set="round-1", page=2).text)
+    assert not set(found) & set(more)
+    assert "No more such example" in ask(client, pair, set="round-1", page=50).text
+    assert hypotheses(ask(client, pair, set="round-1", page="x").text) == found
+
+
+def test_owners_see_what_is_right(client, task, pair):
+    owner = UserFactory()
+    TaskMember.objects.create(task=task, user=owner, role="owner")
+    client.force_login(owner)
+    assert "<dt>Right</dt>" in ask(client, pair, set="round-1").text
+
+
+def test_which_of_two_wrong_answers_is_no_clue(client, task, version):
+    """Readers get both wrong answers too, so that a difference tells nothing about the gold."""
+    pair = [accepted_model(task, name=name, is_published=True) for name in ("Ada", "Ben")]
+    answered(pair[0], version, lambda n: False)
+    run = answered(pair[1], version, lambda n: False)
+    lines = b"".join(prediction_line(f"u{n}", Answer(LABELS[(n + 2) % 3])) for n in range(240))
+    run.predictions.save("q.jsonl.gz", ContentFile(gzip.compress(lines)))
+    assert hypotheses(ask(client, pair, set="round-1").text) == [*range(20)]
+
+
+def test_sensitive_texts_are_shielded(client, task, pair):
+    task.config_text = re.sub(
+        "^content_warning: .*$", "content_warning: {text: Hate.}", task.config_text, flags=re.M
+    )
+    task.save()
+    assert task.is_sensitive
+    page = ask(client, pair, set="round-1").text
+    assert page.count('<details class="shield">') == comparing.EXAMPLES
+
+
+# Who sees what
+
+MODELS = {"Ada", "Draft", "Secret name", "Anonymous 1"}
+ROLES = {
+    "nobody": {"Ada", "Anonymous 1"},
+    "stranger": {"Ada", "Anonymous 1"},
+    "author": MODELS - {"Anonymous 1"},
+    "editor": MODELS - {"Anonymous 1"},
+    "superuser": MODELS - {"Anonymous 1"},
+}
+
+
+@pytest.mark.parametrize("who", ROLES)
+def test_who_sees_which_models_sets_and_examples(client, task, who):
+    author = UserFactory()
+    ada = accepted_model(task, name="Ada", is_published=True)
+    draft = accepted_model(task, owner=author, name="Draft")
+    tomorrow = timezone.now().date() + timedelta(days=1)
+    secret = accepted_model(
+        task, owner=author, name="Secret name", is_published=True, anonymous_until=tomorrow
+    )
+    sets = [
+        set_version(task, "private", rows=rows_of(60)),
+        set_version(task, "public", rows=rows_of(30), may_leave=True),
+        set_version(task, "sealed", rows=rows_of(45), access="hidden", may_leave=True),
+    ]
+    for version in sets:
+        for model, step in ((ada, 2), (draft, 3), (secret, 5)):
+            answered(model, version, lambda n, step=step: n % step)
+    user = author if who == "author" else UserFactory(is_superuser=who == "superuser")
+    if who == "editor":
+        TaskMember.objects.create(task=task, user=user, role="editor")
+    if who != "nobody":
+        client.force_login(user)
+    is_inside, is_editor = who in ("author", "editor", "superuser"), who in ("editor", "superuser")
+
+    page = client.get(URL, {"mine": "1"}).text
+    assert {name for name in MODELS if name in page} == ROLES[who]
+    plain = client.get(URL).text
+    assert {name for name in MODELS if name in plain} == {"Ada", "Anonymous 1"}
+    assert ask(client, (ada, draft)).status_code == 404
+    reply = ask(client, (ada, draft), mine="1")
+    assert reply.status_code == (200 if is_inside else 404)
+    assert ("Draft" in reply.text) == is_inside
+
+    for name in ("private", "public", "sealed"):
+        text = ask(client, (ada, secret), set=name, mine="1").text
+        assert "sealed" not in text
+        assert bool(hypotheses(text)) == (name == "public" or (is_editor and name == "private"))
+        assert ("<dt>Right</dt>" in text) == (is_editor and name != "sealed")
+
+
+def test_what_cannot_be_compared(client, task, pair):
+    hidden = accepted_model(task, name="Draft")
+    for other in (hidden.pk, "nonsense", "00000000-0000-0000-0000-000000000000"):
+        reply = client.get(URL, {"a": pair[0].pk, "b": other})
+        assert reply.status_code == 404
+        assert '<a href="#b">No such model is on this leaderboard.' in reply.text
+        assert "<title>Error: " in reply.text
+    same = client.get(URL, {"a": pair[0].pk, "b": pair[0].pk})
+    assert (same.status_code, "Choose two different models." in same.text) == (422, True)
+    one = client.get(URL, {"a": pair[1].pk})
+    assert one.status_code == 200
+    assert f'<option value="{pair[1].pk}" selected>Ben' in one.text
+    task.is_visible = False
+    task.save()
+    assert ask(client, pair).status_code == 404
+
+
+def test_query_count_of_comparing(as_alice, task):
+    models = fill_board(task, models=2)
+    url = f"{URL}?a={models[0].pk}&b={models[1].pk}"
+    few = count(as_alice, url)
+    fill_board(task, models=9, first=2)
+    version = set_version(task, "round-3", rows=rows_of(30))
+    for model in models:
+        answered(model, version, lambda n: n % 2)
+    cache.clear()
+    assert count(as_alice, url) == few
+    check("compare", few)
