@@ -78,6 +78,7 @@ def shown(matrix: Matrix, asked: Asked, was: Weighting | None) -> dict[str, Any]
         "width": len(found) + 4,
         "lines": [_line(matrix, row, found, asked) for row in page.object_list],
         "results": results(matrix, opened) if opened else [],
+        "opened": {str(model.id): model.name for model in matrix.models}.get(opened, ""),
         "sort": sort,
         "model_order": {"model": "ascending", "-model": "descending"}.get(sort, ""),
         "links": _links(asked, page),
@@ -225,10 +226,9 @@ def results(matrix: Matrix, opened: str) -> list[SetResults]:
 
 def plane(ranked: Ranked, matrix: Matrix, asked: Asked) -> Mapping[str, Any]:
     """Two metrics against each other: the plot, its table, and which metrics these are."""
-    x, y = (
-        text if (text := asked.options.get(axis, "")) in matrix.metrics else usual
-        for axis, usual in (("x", "throughput"), ("y", matrix.main))
-    )
+    usual = {"x": "throughput", "y": matrix.main}
+    told = {axis: asked.options.get(axis, "") for axis in usual}
+    x, y = (told[axis] if told[axis] in matrix.metrics else usual[axis] for axis in usual)
     points = {
         str(row.model.id): {name: row.metrics[name].value for name in (x, y)} for row in ranked.rows
     }
@@ -248,6 +248,7 @@ def plane(ranked: Ranked, matrix: Matrix, asked: Asked) -> Mapping[str, Any]:
     return {
         "x": x,
         "y": y,
+        "usual": usual,
         "axes": axes,
         "left_out": len(places) - len(kept),
         "plot": scatter(dots, title=f"{axes[1]} against {axes[0]}", axes=axes) if dots else "",

@@ -161,11 +161,11 @@ def test_a_row_opens(client, models):
     assert "<html" not in part.text
     assert "HX-Replace-Url" not in part
     for text in (page, part.text):
-        assert "Scores on round-1 v1" in text
+        assert "Scores of Model 0 on round-1 v1" in text
         assert "tag=odd" in text
         for word in ("Accuracy before", "Accuracy after", "Drop", "Consistency"):
             assert word in text
-    assert "Scores on" not in client.get(URL).text
+    assert "Scores of" not in client.get(URL).text
     assert "Not run on any set." in client.get(f"{URL}?open=nobody", **HTMX).text
 
 
@@ -194,6 +194,7 @@ def test_the_plot_of_two_metrics_and_its_table(client, models):
     page = client.get(f"{URL}?x=memory&y=accuracy").text
     assert f'<a href="/m/{models[0].pk}/"><title>Model 0: Memory (GiB)' in page
     assert '<option value="memory" selected>' in page
+    assert '<option value="" selected>Accuracy' in page
     assert page.count("<td>yes</td></tr>") == 3  # each pays memory for accuracy
     assert "Accuracy (%) against Throughput (examples/s)" in client.get(f"{URL}?x=nonsense").text
 

@@ -1,0 +1,161 @@
+"""The leaderboard in a browser: sliders by keyboard, without JavaScript, all pages under axe."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from leaderboard.services import take_snapshot
+from tasks.models import TaskMember
+from tests.boards import fill_board, measured
+from tests.browser.conftest import audit, make_round, visit
+from tests.evaluations import accepted_model
+
+URL = "/t/nli/leaderboard/"
+
+
+@pytest.fixture
+def task(alice, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path / "media"
+    round = make_round("nli")
+    TaskMember.objects.create(task=round.task, user=alice, role="owner")
+    fill_board(round.task)
+    partly = accepted_model(round.task, name="Partly", is_published=True)
+    measured(partly, round.task.evaluation_sets.get(name="round-1").versions.get(), 0.9)
+    return round.task
+
+
+def order(page: Page) -> list[str]:
+    return page.locator("#rows tbody td > a").all_text_contents()
+
+
+BY_SCORE = ["Model 2", "Model 1", "Model 0", "Partly"]
+BY_COST = ["Model 0", "Model 1", "Model 2", "Partly"]
+
+
+def test_a_slider_by_keyboard(page, task):
+    """Focus stays, rows move, the URL has the weights, the status names the change."""
+    visit(page, URL)
+    assert order(page) == BY_SCORE
+    slider = page.get_by_role("slider", name=re.compile("Throughput"))
+    slider.focus()
+    for _ in range(4):
+        page.keyboard.press("ArrowRight")
+    expect(page).to_have_url(re.compile("w_throughput=5"))
+    expect(slider).to_be_focused()
+    expect(page.get_by_label("Throughput, as a number")).to_have_value("5")
+    expect(page.get_by_text("Throughput: 5 of 12, 42%")).to_be_visible()
+    page.keyboard.press("End")
+    expect(page).to_have_url(re.compile("w_throughput=8"))
+    expect(page.locator("#status")).to_have_text(re.compile(r"Model 2 moved from 1 to 3\."))
+    page.get_by_role("slider", name=re.compile("Accuracy")).focus()
+    page.keyboard.press("Home")
+    expect(page).to_have_url(re.compile("w_accuracy=0"))
+    expect(page.get_by_role("slider", name=re.compile("Accuracy"))).to_be_focused()
+    assert order(page) == BY_COST
+    address = page.url
+    visit(page, URL)
+    assert order(page) == BY_SCORE
+    visit(page, address)
+    assert order(page) == BY_COST
+
+
+def test_without_javascript(open_page, task):
+    page = open_page(java_script_enabled=False)
+    visit(page, URL)
+    page.get_by_role("slider", name=re.compile("Accuracy")).focus()
+    page.keyboard.press("Home")
+    page.get_by_label("Throughput, as a number").fill("8")
+    page.get_by_role("button", name="Apply").click()
+    assert order(page) == BY_COST
+    assert "w_accuracy=0" in page.url
+    expect(page.get_by_text("Model 0 moved from 3 to 1.")).to_be_visible()
+    other = open_page(java_script_enabled=False)
+    visit(other, page.url)
+    assert order(other) == BY_COST
+    page.get_by_role("link", name="Accuracy", exact=True).click()
+    expect(page.get_by_role("columnheader", name=re.compile("Accuracy"))).to_have_attribute(
+        "aria-sort", "descending"
+    )
+    assert order(page)[0] == "Model 2"
+    page.get_by_text("Set by set: Model 0").click()
+    page.get_by_role("link", name="Show the sets of Model 0").click()
+    expect(page.get_by_role("region", name="Scores of Model 0 on round-1 v1")).to_be_visible()
+    page.get_by_label("Across").select_option("memory")
+    page.get_by_role("button", name="Draw it").click()
+    expect(page.get_by_role("group", name="Accuracy (%) against Memory (GiB)")).to_be_visible()
+    page.get_by_role("link", name="Reset to the owner's").click()
+    assert order(page) == BY_SCORE
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_all_weights_zero_ties_and_what_was_not_run(open_page, task, script):
+    page = open_page(java_script_enabled=script)
+    visit(page, URL)
+    expect(page.get_by_role("row", name=re.compile("Partly"))).to_contain_text("not run")
+    for name in ("Throughput", "Memory", "Fairness", "Robustness", "Accuracy"):
+        page.get_by_label(f"{name}, as a number").fill("0")
+    if script:
+        expect(page.get_by_role("alert").last).to_contain_text("a weight above 0.")
+        expect(page.get_by_label("Accuracy, as a number")).to_be_focused()
+        assert order(page) != []
+        audit(page)
+        page.get_by_label("Macro F1, as a number").fill("3")
+        expect(page.locator("#problem")).to_be_empty()
+    else:
+        page.get_by_role("button", name="Apply").click()
+        expect(page.locator(".error-summary")).to_contain_text("a weight above 0.")
+    tied = accepted_model(task, name="Tied", is_published=True)
+    for one in task.evaluation_sets.all():
+        version = one.versions.get()
+        accuracy = version.runs.get(submission__name="Model 2", suite="plain").scores.first().value
+        measured(tied, version, accuracy)
+    visit(page, f"{URL}?w_throughput=0&w_memory=0&w_fairness=0&w_robustness=0")
+    expect(page.get_by_role("row", name=re.compile("Tied"))).to_contain_text("1=")
+
+
+def test_sorting_keeps_the_focus(page, task):
+    visit(page, URL)
+    header = page.locator("#sort-throughput")
+    header.click()
+    expect(page).to_have_url(re.compile("sort=throughput"))
+    expect(page.locator("#sort-throughput")).to_be_focused()
+    assert order(page)[0] == "Model 0"
+    page.get_by_label("Macro F1, as a number").fill("8")
+    expect(page).to_have_url(re.compile("w_macro_f1=8.*sort=throughput"))
+    page.get_by_label("Across").focus()
+    page.keyboard.press("M")
+    expect(page.get_by_role("group", name="Accuracy (%) against Memory (GiB)")).to_be_visible()
+    expect(page.get_by_label("Across")).to_be_focused()
+    expect(page).to_have_url(re.compile("sort=throughput&x=memory$"))
+
+
+def test_all_pages(page, task):
+    take_snapshot(task=task, actor=None)
+    for path in ("", "?open=" + str(task.submissions.last().pk), "forks/", "snapshots/",
+                 "snapshots/1/", "embed/"):  # fmt: skip
+        visit(page, URL + path)
+        audit(page)
+    visit(page, URL)
+    page.get_by_text("Set by set: Model 2").click()
+    expect(page.get_by_role("region", name="Scores of Model 2 on round-2 v1")).to_be_visible()
+    audit(page)
+    page.get_by_role("link", name="Save these weights").click()
+    page.get_by_role("button", name="Save these weights").click()
+    expect(page.locator(".error-summary")).to_be_focused()
+    audit(page)
+    page.get_by_label("Name").fill("mine")
+    page.get_by_role("button", name="Save these weights").click()
+    expect(page).to_have_url(re.compile("fork=mine"))
+    visit(page, "/t/nli/")
+    audit(page)
+
+
+def test_small_screens_show_cards(open_page, task):
+    page = open_page(viewport={"width": 320, "height": 800})
+    visit(page, URL)
+    card = page.get_by_role("row", name=re.compile("Model 2")).first
+    expect(card.locator("[data-label=Accuracy]")).to_be_visible()
+    expect(card.locator("[data-label=Robustness]")).to_be_hidden()
+    page.get_by_role("link", name="All metrics").click()
+    expect(card.locator("[data-label=Robustness]")).to_be_visible()
