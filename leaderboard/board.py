@@ -19,6 +19,8 @@ from leaderboard.weights import Weighting, check
 
 Mode = Literal["robust", "classic"]
 MODES: tuple[Mode, ...] = ("robust", "classic")
+MOST_KEPT = 16
+"""Weights whose rows are kept; those of 1,000 models take 3 MB."""
 MOST_MOVED = 3
 """Models of whom a status line tells where they moved."""
 LEAST = np.float32(1e-20)
@@ -77,9 +79,20 @@ class Means:
 def ranked(matrix: Matrix, weighting: Weighting, mode: Mode = "robust") -> Ranked:
     """The models by rank, then by score; after them those that lack a result, by name.
 
-    Raises WeightsError.
+    What was asked last of these numbers is kept with them. Raises WeightsError.
     """
     check(weighting)
+    memo = matrix.numbers.memo
+    key = matrix.models, matrix.sets, matrix.frozen, weighting, mode
+    found: Ranked | None = memo.get(key)
+    if found is None:
+        if len(memo) >= MOST_KEPT:
+            memo.clear()
+        found = memo[key] = _ranked(matrix, weighting, mode)
+    return found
+
+
+def _ranked(matrix: Matrix, weighting: Weighting, mode: Mode) -> Ranked:
     means = means_over_sets(matrix, weighting.sets)
     rule = Rule(mode=mode, weights=weighting.metrics, main=matrix.main)
     rates = _rates(matrix, rule, means)
@@ -105,8 +118,8 @@ def _rates(matrix: Matrix, rule: Rule, means: Means) -> Rates:
 
     The pool of the board's own has ids for names.
     """
-    if rule.mode == "robust" and matrix.board and matrix.board.rates:
-        return Rates(matrix.board.rates, tuple(matrix.board.pool))
+    if rule.mode == "robust" and matrix.frozen:
+        return Rates(dict(matrix.frozen.rates), matrix.frozen.pool)
     return exchange_rates(rule, table_of(matrix, means), errors_of(matrix, means))
 
 
@@ -191,6 +204,7 @@ def _classic_rates(matrix: Matrix, rates: Rates, means: Means) -> dict[str, NDAr
 
 def _rows(matrix: Matrix, means: Means, score: _Scores) -> tuple[Row, ...]:
     models, is_run = matrix.models, ~np.isnan(score.values)
+    in_the_loop = _in_the_loop(matrix, means)
     places = np.flatnonzero(is_run)
     examples = sum(matrix.sets[one].size for one in means.sets)
     sure = sure_pairs(score.values[places], score.draws[places], examples)
@@ -211,12 +225,19 @@ def _rows(matrix: Matrix, means: Means, score: _Scores) -> tuple[Row, ...]:
             last=lasts.get(at),
             metrics={name: cells[at] for name, cells in columns.items()},
             missing=() if at in firsts else tuple(_missing(matrix, means, score.used, at)),
-            in_the_loop=tuple(
-                matrix.sets[one].name for one in means.sets if matrix.numbers.in_the_loop[at, one]
-            ),
+            in_the_loop=in_the_loop.get(at, ()),
         )
         for at in order
     )
+
+
+def _in_the_loop(matrix: Matrix, means: Means) -> dict[int, tuple[str, ...]]:
+    """By model that has any: the weighted sets that people wrote against it."""
+    found: dict[int, tuple[str, ...]] = {}
+    for at, one in np.argwhere(matrix.numbers.in_the_loop).tolist():
+        if one in means.sets:
+            found[at] = (*found.get(at, ()), matrix.sets[one].name)
+    return found
 
 
 def _cells(values: Floats, draws: Draws) -> list[Cell]:
@@ -261,9 +282,9 @@ def _notices(matrix: Matrix, rule: Rule, rates: Rates) -> Iterator[str]:
         if weight and not rates.values.get(name):
             other = f"{name} is left out and the other weights count more: {reason}."
             yield told.get(name, other)
-    if rule.mode == "robust" and not (matrix.board and matrix.board.rates):
+    if rule.mode == "robust" and not matrix.frozen:
         yield "The exchange rates are not frozen yet: each further model may change all scores."
-    if rule.mode == "robust" and matrix.board and matrix.board.is_sensitive:
+    if rule.mode == "robust" and matrix.frozen and matrix.frozen.is_sensitive:
         yield "Without one of the reference models the best of them stand in another order."
 
 
@@ -284,16 +305,17 @@ def sure_pairs(values: Floats, draws: Draws, examples: int) -> Marks:
     variance += own
     variance += own[:, None]
     np.maximum(variance, LEAST, out=variance)
-    lead = (values[:, None] - values).astype(np.float32)
+    flat = (values - values.mean()).astype(np.float32)  # in single precision near 0
+    lead = flat[:, None] - flat
     lead *= np.abs(lead)
     lead /= variance  # t², with the sign of the difference
     if examples < FEW:
         np.minimum(lead, _bar(2.0 ** (1 - max(1, examples)), freedom), out=lead)
     # Holm steps down as long as the next smallest p passes; each look here does many such steps.
     found, sure = 0, lead >= _bar(ALPHA / pairs, freedom)
-    while found < (now := int(sure.sum())) < pairs:
+    while found < (now := int(np.count_nonzero(sure))) < pairs:
         found, sure = now, lead >= _bar(ALPHA / (pairs - now), freedom)
-    return sure
+    return cast(Marks, sure)
 
 
 def _bar(p: float, freedom: int) -> float:

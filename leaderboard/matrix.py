@@ -6,10 +6,11 @@ the web process loads at its start import it within functions.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import lru_cache
 from statistics import median
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -72,6 +73,15 @@ class Set:
 
 
 @dataclass(frozen=True)
+class Frozen:
+    """The exchange rates that a board keeps, and the names of the models they were read from."""
+
+    rates: tuple[tuple[str, float | None], ...]
+    pool: tuple[str, ...]
+    is_sensitive: bool  # without one of them the others stand in another order
+
+
+@dataclass(frozen=True, eq=False)
 class Numbers:
     """Models × sets × metrics. Rates are percent, throughput examples/s, memory GiB; NaN: none.
 
@@ -89,6 +99,7 @@ class Numbers:
     outdated: Marks  # models × sets: measured on an older version only
     runners: NDArray[np.str_]  # models × sets; empty: not run
     runner: str = ""  # the one whose costs are compared: most models were measured by it
+    memo: dict[Any, Any] = field(default_factory=dict, repr=False)  # of `board.ranked`
 
 
 @dataclass(frozen=True)
@@ -101,7 +112,7 @@ class Matrix:
     models: tuple[Model, ...]
     sets: tuple[Set, ...]
     numbers: Numbers
-    board: Board | None  # rates, pool, when they were frozen
+    frozen: Frozen | None  # None: no rates are frozen yet
 
     @property
     def counting(self) -> tuple[Set, ...]:
@@ -148,7 +159,9 @@ def score_matrix(task: Task, user: Person | None = None) -> Matrix:
             for one, values in zip(sets, numbers.values[:, :, 0].T, strict=True)
         ),
         numbers=numbers,
-        board=board,
+        frozen=Frozen((*board.rates.items(),), (*board.pool,), board.is_sensitive)
+        if board and board.rates
+        else None,
     )
 
 

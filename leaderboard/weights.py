@@ -27,6 +27,9 @@ class Weighting:
     metrics: Mapping[str, float]
     sets: Mapping[str, float]
 
+    def __hash__(self) -> int:
+        return hash(self.query)
+
     @property
     def query(self) -> str:
         """All of them as a URL has them."""

@@ -5,14 +5,21 @@ from uuid import UUID
 
 import numpy as np
 
-from leaderboard.matrix import DRAWS, Matrix, Model, Numbers, Set, drawn
-from leaderboard.models import Board
+from leaderboard.matrix import DRAWS, Frozen, Matrix, Model, Numbers, Set, drawn
 
 METRICS = ("accuracy", "throughput", "memory", "fairness", "robustness")
 
 
 def chance_matrix(
-    models=5, sets=2, seed=0, metrics=METRICS, rates=None, size=1000, spread=10.0, missing=()
+    models=5,
+    sets=2,
+    seed=0,
+    metrics=METRICS,
+    rates=None,
+    size=1000,
+    spread=10.0,
+    missing=(),
+    is_sensitive=False,
 ):
     """A board. rates: frozen ones. missing: (model, set, metric) without a value."""
     chance = np.random.default_rng(seed)
@@ -51,5 +58,5 @@ def chance_matrix(
             runners=runners,
             runner="docker",
         ),
-        board=Board(rates=rates, pool=["Model 0"]) if rates else None,
+        frozen=Frozen((*rates.items(),), ("Model 0",), is_sensitive) if rates else None,
     )

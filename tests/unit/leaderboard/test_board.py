@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderboard import dynascore
-from leaderboard.board import _bar, means_over_sets, moved, ranked, sure_pairs
+from leaderboard.board import MOST_KEPT, _bar, means_over_sets, moved, ranked, sure_pairs
 from leaderboard.matrix import DRAWS
 from leaderboard.ranks import ALPHA, places
 from leaderboard.weights import OF_SET, Weighting, WeightsError
@@ -85,7 +85,7 @@ def test_without_frozen_rates_those_of_the_board_serve_and_it_says_so():
     assert {*found.rates.pool} <= {model.name for model in matrix.models}
     assert "not frozen yet" in " ".join(found.notices)
     frozen = ranked(
-        dataclasses.replace(matrix, board=chance_matrix(rates=RATES).board), found.weighting
+        dataclasses.replace(matrix, frozen=chance_matrix(rates=RATES).frozen), found.weighting
     )
     assert "not frozen yet" not in " ".join(frozen.notices)
     assert frozen.rates.pool == ("Model 0",)
@@ -130,8 +130,7 @@ def test_a_metric_that_nobody_has_is_left_out_and_named():
 
 
 def test_a_sensitive_pool_is_told():
-    matrix = chance_matrix(rates=RATES)
-    matrix.board.is_sensitive = True
+    matrix = chance_matrix(rates=RATES, is_sensitive=True)
     assert "another order" in " ".join(ranked(matrix, weighting(matrix)).notices)
     assert "another order" not in " ".join(ranked(matrix, weighting(matrix), "classic").notices)
 
@@ -271,3 +270,19 @@ def test_means_over_sets_are_weighted():
     assert means.draws == pytest.approx(
         0.75 * matrix.numbers.draws[0] + 0.25 * matrix.numbers.draws[1], rel=1e-5
     )
+
+
+def test_what_was_asked_before_is_kept_until_something_is_another():
+    matrix = chance_matrix(models=6, rates=RATES)
+    first = ranked(matrix, weighting(matrix))
+    assert ranked(dataclasses.replace(matrix), weighting(matrix)) is first
+    assert ranked(matrix, weighting(matrix, memory=2.0)) is not first
+    assert ranked(matrix, weighting(matrix), "classic") is not first
+    renamed = (dataclasses.replace(matrix.models[0], name="Renamed"), *matrix.models[1:])
+    again = ranked(dataclasses.replace(matrix, models=renamed), weighting(matrix))
+    assert "Renamed" in {row.model.name for row in again.rows}
+    thawed = dataclasses.replace(matrix, frozen=None)
+    assert "not frozen yet" in " ".join(ranked(thawed, weighting(matrix)).notices)
+    for number in range(40):
+        ranked(matrix, weighting(matrix, memory=number / 10))
+    assert len(matrix.numbers.memo) <= MOST_KEPT
