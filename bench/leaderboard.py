@@ -1,0 +1,268 @@
+"""The leaderboard at size: its page beside a bare aggregate, and how soon weights are answered.
+
+    python -m bench.leaderboard --quick                      # 200 models × 10 sets, under a minute
+    python -m bench.leaderboard --database postgres --json   # 1,000 models × 20 sets × 5 metrics
+
+The numbers are drawn by a seed and written to a throw-away database. Requests go through Django's
+test client: all middleware, no network. See bench/README.md.
+"""
+
+import argparse
+import json
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bench.site import database, environment, machine, manage
+from bench.verdict_page import ROOT
+
+SIZE = 1000  # examples of a set
+SUITES = {"plain": "accuracy", "fairness": "consistency", "robustness": "consistency"}
+BARS = {"page / (bare aggregate + template)": 2.5, "weight change p95, ms": 100.0}  # at most
+
+
+def fill(task: Any, models: range, sets: int) -> None:
+    """Published models with runs, scores, two slices and resamples on each set."""
+    import numpy as np
+    from django.utils import timezone
+
+    from evaluation.models import (
+        EvaluationRun,
+        EvaluationSet,
+        EvaluationSetVersion,
+        Score,
+        Submission,
+    )
+    from leaderboard.models import Resample
+
+    chance, noise = random.Random(models.start), np.random.default_rng(models.start)
+    shared = 0.01 * np.random.default_rng(7).standard_normal((len(SUITES), 200))
+    versions = []
+    for number in range(sets):
+        one, _ = EvaluationSet.objects.get_or_create(task=task, name=f"set-{number}")
+        version, _ = EvaluationSetVersion.objects.get_or_create(
+            evaluation_set=one, version=1, defaults={"sha256": f"{number:064x}", "size": SIZE}
+        )
+        versions.append(version)
+    now = timezone.now()
+    for number in models:
+        skill = chance.gauss(0.7, 0.05)
+        submission = Submission.objects.create(
+            task=task, name=f"Model {number}", kind="directory", state="done", is_published=True
+        )
+        usage = {
+            "examples_per_second": chance.uniform(5, 50),
+            "peak_bytes": chance.randrange(2**30, 2**33),
+        }
+        runs = [
+            EvaluationRun(
+                submission=submission, version=version, suite=suite, state="done", outcome="ok",
+                runner="docker", usage=usage, finished_at=now,
+            )
+            for version in versions
+            for suite in SUITES
+        ]  # fmt: skip
+        scores, resamples = [], []
+        for run in runs:
+            value = min(0.99, max(0.01, skill + chance.gauss(0, 0.02)))
+            told = {"value": value, "low": value - 0.03, "high": value + 0.03, "n": SIZE}
+            metric = SUITES[run.suite]
+            scores += [
+                Score(run=run, metric=metric, slice=part, **told) for part in ("", "tag=a", "tag=b")
+            ]
+            drawn = (
+                value + shared[list(SUITES).index(run.suite)] + 0.01 * noise.standard_normal(200)
+            )
+            resamples.append(Resample(run=run, metric=metric, values=drawn.astype("<f4").tobytes()))
+        EvaluationRun.objects.bulk_create(runs)
+        Score.objects.bulk_create(scores)
+        Resample.objects.bulk_create(resamples)
+
+
+def milliseconds(call: Callable[[], Any], times: int) -> list[float]:
+    """How long each call took."""
+    found = []
+    for _ in range(times):
+        started = time.perf_counter()
+        call()
+        found.append(1000 * (time.perf_counter() - started))
+    return found
+
+
+def aggregate(task: Any) -> list[Any]:
+    """The least that a page could ask the database: each metric's mean for each model."""
+    from django.db.models import Avg
+
+    from evaluation.models import Score
+
+    rows = Score.objects.filter(
+        run__submission__task=task, run__submission__is_published=True, run__outcome="ok",
+        slice="", kind="",
+    )  # fmt: skip
+    groups = rows.order_by().values_list(
+        "run__submission", "run__submission__name", "run__suite", "metric"
+    )
+    return list(groups.annotate(Avg("value")))
+
+
+def empty_board() -> Any:
+    """A task with five metrics and no models, in a database that is empty."""
+    import django
+
+    django.setup()
+    from tasks.models import Task
+    from tasks.services import install_official_tasks
+
+    install_official_tasks()
+    task = Task.objects.get(code="nli")
+    task.config_text = task.config_text.replace("also: [macro_f1]", "also: []")
+    task.save()
+    assert len(task.config.metrics.names) == 5
+    return task
+
+
+def queries(get: Callable[..., Any]) -> list[int]:
+    """How many a cold page needs, and a warm one."""
+    from django.db import connection
+    from django.test.utils import CaptureQueriesContext
+
+    from leaderboard import matrix
+
+    matrix._numbers.cache_clear()
+    counts = []
+    for _ in range(2):
+        with CaptureQueriesContext(connection) as captured:
+            get()
+        counts.append(len(captured))
+    return counts
+
+
+def context_of(get: Callable[..., Any]) -> dict[str, Any]:
+    """All that the page's template was given."""
+    from django.test.utils import setup_test_environment, teardown_test_environment
+
+    setup_test_environment()
+    shown: dict[str, Any] = get().context[0].flatten()
+    teardown_test_environment()
+    return {name: value for name, value in shown.items() if name != "block"}
+
+
+def step(models: int, sets: int, times: int) -> dict[str, Any]:
+    """All figures, in a process whose database is empty."""
+    task = empty_board()
+    from django.db import connection, transaction
+    from django.template.loader import render_to_string
+    from django.test import Client
+    from django.urls import reverse
+
+    from leaderboard import matrix
+    from leaderboard.board import ranked
+    from leaderboard.freezing import opening_of
+    from leaderboard.services import freeze_rates
+
+    client, address = Client(SERVER_NAME="localhost"), reverse("leaderboard:board", args=["nli"])
+
+    def get(**options: Any) -> Any:
+        answer = client.get(address, **options)
+        assert answer.status_code == 200
+        return answer
+
+    with transaction.atomic():
+        fill(task, range(10), 2)
+    freeze_rates(task=task)
+    few = queries(get)
+    with transaction.atomic():
+        fill(task, range(10, models), sets)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+    many = queries(get)
+    chance = random.Random(1)
+
+    def weigh() -> None:
+        weights = {f"w_{name}": chance.randrange(1, 9) for name in task.config.metrics.names}
+        get(data=weights, HTTP_HX_REQUEST="true")
+
+    def cold() -> None:
+        matrix._numbers.cache_clear()
+        get()
+
+    shown, numbers = context_of(get), matrix.score_matrix(task)
+    weighting = opening_of(task, numbers)
+    told = {
+        "aggregate": milliseconds(lambda: aggregate(task), times),
+        "template": milliseconds(lambda: render_to_string("leaderboard/board.html", shown), times),
+        "page": milliseconds(get, times),
+        "cold page": milliseconds(cold, max(3, times // 10)),
+        "weight change": milliseconds(weigh, times),
+        "score_matrix": milliseconds(lambda: matrix.score_matrix(task), times),
+        "ranked": milliseconds(lambda: ranked(numbers, weighting), times),
+    }
+    return {
+        "queries": {"10 models": few, f"{models} models": many},
+        "ms": {
+            name: {
+                "p50": statistics.median(each),
+                "p95": statistics.quantiles(each, n=20, method="inclusive")[-1],
+            }
+            for name, each in told.items()
+        },
+    }
+
+
+def measure(kind: str, models: int, sets: int, times: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder, database(kind, Path(folder)) as url:
+        env = environment(Path(folder), url)
+        for command in (["migrate", "-v0"], ["collectstatic", "--noinput", "-v0"]):
+            manage(env, *command)
+        sizes = [str(number) for number in (models, sets, times)]
+        done = subprocess.run(
+            [sys.executable, "-m", "bench.leaderboard", "--step", *sizes],
+            cwd=ROOT, env=env, check=True, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    ms, few = found["ms"], found["queries"]["10 models"]
+    found["ratios"] = {
+        "page / (bare aggregate + template)": ms["page"]["p50"]
+        / (ms["aggregate"]["p50"] + ms["template"]["p50"]),
+        "cold page / (bare aggregate + template)": ms["cold page"]["p50"]
+        / (ms["aggregate"]["p50"] + ms["template"]["p50"]),
+        "queries, many / few": found["queries"][f"{models} models"][1] / few[1],
+    }
+    return found | {"models": models, "sets": sets, "metrics": 5, "database": kind}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--models", type=int, default=1000)
+    parser.add_argument("--sets", type=int, default=20)
+    parser.add_argument("--times", type=int, default=100, help="requests of each kind")
+    parser.add_argument("--database", default="sqlite", help="sqlite, postgres or an address")
+    parser.add_argument("--quick", action="store_true", help="200 models, 10 sets, 40 requests")
+    parser.add_argument("--json", action="store_true", help="print one object")
+    parser.add_argument("--step", type=int, nargs=3, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.step:
+        print(json.dumps(step(*given.step)))
+        return
+    sizes = (200, 10, 40) if given.quick else (given.models, given.sets, given.times)
+    told = measure(given.database, *sizes) | {"machine": machine()}
+    if given.json:
+        print(json.dumps(told, indent=2))
+        return
+    for name, each in told["ms"].items():
+        print(f"{name:16} p50 {each['p50']:8.1f} ms  p95 {each['p95']:8.1f} ms")
+    for name, ratio in told["ratios"].items():
+        print(f"{name:44} {ratio:6.2f}")
+    print(f"queries of a cold and a warm page: {told['queries']}\nwanted at most: {BARS}")
+
+
+if __name__ == "__main__":
+    main()
