@@ -133,12 +133,8 @@ class TorchBackend:
         return _cut(logits.float().cpu().numpy(), batch)
 
 
-def load_torch(spec: ModelSpec, folder: ModelFolder, precision: Any) -> "torch.nn.Module":
-    """A module from the input arrays to logits [batch, labels] or [batch, 2, tokens].
-
-    Raises MisconfiguredError.
-    """
-    import torch
+def _read_model(spec: ModelSpec, folder: ModelFolder, precision: Any) -> Any:
+    """The transformers model of a folder, whole. Raises MisconfiguredError."""
     from transformers import AutoModelForQuestionAnswering, AutoModelForSequenceClassification
 
     spans = folder.kind == SPAN
@@ -168,6 +164,17 @@ def load_torch(spec: ModelSpec, folder: ModelFolder, precision: Any) -> "torch.n
     # safetensors leaves weights as pages of their file, which nobody's memory is charged for.
     for parameter in model.parameters():
         parameter.data = parameter.data.clone()
+    return model
+
+
+def load_torch(spec: ModelSpec, folder: ModelFolder, precision: Any) -> "torch.nn.Module":
+    """A module from the input arrays to logits [batch, labels] or [batch, 2, tokens].
+
+    Raises MisconfiguredError.
+    """
+    import torch
+
+    model, spans = _read_model(spec, folder, precision), folder.kind == SPAN
 
     class Logit(torch.nn.Module):
         def __init__(self) -> None:
