@@ -15,7 +15,7 @@ from django.db.models import F
 from annotation.models import Assignment, Attempt, Example, GatePass, Report, TargetOutput
 from dynabench.accounts.models import Annotator, LogEntry, User
 from evaluation.models import Submission, Upload
-from leaderboard.models import WeeklyGoal
+from leaderboard.models import WeeklyGoal, Weights
 from tasks.models import TaskMember
 from validation.earned import points_of
 from validation.models import GoldAnswer, JudgeLease, OwnerDecision, Skip, Validation
@@ -69,6 +69,10 @@ def _about(user: User) -> dict[str, Section]:
         "roles": TaskMember.objects.filter(user=user).values("role", task_code=F("task__code")),
         "models": Submission.objects.filter(owner=user).values(*MODEL, task_code=F("task__code")),
         "uploads": Upload.objects.filter(owner=user).values("file_name", "size", "begun_at"),
+        "weights": Weights.objects.filter(owner=user).values(
+            *("name", "description", "metrics", "evaluation_sets", "made_at"),
+            task_code=F("task__code"),
+        ),
         "deeds": LogEntry.objects.filter(actor=user).values("action", "created_at").iterator(),
         "decisions": decided.values(
             *("label", "verdict", "reason", "created_at", "withdrawn_at"),
