@@ -261,7 +261,8 @@ def chart(found: Rounds, title: str) -> str:
     """People and the first models over the rounds; empty with fewer than two rounds."""
     if len(found.columns) < 2:
         return ""
-    lines = {PEOPLE: [column.people for column in found.columns]}
+    people = [column.people for column in found.columns]
+    lines = {PEOPLE: people} if any(cell.value is not None for cell in people) else {}
     lines |= {str(n): [*line.cells] for n, line in enumerate(found.lines[:LINES], start=1)}
     points = {name: _points(found.columns, cells) for name, cells in lines.items()}
     return line_chart(points, title=title, description="The table has the same numbers.")

@@ -158,6 +158,7 @@ def test_without_votes_nothing_is_made_up(client, task):
     page = client.get(URL).text
     assert rows(page)[1][2:5] == ["not known"] * 3
     assert "No round has a vMER yet" in page
+    assert '<g class="series-4">' not in page
     assert minus(Cell(None), Cell(1.0, 0.5, 1.5)) == Cell(None)
 
 

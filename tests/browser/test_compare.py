@@ -1,0 +1,64 @@
+"""Comparing two models, models over rounds, and groups of tasks: all states under axe."""
+
+import pytest
+from playwright.sync_api import expect
+
+from leaderboard.services import take_snapshot
+from tasks.models import TaskGroup
+from tests.boards import measured
+from tests.browser.conftest import audit, make_round, visit
+from tests.evaluations import accepted_model, set_version
+from tests.factories import RoundFactory
+from tests.web.test_compare import answered, rows_of
+
+BOARD = "/t/nli/leaderboard/"
+
+
+@pytest.fixture
+def task(settings, tmp_path):
+    """Two models on the sets of two rounds, one of which people may read."""
+    settings.MEDIA_ROOT = tmp_path / "media"
+    round = make_round("nli")
+    later = RoundFactory(task=round.task, number=2, state="closed")
+    versions = [
+        set_version(round.task, "round-1", rows=rows_of(120), round=round, may_leave=True),
+        set_version(round.task, "round-2", size=40, round=later),
+    ]
+    for name, step in (("Ada", 4), ("Ben", 3)):
+        model = accepted_model(round.task, name=name, is_published=True)
+        answered(model, versions[0], lambda n, step=step: n % step)
+        measured(model, versions[1], 1 / step)
+    return round.task
+
+
+def test_two_models_beside_each_other(page, alice, task):
+    visit(page, f"{BOARD}compare/")
+    audit(page)
+    page.get_by_role("button", name="Compare").click()
+    expect(page.locator(".error-summary")).to_be_focused()
+    audit(page)
+    page.get_by_label("Second model").select_option("Ben")
+    page.get_by_role("button", name="Compare").click()
+    expect(page.get_by_role("heading", name="Ada and Ben")).to_be_visible()
+    page.get_by_role("link", name="Examples of round-1").click()
+    expect(page.get_by_text("Hypothesis 3.", exact=True)).to_be_visible()
+    audit(page)
+    page.get_by_role("link", name="More examples").click()
+    expect(page.get_by_role("link", name="Examples before")).to_be_visible()
+
+
+def test_models_over_rounds(page, alice, task):
+    visit(page, f"{BOARD}rounds/")
+    expect(page.get_by_role("img", name="Accuracy by round")).to_be_visible()
+    audit(page)
+
+
+def test_a_group_of_tasks(page, alice, task):
+    group = TaskGroup.objects.create(slug="dadc", name="DADC", description="We *meet*.")
+    group.tasks.add(task)
+    take_snapshot(task=task, actor=None)
+    visit(page, "/")
+    audit(page)
+    page.get_by_role("link", name="DADC").click()
+    expect(page.get_by_text("Leaderboard of", exact=False).first).to_be_visible()
+    audit(page)
