@@ -23,7 +23,9 @@ from evaluation.models import Dataset
 from evaluation.release import Options
 from evaluation.services import request_release
 from evaluation.sets import create_set_of, make_version
+from leaderboard.services import take_snapshot
 from tasks.models import TaskMember
+from tests.boards import fill_board
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory, scripted_target
 from tests.web.test_judge import answered, write
 from tests.web.test_write import open_form
@@ -260,6 +262,34 @@ def test_query_count_of_evaluation_sets(page, client, nli, settings, tmp_path):
     few = count(client, SET_PAGES[page])
     fill_sets(8, nli, first=1)
     assert count(client, SET_PAGES[page]) == few
+    check(page, few)
+
+
+BOARD_PAGES = {
+    "leaderboard": "/t/nli/leaderboard/",
+    "leaderboard, weights": "/t/nli/leaderboard/?w_accuracy=1&d_round-1=2",
+    "leaderboard, file": "/t/nli/leaderboard/?format=csv",
+    "leaderboard, embedded": "/t/nli/leaderboard/embed/",
+    "forks": "/t/nli/leaderboard/forks/",
+    "snapshots": "/t/nli/leaderboard/snapshots/",
+    "snapshot": "/t/nli/leaderboard/snapshots/1/",
+    "task with models": "/t/nli/",
+}
+
+
+@pytest.mark.parametrize("page", BOARD_PAGES)
+def test_query_count_of_the_leaderboard(page, as_alice, nli, alice, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+
+    def add(models, first, sets):
+        fill_board(nli.task, models, first, sets)
+        nli.task.forks.create(name=f"fork-{models}", owner=UserFactory())
+        take_snapshot(task=nli.task, actor=None)
+
+    add(1, 0, ("round-1", "round-2"))
+    few = count(as_alice, BOARD_PAGES[page])
+    add(25, 1, ("round-1", "round-2", "round-3"))
+    assert count(as_alice, BOARD_PAGES[page]) == few
     check(page, few)
 
 
