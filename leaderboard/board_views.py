@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.decorators import login_not_required
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
@@ -93,6 +93,8 @@ def start_of(task: Task, matrix: "Matrix", fork: str | None) -> Weighting:
     start = opening(matrix.metrics, task.config.weights, names)
     if not fork:
         return start
+    if not fork.isprintable():  # PostgreSQL takes no NUL
+        raise Http404
     found = get_object_or_404(task.forks, name=fork)
     return saved(found.metrics, found.evaluation_sets, start)
 

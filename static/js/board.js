@@ -5,6 +5,11 @@ document.addEventListener("input", (event) => {
   const changed = event.target;
   if (!changed.closest(".slider")) return;
   for (const other of changed.closest(".slider").querySelectorAll("input")) {
-    if (other !== changed) other.value = changed.value;
+    if (other === changed) continue;
+    other.value = changed.value;
+    if (other.type === "range" && other.value !== changed.value) {  // 2.5 on a slider of whole steps
+      other.step = "0.1";
+      other.value = changed.value;
+    }
   }
 }, true);

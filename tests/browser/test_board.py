@@ -121,8 +121,10 @@ def test_sorting_keeps_the_focus(page, task):
     expect(page).to_have_url(re.compile("sort=throughput"))
     expect(page.locator("#sort-throughput")).to_be_focused()
     assert order(page)[0] == "Model 0"
-    page.get_by_label("Macro F1, as a number").fill("8")
-    expect(page).to_have_url(re.compile("w_macro_f1=8.*sort=throughput"))
+    page.get_by_label("Macro F1, as a number").fill("2.5")
+    expect(page).to_have_url(re.compile("w_macro_f1=2.5.*sort=throughput"))
+    page.get_by_label("Memory, as a number").fill("3")
+    expect(page).to_have_url(re.compile("w_macro_f1=2.5.*w_memory=3.*sort=throughput"))
     page.get_by_label("Across").focus()
     page.keyboard.press("M")
     expect(page.get_by_role("group", name="Accuracy (%) against Memory (GiB)")).to_be_visible()

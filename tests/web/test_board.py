@@ -220,6 +220,10 @@ def test_files_have_the_weights_of_the_url(client, models, format):
         assert [row["rank"] for row in csv.DictReader(io.StringIO(reply.text))] == ["1", "2", "3"]
 
 
+def test_a_fork_that_is_no_text_is_not_there(client, models):
+    assert client.get(f"{URL}?fork=%00").status_code == 404
+
+
 def test_there_are_three_formats(client, models):
     reply = client.get(f"{URL}?format=xml")
     assert reply.status_code == 400

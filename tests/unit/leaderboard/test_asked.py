@@ -1,0 +1,74 @@
+"""What a URL asks of a leaderboard: links say all of it, forms say what was changed."""
+
+from urllib.parse import parse_qs
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leaderboard.asked import Asked, asked, before, settled, shown, sliders, typed
+from leaderboard.weights import METRIC, Weighting, WeightsError
+
+weights = st.floats(0, 8).filter(bool)
+weightings = st.builds(
+    lambda a, b, c: Weighting({"accuracy": a, "throughput": b}, {"round-1": c}),
+    weights, weights, weights,
+)  # fmt: skip
+START = Weighting({"accuracy": 4.0, "throughput": 1 / 3}, {"round-1": 5.0})
+
+
+def form(was, slider, box):
+    return {f"{METRIC}{name}": [shown(each[name]) for each in (was, slider, box)] for name in was}
+
+
+@given(weightings, weightings)
+def test_a_link_leads_to_the_same_board(start, wanted):
+    """To six digits, as in a URL; what looks like the rounded start is taken for it."""
+    query = Asked(start, wanted, {"sort": "-memory", "page": "3"}).link()
+    found = asked(parse_qs(query[1:]), start)
+    assert found.options == {"sort": "-memory"}
+    for name, weight in wanted.metrics.items():
+        assert found.weighting.metrics[name] == pytest.approx(weight, rel=1e-5, abs=0.051)
+
+
+def test_a_link_without_changes_names_no_weights():
+    assert Asked(START, START, {"sort": "model"}).link(sort="") == "?"
+    assert Asked(START, START, {}).link(open="x") == "?open=x"
+
+
+def test_a_form_that_was_not_touched_keeps_the_unrounded_start():
+    query = form(START.metrics, START.metrics, START.metrics)
+    assert asked(query, START).weighting == START
+    assert before(query, START) == START
+    assert before({"w_accuracy": ["2"]}, START) is None
+
+
+def test_slider_or_box_whichever_was_moved():
+    moved = {**START.metrics, "accuracy": 1.0}
+    for slider, box in ((moved, START.metrics), (START.metrics, moved), (moved, moved)):
+        query = form(START.metrics, slider, box)
+        assert asked(query, START).weighting.metrics == moved
+        assert before(query, START) == START
+
+
+def test_shares_in_words():
+    found = sliders(METRIC, {"accuracy": 4.0, "throughput": 5.0})
+    assert [each.share for each in found] == ["4 of 9, 44%", "5 of 9, 56%"]
+    assert {each.step for each in found} == {"1"}
+    assert sliders(METRIC, START.metrics)[1].text == "0.3"
+    assert {each.step for each in sliders(METRIC, START.metrics)} == {"0.1"}
+
+
+def test_what_cannot_be_used_is_shown_as_it_was_typed():
+    query = {"w_accuracy": ["4", "4", "lots"]}
+    with pytest.raises(WeightsError, match="from 0 to 8"):
+        asked(query, START)
+    assert [each.text for each in typed(query, METRIC, START.metrics)] == ["lots", "0.3"]
+    assert settled(["4"]) == "4"
+
+
+@pytest.mark.parametrize(
+    ("mode", "found"), [("classic", "classic"), ("", "robust"), ("x", "robust")]
+)
+def test_modes(mode, found):
+    assert Asked(START, START, {"mode": mode}).mode == found
