@@ -4,10 +4,10 @@ Nothing is drawn here: stored resamples are multiplied by the weights. docs/eval
 “Leaderboard”, tells in words what is done. It loads numpy (see `leaderboard.matrix`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ LEAST = np.float32(1e-20)
 FEW = 60
 """Fewer examples than that bound how sure a difference can be."""
 Draws = NDArray[np.float32]
+T = TypeVar("T")
 
 
 class Cell(NamedTuple):
@@ -68,12 +69,14 @@ class Ranked:
 class Means:
     """Weighted means over sets: models × metrics, NaN where a set with a weight lacks its result.
 
-    draws: drawn metrics × models × draws. sets: the places of those with a weight.
+    draws: drawn metrics × models × draws. sets: the places of those with a weight. cells: of each
+    model the same by metric, with intervals.
     """
 
     values: Floats
     draws: Draws
     sets: tuple[int, ...]
+    cells: Sequence[Mapping[str, Cell]]
 
 
 def ranked(matrix: Matrix, weighting: Weighting, mode: Mode = "robust") -> Ranked:
@@ -82,13 +85,18 @@ def ranked(matrix: Matrix, weighting: Weighting, mode: Mode = "robust") -> Ranke
     What was asked last of these numbers is kept with them. Raises WeightsError.
     """
     check(weighting)
-    memo = matrix.numbers.memo
     key = matrix.models, matrix.sets, matrix.frozen, weighting, mode
-    found: Ranked | None = memo.get(key)
+    return _kept(matrix, key, lambda: _ranked(matrix, weighting, mode))
+
+
+def _kept(matrix: Matrix, key: Any, make: Callable[[], T]) -> T:
+    """What was made of these numbers before, or is made now."""
+    memo = matrix.numbers.memo
+    found: T | None = memo.get(key)
     if found is None:
         if len(memo) >= MOST_KEPT:
             memo.clear()
-        found = memo[key] = _ranked(matrix, weighting, mode)
+        found = memo[key] = make()
     return found
 
 
@@ -97,20 +105,30 @@ def _ranked(matrix: Matrix, weighting: Weighting, mode: Mode) -> Ranked:
     rule = Rule(mode=mode, weights=weighting.metrics, main=matrix.main)
     rates = _rates(matrix, rule, means)
     rows = _rows(matrix, means, _scored(matrix, rule, rates, means))
-    names = {str(model.id): model.name for model in matrix.models}
+    pool = set(rates.pool)
+    names = {str(model.id): model.name for model in matrix.models if str(model.id) in pool}
     shown = replace(rates, pool=tuple(names.get(one, one) for one in rates.pool))
     return Ranked(mode, weighting, shown, rows, tuple(_notices(matrix, rule, rates)))
 
 
 def means_over_sets(matrix: Matrix, weights: Mapping[str, float]) -> Means:
     """Over the counting sets; the same resample of each set goes into the same draw."""
-    numbers = matrix.numbers
-    shares = np.array([weights.get(one.name, 0.0) for one in matrix.counting])
+    of_sets = tuple(weights.get(one.name, 0.0) for one in matrix.counting)
+    return _kept(matrix, of_sets, lambda: _means(matrix, of_sets))
+
+
+def _means(matrix: Matrix, weights: Sequence[float]) -> Means:
+    numbers, shares = matrix.numbers, np.array(weights)
     shares /= shares.sum() or 1
     used = np.flatnonzero(shares)
     values = np.tensordot(numbers.values[:, used], shares[used], axes=(1, 0))
+    if not len(used):
+        values += np.nan
     draws: Draws = np.tensordot(shares.astype(np.float32), numbers.draws, axes=1)
-    return Means(values if len(used) else values + np.nan, draws, tuple(used.tolist()))
+    means = Means(values, draws, tuple(used.tolist()), ())
+    columns = [_cells(*_column(matrix, means, name)) for name in matrix.metrics]
+    cells = [dict(zip(matrix.metrics, row, strict=True)) for row in zip(*columns, strict=True)]
+    return replace(means, cells=cells)
 
 
 def _rates(matrix: Matrix, rule: Rule, means: Means) -> Rates:
@@ -211,7 +229,6 @@ def _rows(matrix: Matrix, means: Means, score: _Scores) -> tuple[Row, ...]:
     firsts = dict(zip(places.tolist(), (1 + sure.sum(axis=0)).tolist(), strict=True))
     lasts = dict(zip(places.tolist(), (len(places) - sure.sum(axis=1)).tolist(), strict=True))
     scores = _cells(score.values, score.draws)
-    columns = {name: _cells(*_column(matrix, means, name)) for name in matrix.metrics}
     order = sorted(firsts, key=lambda at: (firsts[at], -score.values[at], models[at].name))
     ranks = dict(zip(order, as_shown([firsts[at] for at in order]), strict=True))
     order += sorted(np.flatnonzero(~is_run).tolist(), key=lambda at: models[at].name)
@@ -223,7 +240,7 @@ def _rows(matrix: Matrix, means: Means, score: _Scores) -> tuple[Row, ...]:
             rank=ranks.get(at, ""),
             first=firsts.get(at),
             last=lasts.get(at),
-            metrics={name: cells[at] for name, cells in columns.items()},
+            metrics=means.cells[at],
             missing=() if at in firsts else tuple(_missing(matrix, means, score.used, at)),
             in_the_loop=in_the_loop.get(at, ()),
         )
@@ -251,11 +268,8 @@ def _cells(values: Floats, draws: Draws) -> list[Cell]:
         at, rest = divmod(share * (draws.shape[1] - 1), 1)
         one, next_one = ordered[:, int(at)], ordered[:, int(at) + 1]
         ends.append(one + rest * (next_one - one))
-    low, high = np.minimum(values, ends[0]).tolist(), np.maximum(values, ends[1]).tolist()
-    return [
-        Cell(None) if value is None else Cell(value, *between)
-        for value, *between in zip(shown, low, high, strict=True)
-    ]
+    low, high = np.minimum(values, ends[0]), np.maximum(values, ends[1])  # NaN without a value
+    return list(map(Cell, shown, _optional(low), _optional(high)))
 
 
 def _missing(matrix: Matrix, means: Means, used: Sequence[str], at: int) -> Iterator[str]:

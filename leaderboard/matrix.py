@@ -99,7 +99,7 @@ class Numbers:
     outdated: Marks  # models × sets: measured on an older version only
     runners: NDArray[np.str_]  # models × sets; empty: not run
     runner: str = ""  # the one whose costs are compared: most models were measured by it
-    memo: dict[Any, Any] = field(default_factory=dict, repr=False)  # of `board.ranked`
+    memo: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)  # of `board.ranked`
 
 
 @dataclass(frozen=True)

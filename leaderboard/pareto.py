@@ -1,11 +1,10 @@
 """Which models no other one beats in everything."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+BLOCK = 256
+"""Models that are compared with all others at once."""
 
 
 def front(
@@ -22,7 +21,13 @@ def front(
     values = np.array([[points[model][m] for m in signs] for model in whole], dtype=float)
     values = values.reshape(len(whole), len(signs)) * [*signs.values()]
 
-    def is_dominated(row: "NDArray[np.float64]") -> bool:
-        return bool(((values >= row).all(axis=1) & (values > row).any(axis=1)).any())
-
-    return {model for model, row in zip(whole, values, strict=True) if not is_dominated(row)}
+    is_dominated = np.zeros(len(whole), dtype=bool)
+    for begin in range(0, len(whole), BLOCK):
+        some = values[begin : begin + BLOCK]
+        as_good = np.ones((len(some), len(whole)), dtype=bool)
+        better = ~as_good
+        for column, of_some in zip(values.T, some.T, strict=True):
+            as_good &= column >= of_some[:, None]
+            better |= column > of_some[:, None]
+        is_dominated[begin : begin + BLOCK] = (as_good & better).any(axis=1)
+    return {model for model, out in zip(whole, is_dominated, strict=True) if not out}

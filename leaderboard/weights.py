@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf
 from urllib.parse import urlencode
 
@@ -30,7 +31,7 @@ class Weighting:
     def __hash__(self) -> int:
         return hash(self.query)
 
-    @property
+    @cached_property
     def query(self) -> str:
         """All of them as a URL has them."""
         fields = {METRIC + name: f"{weight:g}" for name, weight in self.metrics.items()}
