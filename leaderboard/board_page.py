@@ -230,11 +230,11 @@ def plane(ranked: Ranked, matrix: Matrix, asked: Asked) -> Mapping[str, Any]:
     told = {axis: asked.options.get(axis, "") for axis in usual}
     x, y = (told[axis] if told[axis] in matrix.metrics else usual[axis] for axis in usual)
     points = {
-        str(row.model.id): {name: row.metrics[name].value for name in (x, y)} for row in ranked.rows
+        str(row.place): {name: row.metrics[name].value for name in (x, y)} for row in ranked.rows
     }
     best = front(points, {name: -1 if name in LESS_IS_BETTER else 1 for name in (x, y)})
     places = [
-        (row, cells[0].value, cells[1].value, str(row.model.id) in best)
+        (row, cells[0].value, cells[1].value, str(row.place) in best)
         for row in ranked.rows
         for cells in [(row.metrics[x], row.metrics[y])]
         if cells[0].value is not None and cells[1].value is not None

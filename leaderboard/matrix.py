@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import lru_cache
-from statistics import median
 from typing import Any
 from uuid import UUID
 
@@ -203,7 +202,7 @@ def _with_detectable(one: Set, values: Floats, main: str) -> Set:
     known = values[~np.isnan(values)]
     if not len(known) or not issubclass(METRICS[main], Mean):
         return one
-    least = minimum_detectable(one.size, median(known.tolist()) / 100)
+    least = minimum_detectable(one.size, float(np.median(known)) / 100)
     return replace(one, detectable=None if least is None else 100 * least)
 
 
