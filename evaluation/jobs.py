@@ -67,12 +67,13 @@ def evaluate_next(run_id: UUID) -> None:
 def sweep_all() -> int:
     """Bring back what dead workers held, and ring for what waits; returns how many messages.
 
-    Before that, sets are made of rounds that are over, and runs are asked for on new sets.
+    After that, sets are made of rounds that are over, and runs are asked for on new sets: these
+    ring by themselves, and a queue that is not empty is not rung for what waits.
     """
     runs.end_overdue()
+    rung = sweep(FUNCTIONS)
     sweep_rounds()
     runs.request_missing()
-    rung = sweep(FUNCTIONS)
     tell_ends()
     tidy()
     return rung
