@@ -113,9 +113,8 @@ def aggregate(task: Any) -> list[Any]:
 
 def empty_board() -> Any:
     """A task with five metrics and no models, in a database that is empty."""
-    import django
+    import dynabench.wsgi  # noqa: F401 - sets Django up as web processes do
 
-    django.setup()
     from tasks.models import Task
     from tasks.services import install_official_tasks
 

@@ -39,8 +39,7 @@ class Cell(NamedTuple):
     high: float | None = None
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """A model's line. Without a score it is not run, and `missing` says on what."""
 
     place: int  # in the matrix

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -39,8 +39,7 @@ Floats = NDArray[np.float64]
 Marks = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class Model:
+class Model(NamedTuple):
     """A model as it is named on the board: before its day an anonymous one has only a number."""
 
     id: UUID

@@ -278,7 +278,7 @@ def test_what_was_asked_before_is_kept_until_something_is_another():
     assert ranked(dataclasses.replace(matrix), weighting(matrix)) is first
     assert ranked(matrix, weighting(matrix, memory=2.0)) is not first
     assert ranked(matrix, weighting(matrix), "classic") is not first
-    renamed = (dataclasses.replace(matrix.models[0], name="Renamed"), *matrix.models[1:])
+    renamed = (matrix.models[0]._replace(name="Renamed"), *matrix.models[1:])
     again = ranked(dataclasses.replace(matrix, models=renamed), weighting(matrix))
     assert "Renamed" in {row.model.name for row in again.rows}
     thawed = dataclasses.replace(matrix, frozen=None)
