@@ -114,7 +114,6 @@ def aggregate(task: Any) -> list[Any]:
 def empty_board() -> Any:
     """A task with five metrics and no models, in a database that is empty."""
     import dynabench.wsgi  # noqa: F401 - sets Django up as web processes do
-
     from tasks.models import Task
     from tasks.services import install_official_tasks
 
@@ -185,6 +184,7 @@ def step(models: int, sets: int, times: int) -> dict[str, Any]:
 
     def weigh() -> None:
         weights = {f"w_{name}": chance.randrange(1, 9) for name in task.config.metrics.names}
+        weights[f"d_set-{chance.randrange(sets)}"] = chance.randrange(9)
         get(data=weights, HTTP_HX_REQUEST="true")
 
     def cold() -> None:
