@@ -182,9 +182,13 @@ def step(models: int, sets: int, times: int) -> dict[str, Any]:
     many = queries(get)
     chance = random.Random(1)
 
+    sliders = [f"w_{name}" for name in task.config.metrics.names]
+    sliders += [f"d_set-{number}" for number in range(sets)]
+    weights = dict.fromkeys(sliders, 4)
+
     def weigh() -> None:
-        weights = {f"w_{name}": chance.randrange(1, 9) for name in task.config.metrics.names}
-        weights[f"d_set-{chance.randrange(sets)}"] = chance.randrange(9)
+        """Somebody moves one slider further."""
+        weights[chance.choice(sliders)] = chance.randrange(1, 9)
         get(data=weights, HTTP_HX_REQUEST="true")
 
     def cold() -> None:

@@ -39,18 +39,56 @@ class Cell(NamedTuple):
     high: float | None = None
 
 
+class Column(NamedTuple):
+    """One number of all models, by place; lists that the garbage collector passes by."""
+
+    values: Sequence[float | None]
+    low: Sequence[float | None]
+    high: Sequence[float | None]
+
+    def cell(self, place: int) -> Cell:
+        """That of one model."""
+        return Cell(self.values[place], self.low[place], self.high[place])
+
+
+class Metrics(Mapping[str, Cell]):
+    """A model's metrics over the weighted sets."""
+
+    def __init__(self, columns: Mapping[str, Column], place: int) -> None:
+        self._columns, self._place = columns, place
+
+    def __getitem__(self, name: str) -> Cell:
+        return self._columns[name].cell(self._place)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+
 class Row(NamedTuple):
     """A model's line. Without a score it is not run, and `missing` says on what."""
 
     place: int  # in the matrix
     model: Model
-    dynascore: Cell
     rank: str  # 2=; empty: not run
     first: int | None  # the ranks that the data leave open
     last: int | None
-    metrics: Mapping[str, Cell]  # over the weighted sets
     missing: tuple[str, ...]
     in_the_loop: tuple[str, ...]  # the weighted sets that people wrote against it
+    scores: Column
+    columns: Mapping[str, Column]
+
+    @property
+    def dynascore(self) -> Cell:
+        """Its score."""
+        return self.scores.cell(self.place)
+
+    @property
+    def metrics(self) -> Mapping[str, Cell]:
+        """Its metrics over the weighted sets."""
+        return Metrics(self.columns, self.place)
 
 
 @dataclass(frozen=True)
@@ -68,14 +106,14 @@ class Ranked:
 class Means:
     """Weighted means over sets: models × metrics, NaN where a set with a weight lacks its result.
 
-    draws: drawn metrics × models × draws. sets: the places of those with a weight. cells: of each
-    model the same by metric, with intervals.
+    draws: drawn metrics × models × draws. sets: the places of those with a weight. columns: the
+    values by metric, with intervals.
     """
 
     values: Floats
     draws: Draws
     sets: tuple[int, ...]
-    cells: Sequence[Mapping[str, Cell]]
+    columns: Mapping[str, Column]
 
 
 def ranked(matrix: Matrix, weighting: Weighting, mode: Mode = "robust") -> Ranked:
@@ -124,10 +162,9 @@ def _means(matrix: Matrix, weights: Sequence[float]) -> Means:
     if not len(used):
         values += np.nan
     draws: Draws = np.tensordot(shares.astype(np.float32), numbers.draws, axes=1)
-    means = Means(values, draws, tuple(used.tolist()), ())
-    columns = [_cells(*_column(matrix, means, name)) for name in matrix.metrics]
-    cells = [dict(zip(matrix.metrics, row, strict=True)) for row in zip(*columns, strict=True)]
-    return replace(means, cells=cells)
+    means = Means(values, draws, tuple(used.tolist()), {})
+    columns = {name: _shown(*_column(matrix, means, name)) for name in matrix.metrics}
+    return replace(means, columns=columns)
 
 
 def _rates(matrix: Matrix, rule: Rule, means: Means) -> Rates:
@@ -227,7 +264,7 @@ def _rows(matrix: Matrix, means: Means, score: _Scores) -> tuple[Row, ...]:
     sure = sure_pairs(score.values[places], score.draws[places], examples)
     firsts = dict(zip(places.tolist(), (1 + sure.sum(axis=0)).tolist(), strict=True))
     lasts = dict(zip(places.tolist(), (len(places) - sure.sum(axis=1)).tolist(), strict=True))
-    scores = _cells(score.values, score.draws)
+    scores = _shown(score.values, score.draws)
     order = sorted(firsts, key=lambda at: (firsts[at], -score.values[at], models[at].name))
     ranks = dict(zip(order, as_shown([firsts[at] for at in order]), strict=True))
     order += sorted(np.flatnonzero(~is_run).tolist(), key=lambda at: models[at].name)
@@ -235,13 +272,13 @@ def _rows(matrix: Matrix, means: Means, score: _Scores) -> tuple[Row, ...]:
         Row(
             place=at,
             model=models[at],
-            dynascore=scores[at],
             rank=ranks.get(at, ""),
             first=firsts.get(at),
             last=lasts.get(at),
-            metrics=means.cells[at],
             missing=() if at in firsts else tuple(_missing(matrix, means, score.used, at)),
             in_the_loop=in_the_loop.get(at, ()),
+            scores=scores,
+            columns=means.columns,
         )
         for at in order
     )
@@ -256,11 +293,10 @@ def _in_the_loop(matrix: Matrix, means: Means) -> dict[int, tuple[str, ...]]:
     return found
 
 
-def _cells(values: Floats, draws: Draws) -> list[Cell]:
+def _shown(values: Floats, draws: Draws) -> Column:
     """Numbers between the 2.5 and 97.5 % quantiles of their draws, and never outside of them."""
-    shown = _optional(values)
     if draws.shape[1] == 1:  # measured once
-        return [Cell(value) for value in shown]
+        return Column(_optional(values), [None] * len(values), [None] * len(values))
     ordered = np.sort(draws, axis=-1)
     ends = []
     for share in (ALPHA / 2, 1 - ALPHA / 2):
@@ -268,7 +304,7 @@ def _cells(values: Floats, draws: Draws) -> list[Cell]:
         one, next_one = ordered[:, int(at)], ordered[:, int(at) + 1]
         ends.append(one + rest * (next_one - one))
     low, high = np.minimum(values, ends[0]), np.maximum(values, ends[1])  # NaN without a value
-    return list(map(Cell, shown, _optional(low), _optional(high)))
+    return Column(_optional(values), _optional(low), _optional(high))
 
 
 def _missing(matrix: Matrix, means: Means, used: Sequence[str], at: int) -> Iterator[str]:

@@ -185,7 +185,13 @@ def _models(task: Task, user: Person | None) -> tuple[Model, ...]:
         if is_anonymous and not (is_editor or (isinstance(user, User) and owner_id == user.pk)):
             name, owner = f"Anonymous {number}", ""
         models.append(Model(pk, name, owner or "", kind, is_published, is_anonymous))
-    return tuple(models)
+    return _once(tuple(models))
+
+
+@lru_cache(maxsize=8)
+def _once(models: tuple[Model, ...]) -> tuple[Model, ...]:
+    """The same objects for the same models, so that what is kept of boards shares them."""
+    return models
 
 
 def _sets(task: Task) -> tuple[Set, ...]:
