@@ -159,8 +159,7 @@ def step(models: int, sets: int, times: int) -> dict[str, Any]:
     from django.test import Client
     from django.urls import reverse
 
-    from leaderboard import matrix
-    from leaderboard.board import ranked
+    from leaderboard import board, matrix
     from leaderboard.freezing import opening_of
     from leaderboard.services import freeze_rates
 
@@ -204,7 +203,7 @@ def step(models: int, sets: int, times: int) -> dict[str, Any]:
         "cold page": milliseconds(cold, max(3, times // 10)),
         "weight change": milliseconds(weigh, times),
         "score_matrix": milliseconds(lambda: matrix.score_matrix(task), times),
-        "ranked": milliseconds(lambda: ranked(numbers, weighting), times),
+        "ranked": milliseconds(lambda: board._ranked(numbers, weighting, "robust"), times),
     }
     return {
         "queries": {"10 models": few, f"{models} models": many},

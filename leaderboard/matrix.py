@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import lru_cache
+from threading import Lock
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -37,6 +38,8 @@ HALF_WIDTH = 1.96
 """Standard errors in half an interval of 95 %."""
 RUN = Cast("run_id", CharField())
 """As text: to make an object of each id takes a third of the time."""
+_READING = Lock()
+"""When a board has changed, one thread reads it and the others wait for that."""
 Access, Suite = EvaluationSet.Access, EvaluationRun.Suite
 Floats = NDArray[np.float64]
 Marks = NDArray[np.bool_]
@@ -143,13 +146,15 @@ def score_matrix(task: Task, user: Person | None = None) -> Matrix:
     models, sets = _models(task, user), _sets(task)
     board = Board.objects.filter(task=task).first()
     ended = EvaluationRun.objects.filter(version__in=[one.version_id for one in sets])
-    numbers = _numbers(
-        tuple((model.id, model.is_published) for model in models),
-        tuple((one.version_id, one.counts) for one in sets),
-        metrics.names,
-        ended.aggregate(newest=Max("finished_at"))["newest"],
-        board.renewed_to if board else None,
-    )
+    newest = ended.aggregate(newest=Max("finished_at"))["newest"]
+    with _READING:
+        numbers = _numbers(
+            tuple((model.id, model.is_published) for model in models),
+            tuple((one.version_id, one.counts) for one in sets),
+            metrics.names,
+            newest,
+            board.renewed_to if board else None,
+        )
     return Matrix(
         task=task.code,
         main=metrics.main,
