@@ -95,7 +95,7 @@ def cell_of(matrix: Matrix, model: int, one: int, metric: str) -> Cell:
 
 def _cell(cell: Cell) -> dict[str, float | None]:
     return {
-        name: None if number is None else round(number, DIGITS)
+        name: None if number is None else round(number, DIGITS) + 0.0  # PostgreSQL knows no -0.0
         for name, number in cell._asdict().items()
     }
 

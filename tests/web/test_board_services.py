@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from dynabench.accounts.models import LogEntry
-from evaluation.models import EvaluationRun, EvaluationSet
+from evaluation.models import EvaluationRun, EvaluationSet, Score
 from leaderboard import services
 from leaderboard.board import ranked
 from leaderboard.changes import what_changed
@@ -175,6 +175,15 @@ def test_a_snapshot_holds_all_that_is_shown(task, alice):
     # The digest can be checked by whoever has the table, also after the database.
     assert snapshot.sha256 == digest(table) == digest(json.loads(canonical(table)))
     assert LogEntry.objects.filter(action="snapshot.taken", actor=alice).count() == 1
+
+
+def test_a_digest_outlives_the_database(task, alice):
+    models = fill_board(task)
+    Score.objects.filter(run__submission=models[0]).update(value=-1e-9, low=-1e-9, high=1e-9)
+    snapshot = take_snapshot(task=task, actor=alice)
+    snapshot.refresh_from_db()
+    assert "-0.0" not in str(snapshot.table)
+    assert snapshot.sha256 == digest(snapshot.table)
 
 
 def test_nothing_scored_makes_no_snapshot(task, alice):
