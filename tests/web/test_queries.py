@@ -130,7 +130,8 @@ def test_query_count_of_judging(as_alice, bob, nli, monkeypatch):
         with CaptureQueriesContext(connection) as queries:
             response = as_alice.post("/t/nli/judge/", vote, HTTP_HX_REQUEST="true")
         assert "Saved." in response.text
-    check("vote", len(queries))
+    locks = int(connection.features.has_select_for_update)  # one statement of its own
+    check("vote", len(queries) - locks)
 
 
 def fill_work(rows, round, me, others, first=0):
