@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +47,10 @@ def fill(task: Any, models: range, sets: int) -> None:
     versions = []
     for number in range(sets):
         one, _ = EvaluationSet.objects.get_or_create(task=task, name=f"set-{number}")
-        version, _ = EvaluationSetVersion.objects.get_or_create(
+        made, _ = EvaluationSetVersion.objects.get_or_create(
             evaluation_set=one, version=1, defaults={"sha256": f"{number:064x}", "size": SIZE}
         )
-        versions.append(version)
+        versions.append(made)
     now = timezone.now()
     for number in models:
         skill = chance.gauss(0.7, 0.05)
@@ -62,10 +63,10 @@ def fill(task: Any, models: range, sets: int) -> None:
         }
         runs = [
             EvaluationRun(
-                submission=submission, version=version, suite=suite, state="done", outcome="ok",
+                submission=submission, version=made, suite=suite, state="done", outcome="ok",
                 runner="docker", usage=usage, finished_at=now,
             )
-            for version in versions
+            for made in versions
             for suite in SUITES
         ]  # fmt: skip
         scores, resamples = [], []
@@ -255,7 +256,7 @@ def main() -> None:
         print(json.dumps(step(*given.step)))
         return
     sizes = (200, 10, 40) if given.quick else (given.models, given.sets, given.times)
-    told = measure(given.database, *sizes) | {"machine": machine()}
+    told = measure(given.database, *sizes) | {"machine": machine(), "numpy": version("numpy")}
     if given.json:
         print(json.dumps(told, indent=2))
         return
