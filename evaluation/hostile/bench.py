@@ -73,6 +73,8 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         self.folder, self.token = folder, uuid.uuid4().hex[:8]
         self.image = self.build()
+        with closing(connect()) as client:  # by a name it stays when what is built on it goes
+            client.images.get(self.image).tag(f"{IMAGE_LABEL}:{self.token}")
         self.is_gvisor = DockerRunner("").name == "docker-runsc"
 
     def build(self, *instructions: str) -> str:
