@@ -235,14 +235,17 @@ def finish(run: EvaluationRun, found: Evaluated) -> None:
     if found.predictions is None:
         leases.fail(run, ending.sentence, **told)
         return
-    with found.predictions.open("rb") as file:
-        kept = default_storage.save(predictions_path(run, ""), File(file))
+    kept = predictions_path(run, "")
+    if not default_storage.exists(kept):  # the database may have been away at an earlier try
+        with found.predictions.open("rb") as file:
+            kept = default_storage.save(kept, File(file))
     try:
         with transaction.atomic():
             leases.finish(run, predictions=kept, **told)
             Score.objects.bulk_create(_scores(run, found.numbers), batch_size=500)
     except leases.LeaseLost:
-        default_storage.delete(kept)
+        if not EvaluationRun.objects.filter(pk=run.pk, predictions=kept).exists():
+            default_storage.delete(kept)  # else the earlier try had been stored after all
         raise
 
 

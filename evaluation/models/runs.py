@@ -12,7 +12,7 @@ from evaluation.models.submissions import Submission
 
 def predictions_path(run: "EvaluationRun", name: str) -> str:
     """Where the predictions of a run are kept in the storage."""
-    return f"predictions/{run.pk}-{run.attempts}.jsonl.gz"
+    return f"predictions/{run.pk}-{run.lease_token}.jsonl.gz"
 
 
 class EvaluationRun(Job):
