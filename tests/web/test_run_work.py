@@ -231,6 +231,7 @@ def test_a_run_outlives_a_database_that_comes_back(run, runner, monkeypatch):
     work(run)
     assert (run.state, run.attempts) == (State.DONE, 1)
     assert run.scores.filter(metric="accuracy", slice="").count() == 1
+    assert stored_predictions() == [run.predictions.name.removeprefix("predictions/")]
 
 
 def test_when_the_database_stays_away_the_run_is_given_up(run, runner, monkeypatch):
