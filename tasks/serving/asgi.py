@@ -68,7 +68,8 @@ class Application:
         await send({"type": "http.response.body", "body": body})
 
     async def _answer(self, scope: Message, receive: Receive) -> dict[str, Any]:
-        path, method = scope["path"], scope["method"]
+        path, method, started = scope["path"], scope["method"], time.monotonic()
+        body = await _body(receive)  # whatever the answer: else the connection is closed with it
         if path == "/health":
             _only(method, "GET")
             return {"status": "ok"}
@@ -87,9 +88,8 @@ class Application:
             return {"status": "ok"}
         if action == "info":
             return model.info
-        started = time.monotonic()
         deadline = started + _deadline_seconds(scope)
-        answers, single = await _predicted(model, await _body(receive), deadline)
+        answers, single = await _predicted(model, body, deadline)
         said = _said(answers[0]) if single else {"predictions": [_said(a) for a in answers]}
         return said | {"seconds": time.monotonic() - started, "fingerprint": model.digest}
 
