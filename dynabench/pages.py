@@ -10,6 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils.safestring import SafeString
 
+from annotation.access import find_task
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
 from dynabench.lib.svg import Point, line_chart
@@ -17,7 +18,7 @@ from evaluation.selectors import latest_datasets
 from leaderboard.tops import tops_of
 from tasks.budgets import Line, Used, lines
 from tasks.models import Round, Task, TaskGroup
-from tasks.permissions import can_edit, can_moderate, can_see
+from tasks.permissions import can_edit, can_moderate
 from tasks.schema import ShownExample, TaskConfig
 from tasks.selectors import groups_with, listed_tasks, seen_rounds
 from validation.cached_numbers import Kept, all_numbers, standings
@@ -115,7 +116,7 @@ def task(request: HttpRequest, code: str) -> HttpResponse:
     """One task: what is asked, the numbers, the rounds, the targets, the first models."""
     from leaderboard.board_page import top  # it loads numpy
 
-    found = _visible(request, code)
+    found = find_task(request, code)
     rounds = seen_rounds([found])
     live = next((r for r in rounds if r.state in ("open", "paused")), None)
     values: dict[str, Any] = {
@@ -177,7 +178,7 @@ def _chart(numbered: Sequence[Numbered], lines: Mapping[str, str], title: str) -
 @login_not_required
 def numbers_json(request: HttpRequest, code: str) -> HttpResponse:
     """Every number of each round as JSON; 503 while a large round is counted."""
-    found = _visible(request, code)
+    found = find_task(request, code)
     rows = _rows(found)
     return LATER() if rows is None else JsonResponse({"task": found.code, "rounds": rows})
 
@@ -185,7 +186,7 @@ def numbers_json(request: HttpRequest, code: str) -> HttpResponse:
 @login_not_required
 def numbers_csv(request: HttpRequest, code: str) -> HttpResponse:
     """The same as a table: one line for each round."""
-    found = _visible(request, code)
+    found = find_task(request, code)
     rows = _rows(found)
     if rows is None:
         return LATER()
@@ -214,14 +215,6 @@ def _rows(task: Task) -> list[dict[str, Any]] | None:
 def numbers(request: HttpRequest) -> HttpResponse:
     """What each share means."""
     return render(request, "numbers.html", {"definitions": DEFINITIONS})
-
-
-def _visible(request: HttpRequest, code: str) -> Task:
-    """The task, for those who may see it."""
-    found = get_object_or_404(Task, code=code)
-    if not can_see(request.user, found):
-        raise Http404
-    return found
 
 
 def _shown(config: TaskConfig, case: ShownExample) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from evaluation.services import (
     suggested_sizes,
     withdrawn_since,
 )
-from tasks.models import Round, Task
+from tasks.models import Round
 from tasks.permissions import can_own, can_read
 
 Done = Dataset.State.DONE
@@ -43,9 +43,7 @@ def release(request: HttpRequest, code: str, number: int) -> HttpResponse:
 
     For owners: what is released cannot be called back.
     """
-    task = get_object_or_404(Task, code=code)
-    if not can_own(request.user, task):
-        raise Http404
+    task = find_task(request, code, can_own)
     round = get_object_or_404(Round.objects.select_related("task"), task=task, number=number)
     values = _state(round)
     if "form" in values and request.method == "POST":
@@ -169,9 +167,7 @@ def dataset_file(
 @require_safe
 def export(request: HttpRequest, code: str, number: int) -> StreamingHttpResponse:
     """All that stands in a round at this moment, as JSON lines, for members of the task."""
-    task = get_object_or_404(Task, code=code)
-    if not can_read(request.user, task):
-        raise Http404
+    task = find_task(request, code, can_read)
     round = get_object_or_404(Round.objects.select_related("task"), task=task, number=number)
     response = StreamingHttpResponse(standing_lines(round), content_type="application/jsonl")
     response["Content-Disposition"] = f'attachment; filename="{code}-round{number}.jsonl"'

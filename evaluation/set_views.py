@@ -8,23 +8,14 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.template.defaultfilters import pluralize
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dynabench.accounts.models import User
+from annotation.access import find_edited
 from dynabench.lib.markdown import render_markdown
 from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.set_forms import AboutForm, FileForm, NewSetForm, VersionForm
 from evaluation.sets import SetRefused, change_set, version_of_closed_round
 from tasks.models import Task
-from tasks.permissions import can_edit
 
 Source = EvaluationSet.Source
-
-
-def _edited(request: HttpRequest, code: str) -> tuple[Task, User]:
-    """The task and its editor; for everybody else it is not there."""
-    task = get_object_or_404(Task, code=code)
-    if not isinstance(request.user, User) or not can_edit(request.user, task):
-        raise Http404
-    return task, request.user
 
 
 def _one(task: Task, name: str) -> EvaluationSet:
@@ -34,7 +25,7 @@ def _one(task: Task, name: str) -> EvaluationSet:
 @require_safe
 def sets(request: HttpRequest, code: str) -> HttpResponse:
     """All sets of the task, each with its newest version."""
-    task, _ = _edited(request, code)
+    task, _ = find_edited(request, code)
     rows = task.evaluation_sets.prefetch_related("versions")
     listed = [(one, list(one.versions.all())) for one in rows]
     return render(request, "evaluation/sets.html", {"task": task, "sets": listed})
@@ -43,7 +34,7 @@ def sets(request: HttpRequest, code: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def set_new(request: HttpRequest, code: str) -> HttpResponse:
     """Make a set of a file: look through it, then add it."""
-    task, user = _edited(request, code)
+    task, user = find_edited(request, code)
     sent = (request.POST, request.FILES) if request.method == "POST" else ()
     form = NewSetForm(task, user, request.session, *sent)
     form.fields["access"].initial = EvaluationSet.Access.SCORING
@@ -67,7 +58,7 @@ def _added(request: HttpRequest, form: FileForm) -> EvaluationSetVersion | None:
 @require_http_methods(["GET", "POST"])
 def set_page(request: HttpRequest, code: str, name: str) -> HttpResponse:
     """One set: its versions, and the form that changes who sees it."""
-    task, user = _edited(request, code)
+    task, user = find_edited(request, code)
     one = _one(task, name)
     now = {field: getattr(one, field) for field in ("access", "may_leave", "description")}
     form = AboutForm(request.POST or None, initial=now, use_required_attribute=False)
@@ -85,7 +76,7 @@ def set_page(request: HttpRequest, code: str, name: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def set_version(request: HttpRequest, code: str, name: str) -> HttpResponse:
     """Make the next version of an uploaded set: look through a file, then add it."""
-    task, user = _edited(request, code)
+    task, user = find_edited(request, code)
     one = _one(task, name)
     if one.source != Source.UPLOAD:
         raise Http404
@@ -101,7 +92,7 @@ def set_version(request: HttpRequest, code: str, name: str) -> HttpResponse:
 @require_POST
 def set_take(request: HttpRequest, code: str, name: str) -> HttpResponse:
     """Take a closed round as it stands now as the next version of its set."""
-    task, _ = _edited(request, code)
+    task, _ = find_edited(request, code)
     one = _one(task, name)
     if one.round is None or one.round.state != "closed":
         raise Http404
@@ -116,7 +107,7 @@ def set_take(request: HttpRequest, code: str, name: str) -> HttpResponse:
 @require_safe
 def set_inputs(request: HttpRequest, code: str, name: str, version: int) -> FileResponse:
     """The inputs of any version of a set that may leave, gzipped; the answers never leave."""
-    task, _ = _edited(request, code)
+    task, _ = find_edited(request, code)
     one = _one(task, name)
     if not one.may_leave:
         raise Http404

@@ -7,7 +7,7 @@ import orjson
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
-from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
@@ -36,9 +36,8 @@ LISTED = 100
 @require_http_methods(["GET", "POST"])
 def submit(request: HttpRequest, code: str) -> HttpResponse:
     """First the kind, then what it needs; the check goes on on the model's own page."""
-    task = find_task(request, code)
-    if not can_annotate(request.user, task) or not isinstance(request.user, User):
-        raise Http404
+    task = find_task(request, code, can_annotate)
+    assert isinstance(request.user, User)  # who may annotate is signed in
     kind = request.POST.get("kind") or request.GET.get("kind", "")
     form = None
     if kind in KINDS:

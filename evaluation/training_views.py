@@ -3,34 +3,24 @@
 from typing import Any
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods
 
-from dynabench.accounts.models import User
+from annotation.access import find_edited
 from dynabench.lib.htmx import render_page
 from dynabench.lib.svg import Point, line_chart
 from evaluation.models import TrainingRun
 from evaluation.training_forms import RegisterForm, TrainingForm
 from evaluation.trainings import TrainingRefused, register_trained, request_training
-from tasks.models import Task
-from tasks.permissions import can_edit
 
 LISTED = 50
-
-
-def _owned(request: HttpRequest, code: str) -> tuple[Task, User]:
-    """The task and its editor; for everybody else it is not there."""
-    task = get_object_or_404(Task, code=code)
-    if not isinstance(request.user, User) or not can_edit(request.user, task):
-        raise Http404
-    return task, request.user
 
 
 @require_http_methods(["GET", "POST"])
 def trainings(request: HttpRequest, code: str) -> HttpResponse:
     """The trainings of a task, and the form that asks for another one."""
-    task, user = _owned(request, code)
+    task, user = find_edited(request, code)
     form = TrainingForm(task, request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
@@ -46,7 +36,7 @@ def trainings(request: HttpRequest, code: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def training(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     """One training: how far it is, its report, and the button that makes its model a target."""
-    task, user = _owned(request, code)
+    task, user = find_edited(request, code)
     rows = TrainingRun.objects.select_related("target", "round")
     run = get_object_or_404(rows, pk=pk, task=task)
     form = RegisterForm(task, request.POST or None)

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from django.http import Http404, HttpRequest
-from django.shortcuts import get_object_or_404
+from django.http import HttpRequest
 
+from annotation.access import find_task
 from tasks.models import Task
 from tasks.permissions import Person, can_moderate
 
@@ -12,8 +12,5 @@ from tasks.permissions import Person, can_moderate
 def owned_task(
     request: HttpRequest, code: str, may: Callable[[Person, Task], bool] = can_moderate
 ) -> Task:
-    """The task, for those who `may`; for everybody else it is not there."""
-    task = get_object_or_404(Task, code=code)
-    if not may(request.user, task):
-        raise Http404
-    return task
+    """The task, for moderators or those who `may`; for everybody else it is not there."""
+    return find_task(request, code, may)
