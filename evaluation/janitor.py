@@ -69,8 +69,9 @@ def _images() -> int:
     handed_in = Submission.objects.filter(kind=Submission.Kind.IMAGE).exclude(digest="")
     under_way = Q(state__in=UNFINISHED) | Q(runs__state__in=UNFINISHED)
     needed = set(handed_in.filter(under_way).values_list("digest", flat=True))
+    idle = set(handed_in.values_list("digest", flat=True)) - needed
     try:
-        removed = remove_nameless(set(handed_in.values_list("digest", flat=True)) - needed)
+        removed = remove_nameless(idle) if idle else []  # each minute: ask the engine if need be
     except containers.EngineError:
         return 0
     return len(removed)

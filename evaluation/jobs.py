@@ -1,6 +1,8 @@
 """What queue workers call: each function takes the id of a row, and only that."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from uuid import UUID
 
 from evaluation import arrivals, run_work, runs
@@ -23,6 +25,15 @@ FUNCTIONS: dict[type[Job], str] = {
 }
 
 
+@contextmanager
+def _giving_up() -> Iterator[None]:
+    """Who has lost the lease stops quietly: another worker has the job, or it was ended."""
+    try:
+        yield
+    except LeaseLost as lost:
+        logger.warning("%s", lost)
+
+
 def build_dataset(dataset_id: int) -> None:
     """Make a version of a round's dataset."""
     dataset = claim(Dataset, dataset_id)
@@ -35,10 +46,8 @@ def run_training(run_id: int) -> None:
     run = claim(TrainingRun, run_id)
     if run is None:
         return
-    try:
+    with _giving_up():
         carry_out(run, ["train_target", "--run", str(run.pk)])
-    except LeaseLost as lost:
-        logger.warning("%s", lost)
 
 
 def check_submission(submission_id: UUID) -> None:
@@ -46,10 +55,8 @@ def check_submission(submission_id: UUID) -> None:
     submission = claim(Submission, submission_id)
     if submission is None:
         return
-    try:
+    with _giving_up():
         arrivals.check(submission)
-    except LeaseLost as lost:
-        logger.warning("%s", lost)
 
 
 def evaluate_next(run_id: UUID) -> None:
@@ -57,10 +64,8 @@ def evaluate_next(run_id: UUID) -> None:
     run = runs.claim_next()
     if run is None:
         return
-    try:
+    with _giving_up():
         run_work.carry_out(run)
-    except LeaseLost as lost:
-        logger.warning("%s", lost)
     runs.ring_suites(run)
 
 
