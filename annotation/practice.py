@@ -17,12 +17,13 @@ from django.utils.crypto import salted_hmac
 from django.views.decorators.http import require_http_methods
 
 from annotation import live, selectors, services, work
-from annotation.access import find_task, gate_is_shut, writer
+from annotation.access import gate_is_shut, writer
 from annotation.models import Example, TargetOutput
 from annotation.outcome import Ensemble, judge
 from annotation.rounds import live_round
 from annotation.views import refusal
 from annotation.work import Work
+from tasks.access import find_task
 from tasks.endpoints.base import EndpointError, Prediction
 from tasks.models import Context, Round, RoundTarget, Task
 from tasks.permissions import can_try_out

@@ -8,7 +8,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from annotation import live, services, work
-from annotation.access import find_task, gate_is_shut, writer
+from annotation.access import gate_is_shut, writer
 from annotation.evidence import typing_evidence
 from annotation.forms import ReportForm, WhyForm
 from annotation.models import Assignment, Attempt, Example
@@ -19,6 +19,7 @@ from annotation.work import Work
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.htmx import htmx_partial, render_page
+from tasks.access import find_task
 from tasks.endpoints.base import EndpointError
 from tasks.models import Context, Task
 

@@ -10,12 +10,12 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils.safestring import SafeString
 
-from annotation.access import find_task
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
 from dynabench.lib.svg import Point, line_chart
 from evaluation.selectors import latest_datasets
 from leaderboard.tops import tops_of
+from tasks.access import find_task
 from tasks.budgets import Line, Used, lines
 from tasks.models import Round, Task, TaskGroup
 from tasks.permissions import can_edit, can_moderate

@@ -183,15 +183,42 @@ MEDIA_ROOT = HOME / "media"
 
 # The API
 REST_FRAMEWORK = {
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
-    "DEFAULT_AUTHENTICATION_CLASSES": ["rest_framework.authentication.SessionAuthentication"],
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "dynabench.accounts.authentication.TokenAuthentication",  # the first one says "Bearer"
+        "rest_framework.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["dynabench.accounts.authentication.HasScope"],
+    "DEFAULT_THROTTLE_CLASSES": ["dynabench.accounts.authentication.ScopeThrottle"],
+    # Of one token, person or address in one web process; a shared cache counts all processes.
+    "DEFAULT_THROTTLE_RATES": {
+        "read": "600/min",
+        "write": "300/min",
+        "predict": "60/min",  # asks a target model
+        "submit": "60/hour",
+        "export": "30/min",
+    },
+    "NUM_PROXIES": ALLAUTH_TRUSTED_PROXY_COUNT,
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PAGINATION_CLASS": "dynabench.lib.api.Pages",
+    "DEFAULT_VERSIONING_CLASS": "rest_framework.versioning.NamespaceVersioning",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "dynabench.lib.api.answer_error",
+    "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Dynabench",
+    "DESCRIPTION": "Everything that the pages do for researchers and owners.",
     "VERSION": "1",
+    "OAS_VERSION": "3.1.1",
+    "COMPONENT_SPLIT_REQUEST": True,
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "dynabench.api.with_errors",
+    ],
     "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SERVE_INCLUDE_SCHEMA": False,
 }
 

@@ -28,6 +28,7 @@ urlpatterns = [
     path("help/", views.help_page, name="help"),
     path("help/numbers/", pages.numbers, name="numbers"),
     path("healthz/", views.healthz, name="healthz"),
+    path("api/v1/", include(("dynabench.api", "v1"), namespace="v1")),
     path("accounts/", include("allauth.urls")),
     path("admin/", admin.site.urls),
 ]

@@ -16,7 +16,6 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
-from annotation.access import find_task
 from dynabench.accounts.models import User
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
@@ -31,6 +30,7 @@ from evaluation.services import (
     suggested_sizes,
     withdrawn_since,
 )
+from tasks.access import find_task
 from tasks.models import Round
 from tasks.permissions import can_own, can_read
 

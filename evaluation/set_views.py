@@ -8,11 +8,11 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.template.defaultfilters import pluralize
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from annotation.access import find_edited
 from dynabench.lib.markdown import render_markdown
 from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.set_forms import AboutForm, FileForm, NewSetForm, VersionForm
 from evaluation.sets import SetRefused, change_set, version_of_closed_round
+from tasks.access import find_edited
 from tasks.models import Task
 
 Source = EvaluationSet.Source

@@ -11,7 +11,6 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from annotation.access import find_task
 from dynabench.accounts.models import User
 from dynabench.accounts.services import annotator_of
 from evaluation.contract import GIB
@@ -27,6 +26,7 @@ from evaluation.submissions import (
     submit_model,
 )
 from evaluation.uploads import PIECE_BYTES, UploadRefused, add_file, discard
+from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import can_annotate
 

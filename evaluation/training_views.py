@@ -7,12 +7,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods
 
-from annotation.access import find_edited
 from dynabench.lib.htmx import render_page
 from dynabench.lib.svg import Point, line_chart
 from evaluation.models import TrainingRun
 from evaluation.training_forms import RegisterForm, TrainingForm
 from evaluation.trainings import TrainingRefused, register_trained, request_training
+from tasks.access import find_edited
 
 LISTED = 50
 

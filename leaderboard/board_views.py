@@ -8,12 +8,12 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
-from annotation.access import find_task
 from dynabench.lib.htmx import htmx_partial, render_page
 from leaderboard import exports
 from leaderboard.asked import Asked, Query, asked, before, typed
 from leaderboard.exports import Table
 from leaderboard.weights import METRIC, SET, Weighting, WeightsError, opening, saved
+from tasks.access import find_task
 from tasks.models import Task
 
 if TYPE_CHECKING:  # it loads numpy

@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from annotation.access import find_task
+from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import can_edit
 

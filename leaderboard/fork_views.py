@@ -10,13 +10,13 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from annotation.access import find_task
 from dynabench.accounts.models import User
 from leaderboard import services
 from leaderboard.asked import Asked, asked
 from leaderboard.board_views import start_of
 from leaderboard.services import BoardRefused
 from leaderboard.weights import WeightsError
+from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import can_edit
 

@@ -6,8 +6,8 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from annotation.access import find_task
 from evaluation.templatetags.model_words import metric as in_words
+from tasks.access import find_task
 from tasks.models import Task
 from tasks.selectors import seen_rounds
 from validation.cached_numbers import all_numbers

@@ -10,7 +10,6 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.clickjacking import xframe_options_exempt
 from django.views.decorators.http import require_http_methods, require_safe
 
-from annotation.access import find_task
 from dynabench.accounts.models import User
 from dynabench.middleware import policy
 from leaderboard import services
@@ -19,6 +18,7 @@ from leaderboard.changes import what_changed
 from leaderboard.exports import bibtex
 from leaderboard.models import Snapshot
 from leaderboard.services import BoardRefused
+from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import can_edit
 

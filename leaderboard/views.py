@@ -5,10 +5,11 @@ import csv
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from annotation.access import find_task, writer
+from annotation.access import writer
 from dynabench.accounts.models import Annotator
 from leaderboard.ranking import Place, shown
 from leaderboard.selectors import may_play, standings, team_week
+from tasks.access import find_task
 from tasks.models import Task
 
 

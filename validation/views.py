@@ -9,12 +9,13 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from annotation.access import find_task, gate_is_shut, writer
+from annotation.access import gate_is_shut, writer
 from annotation.models import Example
 from annotation.services import Refused
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.htmx import htmx_partial, render_page
+from tasks.access import find_task
 from tasks.models import Task
 from validation import gold, judging, services
 from validation.consensus import Vote

@@ -92,3 +92,49 @@ class LogEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.action} {self.target}"
+
+
+class ApiToken(models.Model):
+    """Lets a program act for a person. The key is shown once; its SHA-256 digest is what is kept.
+
+    A digest without salt does, because the key is 256 random bits and no password.
+    """
+
+    class Scope(models.TextChoices):
+        READ = "read", "read what you may see"
+        ANNOTATE = "annotate", "write and judge examples"
+        SUBMIT = "submit", "hand in models and change yours"
+        OWN = "own", "change the tasks that you own or edit"
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
+    name = models.CharField(max_length=100)
+    prefix = models.CharField(max_length=12)  # the beginning of the key, to tell tokens apart
+    digest = models.CharField(max_length=64, unique=True)
+    scopes = models.JSONField()
+    created_at = models.DateTimeField(db_default=Now())
+    expires_at = models.DateTimeField()
+    last_used_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}…)"
+
+
+class IdempotentAnswer(models.Model):
+    """What a request with an Idempotency-Key was answered; no status: it is being worked on."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
+    key = models.CharField(max_length=200)
+    digest = models.CharField(max_length=64)  # of method, path and body
+    status = models.PositiveSmallIntegerField(null=True)
+    body = models.JSONField(null=True)
+    begun_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "key"], name="one_answer_per_key")]
+        indexes = [models.Index(fields=["begun_at"])]
+
+    def __str__(self) -> str:
+        return self.key

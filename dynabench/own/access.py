@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from django.http import HttpRequest
 
-from annotation.access import find_task
+from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import Person, can_moderate
 

@@ -1,0 +1,124 @@
+"""The API's views about oneself, and how a write is answered once."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import generics, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from dynabench.accounts.idempotency import HEADER, answer_once
+from dynabench.accounts.models import ApiToken, User
+from dynabench.accounts.services import annotator_of
+from dynabench.accounts.tokens import LONGEST, TokenRefused, create_token, revoke_token
+from dynabench.lib.api import Refused
+
+View = TypeVar("View", bound=APIView)
+Handler = Callable[..., Response]
+
+
+def once(handler: Handler) -> Handler:
+    """A write that may be sent again with the same Idempotency-Key; every write of the API is one.
+
+    It stands below `extend_schema`.
+    """
+
+    @wraps(handler)
+    def answered(view: APIView, request: Request, *args: Any, **kwargs: Any) -> Response:
+        assert isinstance(request.user, User)  # no write is public
+        return answer_once(request, request.user, lambda: handler(view, request, *args, **kwargs))
+
+    key = OpenApiParameter(
+        HEADER, str, OpenApiParameter.HEADER, description="The same key is done once, for a day."
+    )
+    return extend_schema(parameters=[key])(answered)  # type: ignore[no-any-return]
+
+
+class Token(serializers.ModelSerializer[ApiToken]):
+    """A token without its key."""
+
+    class Meta:
+        model = ApiToken
+        fields = ("id", "name", "prefix", "scopes", "created_at", "expires_at", "last_used_at")
+
+
+class NewToken(serializers.Serializer[Any]):
+    """What a token is to be."""
+
+    name = serializers.CharField(max_length=100)
+    scopes = serializers.ListField(child=serializers.ChoiceField(ApiToken.Scope.choices))
+    days = serializers.IntegerField(min_value=1, max_value=LONGEST, default=90)
+
+
+class MadeToken(Token):
+    """A token with its key, which nobody sees again."""
+
+    key = serializers.CharField()
+
+    class Meta(Token.Meta):
+        fields = (*Token.Meta.fields, "key")  # type: ignore[assignment]
+
+
+class Me(serializers.Serializer[Any]):
+    """Who the request is from."""
+
+    pseudonym = serializers.CharField(help_text="The name that others see.")
+    token = Token(allow_null=True, help_text="The token of this request; null: a session.")
+
+
+class MeView(APIView):
+    """Oneself."""
+
+    @extend_schema(operation_id="me_get", responses=Me)
+    def get(self, request: Request) -> Response:
+        """Who the token is of, what it may do and when it ends."""
+        assert isinstance(request.user, User)
+        told = {"pseudonym": annotator_of(request.user).pseudonym, "token": request.auth}
+        return Response(Me(told).data)
+
+
+class Tokens(generics.ListAPIView[ApiToken]):
+    """One's tokens. Only a session makes one: a token cannot make another that may do more."""
+
+    serializer_class = Token
+    queryset = ApiToken.objects.none()
+
+    def get_queryset(self):  # type: ignore[no-untyped-def]
+        return ApiToken.objects.filter(user=self.request.user.pk)
+
+    @extend_schema(operation_id="tokens_list")
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """One's tokens, without their keys."""
+        return super().get(request, *args, **kwargs)
+
+    @extend_schema(operation_id="tokens_create", request=NewToken, responses={201: MadeToken})
+    def post(self, request: Request) -> Response:
+        """Make a token. The key is in this answer and nowhere else; it is not kept for repeats."""
+        asked = NewToken(data=request.data)
+        asked.is_valid(raise_exception=True)
+        assert isinstance(request.user, User)
+        try:
+            token, key = create_token(user=request.user, **asked.validated_data)
+        except TokenRefused as error:
+            raise Refused(str(error), field=error.field, status=422) from None
+        return Response({**Token(token).data, "key": key}, status.HTTP_201_CREATED)
+
+
+class TokenView(APIView):
+    """One of one's tokens."""
+
+    write_scope = ApiToken.Scope.READ  # who holds a token may end it
+
+    @extend_schema(operation_id="tokens_revoke", responses={204: None})
+    def delete(self, request: Request, pk: int) -> Response:
+        """Revoke it at once. A token revokes only itself."""
+        mine = ApiToken.objects.filter(user=request.user.pk, expires_at__gt=timezone.now())
+        if request.auth is not None:
+            mine = mine.filter(pk=request.auth.pk)
+        assert isinstance(request.user, User)
+        revoke_token(token=generics.get_object_or_404(mine, pk=pk), actor=request.user)
+        return Response(status=status.HTTP_204_NO_CONTENT)

@@ -1,0 +1,94 @@
+"""Who a request of the API is from, and what its token may do."""
+
+from typing import TYPE_CHECKING, Any, cast
+
+from django.utils import timezone
+from rest_framework import exceptions
+from rest_framework.authentication import BaseAuthentication, get_authorization_header
+from rest_framework.permissions import SAFE_METHODS, BasePermission
+from rest_framework.request import Request
+from rest_framework.throttling import SimpleRateThrottle
+
+from dynabench.accounts.models import ApiToken, User
+from dynabench.accounts.tokens import find_token
+
+if TYPE_CHECKING:  # it imports this module by a setting
+    from rest_framework.views import APIView
+
+Scope = ApiToken.Scope
+
+
+class TokenAuthentication(BaseAuthentication):
+    """`Authorization: Bearer <key>`; a key anywhere else is not looked at."""
+
+    def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
+        words = get_authorization_header(request).split()
+        if not words or words[0].lower() != b"bearer":
+            return None
+        token = find_token(words[1].decode("latin-1")) if len(words) == 2 else None
+        if token is None:
+            raise exceptions.AuthenticationFailed(
+                "This token is unknown or was revoked. Make one on your account page."
+            )
+        if token.expires_at <= timezone.now():
+            raise exceptions.AuthenticationFailed(
+                f"The token {token} ended on {token.expires_at:%Y-%m-%d}. Make another one on your "
+                "account page."
+            )
+        if not token.user.is_active:
+            raise exceptions.AuthenticationFailed("This account is switched off.")
+        return token.user, token
+
+    def authenticate_header(self, request: Request) -> str:
+        return "Bearer"
+
+
+class HasScope(BasePermission):
+    """Reading takes the scope `read`, writing the view's `write_scope`; a session has all.
+
+    Without an account only what the view calls public is read.
+    """
+
+    def has_permission(self, request: Request, view: "APIView") -> bool:
+        is_read = request.method in SAFE_METHODS
+        if request.auth is None:
+            return request.user.is_authenticated or (is_read and getattr(view, "is_public", False))
+        needed = Scope.READ if is_read else getattr(view, "write_scope", None)
+        if needed is None:
+            raise exceptions.PermissionDenied(
+                "Tokens cannot do this. Sign in on the site.", "session_only"
+            )
+        if needed not in cast(ApiToken, request.auth).scopes:
+            raise exceptions.PermissionDenied(
+                f"This token lacks the scope {needed}. Make one that has it on your account page.",
+                "scope",
+            )
+        return True
+
+
+class ScopeThrottle(SimpleRateThrottle):
+    """So many requests of a token, a person or an address, for each kind of work apart.
+
+    A view's `throttle` names the kind for writes, or for everything with `throttles_reads`.
+    """
+
+    scope = "read"
+
+    def allow_request(self, request: Request, view: "APIView") -> bool:
+        self.scope = self._kind(request, view)
+        self.rate = self.get_rate()
+        self.num_requests, self.duration = self.parse_rate(self.rate)
+        return super().allow_request(request, view)
+
+    def _kind(self, request: Request, view: Any) -> str:
+        if request.method in SAFE_METHODS and not getattr(view, "throttles_reads", False):
+            return "read"
+        return getattr(view, "throttle", "write")
+
+    def get_cache_key(self, request: Request, view: "APIView") -> str:
+        who = (
+            f"token-{request.auth.pk}" if request.auth
+            else f"user-{request.user.pk}" if request.user.is_authenticated
+            else self.get_ident(request)
+        )  # fmt: skip
+        return self.cache_format % {"scope": self.scope, "ident": who}

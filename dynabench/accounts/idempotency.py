@@ -1,0 +1,92 @@
+"""Writes that may be sent again: the same Idempotency-Key is done once and answered alike."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.utils.encoders import JSONEncoder
+
+from dynabench.accounts.models import IdempotentAnswer, User
+from dynabench.lib.api import Refused
+
+HEADER = "Idempotency-Key"
+KEPT = timedelta(days=1)
+ABANDONED = timedelta(minutes=10)
+"""After that an answer is not waited for: its process must have died."""
+
+
+def answer_once(request: Request, user: User, work: Callable[[], Response]) -> Response:
+    """The response of `work`, or the one that was given to this key before.
+
+    Errors of ours and refusals for the time being (5xx, 429) are not kept, so that the client may
+    try again. Raises Refused: the key was used for something else, or is being worked on. No lock:
+    a unique constraint lets one request begin.
+    """
+    key = request.headers.get(HEADER, "")
+    if not key:
+        return work()
+    if len(key) > 200:
+        raise Refused(f"{HEADER} has more than 200 letters.", code="bad_key", status=400)
+    row = _begin(user, key, _digest(request))
+    if row.status is not None:
+        return Response(row.body, row.status, headers={"Idempotent-Replayed": "true"})
+    try:
+        response = work()
+    except BaseException:
+        row.delete()
+        raise
+    _end(row, response)
+    return response
+
+
+def _digest(request: Request) -> str:
+    text = f"{request.method} {request.get_full_path()}\n".encode()
+    return hashlib.sha256(text + request.body).hexdigest()
+
+
+def _begin(user: User, key: str, digest: str) -> IdempotentAnswer:
+    """The row of a key, new or with an answer in it."""
+    now = timezone.now()
+    told = {"digest": digest, "begun_at": now}
+    try:
+        with transaction.atomic():
+            return IdempotentAnswer.objects.create(user=user, key=key, **told)
+    except IntegrityError:
+        pass
+    mine = IdempotentAnswer.objects.filter(user=user, key=key)
+    old = mine.filter(begun_at__lt=now - KEPT)
+    dead = mine.filter(status=None, begun_at__lt=now - ABANDONED)
+    if old.update(status=None, body=None, **told) or dead.update(**told):
+        return mine.get()
+    row = mine.first()
+    if row is None or (row.digest == digest and row.status is None):
+        raise Refused("This very request is being worked on. Try again.", code="in_progress")
+    if row.digest != digest:
+        raise Refused(
+            f"This {HEADER} was used for another request. Take a new one.", code="key_reused"
+        )
+    return row
+
+
+def _end(row: IdempotentAnswer, response: Response) -> None:
+    mine = IdempotentAnswer.objects.filter(pk=row.pk, begun_at=row.begun_at)
+    if response.status_code >= 500 or response.status_code == 429:
+        mine.delete()
+    else:
+        mine.update(status=response.status_code, body=_plain(response.data))
+
+
+def _plain(data: Any) -> Any:
+    """The answer as JSON holds it."""
+    return json.loads(json.dumps(data, cls=JSONEncoder))
+
+
+def purge_answers() -> int:
+    """Delete the answers that are not kept any more; returns how many."""
+    return IdempotentAnswer.objects.filter(begun_at__lt=timezone.now() - KEPT).delete()[0]

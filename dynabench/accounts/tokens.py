@@ -1,0 +1,77 @@
+"""Tokens of the API: made once, kept as digests, gone when they expire or are revoked."""
+
+import hashlib
+import secrets
+from collections.abc import Sequence
+from datetime import timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from dynabench.accounts.models import ApiToken, User
+from dynabench.accounts.services import log
+
+LONGEST = 366
+MOST = 50
+EVERY = timedelta(minutes=1)  # between two notes of the last use
+
+
+class TokenRefused(Exception):
+    """A token cannot be made so; the message says what to mend. field: of the form."""
+
+    def __init__(self, message: str, field: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+def digest_of(key: str) -> str:
+    """What is kept of a key."""
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+@transaction.atomic
+def create_token(
+    *, user: User, name: str, scopes: Sequence[str], days: int
+) -> tuple[ApiToken, str]:
+    """A token that ends after `days`, and its key, which nobody sees again. Raises TokenRefused.
+
+    Locks the user, for the cap.
+    """
+    User.objects.select_for_update(of=("self",), no_key=True).get(pk=user.pk)
+    if not name.strip():
+        raise TokenRefused("Enter a name, such as the machine that it is for.", "name")
+    if unknown := set(scopes) - set(ApiToken.Scope):
+        raise TokenRefused(f"There is no scope {min(unknown)}.", "scopes")
+    if not scopes:
+        raise TokenRefused("Choose at least one scope.", "scopes")
+    if not 1 <= days <= LONGEST:
+        raise TokenRefused(f"Choose 1 to {LONGEST} days.", "days")
+    if ApiToken.objects.filter(user=user).count() >= MOST:
+        raise TokenRefused(f"You have {MOST} tokens. Revoke one first.", "name")
+    key = f"dyna_{secrets.token_urlsafe(32)}"
+    token = ApiToken.objects.create(
+        user=user,
+        name=name.strip(),
+        prefix=key[:12],
+        digest=digest_of(key),
+        scopes=[scope for scope in ApiToken.Scope if scope in scopes],
+        expires_at=timezone.now() + timedelta(days=days),
+    )
+    log(user, "token.created", token, scopes=token.scopes)
+    return token, key
+
+
+@transaction.atomic
+def revoke_token(*, token: ApiToken, actor: User) -> None:
+    """End a token at once; no lock."""
+    ApiToken.objects.filter(pk=token.pk).delete()
+    log(actor, "token.revoked", token)
+
+
+def find_token(key: str) -> ApiToken | None:
+    """The token of a key, expired or not; notes its use, at most once a minute."""
+    token = ApiToken.objects.select_related("user").filter(digest=digest_of(key)).first()
+    now = timezone.now()
+    if token and (token.last_used_at is None or token.last_used_at < now - EVERY):
+        ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
+    return token

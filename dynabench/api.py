@@ -1,0 +1,82 @@
+"""The API's addresses below /api/v1/, and what its schema says of all of them."""
+
+from typing import Any
+
+from django.urls import path, re_path
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.views import SpectacularAPIView
+from rest_framework import exceptions
+from rest_framework.permissions import AllowAny
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from dynabench.accounts import api as accounts
+
+ERROR = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "message", "fields"],
+            "properties": {
+                "code": {"type": "string", "description": "One word for programs."},
+                "message": {"type": "string", "description": "What is wrong and how to mend it."},
+                "fields": {
+                    "type": "object",
+                    "additionalProperties": {"type": "array", "items": {"type": "string"}},
+                    "description": "Messages by field, for what did not validate.",
+                },
+            },
+        }
+    },
+}
+
+
+class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    """How a token is sent."""
+
+    target_class = "dynabench.accounts.authentication.TokenAuthentication"
+    name = "token"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
+        return {"type": "http", "scheme": "bearer"}
+
+
+def with_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """The schema with the one shape of errors at every operation, and when to come back."""
+    result["components"]["schemas"]["Error"] = ERROR
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+    retry = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}}
+    errors = {
+        "4XX": {"description": "It cannot be done as asked.", "content": content},
+        "429": {"description": "Too many requests.", "content": content, "headers": retry},
+        "503": {"description": "Busy.", "content": content, "headers": retry},
+    }
+    for operations in result["paths"].values():
+        for operation in operations.values():
+            operation["responses"] |= errors
+    return result
+
+
+class Nothing(APIView):
+    """There is nothing at this address."""
+
+    permission_classes = [AllowAny]
+    schema = None
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        raise exceptions.NotFound("There is nothing at this address. See /api/v1/docs/.")
+
+    def get(self, request: Request, rest: str) -> Response:  # pragma: no cover
+        raise exceptions.NotFound
+
+
+urlpatterns = [
+    path("me/", accounts.MeView.as_view(), name="me"),
+    path("tokens/", accounts.Tokens.as_view(), name="tokens"),
+    path("tokens/<int:pk>/", accounts.TokenView.as_view(), name="token"),
+    path("schema/", SpectacularAPIView.as_view(permission_classes=[AllowAny]), name="schema"),
+    re_path(r"^(?P<rest>.*)$", Nothing.as_view()),
+]

@@ -1,0 +1,147 @@
+"""What every part of the API shares: errors of one shape, pages, ETags, lines, parts of files."""
+
+import hashlib
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import IO, Any
+
+from django.core.exceptions import PermissionDenied as DjangoDenied
+from django.db import OperationalError
+from django.http import FileResponse, Http404, HttpResponse, StreamingHttpResponse
+from django.utils.http import parse_etags, quote_etag
+from rest_framework import exceptions, status
+from rest_framework.pagination import CursorPagination
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import exception_handler
+
+logger = logging.getLogger(__name__)
+RANGE = re.compile(r"bytes=(\d+)-(\d*)$")
+BLOCK = 2**16
+
+
+class Refused(exceptions.APIException):
+    """A rule of the platform says no. code: one word for programs; field: which one to mend."""
+
+    status_code: int = status.HTTP_409_CONFLICT
+    default_code = "refused"
+
+    def __init__(
+        self, message: str, *, code: str = "refused", status: int = 409, field: str = ""
+    ) -> None:
+        super().__init__(message, code)
+        self.status_code, self.field = status, field
+
+
+class Busy(exceptions.APIException):
+    """A lock was not to be had in time."""
+
+    status_code = status.HTTP_503_SERVICE_UNAVAILABLE
+    default_detail = "The site is busy. Try again in a few seconds."
+    default_code = "busy"
+    wait = 3
+
+
+def answer_error(error: Exception, context: Mapping[str, Any]) -> Response | None:
+    """Every error as `{"error": {"code", "message", "fields"}}`; None: not ours, so a 500.
+
+    fields: messages by the name of the field, for what did not validate (422).
+    """
+    if isinstance(error, OperationalError) and "lock" in str(error):
+        logger.warning("busy: %s", error)
+        error = Busy()
+    response = exception_handler(error, dict(context))  # type: ignore[arg-type]
+    if response is None:
+        return None
+    if isinstance(error, Http404):
+        error = exceptions.NotFound()
+    elif isinstance(error, DjangoDenied):
+        error = exceptions.PermissionDenied()
+    assert isinstance(error, exceptions.APIException)
+    fields: dict[str, list[str]] = {}
+    if isinstance(error, exceptions.ValidationError):
+        response.status_code = status.HTTP_422_UNPROCESSABLE_ENTITY
+        fields = _by_field(error.detail)
+        code, message = "invalid", "Some fields cannot be taken as they are."
+    else:
+        code, message = str(error.get_codes()), str(error.detail)
+        if field := getattr(error, "field", ""):
+            fields = {field: [message]}
+    response.data = {"error": {"code": code, "message": message, "fields": fields}}
+    return response
+
+
+def _by_field(detail: Any, name: str = "") -> dict[str, list[str]]:
+    """Nested messages of serializers, flat: `card.license`, `rows.3`; "" is about all of it."""
+    if isinstance(detail, Mapping):
+        found: dict[str, list[str]] = {}
+        for key, value in detail.items():
+            inner = "" if key == "non_field_errors" else str(key)
+            found |= _by_field(value, ".".join(filter(None, (name, inner))))
+        return found
+    if any(isinstance(one, Mapping | list) for one in detail):
+        return _by_field({str(n): one for n, one in enumerate(detail) if one}, name)
+    return {name: [str(one) for one in detail]}
+
+
+class Pages(CursorPagination):
+    """Pages that neither skip nor repeat a row while others are added; by id unless told else."""
+
+    page_size = 100
+    max_page_size = 1000
+    page_size_query_param = "page_size"
+    ordering = "pk"
+
+
+def versioned(request: Request, version: str, build: Callable[[], Any]) -> Response:
+    """What `build` makes, with an ETag of `version`; 304 without building it if they match.
+
+    version: changes whenever the answer does, and holds who may see what of it.
+    """
+    etag = quote_etag(hashlib.sha256(f"{request.get_full_path()} {version}".encode()).hexdigest())
+    headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
+    if etag in parse_etags(request.headers.get("If-None-Match", "")):
+        return Response(status=status.HTTP_304_NOT_MODIFIED, headers=headers)
+    return Response(build(), headers=headers)
+
+
+def lines(rows: Iterable[bytes], file_name: str) -> StreamingHttpResponse:
+    """JSON lines as they are made, whatever their number."""
+    response = StreamingHttpResponse(rows, content_type="application/jsonl")
+    response["Content-Disposition"] = f'attachment; filename="{file_name}"'
+    return response
+
+
+def file_part(
+    request: Request, file: IO[bytes], size: int, file_name: str, sha256: str
+) -> HttpResponse | FileResponse | StreamingHttpResponse:
+    """A file, or from where an earlier download broke off (`Range: bytes=N-`, RFC 9110, 14).
+
+    Its ETag is its digest; with another one in `If-Range` the whole file comes.
+    """
+    etag = quote_etag(sha256)
+    headers = {"ETag": etag, "Accept-Ranges": "bytes", "X-Content-SHA256": sha256}
+    asked = RANGE.match(request.headers.get("Range", ""))
+    if not asked or request.headers.get("If-Range", etag) != etag:
+        return FileResponse(file, as_attachment=True, filename=file_name, headers=headers)
+    first, last = int(asked[1]), min(int(asked[2] or size - 1), size - 1)
+    if first > last:
+        headers["Content-Range"] = f"bytes */{size}"
+        return HttpResponse(status=416, headers=headers)
+    file.seek(first)
+    headers |= {
+        "Content-Range": f"bytes {first}-{last}/{size}",
+        "Content-Length": str(last - first + 1),
+        "Content-Disposition": f'attachment; filename="{file_name}"',
+    }
+    part = _part(file, last - first + 1)
+    kind = "application/octet-stream"
+    return StreamingHttpResponse(part, status=206, headers=headers, content_type=kind)
+
+
+def _part(file: IO[bytes], left: int) -> Iterable[bytes]:
+    with file:
+        while left and (block := file.read(min(BLOCK, left))):
+            left -= len(block)
+            yield block

@@ -1,0 +1,168 @@
+"""Tokens, scopes, errors, limits and repeated writes: what every address of the API shares."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from dynabench.accounts.models import ApiToken, IdempotentAnswer, LogEntry
+from dynabench.accounts.tokens import TokenRefused, create_token, digest_of
+
+ME = "/api/v1/me/"
+TOKENS = "/api/v1/tokens/"
+
+
+def error(response):
+    assert set(response.json()) == {"error"}
+    assert set(response.json()["error"]) == {"code", "message", "fields"}
+    return response.json()["error"]
+
+
+def test_a_token_says_whose_it_is_and_when_it_ends(api, alice):
+    answer = api.get(ME).json()
+    assert answer["pseudonym"] == alice.annotator.pseudonym
+    assert answer["token"]["scopes"] == ["read", "annotate", "submit", "own"]
+    assert alice.email not in str(answer)
+
+
+def test_only_the_digest_of_a_key_is_kept(alice):
+    token, key = create_token(user=alice, name="laptop", scopes=["read"], days=5)
+    row = ApiToken.objects.values().get(pk=token.pk)
+    assert key not in str(row)
+    assert row["digest"] == digest_of(key)
+    assert row["prefix"] == key[:12]
+    assert timedelta(days=4) < token.expires_at - timezone.now() < timedelta(days=6)
+    assert key not in str(list(LogEntry.objects.values()))
+
+
+@pytest.mark.parametrize(
+    ("told", "field", "words"),
+    [
+        ({"name": "  "}, "name", "Enter a name"),
+        ({"scopes": []}, "scopes", "at least one"),
+        ({"scopes": ["root"]}, "scopes", "no scope root"),
+        ({"days": 0}, "days", "1 to 366"),
+        ({"days": 367}, "days", "1 to 366"),
+    ],
+)
+def test_what_a_token_cannot_be(alice, told, field, words):
+    with pytest.raises(TokenRefused, match=words) as refused:
+        create_token(user=alice, **{"name": "a", "scopes": ["read"], "days": 1, **told})
+    assert refused.value.field == field
+    assert not ApiToken.objects.exists()
+
+
+@pytest.mark.parametrize("header", ["Bearer dyna_unknown", "Bearer", "Bearer a b"])
+def test_an_unknown_key_is_401(db, header):
+    response = APIClient().get(ME, HTTP_AUTHORIZATION=header)
+    assert response.status_code == 401
+    assert response["WWW-Authenticate"] == "Bearer"
+    assert "Make one on your account page" in error(response)["message"]
+
+
+def test_without_a_token_it_is_401(anybody, db):
+    response = anybody.get(ME)
+    assert (response.status_code, error(response)["code"]) == (401, "not_authenticated")
+
+
+def test_a_key_in_the_address_is_not_looked_at(anybody, alice):
+    _, key = create_token(user=alice, name="a", scopes=["read"], days=1)
+    assert anybody.get(ME, {"token": key, "api_key": key, "Authorization": key}).status_code == 401
+
+
+def test_an_ended_token_says_when(api):
+    ApiToken.objects.update(expires_at=timezone.now() - timedelta(days=3))
+    response = api.get(ME)
+    assert response.status_code == 401
+    assert "ended on" in error(response)["message"]
+
+
+def test_a_switched_off_account_has_no_token(api, alice):
+    alice.is_active = False
+    alice.save(update_fields=["is_active"])
+    assert api.get(ME).status_code == 401
+
+
+def test_a_scope_that_is_missing_is_named(api_of, alice):
+    client = api_of(alice, "submit")
+    response = client.get(ME)
+    assert (response.status_code, error(response)["code"]) == (403, "scope")
+    assert "lacks the scope read" in error(response)["message"]
+
+
+def test_a_session_makes_a_token_that_works(as_alice):
+    asked = {"name": "laptop", "scopes": ["read", "submit"]}
+    response = as_alice.post(TOKENS, asked, content_type="application/json")
+    assert response.status_code == 201
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=f"Bearer {response.json()['key']}")
+    assert client.get(ME).json()["token"]["scopes"] == ["read", "submit"]
+    listed = client.get(TOKENS).json()["results"]
+    assert [one["name"] for one in listed] == ["laptop"]
+    assert "key" not in listed[0]
+
+
+def test_a_session_needs_the_csrf_token(alice):
+    client = APIClient(enforce_csrf_checks=True)
+    client.force_login(alice)
+    assert client.post(TOKENS, {"name": "a", "scopes": ["read"]}).status_code == 403
+    assert not ApiToken.objects.exists()
+
+
+def test_a_token_makes_no_token(api):
+    response = api.post(TOKENS, {"name": "more", "scopes": ["own"]})
+    assert (response.status_code, error(response)["code"]) == (403, "session_only")
+
+
+def test_what_does_not_validate_is_named_by_field(as_alice):
+    response = as_alice.post(TOKENS, {"name": "", "scopes": ["x"]}, content_type="application/json")
+    assert response.status_code == 422
+    assert set(error(response)["fields"]) == {"name", "scopes.0"}
+
+
+def test_a_token_revokes_itself_and_no_other(api, as_alice, bobs, alice):
+    other, _ = create_token(user=alice, name="other", scopes=["read"], days=1)
+    own = api.get(ME).json()["token"]["id"]
+    assert bobs.delete(f"{TOKENS}{own}/").status_code == 404
+    assert api.delete(f"{TOKENS}{other.pk}/").status_code == 404
+    assert api.delete(f"{TOKENS}{own}/").status_code == 204
+    assert api.get(ME).status_code == 401
+    assert as_alice.delete(f"{TOKENS}{other.pk}/").status_code == 204
+
+
+def test_broken_json_and_other_formats(as_alice):
+    broken = as_alice.post(TOKENS, "{", content_type="application/json")
+    assert (broken.status_code, error(broken)["code"]) == (400, "parse_error")
+    form = as_alice.post(TOKENS, {"name": "a"})
+    assert (form.status_code, error(form)["code"]) == (415, "unsupported_media_type")
+
+
+def test_nothing_there_is_json_too(anybody, db):
+    for method in ("get", "post", "delete"):
+        response = getattr(anybody, method)("/api/v1/nothing/here/")
+        assert (response.status_code, error(response)["code"]) == (404, "not_found")
+
+
+def test_too_many_requests_say_when_to_come_back(api, settings, monkeypatch):
+    from dynabench.accounts.authentication import ScopeThrottle
+
+    monkeypatch.setattr(ScopeThrottle, "THROTTLE_RATES", {"read": "2/min", "write": "9/min"})
+    answers = [api.get(ME) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
+    assert 0 < int(answers[-1]["Retry-After"]) <= 60
+    assert error(answers[-1])["code"] == "throttled"
+    assert api.delete(f"{TOKENS}0/").status_code == 404  # writing is counted apart
+
+
+def test_the_last_use_is_noted(api):
+    assert ApiToken.objects.get().last_used_at is None
+    api.get(ME)
+    assert ApiToken.objects.get().last_used_at is not None
+
+
+def test_a_deleted_person_has_no_tokens(alice):
+    create_token(user=alice, name="a", scopes=["read"], days=1)
+    IdempotentAnswer.objects.create(user=alice, key="k", digest="d", begun_at=timezone.now())
+    alice.delete()
+    assert not ApiToken.objects.exists() and not IdempotentAnswer.objects.exists()
