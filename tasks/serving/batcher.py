@@ -2,6 +2,7 @@
 
 import threading
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
@@ -14,6 +15,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 Answer = TypeVar("Answer")
 
+PATIENCE = 4  # batches of other sizes that the oldest item lets pass
 SLACK = 1  # sizes this close always fit together, however short
 
 
@@ -46,14 +48,15 @@ class _Job(Generic[Item, Result]):
     size: int
     place: int
     call: _Call[Result]
+    passed_by: int = 0  # batches that were taken while it was the oldest
 
 
 class Batcher(Generic[Item, Result]):
     """Answers items through `run(batch)`, called by `workers` threads on up to `max_batch` items.
 
-    A worker takes the oldest item and the queued items nearest to it in size (at most `similar`
-    times larger or smaller), but no more than its share when other workers are idle. Deadlines are
-    points of `time.monotonic()`. `wait_seconds` bounds how long a worker waits for a fuller batch.
+    A worker takes items of the size of which most are queued (the largest is at most `similar` times
+    the smallest), but no more than its share when other workers are idle. The oldest item lets at
+    most PATIENCE batches pass. Deadlines are points of `time.monotonic()`. `wait_seconds` bounds how long a worker waits for a fuller batch.
     """
 
     def __init__(
@@ -141,11 +144,17 @@ class Batcher(Generic[Item, Result]):
             return taken
 
     def _pick(self, count: int) -> list[_Job[Item, Result]]:
-        """The oldest job and those nearest to it in size."""
-        first = self._queue[0].size
-        low, high = first / self._similar - SLACK, first * self._similar + SLACK
-        fitting = [job for job in self._queue if low <= job.size <= high]
-        return sorted(fitting, key=lambda job: abs(job.size - first))[:count]
+        """The size of which most are queued; the oldest job's when it was passed by often enough."""
+        oldest = self._queue[0]
+        jobs = sorted(self._queue, key=lambda job: job.size)
+        sizes = [job.size for job in jobs]
+        ends = [bisect_right(sizes, size * self._similar + SLACK) for size in sizes]
+        batches = [jobs[n : min(end, n + count)] for n, end in enumerate(ends)]
+        if oldest.passed_by == PATIENCE:
+            batches = [batch for batch in batches if oldest in batch]
+        taken = max(batches, key=lambda batch: (len(batch), oldest in batch))
+        oldest.passed_by += oldest not in taken
+        return taken
 
     def _work(self) -> None:
         while jobs := self._take():

@@ -77,7 +77,18 @@ def test_every_item_is_answered_once_with_its_own_answer(
         assert max(sizes) <= 1.05 * (1.05 * (min(sizes) + SLACK)) + SLACK
 
 
-def test_the_oldest_goes_first_with_its_like() -> None:
+def test_the_oldest_lets_four_batches_pass() -> None:
+    batcher, gate = shut(max_batch=2)
+    sizes = [100, *[20] * 12]
+    queued = [batcher.submit([(size, size)], list, deadline=FOREVER) for size in sizes]
+    gate.open.set()
+    for future in queued:
+        future.result(10)
+    batcher.close()
+    assert gate.batches == [[0], *[[20, 20]] * 4, [100], *[[20, 20]] * 2]
+
+
+def test_the_size_of_which_most_are_queued_goes_first() -> None:
     batcher, gate = shut(max_batch=3)
     sizes = [20, 100, 20, 19, 22, 21]
     queued = [batcher.submit([(size, size)], list, deadline=FOREVER) for size in sizes]
@@ -85,7 +96,7 @@ def test_the_oldest_goes_first_with_its_like() -> None:
     for future in queued:
         future.result(10)
     batcher.close()
-    assert gate.batches == [[0], [20, 20, 19], [100], [22, 21]]
+    assert gate.batches == [[0], [19, 20, 20], [21, 22], [100]]
 
 
 def test_a_call_is_finished_once_with_its_results_in_order() -> None:
