@@ -54,9 +54,10 @@ class _Job(Generic[Item, Result]):
 class Batcher(Generic[Item, Result]):
     """Answers items through `run(batch)`, called by `workers` threads on up to `max_batch` items.
 
-    A worker takes items of the size of which most are queued (the largest is at most `similar` times
+    A worker takes items of the size of which most are queued (the largest at most `similar` times
     the smallest), but no more than its share when other workers are idle. The oldest item lets at
-    most PATIENCE batches pass. Deadlines are points of `time.monotonic()`. `wait_seconds` bounds how long a worker waits for a fuller batch.
+    most PATIENCE batches pass. Deadlines are points of `time.monotonic()`. `wait_seconds` bounds
+    how long a worker waits for a fuller batch.
     """
 
     def __init__(
@@ -144,7 +145,7 @@ class Batcher(Generic[Item, Result]):
             return taken
 
     def _pick(self, count: int) -> list[_Job[Item, Result]]:
-        """The size of which most are queued; the oldest job's when it was passed by often enough."""
+        """The size of which most are queued; the oldest's when it was passed by often enough."""
         oldest = self._queue[0]
         jobs = sorted(self._queue, key=lambda job: job.size)
         sizes = [job.size for job in jobs]
