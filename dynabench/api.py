@@ -2,7 +2,9 @@
 
 from typing import Any
 
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import path, re_path
+from django.views import defaults
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.views import SpectacularAPIView
 from rest_framework import exceptions
@@ -58,6 +60,16 @@ def with_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
         for operation in operations.values():
             operation["responses"] |= errors
     return result
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """An error of ours: for the API in its own shape, else as the page."""
+    if not request.path.startswith("/api/"):
+        return defaults.server_error(request)
+    message = f"The site failed. Tell its operator the number {getattr(request, 'id', '')}."
+    return JsonResponse(
+        {"error": {"code": "server_error", "message": message, "fields": {}}}, status=500
+    )
 
 
 class Nothing(APIView):

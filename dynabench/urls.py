@@ -10,6 +10,8 @@ from dynabench.accounts import views
 admin.site.site_header = admin.site.site_title = "Dynabench"
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
 
+handler500 = "dynabench.api.server_error"
+
 urlpatterns = [
     path("", pages.home, name="home"),
     path("t/<slug:code>/", pages.task, name="task"),

@@ -167,3 +167,11 @@ def test_a_deleted_person_has_no_tokens(alice):
     alice.delete()
     assert not ApiToken.objects.exists()
     assert not IdempotentAnswer.objects.exists()
+
+
+def test_an_error_of_ours_is_json_with_a_number(anybody, db, monkeypatch):
+    monkeypatch.setattr("dynabench.accounts.authentication.find_token", lambda key: 1 / 0)
+    anybody.raise_request_exception = False
+    response = anybody.get(ME, HTTP_AUTHORIZATION="Bearer dyna_x")
+    assert (response.status_code, error(response)["code"]) == (500, "server_error")
+    assert response["X-Request-Id"] in error(response)["message"]
