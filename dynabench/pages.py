@@ -40,7 +40,7 @@ LATER = partial(
 @login_not_required
 def home(request: HttpRequest) -> HttpResponse:
     """All tasks that this person may see, by search and filters."""
-    tasks = listed_tasks(request.user)
+    tasks = list(listed_tasks(request.user))
     latest = _latest_rounds(tasks)
     search = request.GET.get("q", "").strip().lower()
     only_open, no_sensitive = request.GET.get("open"), request.GET.get("mild")

@@ -9,6 +9,7 @@ from dynabench.accounts.services import log
 from tasks.admin_roles import EDITORS, NOBODY, READERS, RoleAdmin, count_of, person, shielded
 from tasks.context_imports import ImportRefused, undo_import
 from tasks.models import Context, ContextBatch, Round
+from tasks.services import set_retired
 
 
 class RoundFilter(admin.SimpleListFilter):
@@ -77,11 +78,9 @@ class ContextAdmin(RoleAdmin):
         self._set_retired(request, queryset, False)
 
     def _set_retired(self, request: HttpRequest, rows: Any, retired: bool) -> None:
-        chosen = list(self.permitted(request, rows, "change").values_list("pk", flat=True))
-        count = Context.objects.filter(pk__in=chosen).update(is_retired=retired)
-        deed = "retired" if retired else "returned"
-        log(request.user, f"contexts.{deed}", f"{count} contexts", contexts=chosen)
-        messages.success(request, f"Contexts {deed}: {count}.")
+        chosen = self.permitted(request, rows, "change")
+        count = set_retired(contexts=chosen, is_retired=retired, actor=person(request))
+        messages.success(request, f"Contexts {'retired' if retired else 'returned'}: {count}.")
 
 
 @admin.register(ContextBatch)

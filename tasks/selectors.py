@@ -1,16 +1,17 @@
 """Reads about tasks."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Prefetch, Q, QuerySet, Sum, prefetch_related_objects
 
 from tasks.budgets import Used
-from tasks.models import Round, RoundTarget, Task, TaskGroup
+from tasks.models import Round, RoundTarget, Task, TaskGroup, TaskMember
 from tasks.permissions import Person
 
 WRITING_TIME = timedelta(minutes=15)
+PLANNED = (Round.State.DRAFT, Round.State.READY)
 
 
 def writers(round: Round, at: datetime) -> QuerySet[Any]:
@@ -49,15 +50,12 @@ def targets_of(round: Round) -> Sequence[RoundTarget]:
     return list(round.round_targets.all())
 
 
-def listed_tasks(user: Person) -> Sequence[Task]:
+def listed_tasks(user: Person) -> QuerySet[Task]:
     """The tasks that this person may see, by name."""
-    tasks = Task.objects.all()
     if user.is_superuser:
-        return list(tasks)
-    shown = Q(is_visible=True)
-    if user.is_authenticated:
-        shown |= Q(members__user=user.pk)
-    return list(tasks.filter(shown).distinct())
+        return Task.objects.all()
+    mine = TaskMember.objects.filter(user=user.pk).values("task")
+    return Task.objects.filter(Q(is_visible=True) | Q(pk__in=mine))
 
 
 def groups_with(tasks: Sequence[Task]) -> Sequence[TaskGroup]:
@@ -65,10 +63,13 @@ def groups_with(tasks: Sequence[Task]) -> Sequence[TaskGroup]:
     return list(TaskGroup.objects.filter(tasks__in=tasks).distinct())
 
 
-def seen_rounds(tasks: Sequence[Task]) -> Sequence[Round]:
+def seen_rounds(tasks: Iterable[Task]) -> Sequence[Round]:
     """The rounds of the tasks that have opened once, by number; two queries with their targets."""
-    rounds = Round.objects.filter(task__in=tasks).exclude(
-        state__in=[Round.State.DRAFT, Round.State.READY]
-    )
+    rounds = Round.objects.filter(task__in=tasks).exclude(state__in=PLANNED)
+    return list(with_targets(rounds).order_by("number"))
+
+
+def with_targets(rounds: QuerySet[Round]) -> QuerySet[Round]:
+    """The rounds with their targets read at once."""
     targets = Prefetch("round_targets", RoundTarget.objects.select_related("target"))
-    return list(rounds.prefetch_related(targets).order_by("number"))
+    return rounds.prefetch_related(targets)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 from django.utils import timezone
 
 from dynabench.accounts.models import User
@@ -103,6 +103,16 @@ def store_contexts(
 
 
 @transaction.atomic
+def set_retired(*, contexts: QuerySet[Context], is_retired: bool, actor: User) -> int:
+    """Hand contexts out no more, or again; returns how many there are. No lock."""
+    chosen = list(contexts.values_list("pk", flat=True))
+    count = Context.objects.filter(pk__in=chosen).update(is_retired=is_retired)
+    deed = "retired" if is_retired else "returned"
+    log(actor, f"contexts.{deed}", f"{count} contexts", contexts=chosen)
+    return count
+
+
+@transaction.atomic
 def plan_round(
     *,
     task: Task,
@@ -144,14 +154,14 @@ def change_round(
     round: Round,
     actor: User,
     fields: Mapping[str, Any],
-    targets: Iterable[TargetModel] = (),
-    parents: Iterable[Round] = (),
+    targets: Iterable[TargetModel] | None = None,
+    parents: Iterable[Round] | None = None,
     contexts_of: Round | None = None,
 ) -> Round:
     """Change what a round is to be, and close it if its new budget is reached. Locks the round.
 
-    The rule and the targets stay once it was opened, and no contexts are copied into it then.
-    Raises RoundError when it was released.
+    What is not given stays. The rule and the targets stay once it was opened, and no contexts are
+    copied into it then. Raises RoundError when it was released.
     """
     locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
     if locked.state == State.RELEASED:
@@ -163,9 +173,11 @@ def change_round(
         setattr(locked, name, changes[name])
     locked.save(update_fields=changed)
     if not locked.opened_at:
-        _set_targets(locked, targets)
+        if targets is not None:
+            _set_targets(locked, targets)
         _copy_contexts(contexts_of, locked, actor)
-    locked.parents.set(parents)
+    if parents is not None:
+        locked.parents.set(parents)
     log(actor, "round.changed", locked, fields=changed)
     return close_if_due(round=locked)
 

@@ -184,7 +184,7 @@ def test_the_next_round_is_planned(editor, nli):
     ]
     nli.contexts.filter(pk=nli.contexts.first().pk).update(is_retired=True, tag="old")
     form = plan(
-        targets=[target.pk for target in targets], parents=[nli.pk], contexts_of=nli.pk,
+        targets=[target.name for target in targets], parents=[1], contexts_of=1,
         max_fooling="20", pay_bonus="15", ends_at="2999-05-06T07:08", description="Try *hard*.",
     )  # fmt: skip
     assert editor.post(URL + "new/", form).url == URL + "#round-2"
@@ -209,7 +209,7 @@ def test_a_draft_takes_the_contexts_of_an_earlier_round(editor, nli):
     two = RoundFactory(task=nli.task, number=2, state="draft")
     assert 'name="contexts_of"' in editor.get(URL + "2/edit/").text
     for _ in range(2):  # what it has stays once
-        assert editor.post(URL + "2/edit/", plan(contexts_of=nli.pk)).status_code == 302
+        assert editor.post(URL + "2/edit/", plan(contexts_of=1)).status_code == 302
         assert two.contexts.count() == nli.contexts.count()
     Round.objects.filter(pk=two.pk).update(opened_at=timezone.now())
     assert 'name="contexts_of"' not in editor.get(URL + "2/edit/").text
@@ -217,13 +217,13 @@ def test_a_draft_takes_the_contexts_of_an_earlier_round(editor, nli):
 
 def test_only_what_belongs_to_the_task_can_be_chosen(editor, nli):
     text = (OFFICIAL / "nli" / "task.yaml").read_text()
-    foreign = RoundFactory(task=TaskFactory(code="foreign", config_text=text))
+    foreign = RoundFactory(task=TaskFactory(code="foreign", config_text=text), number=9)
     ContextFactory(round=foreign)
     target = scripted_target(foreign)
-    form = plan(targets=[target.pk], parents=[foreign.pk], contexts_of=foreign.pk)
+    form = plan(targets=[target.name], parents=[9], contexts_of=9)
     response = editor.post(URL + "new/", form)
     assert response.status_code == 422
-    assert response.text.count("There is a problem") == 1
+    assert response.text.count("Select a valid choice") == 6  # each twice: in the summary
     assert not nli.task.rounds.filter(number=2).exists()
 
 

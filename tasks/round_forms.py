@@ -17,19 +17,22 @@ TEXTS = {
 }
 
 
-class RoundForm(forms.ModelForm):
+class RoundForm(forms.ModelForm):  # type: ignore[type-arg]
     """A round to be planned or changed; the services write it."""
 
     targets: Any = forms.ModelMultipleChoiceField(
-        None, required=False, widget=forms.CheckboxSelectMultiple, label="Targets in the loop",
+        None, to_field_name="name", required=False, widget=forms.CheckboxSelectMultiple,
+        label="Targets in the loop",
         help_text="The models that people try to fool. Without one the round only collects.",
     )  # fmt: skip
     parents: Any = forms.ModelMultipleChoiceField(
-        None, required=False, widget=forms.CheckboxSelectMultiple, label="Parent rounds",
+        None, to_field_name="number", required=False, widget=forms.CheckboxSelectMultiple,
+        label="Parent rounds",
         help_text="The rounds whose data trained these targets, or that this one goes on from.",
     )  # fmt: skip
     contexts_of: Any = forms.ModelChoiceField(
-        None, required=False, label="Copy the contexts of", empty_label="No round",
+        None, to_field_name="number", required=False, label="Copy the contexts of",
+        empty_label="No round",
         help_text="Those that are not retired. Others are imported in the admin.",
     )  # fmt: skip
 
@@ -60,8 +63,8 @@ class RoundForm(forms.ModelForm):
             self.fields[name].required = False
         if round.pk:
             earlier = earlier.filter(number__lt=round.number)
-            self.fields["parents"].initial = round.parents.all()
-            self.fields["targets"].initial = [row.target_id for row in round.round_targets.all()]
+            self.fields["parents"].initial = [parent.number for parent in round.parents.all()]
+            self.fields["targets"].initial = [target.name for target in round.targets.all()]
             choices["contexts_of"].queryset = earlier
         if round.opened_at:
             del self.fields["rule"], self.fields["targets"], self.fields["contexts_of"]
