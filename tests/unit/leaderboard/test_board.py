@@ -145,7 +145,7 @@ def test_boards_without_sets_or_models_have_no_scores():
 
 def test_weights_that_are_all_zero_are_refused():
     matrix = chance_matrix()
-    with pytest.raises(WeightsError, match="Give at least one metric a weight above 0"):
+    with pytest.raises(WeightsError, match="Give at least one weight above 0"):
         ranked(matrix, Weighting(dict.fromkeys(METRICS, 0.0), {"round-1": 1.0}))
     with pytest.raises(WeightsError, match="Give at least one dataset a weight above 0"):
         ranked(matrix, Weighting(WEIGHTS, {"round-1": 0.0, "round-2": 0.0}))

@@ -1,12 +1,20 @@
 """Dynascore: what holds of every board."""
 
+import math
 from itertools import pairwise
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from leaderboard.dynascore import MEMORY_BUDGET, WEIGHTS, Rule, exchange_rates, scored
+from leaderboard.dynascore import (
+    MEMORY_BUDGET,
+    WEIGHTS,
+    Rule,
+    exchange_rates,
+    moved_by,
+    scored,
+)
 from tests.unit.leaderboard.test_dynascore import CLASSIC, METRICS, scores, table
 
 # Whole numbers, so that a tie is a tie and nothing hangs on the last bit.
