@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import path, re_path
 from django.views import defaults
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
-from drf_spectacular.views import SpectacularAPIView
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 from rest_framework import exceptions
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
@@ -90,5 +90,6 @@ urlpatterns = [
     path("tokens/", accounts.Tokens.as_view(), name="tokens"),
     path("tokens/<int:pk>/", accounts.TokenView.as_view(), name="token"),
     path("schema/", SpectacularAPIView.as_view(permission_classes=[AllowAny]), name="schema"),
+    path("docs/", SpectacularSwaggerSplitView.as_view(permission_classes=[AllowAny]), name="docs"),
     re_path(r"^(?P<rest>.*)$", Nothing.as_view()),
 ]

@@ -1,0 +1,57 @@
+"""The checked-in schema of the API is the true one.
+
+After a wanted change: UPDATE_SCHEMA=1 ./test api/test_schema.py
+"""
+
+import difflib
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.renderers import OpenApiYamlRenderer
+
+KEPT = Path(__file__).parents[2] / "docs" / "openapi-v1.yaml"
+HOW = "docs/openapi-v1.yaml has drifted. Run UPDATE_SCHEMA=1 ./test api/test_schema.py, and read "
+HOW += "the difference: what others call must not change without a new version."
+
+
+@pytest.fixture(scope="module")
+def schema():
+    return SchemaGenerator(api_version="v1").get_schema(public=True)
+
+
+def test_the_schema_in_the_docs_is_the_true_one(schema):
+    true = OpenApiYamlRenderer().render(schema, renderer_context={}).decode()
+    if os.environ.get("UPDATE_SCHEMA"):
+        KEPT.write_text(true)
+    kept = KEPT.read_text()
+    lines = difflib.unified_diff(kept.splitlines(), true.splitlines(), "docs", "true", lineterm="")
+    assert kept == true, "\n".join([HOW, *list(lines)[:60]])
+
+
+def test_every_operation_says_what_it_is(schema):
+    for path, operations in schema["paths"].items():
+        for method, operation in operations.items():
+            assert operation.get("description"), f"{method} {path} lacks a docstring"
+            noun, _, verb = operation["operationId"].rpartition("_")
+            assert noun, f"{operation['operationId']}: name it noun_verb"
+            assert verb
+
+
+def test_everybody_reads_it(client, db):
+    served = client.get("/api/v1/schema/")
+    assert served.status_code == 200
+    assert yaml.safe_load(served.content)["openapi"] == "3.1.1"
+    assert client.get("/api/v1/schema/", {"format": "json"}).json()["openapi"] == "3.1.1"
+
+
+def test_the_page_is_ours_and_needs_nothing_from_elsewhere(client, db):
+    page = client.get("/api/v1/docs/")
+    assert page["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self';")
+    assert "<h1>The API</h1>" in page.text
+    assert "<style" not in page.text
+    script = client.get("/api/v1/docs/?script=")
+    assert script["Content-Type"].startswith("application/javascript")
+    assert "schema/" in script.text
