@@ -5,7 +5,7 @@ from django.contrib import admin
 from django.urls import include, path
 
 from dynabench import pages
-from dynabench.accounts import views
+from dynabench.accounts import token_views, views
 
 admin.site.site_header = admin.site.site_title = "Dynabench"
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
@@ -27,6 +27,8 @@ urlpatterns = [
     path("account/", views.account, name="account"),
     path("account/keyboard-mode/", views.keyboard_mode, name="keyboard-mode"),
     path("account/ranking/", views.ranking, name="ranking"),
+    path("account/tokens/", token_views.tokens, name="tokens"),
+    path("account/tokens/<int:pk>/revoke/", token_views.revoke, name="token-revoke"),
     path("help/", views.help_page, name="help"),
     path("help/numbers/", pages.numbers, name="numbers"),
     path("healthz/", views.healthz, name="healthz"),

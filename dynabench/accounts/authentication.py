@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, Any, cast
 
-from django.utils import timezone
 from rest_framework import exceptions
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
 from rest_framework.permissions import SAFE_METHODS, BasePermission
@@ -30,7 +29,7 @@ class TokenAuthentication(BaseAuthentication):
             raise exceptions.AuthenticationFailed(
                 "This token is unknown or was revoked. Make one on your account page."
             )
-        if token.expires_at <= timezone.now():
+        if token.is_over:
             raise exceptions.AuthenticationFailed(
                 f"The token {token} ended on {token.expires_at:%Y-%m-%d}. Make another one on your "
                 "account page."

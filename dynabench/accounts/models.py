@@ -1,12 +1,16 @@
 """People: who signs in, who contributes, and what was done."""
 
 import secrets
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractUser, BaseUserManager
 from django.db import models
 from django.db.models.functions import Lower, Now
+from django.utils import timezone
+
+TOKEN_WARNING = timedelta(days=14)
 
 
 class UserManager(BaseUserManager["User"]):
@@ -120,6 +124,16 @@ class ApiToken(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}…)"
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended by itself."""
+        return self.expires_at <= timezone.now()
+
+    @property
+    def ends_soon(self) -> bool:
+        """Whether its person is warned that it ends."""
+        return not self.is_over and self.expires_at <= timezone.now() + TOKEN_WARNING
 
 
 class IdempotentAnswer(models.Model):

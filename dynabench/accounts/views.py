@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from dynabench.accounts.models import User
+from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.services import annotator_of, set_in_ranking, set_keyboard_mode
 
 
@@ -22,7 +22,9 @@ def help_page(request: HttpRequest) -> HttpResponse:
 def account(request: HttpRequest) -> HttpResponse:
     """What a person may do about their account."""
     _ensure_annotator(request.user)
-    return render(request, "accounts/account.html")
+    mine = ApiToken.objects.filter(user=request.user.pk)
+    ending = [token.name for token in mine if token.ends_soon]
+    return render(request, "accounts/account.html", {"ending": ending})
 
 
 @require_POST

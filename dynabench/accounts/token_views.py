@@ -1,0 +1,41 @@
+"""The account pages about tokens of the API."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from dynabench.accounts.forms import TokenForm
+from dynabench.accounts.models import ApiToken, User
+from dynabench.accounts.tokens import TokenRefused, create_token, revoke_token
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def tokens(request: HttpRequest) -> HttpResponse:
+    """One's tokens, and the form that makes another; its key is on the answer and nowhere else."""
+    assert isinstance(request.user, User)
+    form = TokenForm(request.POST if request.method == "POST" else None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            token, key = create_token(user=request.user, **form.cleaned_data)
+        except TokenRefused as error:
+            form.add_error(error.field, str(error))
+        else:
+            values = {"token": token, "key": key}
+            return render(request, "accounts/token_made.html", values, status=201)
+    values = {"tokens": ApiToken.objects.filter(user=request.user), "form": form}
+    return render(request, "accounts/tokens.html", values, status=422 if form.errors else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def revoke(request: HttpRequest, pk: int) -> HttpResponse:
+    """Revoke a token, after a question."""
+    assert isinstance(request.user, User)
+    token = get_object_or_404(ApiToken, pk=pk, user=request.user)
+    if request.method != "POST":
+        return render(request, "accounts/token_revoke.html", {"token": token})
+    revoke_token(token=token, actor=request.user)
+    messages.success(request, f"{token.name} is revoked.")
+    return redirect("tokens")

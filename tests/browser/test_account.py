@@ -1,0 +1,60 @@
+"""Tokens in the browser, and the page of the API under our policy."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import audit, visit
+
+
+def test_a_token_is_made_copied_and_revoked(open_page, alice):
+    page = open_page(alice, permissions=["clipboard-read", "clipboard-write"])
+    visit(page, "/account/tokens/")
+    audit(page)
+    page.get_by_role("button", name="Make it").click()
+    expect(page.locator(".error-summary")).to_be_focused()
+    audit(page)
+    page.get_by_label("Name").fill("laptop")
+    page.get_by_label("read what you may see").check()
+    page.get_by_label("Days until it ends").fill("3")
+    page.get_by_role("button", name="Make it").click()
+    expect(page.get_by_role("heading", name="laptop is made")).to_be_focused()
+    audit(page)
+    page.get_by_role("button", name="Copy the key").click()
+    expect(page.locator("#status")).to_have_text("Copied.")
+    key = page.evaluate("navigator.clipboard.readText()")
+    assert key == page.locator("#key").inner_text()
+    visit(page, "/account/")
+    expect(page.get_by_text("laptop ends within two weeks")).to_be_visible()
+    audit(page)
+    visit(page, "/account/tokens/")
+    audit(page)
+    page.get_by_role("link", name="Revoke laptop").click()
+    audit(page)
+    page.get_by_role("button", name="Revoke it").click()
+    expect(page.get_by_text("laptop is revoked.")).to_be_visible()
+
+
+def test_without_javascript_the_key_is_there_to_select(open_page, alice):
+    page = open_page(alice, java_script_enabled=False)
+    visit(page, "/account/tokens/")
+    page.get_by_label("Name").fill("laptop")
+    page.get_by_label("read what you may see").check()
+    page.get_by_role("button", name="Make it").click()
+    assert page.locator("#key").inner_text().startswith("dyna_")
+    expect(page.get_by_role("button", name="Copy the key")).to_be_hidden()
+
+
+@pytest.mark.parametrize("signed_in", [True, False])
+def test_the_page_of_the_api_works_under_our_policy(open_page, alice, signed_in):
+    """What breaks the policy, or comes from elsewhere, is a problem that fails the test."""
+    page = open_page(alice if signed_in else None)
+    visit(page, "/api/v1/docs/")
+    expect(page.get_by_role("heading", name="The API")).to_be_visible()
+    me = page.locator("#operations-me-me_get")
+    expect(me).to_be_visible()
+    me.get_by_role("button").first.click()
+    me.get_by_role("button", name="Try it out").click()
+    me.get_by_role("button", name="Execute").click()
+    expect(me.locator(".live-responses-table .response-col_status").last).to_contain_text(
+        "200" if signed_in else "401"
+    )

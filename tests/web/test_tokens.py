@@ -1,0 +1,102 @@
+"""The account pages about tokens: the key once, nobody else's, a warning before the end."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from dynabench.accounts.models import ApiToken
+from dynabench.accounts.tokens import MOST, create_token
+
+TOKENS = "/account/tokens/"
+ASKED = {"name": "laptop", "scopes": ["read", "submit"], "days": "90"}
+
+
+def make(user, name="laptop", days=90):
+    return create_token(user=user, name=name, scopes=["read"], days=days)[0]
+
+
+def test_the_key_is_shown_once_and_works(as_alice):
+    response = as_alice.post(TOKENS, ASKED)
+    assert response.status_code == 201
+    assert "no-store" in response["Cache-Control"]
+    key = re.search(r'<code id="key"[^>]*>(dyna_[\w-]+)</code>', response.text)[1]
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=f"Bearer {key}")
+    assert client.get("/api/v1/me/").json()["token"]["scopes"] == ["read", "submit"]
+    page = as_alice.get(TOKENS).text
+    assert key not in page
+    assert key[:12] in page
+    assert "laptop" in page
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ({"name": ""}, "This field is required"),
+        ({"scopes": []}, "Choose at least one thing"),
+        ({"scopes": ["root"]}, "root is not one of the available choices"),
+        ({"days": "0"}, "greater than or equal to 1"),
+        ({"days": "367"}, "less than or equal to 366"),
+        ({"days": "9" * 400}, "less than or equal to 366"),
+    ],
+)
+def test_what_is_wrong_is_said_and_what_was_typed_stays(as_alice, told, words):
+    response = as_alice.post(TOKENS, {**ASKED, **told})
+    assert response.status_code == 422
+    assert words in response.text
+    assert "There is a problem" in response.text
+    assert told.get("days", "90") in response.text
+    assert not ApiToken.objects.exists()
+
+
+def test_a_refusal_of_the_service_is_shown(as_alice, alice):
+    for number in range(MOST):
+        make(alice, str(number))
+    response = as_alice.post(TOKENS, ASKED)
+    assert response.status_code == 422
+    assert f"You have {MOST} tokens" in response.text
+
+
+def test_revoking_asks_first(as_alice, alice):
+    token = make(alice)
+    address = f"{TOKENS}{token.pk}/revoke/"
+    assert "Revoke laptop?" in as_alice.get(address).text
+    assert ApiToken.objects.exists()
+    response = as_alice.post(address, follow=True)
+    assert "laptop is revoked." in response.text
+    assert not ApiToken.objects.exists()
+
+
+def test_nobody_elses_token_is_there(as_alice, bob):
+    token = make(bob, "bobs")
+    assert "bobs" not in as_alice.get(TOKENS).text
+    for method in (as_alice.get, as_alice.post):
+        assert method(f"{TOKENS}{token.pk}/revoke/").status_code == 404
+    assert ApiToken.objects.exists()
+
+
+def test_one_signs_in_first_and_sends_the_forms_own_token(client, alice):
+    assert client.get(TOKENS).url.startswith("/accounts/login/")
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(alice)
+    assert strict.post(TOKENS, ASKED).status_code == 403
+    assert not ApiToken.objects.exists()
+
+
+@pytest.mark.parametrize(("days", "warned"), [(13, True), (15, False), (-1, False)])
+def test_an_end_within_two_weeks_is_said(as_alice, alice, days, warned):
+    make(alice)
+    ApiToken.objects.update(expires_at=timezone.now() + timedelta(days=days))
+    assert ("laptop ends within two weeks" in as_alice.get("/account/").text) == warned
+    page = as_alice.get(TOKENS).text
+    assert ("ends soon" in page) == warned
+    assert ("has ended" in page) == (days < 0)
+
+
+def test_the_account_and_the_submit_page_lead_there(as_alice, nli):
+    for page in ("/account/", "/t/nli/submit/"):
+        assert f'href="{TOKENS}"' in as_alice.get(page).text
