@@ -1,0 +1,42 @@
+"""A Dynabench server for programs: `from dynabench import DynabenchClient`.
+
+Nothing here knows Django: the package is also the wheel `dynabench-client`.
+"""
+
+from dynabench.client.client import AsyncDynabenchClient, DynabenchClient
+from dynabench.client.errors import (
+    AuthenticationError,
+    Damaged,
+    DynabenchError,
+    EvaluationFailed,
+    Invalid,
+    NotFound,
+    PermissionDenied,
+    QuotaReached,
+    RateLimited,
+    Refused,
+    ServerError,
+    TimedOut,
+    Unreachable,
+)
+from dynabench.client.frames import as_dataset, as_pandas
+
+__all__ = [
+    "AsyncDynabenchClient",
+    "AuthenticationError",
+    "Damaged",
+    "DynabenchClient",
+    "DynabenchError",
+    "EvaluationFailed",
+    "Invalid",
+    "NotFound",
+    "PermissionDenied",
+    "QuotaReached",
+    "RateLimited",
+    "Refused",
+    "ServerError",
+    "TimedOut",
+    "Unreachable",
+    "as_dataset",
+    "as_pandas",
+]

@@ -1,0 +1,156 @@
+"""Requests that are tried again, pages that are followed, and files that come in parts: flows."""
+
+import os
+import random
+import uuid
+from collections.abc import Callable, Mapping
+from io import FileIO
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+
+from dynabench.client.errors import (
+    Damaged,
+    DynabenchError,
+    ServerError,
+    Unreachable,
+    error_of,
+    retry_after,
+)
+from dynabench.client.flow import Call, Flow, Pause
+from dynabench.client.packing import digest_of
+from dynabench.client.progress import bytes_shown
+
+BRIEF = {429, 502, 503, 504}
+"""Of refusals that may be over soon. A 429 without `Retry-After` is a rule and stays."""
+LONGEST_PAUSE = 120.0
+
+
+def back_off(attempt: int) -> float:
+    """Seconds before the next try: twice as many each time, by chance up to half of them less."""
+    return float(min(0.5 * 2**attempt, 30) * random.uniform(0.5, 1))
+
+
+class Asking:
+    """What the methods of both clients are made of."""
+
+    server: str
+    retries: int
+    progress: bool
+
+    def _send(self, call: Callable[[], Call]) -> Flow[httpx.Response]:
+        """The answer of success, after all tries that are allowed; `call` makes each of them.
+
+        Every write has an Idempotency-Key, so that it may be sent again. Raises DynabenchError.
+        """
+        for attempt in range(self.retries + 1):
+            pause = back_off(attempt)
+            try:
+                response: httpx.Response = yield call()
+            except httpx.TransportError as error:
+                failure: DynabenchError = Unreachable(f"{self.server} cannot be reached: {error}")
+            else:
+                if response.is_success:
+                    return response
+                failure = error_of(response)
+                asked = retry_after(response)
+                if not _is_brief(failure, asked) or (asked or 0) > LONGEST_PAUSE:
+                    raise failure
+                pause = max(pause, asked or 0)
+            if attempt < self.retries:
+                yield Pause(pause)
+        raise failure
+
+    def _get(self, path: str, **params: Any) -> Flow[Any]:
+        told = {name: value for name, value in params.items() if value is not None}
+        return _data((yield from self._send(lambda: Call("GET", path, told))))
+
+    def _write(
+        self,
+        verb: str,
+        path: str,
+        json: Any = None,
+        params: Mapping[str, Any] | None = None,
+        content: bytes | None = None,
+    ) -> Flow[Any]:
+        """The data of the answer; None where it has none."""
+        headers = {"Idempotency-Key": str(uuid.uuid4())}
+        if content is not None:
+            headers["Content-Type"] = "application/octet-stream"
+        call = Call(verb, path, params or {}, json, content, headers)
+        return _data((yield from self._send(lambda: call)))
+
+    def _all(self, path: str, **params: Any) -> Flow[list[Any]]:
+        """The rows of a list, of all its pages."""
+        rows: list[Any] = []
+        while True:
+            page = yield from self._get(path, **params)
+            if isinstance(page, list):
+                return page
+            rows += page["results"]
+            if not page["next"]:
+                return rows
+            params |= parse_qs(urlsplit(page["next"]).query)
+
+    def _fetch(
+        self, path: str, target: Path, sha256: str | None = None, size: int = 0
+    ) -> Flow[None]:
+        """Download a file. Of one with a digest only what an earlier try left out is asked for.
+
+        size: in bytes, 0 where it is not known. Raises Damaged when the digest is another one.
+        """
+        if sha256 and target.exists() and digest_of(target) == sha256:
+            return
+        part = target.with_name(f"{target.name}.part")
+        with part.open("ab", buffering=0) as file:
+            if not sha256:
+                file.truncate(0)
+            yield from self._fetch_rest(path, file, sha256, size, target.name)
+        if sha256 and (found := digest_of(part)) != sha256:
+            part.unlink()
+            raise Damaged(f"{target.name} arrived damaged (SHA-256 {found}). Download it again.")
+        part.replace(target)
+
+    def _fetch_rest(
+        self, path: str, file: FileIO, sha256: str | None, size: int, name: str
+    ) -> Flow[None]:
+        """What is missing at the end of a file; a broken connection goes on where it was."""
+
+        def call() -> Call:
+            headers = {"Accept-Encoding": "identity"}
+            if sha256 and (here := os.fstat(file.fileno()).st_size):
+                headers |= {"Range": f"bytes={here}-", "If-Range": f'"{sha256}"'}
+            return Call("GET", path, headers=headers, into=into)
+
+        def into(response: httpx.Response) -> Callable[[bytes], object]:
+            if response.status_code != httpx.codes.PARTIAL_CONTENT:
+                file.truncate(0)
+            return take
+
+        def take(block: bytes) -> None:
+            file.write(block)
+            show(file.tell())
+
+        here = os.fstat(file.fileno()).st_size
+        with bytes_shown(name, size, here, is_shown=self.progress) as show:
+            if not size or here != size:
+                yield from self._send(call)
+
+
+def _is_brief(failure: DynabenchError, asked: float | None) -> bool:
+    """Whether a refusal is of the moment only; `in_progress` is of our own earlier try."""
+    if failure.code in ("in_progress", "quota"):
+        return failure.code == "in_progress"
+    return failure.status in BRIEF and (failure.status != 429 or asked is not None)
+
+
+def _data(response: httpx.Response) -> Any:
+    """The JSON of an answer; None where there is none. Raises ServerError."""
+    if response.status_code == httpx.codes.NO_CONTENT:
+        return None
+    try:
+        return response.json()
+    except ValueError:
+        raise ServerError(f"{response.url} is none of a Dynabench server.") from None

@@ -1,0 +1,83 @@
+"""How a method is written once and called both ways.
+
+A method is a *flow*: a generator that yields what it wants done (a call, a pause) and is sent the
+answer. `DynabenchClient.run` does it and blocks, `AsyncDynabenchClient.run` awaits; the flows
+themselves know of neither.
+"""
+
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from functools import wraps
+from types import MethodType
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+
+import httpx
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+Open = Callable[[httpx.Response], Callable[[bytes], object]]
+"""Given the head of a good answer, what takes each block of its body."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request; `path` is below /api/v1/. into: where a good answer's body goes, if not in it."""
+
+    method: str
+    path: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    json: Any = None
+    content: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    into: Open | None = None
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Nothing, for some seconds."""
+
+    seconds: float
+
+
+Flow = Generator[Call | Pause, Any, T]
+
+
+class Blocking:
+    """Runs flows to their end."""
+
+    def run(self, flow: Flow[T]) -> T:
+        """What the flow returns."""
+        raise NotImplementedError
+
+
+class Awaiting:
+    """Runs flows while others work."""
+
+    async def run(self, flow: Flow[T]) -> T:
+        """What the flow returns."""
+        raise NotImplementedError
+
+
+class method(Generic[P, R]):
+    """Makes a flow a method: one that returns its result, or, of an async client, awaits it."""
+
+    def __init__(self, flow: Callable[Concatenate[Any, P], Flow[R]]) -> None:
+        self.flow = flow
+        self.__doc__ = flow.__doc__
+
+    @overload
+    def __get__(self, client: None, owner: object) -> "method[P, R]": ...
+    @overload
+    def __get__(self, client: Blocking, owner: object) -> Callable[P, R]: ...
+    @overload
+    def __get__(self, client: Awaiting, owner: object) -> Callable[P, Awaitable[R]]: ...
+    def __get__(self, client: Any, owner: object) -> Any:
+        if client is None:
+            return self
+
+        @wraps(MethodType(self.flow, client))
+        def called(*args: P.args, **kwargs: P.kwargs) -> Any:
+            return client.run(self.flow(client, *args, **kwargs))
+
+        return called

@@ -1,0 +1,290 @@
+"""Handing in models, and what becomes of them."""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any, Unpack
+
+from dynabench.client.asking import Asking
+from dynabench.client.errors import (
+    EvaluationFailed,
+    QuotaReached,
+    Refused,
+    ServerError,
+    TimedOut,
+    Unreachable,
+)
+from dynabench.client.flow import Flow, Pause, method
+from dynabench.client.packing import digest_of, packed
+from dynabench.client.progress import bytes_shown, lines_shown
+from dynabench.client.types import Card, Model, Results, Run, UploadState
+
+GOOD = ("accepted", "scored", "published")
+"""Phases in which a model stays that did not fail."""
+LONGEST_PAUSE = 10.0
+MOST_SILENCE = 10
+"""So many times in a row the server may not answer while we wait for results."""
+
+
+class Models(Asking):
+    """The methods about models."""
+
+    @method
+    def submit_model(
+        self,
+        model_path: str | Path,
+        task: str,
+        name: str | None = None,
+        **card: Unpack[Card],
+    ) -> Flow[str]:
+        """Hand in a model's folder, or an archive of it; the model's id.
+
+        Of the folder go configuration, safetensors, tokenizer and card. name: the folder's with the
+        time, unless told. What an earlier try sent of the same bytes is not sent again. Raises
+        FileNotFoundError, ValueError, Invalid, QuotaReached.
+        """
+        path = Path(model_path)
+        with packed(path) as file:
+            return (yield from self._submit(task, "directory", name or path, card, {}, file))
+
+    @method
+    def submit_predictions(
+        self,
+        path: str | Path,
+        task: str,
+        evaluation_set: str,
+        name: str | None = None,
+        **card: Unpack[Card],
+    ) -> Flow[str]:
+        """Hand in a file of JSON lines that answers a set's inputs; the model's id."""
+        file = Path(path)
+        told = {"evaluation_set": evaluation_set}
+        return self._submit(task, "predictions", name or file, card, told, file)
+
+    @method
+    def submit_image(
+        self,
+        image: str | Path,
+        task: str,
+        name: str | None = None,
+        adapter: str = "jsonl",
+        **card: Unpack[Card],
+    ) -> Flow[str]:
+        """Hand in an image: a file of `docker save`, or `registry/name@sha256:…`; the model's id.
+
+        adapter: how it is asked: `jsonl`, `dynalab` or `dynabench2`.
+        """
+        told, path = {"adapter": adapter}, Path(image)
+        if path.is_file():
+            return self._submit(task, "image", name or path, card, told, path)
+        path = Path(str(image).partition("@")[0])
+        told["source"] = str(image)
+        return self._submit(task, "image", name or path, card, told)
+
+    @method
+    def submit_hub(
+        self,
+        source: str,
+        revision: str,
+        task: str,
+        name: str | None = None,
+        **card: Unpack[Card],
+    ) -> Flow[str]:
+        """Hand in a model of the hub by its id and full commit; the model's id."""
+        told = {"source": source, "revision": revision}
+        return self._submit(task, "hub", name or Path(source), card, told)
+
+    @method
+    def submit_endpoint(
+        self,
+        url: str,
+        task: str,
+        name: str,
+        adapter: str = "jsonl",
+        secret: str = "",
+        **card: Unpack[Card],
+    ) -> Flow[str]:
+        """Hand in the address of a model that answers over HTTPS; the model's id.
+
+        secret: a bearer token that it asks for; the server keeps it encrypted and shows it nobody.
+        """
+        told = {"source": url, "adapter": adapter, "secret": secret}
+        return self._submit(task, "endpoint", name, card, told)
+
+    def _submit(
+        self,
+        task: str,
+        kind: str,
+        name: str | Path,
+        card: Card,
+        told: dict[str, str],
+        file: Path | None = None,
+    ) -> Flow[str]:
+        """The new model's id. name: a path gives one that was not taken before.
+
+        The quota is asked for first, so that nobody sends gigabytes in vain.
+        """
+        if file:
+            yield from self._check_quota(task)
+            told |= {"upload": (yield from self._upload(file))}
+        if isinstance(name, Path):
+            now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
+            name = f"{name.resolve().name[:80]} {now}"
+        body = {"kind": kind, "name": name, "card": card, **told}
+        model: Model = yield from self._write("POST", f"/tasks/{task}/models/", body)
+        return model["id"]
+
+    def _check_quota(self, task: str) -> Flow[None]:
+        quota = yield from self._get(f"/tasks/{task}/quota/")
+        if not quota["left"]:
+            when = f" The next one is free at {quota['free_at']}." if quota["free_at"] else ""
+            raise QuotaReached(f"You have handed in all models of today.{when}", code="quota")
+
+    def _upload(self, path: Path) -> Flow[str]:
+        """The id of an upload of the whole file; goes on with one of the same bytes.
+
+        The server knows it by its name, which holds the digest: so nothing is kept here.
+        """
+        size, digest = path.stat().st_size, digest_of(path)
+        name = f"{path.stem[:100]}.{digest}{path.suffix[:10]}"
+        known: list[UploadState] = yield from self._all("/uploads/")
+        here = [one for one in known if (one["file_name"], one["size"]) == (name, size)]
+        upload = here[0] if here else None
+        if upload is None:
+            told = {"file_name": name, "size": size}
+            upload = yield from self._write("POST", "/uploads/", told)
+        with bytes_shown(path.name, size, upload["received"], is_shown=self.progress) as show:
+            yield from self._send_pieces(path, upload, show)
+        return upload["id"]
+
+    def _send_pieces(
+        self, path: Path, upload: UploadState, show: Callable[[int], object]
+    ) -> Flow[None]:
+        """What the server lacks, piece by piece; from where it says when that changed meanwhile."""
+        address, here = f"/uploads/{upload['id']}/", upload["received"]
+        with path.open("rb") as file:
+            while here < upload["size"]:
+                file.seek(here)
+                piece = file.read(upload["piece_bytes"])
+                at = {"offset": here}
+                try:
+                    now = yield from self._write("PUT", address, params=at, content=piece)
+                except Refused as error:
+                    now = yield from self._get(address)
+                    if error.code != "offset" or now["received"] == here:
+                        raise
+                here = now["received"]
+                show(here)
+
+    @method
+    def models(self, task: str | None = None) -> Flow[list[Model]]:
+        """A task's published models; without a task one's own."""
+        return self._all(f"/tasks/{task}/models/" if task else "/me/models/")
+
+    @method
+    def model(self, model_id: str) -> Flow[Model]:
+        """A model, and how far it is."""
+        return self._get(f"/models/{model_id}/")
+
+    @method
+    def runs(self, model_id: str) -> Flow[list[Run]]:
+        """A model's evaluations."""
+        return self._all(f"/models/{model_id}/runs/")
+
+    @method
+    def logs(self, model_id: str, run_id: str | None = None) -> Flow[str]:
+        """What the model wrote in an evaluation; without a run in the check at its arrival."""
+        run = f"runs/{run_id}/" if run_id else ""
+        found: Model | Run = yield from self._get(f"/models/{model_id}/{run}")
+        return found["log"]
+
+    @method
+    def scores(self, model_id: str) -> Flow[list[dict[str, Any]]]:
+        """Every number that was measured of a model."""
+        return self._all(f"/models/{model_id}/scores/")
+
+    @method
+    def get_results(
+        self, model_id: str, wait: bool = True, timeout: float | None = None
+    ) -> Flow[Results]:
+        """A model's scores, ranks and Dynascore, once all its evaluations are over.
+
+        wait: False returns at once what there is. timeout: seconds to wait at most. Raises
+        EvaluationFailed (with the end of the log), TimedOut.
+        """
+        begun, silence, pause = time.monotonic(), 0, 1.0
+        with lines_shown(is_shown=self.progress and wait) as tell:
+            while True:
+                try:
+                    results: Results = yield from self._get(f"/models/{model_id}/results/")
+                    silence = 0
+                except (Unreachable, ServerError) as error:
+                    silence += 1
+                    if not wait or silence > MOST_SILENCE:
+                        raise
+                    tell(f"{error.message} Trying again.")
+                else:
+                    tell(results["sentence"])
+                    if results["is_over"] or not wait:
+                        break
+                if timeout is not None and time.monotonic() - begun + pause > timeout:
+                    raise TimedOut(f"Not over after {timeout:g} seconds. Ask for it again later.")
+                yield Pause(pause)
+                pause = min(pause * 1.5, LONGEST_PAUSE)
+        return _checked(results)
+
+    @method
+    def quota(self, task: str) -> Flow[dict[str, Any]]:
+        """How many models one may still hand in to a task today."""
+        return self._get(f"/tasks/{task}/quota/")
+
+    @method
+    def update_card(self, model_id: str, **card: Unpack[Card]) -> Flow[Model]:
+        """Change what is told of a model: `description`, `languages`, `license` …"""
+        return self._write("PATCH", f"/models/{model_id}/", {"card": card})
+
+    @method
+    def publish(self, model_id: str) -> Flow[Model]:
+        """Show a model to everybody who sees its task."""
+        return self._write("POST", f"/models/{model_id}/publish/")
+
+    @method
+    def unpublish(self, model_id: str) -> Flow[Model]:
+        """Show it to oneself and the task's owners only."""
+        return self._write("POST", f"/models/{model_id}/unpublish/")
+
+    @method
+    def cancel(self, model_id: str) -> Flow[Model]:
+        """End what is not over of its check and evaluations."""
+        return self._write("POST", f"/models/{model_id}/cancel/")
+
+    @method
+    def withdraw(self, model_id: str) -> Flow[Model]:
+        """Take a model back for good: its files, name and card go."""
+        return self._write("POST", f"/models/{model_id}/withdraw/")
+
+    @method
+    def hide_names(self, model_id: str, until: date | None) -> Flow[Model]:
+        """Hide the names of model and owner before a day; None shows them from now on."""
+        told = {"until": until.isoformat() if until else None}
+        return self._write("POST", f"/models/{model_id}/anonymous/", told)
+
+    @method
+    def run_again(self, model_id: str, run_id: str) -> Flow[Run]:
+        """Repeat an evaluation."""
+        return self._write("POST", f"/models/{model_id}/runs/{run_id}/again/")
+
+
+def _checked(results: Results) -> Results:
+    """The results of a model that did not fail. Raises EvaluationFailed."""
+    if not results["is_over"] or results["phase"] in GOOD:
+        return results
+    error = results["error"] or {}
+    raise EvaluationFailed(
+        error.get("outcome") or results["phase"],
+        error.get("sentence") or results["sentence"],
+        limit=error.get("limit") or "",
+        measured=error.get("measured") or "",
+        log=error.get("log") or "",
+    )

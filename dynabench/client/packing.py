@@ -1,0 +1,58 @@
+"""A model's folder as one file: the same folder always gives the same bytes."""
+
+import hashlib
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+ALLOWED = (".json", ".safetensors", ".txt", ".model", ".md")
+"""What transformers writes: configuration, weights without code in them, tokenizer, card."""
+NAMES = ("LICENSE", "NOTICE")
+SAVE = "model.save_pretrained(folder); tokenizer.save_pretrained(folder)"
+
+
+def allowed_files(folder: Path) -> list[Path]:
+    """The files at the top of a model's folder that a server takes, by name.
+
+    Raises ValueError where it is no folder of a model.
+    """
+    found = sorted(path for path in folder.iterdir() if _is_allowed(path))
+    if folder / "config.json" not in found:
+        raise ValueError(f"config.json is missing in {folder}. Save model and tokenizer: {SAVE}")
+    return found
+
+
+def _is_allowed(path: Path) -> bool:
+    known = path.suffix in ALLOWED or path.name in NAMES
+    return path.is_file() and known and not path.name.startswith(".")
+
+
+@contextmanager
+def packed(path: Path) -> Iterator[Path]:
+    """The file to upload for a model: a tar of its folder as long as the context lasts, or itself.
+
+    Raises FileNotFoundError, ValueError.
+    """
+    if not path.exists():
+        raise FileNotFoundError(f"There is no {path}.")
+    if not path.is_dir():
+        yield path
+        return
+    files = allowed_files(path)
+    with TemporaryDirectory() as folder:
+        archive = Path(folder) / f"{path.resolve().name}.tar"
+        with tarfile.open(archive, "w", format=tarfile.GNU_FORMAT) as tar:
+            for file in files:
+                member = tarfile.TarInfo(file.name)
+                member.size = file.stat().st_size  # of what a link leads to
+                with file.open("rb") as source:
+                    tar.addfile(member, source)
+        yield archive
+
+
+def digest_of(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

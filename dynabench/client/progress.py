@@ -1,0 +1,43 @@
+"""What is shown of work that takes long: a bar on a terminal, elsewhere plain lines."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from tqdm import tqdm
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def bytes_shown(
+    title: str, size: int, done: int, *, is_shown: bool
+) -> Iterator[Callable[[int], object]]:
+    """Shows how many of `size` bytes are there, from `done` on; gives what is told their number."""
+    if is_shown and not sys.stderr.isatty():
+        known = f": {size / 1e6:.1f} MB" if size else ""
+        _say(f"{title}{known}" + (f", {done / 1e6:.1f} of it there" if done else ""))
+    is_off = not (is_shown and sys.stderr.isatty())
+    with tqdm(
+        total=size or None, initial=done, desc=title, unit="B", unit_scale=True, disable=is_off
+    ) as bar:
+        yield lambda now: bar.update(now - bar.n)
+
+
+@contextmanager
+def lines_shown(*, is_shown: bool) -> Iterator[Callable[[str], object]]:
+    """Gives what is told how things stand; a terminal shows the newest line and the time so far."""
+    if not (is_shown and sys.stderr.isatty()):
+        said: list[str] = []
+
+        def tell(text: str) -> None:
+            if is_shown and [text] != said:
+                said[:] = [text]
+                _say(text)
+
+        yield tell
+        return
+    with tqdm(bar_format="{desc} [{elapsed}]") as line:
+        yield line.set_description_str
