@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.urls import path, re_path
+from django.urls import include, path, re_path
 from django.views import defaults
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
@@ -91,5 +91,7 @@ urlpatterns = [
     path("tokens/<int:pk>/", accounts.TokenView.as_view(), name="token"),
     path("schema/", SpectacularAPIView.as_view(permission_classes=[AllowAny]), name="schema"),
     path("docs/", SpectacularSwaggerSplitView.as_view(permission_classes=[AllowAny]), name="docs"),
+    path("", include("tasks.api.urls")),
+    path("", include("leaderboard.api.urls")),
     re_path(r"^(?P<rest>.*)$", Nothing.as_view()),
 ]

@@ -325,6 +325,8 @@ def _missing(matrix: Matrix, means: Means, used: Sequence[str], at: int) -> Iter
 
 def _notices(matrix: Matrix, rule: Rule, rates: Rates) -> Iterator[str]:
     """Sentences that a reader should know."""
+    if matrix.counting and not matrix.has_weighted:
+        yield "No set has a weight yet, so those that are shown beside the board count meanwhile."
     told = {notice.partition(" ")[0]: notice for notice in rates.notices}
     reason = "the reference models show no exchange rate for it"
     for name, weight in rule.weights.items():

@@ -58,7 +58,8 @@ def found_rates(task: Task) -> tuple[Rates, bool]:
 def is_ready(task: Task) -> bool:
     """Whether rates may be frozen without being asked for: nothing more is to come soon.
 
-    While evaluations are under way, a metric that nobody has yet would stay without a rate.
+    While evaluations are under way, a metric that nobody has yet would stay without a rate; and
+    before there is a set with a weight, the examples are not those that will count.
     """
     under_way = EvaluationRun.objects.filter(
         submission__in=accepted(task), state__in=[State.QUEUED, State.RUNNING]
@@ -67,7 +68,7 @@ def is_ready(task: Task) -> bool:
     weights = opening_of(task, matrix).metrics
     wanted = [place for place, name in enumerate(matrix.metrics) if weights[name]]
     is_unknown = np.isnan(matrix.numbers.values[..., wanted]).all(axis=(0, 1))
-    return not (is_unknown.any() and under_way.exists())
+    return matrix.has_weighted and not (is_unknown.any() and under_way.exists())
 
 
 def _complete(matrix: Matrix, means: Means) -> list[str]:

@@ -10,10 +10,11 @@ import numpy as np
 from django.db.models import Exists, Max, OuterRef, QuerySet
 from django.utils import timezone
 
-from evaluation.models import EvaluationRun, EvaluationSet
+from evaluation.models import EvaluationRun
 from evaluation.runs import counting, newest_versions
 from leaderboard import services
 from leaderboard.freezing import is_ready
+from leaderboard.matrix import shown_sets
 from leaderboard.models import Board, Resample
 from leaderboard.resampling import resample_plain, resample_suite
 from tasks.models import Task
@@ -63,7 +64,7 @@ def unresampled(task: Task) -> QuerySet[EvaluationRun]:
 
     Within one the order is chance, so that two workers seldom take the same.
     """
-    versions = newest_versions(task).filter(evaluation_set__access=EvaluationSet.Access.SCORING)
+    versions = [one.version_id for one in shown_sets(task) if one.counts]
     done = Resample.objects.filter(run=OuterRef("pk"))
     runs = EvaluationRun.objects.filter(~Exists(done), version__in=versions)
     return counting(runs).order_by("version", "?")

@@ -58,7 +58,10 @@ class Model(NamedTuple):
 
 @dataclass(frozen=True)
 class Set:
-    """The newest version of a set of examples. Those with access `scoring` count."""
+    """The newest version of a set of examples.
+
+    Those with access `scoring` count. While there is none all do: a new task has but a control set.
+    """
 
     version_id: int
     name: str
@@ -68,12 +71,8 @@ class Set:
     date: date
     sha256: str
     round: int | None  # the number of the round whose examples these are
+    counts: bool = True  # it has a weight
     detectable: float | None = None  # the least difference of two models that it shows, in percent
-
-    @property
-    def counts(self) -> bool:
-        """Whether it has a weight."""
-        return self.access == Access.SCORING
 
 
 @dataclass(frozen=True)
@@ -117,6 +116,12 @@ class Matrix:
     sets: tuple[Set, ...]
     numbers: Numbers
     frozen: Frozen | None  # None: no rates are frozen yet
+    state: tuple[datetime | None, datetime | None] = (None, None)  # last run's end, last renewal
+
+    @property
+    def has_weighted(self) -> bool:
+        """Whether its owners chose what counts, and not only what is shown beside it is there."""
+        return any(one.access == Access.SCORING for one in self.sets)
 
     @property
     def counting(self) -> tuple[Set, ...]:
@@ -143,7 +148,7 @@ def score_matrix(task: Task, user: Person | None = None) -> Matrix:
     left while nothing has ended since the last call in this process; a user costs one more.
     """
     metrics = task.config.metrics
-    models, sets = _models(task, user), _sets(task)
+    models, sets = _models(task, user), shown_sets(task)
     board = Board.objects.filter(task=task).first()
     ended = EvaluationRun.objects.filter(version__in=[one.version_id for one in sets])
     newest = ended.aggregate(newest=Max("finished_at"))["newest"]
@@ -168,6 +173,7 @@ def score_matrix(task: Task, user: Person | None = None) -> Matrix:
         frozen=Frozen((*board.rates.items(),), (*board.pool,), board.is_sensitive)
         if board and board.rates
         else None,
+        state=(newest, board.renewed_to if board else None),
     )
 
 
@@ -199,14 +205,21 @@ def _once(models: tuple[Model, ...]) -> tuple[Model, ...]:
     return models
 
 
-def _sets(task: Task) -> tuple[Set, ...]:
-    """The newest versions of sets that are not hidden: counting ones first, then by name."""
+def shown_sets(task: Task) -> tuple[Set, ...]:
+    """The newest versions of sets that are not hidden: counting ones first, then by name.
+
+    One query.
+    """
     versions = newest_versions(task).exclude(evaluation_set__access=Access.HIDDEN)
     rows = versions.values_list(
         "pk", "evaluation_set__name", "version", "evaluation_set__access", "size", "made_at",
         "sha256", "evaluation_set__round__number",
     )  # fmt: skip
-    sets = [Set(*row[:5], row[5].date(), *row[6:]) for row in rows]
+    has_weighted = any(row[3] == Access.SCORING for row in rows)
+    sets = [
+        Set(*row[:5], row[5].date(), *row[6:], counts=not has_weighted or row[3] == Access.SCORING)
+        for row in rows
+    ]
     return tuple(sorted(sets, key=lambda one: (not one.counts, one.round or 0, one.name)))
 
 

@@ -85,7 +85,7 @@ def check(weighting: Weighting) -> None:
     """Raises WeightsError where all metrics, or all sets, have the weight 0."""
     if not any(weighting.metrics.values()):
         fields = [METRIC + name for name in weighting.metrics]
-        raise WeightsError("Give at least one metric a weight above 0.", *fields)
+        raise WeightsError("Give at least one weight above 0.", *fields)
     if weighting.sets and not any(weighting.sets.values()):
         fields = [SET + name for name in weighting.sets]
         raise WeightsError("Give at least one dataset a weight above 0.", *fields)

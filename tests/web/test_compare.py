@@ -187,6 +187,7 @@ def test_what_was_read_is_kept(client, pair, monkeypatch):
 
 
 def test_sets_without_a_weight_have_no_resamples(client, task):
+    set_version(task, "counts")
     version = set_version(task, "extra", rows=rows_of(60), access="standard")
     pair = [accepted_model(task, name=name, is_published=True) for name in ("Ada", "Ben")]
     for model in pair:

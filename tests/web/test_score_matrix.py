@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from evaluation.models import EvaluationRun, Score
 from leaderboard.board import ranked
-from leaderboard.freezing import opening_of, public_table
+from leaderboard.freezing import is_ready, opening_of, public_table
 from leaderboard.matrix import score_matrix
 from leaderboard.models import Board, Resample
 from tasks.models import TaskMember
@@ -122,9 +122,21 @@ def test_hidden_sets_and_old_versions_are_on_no_board(task, people):
             ("a-scoring", 1), ("b-scoring", 2), ("a-standard", 1),
         ]  # fmt: skip
         assert [one.name for one in matrix.counting] == ["a-scoring", "b-scoring"]
+        assert matrix.has_weighted
         assert np.isnan(matrix.numbers.values).all()
         assert matrix.numbers.outdated.tolist() == [[False, True, False]]
     assert "hidden" not in str(public_table(task))
+
+
+def test_while_no_set_has_a_weight_those_beside_the_board_count(task):
+    set_version(task, "control", access="standard")
+    set_version(task, "secret", access="hidden")
+    matrix = score_matrix(task)
+    assert [one.name for one in matrix.counting] == ["control"]
+    assert not matrix.has_weighted
+    assert not is_ready(task)
+    set_version(task, "round-1")
+    assert [one.name for one in score_matrix(task).counting] == ["round-1"]
 
 
 def test_numbers_stand_in_their_units(task):

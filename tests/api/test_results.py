@@ -1,0 +1,192 @@
+"""`results` of a model: its score and each round's number, or why not; what who may know."""
+
+from uuid import uuid4
+
+import pytest
+
+from evaluation.models import EvaluationRun, EvaluationSet
+from evaluation.sets import make_version
+from tasks.models import TaskMember
+from tests.boards import fill_board, measured
+from tests.evaluations import accepted_model, nli_rows, queued_run, set_version
+from tests.factories import RoundFactory, TaskFactory
+
+
+@pytest.fixture(autouse=True)
+def _media(settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path / "media"
+
+
+@pytest.fixture
+def task(db):
+    return TaskFactory(code="nli", name="Natural language inference")
+
+
+def url(model):
+    return f"/api/v1/models/{model.pk}/results/"
+
+
+def round_set(task, number, state="closed"):
+    """A version of a round's set."""
+    one = EvaluationSet.objects.create(
+        task=task,
+        name=f"round-{number}",
+        source="round",
+        round=RoundFactory(task=task, number=number, state=state),
+    )
+    return make_version(one, nli_rows(), None)
+
+
+def test_a_scored_model_of_two_rounds(api, alice, task):
+    first, second = round_set(task, 1), round_set(task, 2)
+    RoundFactory(task=task, number=3, state="open")
+    RoundFactory(task=task, number=4, state="draft")
+    model = accepted_model(task, alice, is_published=True)
+    measured(model, first, 0.82)
+    measured(model, second, 0.6)
+    found = api.get(url(model)).json()
+    assert found["model"] == str(model.pk)
+    assert (found["name"], found["task"], found["is_over"]) == ("mine", "nli", True)
+    assert (found["round1_acc"], found["round2_acc"], found["round3_acc"]) == (0.82, 0.6, None)
+    assert "round4_acc" not in found
+    assert found["dynascore"] == pytest.approx(71)
+    assert found["dynascore_low"] < 71 < found["dynascore_high"]
+    assert found["rank"] == "1"
+    assert found["scores"]["round-1"]["accuracy"] == {
+        "value": 0.82,
+        "low": 0.815,
+        "high": 0.825,
+        "n": 1000,
+    }
+    assert (found["throughput"], found["memory"], found["fairness"]) == (50, 2, 0.9)
+    assert [note for note in found["notes"] if note.startswith("round3_acc: round 3 is not over.")]
+    assert found["error"] is None
+
+
+def test_a_new_installation_has_a_control_set_and_an_open_round(api, alice, task):
+    """As after the first `./run`: a starter and one's own model on seeds that nobody trained on."""
+    RoundFactory(task=task, number=1, state="open")
+    control = set_version(task, "control", access="standard", source="control")
+    measured(accepted_model(task, name="starter", is_published=True), control, 0.5)
+    model = measured(accepted_model(task, alice), control, 0.7)
+    found = api.get(url(model)).json()
+    assert (found["phase"], found["is_over"]) == ("scored", True)
+    assert isinstance(found["dynascore"], float)
+    assert found["round1_acc"] is None
+    notes = " ".join(found["notes"])
+    assert "round1_acc: round 1 is not over." in notes
+    assert "No set has a weight yet" in notes
+
+
+def test_one_model_alone_has_its_main_metric_for_a_score(api, alice, task):
+    model = measured(accepted_model(task, alice), set_version(task), 0.7)
+    assert api.get(url(model)).json()["dynascore"] == pytest.approx(70)
+
+
+def test_without_a_set_there_is_no_score_and_it_says_so(api, alice, task):
+    found = api.get(url(accepted_model(task, alice))).json()
+    assert (found["dynascore"], found["phase"], found["is_over"]) == (None, "accepted", True)
+    assert found["scores"] == {}
+    assert "dynascore: there is no set yet." in found["notes"]
+    assert "round1_acc: round 1 has not opened yet." in found["notes"]
+
+
+def test_it_is_not_over_while_a_run_is_not(api, alice, task):
+    version = set_version(task)
+    model = measured(accepted_model(task, alice), version, 0.7)
+    queued_run(model, set_version(task, "other"))
+    found = api.get(url(model)).json()
+    assert (found["phase"], found["is_over"]) == ("queued", False)
+    assert found["dynascore"] is None
+    assert found["notes"][0].startswith("It is not over yet")
+
+
+def test_it_is_not_over_before_the_board_has_its_numbers(api, alice, task, monkeypatch):
+    """Numbers that this process read may lack a run that ended at the same moment as another."""
+    from leaderboard import matrix
+
+    version = set_version(task)
+    model = accepted_model(task, alice)
+    old = matrix.score_matrix(task, alice).numbers
+    measured(model, version, 0.7)
+    monkeypatch.setattr(matrix, "_numbers", lambda *_: old)
+    found = api.get(url(model)).json()
+    assert (found["phase"], found["is_over"], found["dynascore"]) == ("renewing", False, None)
+
+
+def test_why_it_failed_is_for_those_inside(api, bobs, anybody, alice, bob, task):
+    version = set_version(task)
+    model = accepted_model(task, alice)
+    measured(model, set_version(task, "other"), 0.6)
+    EvaluationRun.objects.create(
+        submission=model, version=version, state="failed", outcome="timeout", error="Too slow.",
+        limit="30 minutes", measured="not done", log="line 7",
+    )  # fmt: skip
+    found = api.get(url(model)).json()
+    assert found["dynascore"] is None
+    assert found["error"] == {
+        "outcome": "timeout",
+        "sentence": "Too slow.",
+        "limit": "30 minutes",
+        "measured": "not done",
+        "log": "line 7",
+    }
+    assert "dynascore: not run: dev." in found["notes"]
+    assert bobs.get(url(model)).status_code == 404
+    model.is_published = True
+    model.save(update_fields=["is_published"])
+    assert bobs.get(url(model)).json()["error"] is None
+    assert anybody.get(url(model)).json()["error"] is None
+    TaskMember.objects.create(task=task, user=bob, role="owner")
+    assert bobs.get(url(model)).json()["error"]["log"] == "line 7"
+
+
+def test_a_refused_model(api, alice, task):
+    model = accepted_model(task, alice, outcome="rejected", error="No config.json.", log="tail")
+    model.state = "failed"
+    model.save(update_fields=["state"])
+    found = api.get(url(model)).json()
+    assert (found["phase"], found["is_over"]) == ("refused", True)
+    assert found["error"]["sentence"] == "No config.json."
+    assert found["error"]["log"] == "tail"
+
+
+def test_a_withdrawn_model_tells_nothing(api, alice, task):
+    from evaluation.submissions import withdraw
+
+    model = measured(accepted_model(task, alice, is_published=True), set_version(task), 0.7)
+    withdraw(submission=model, actor=alice)
+    found = api.get(url(model)).json()
+    assert (found["phase"], found["scores"], found["error"]) == ("withdrawn", {}, None)
+
+
+def test_who_may_ask(api, anybody, bobs, alice, task):
+    model = measured(accepted_model(task, alice), set_version(task), 0.7)
+    assert [who.get(url(model)).status_code for who in (api, bobs, anybody)] == [200, 404, 404]
+    assert api.get(f"/api/v1/models/{uuid4()}/results/").status_code == 404
+    task.is_visible = False
+    task.save(update_fields=["is_visible"])
+    assert api.get(url(model)).status_code == 404
+
+
+def test_an_anonymous_model_keeps_its_name(anybody, alice, task):
+    from datetime import timedelta
+
+    from django.utils import timezone
+
+    day = timezone.now().date() + timedelta(days=9)
+    model = accepted_model(task, alice, is_published=True, anonymous_until=day)
+    measured(model, set_version(task), 0.7)
+    text = anybody.get(url(model)).text
+    assert "An anonymous model" in text
+    assert "mine" not in text
+
+
+def test_queries_do_not_grow(api, alice, task, django_assert_max_num_queries):
+    models = fill_board(task, models=2)
+    mine = measured(accepted_model(task, alice), task.evaluation_sets.first().versions.get(), 0.7)
+    with django_assert_max_num_queries(30) as few:
+        api.get(url(mine))
+    fill_board(task, models=9, first=len(models))
+    with django_assert_max_num_queries(len(few)):
+        api.get(url(mine))
