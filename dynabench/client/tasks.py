@@ -27,6 +27,11 @@ class Tasks(Asking):
         return self._get(f"/tasks/{task}/")
 
     @method
+    def task_config(self, task: str) -> Flow[dict[str, Any]]:
+        """A task's configuration: `config_text` in YAML, and its `version`."""
+        return self._get(f"/tasks/{task}/config/")
+
+    @method
     def rounds(self, task: str) -> Flow[list[dict[str, Any]]]:
         """The rounds of a task."""
         return self._all(f"/tasks/{task}/rounds/")

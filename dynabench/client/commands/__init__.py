@@ -1,0 +1,57 @@
+"""The command `dynabench`: make, check and hand in models, follow them, get data and numbers."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from dynabench.client.commands import account, data, init, models, results, test
+from dynabench.client.commands.shared import FAILED, NO_ACCESS, USAGE, CommandError, note
+from dynabench.client.errors import (
+    AuthenticationError,
+    DynabenchError,
+    EvaluationFailed,
+    PermissionDenied,
+    Unreachable,
+)
+
+STOPPED = 130
+FIRST = "Try: dynabench login, dynabench init nli, dynabench test nli-model/model --task nli."
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the arguments say; 0: done, 1: refused or failed, 2: usage, 3: no access."""
+    try:
+        args = make_parser().parse_args(arguments)
+        return int(args.run(args))
+    except BrokenPipeError:  # who reads us has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return _fail("Stopped. The same command goes on where it was.", STOPPED)
+    except CommandError as error:
+        return _fail(str(error), error.code)
+    except (AuthenticationError, PermissionDenied) as error:
+        return _fail(f"{error} Then: dynabench login", NO_ACCESS)
+    except Unreachable as error:
+        return _fail(f"{error} Is it running? Name it with --server or DYNABENCH_URL.", NO_ACCESS)
+    except EvaluationFailed as error:
+        return _fail(str(error), FAILED)
+    except DynabenchError as error:
+        return _fail(str(error), FAILED)
+    except (OSError, ValueError) as error:
+        return _fail(str(error) or f"{type(error).__name__}.", USAGE)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """All commands and their arguments."""
+    parser = argparse.ArgumentParser(prog="dynabench", description=__doc__, epilog=FIRST)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for module in (account, init, test, models, results, data):
+        module.add(commands)
+    return parser
+
+
+def _fail(message: str, code: int) -> int:
+    note(f"Error: {message}")
+    return code

@@ -1,0 +1,71 @@
+"""`dynabench login`, `logout` and `whoami`: which account a shell works for."""
+
+import argparse
+import sys
+from datetime import UTC, datetime
+from getpass import getpass
+from typing import Any
+
+from dynabench.client.commands.shared import (
+    USAGE,
+    CommandError,
+    client_for,
+    command,
+    server_of,
+    tell,
+)
+from dynabench.client.keys import forget_key, keep_key, keys_file
+
+
+def add(commands: Any) -> None:
+    """Add the commands to the parser."""
+    parser = command(commands, "login", login, "keep a key for a server")
+    parser.add_argument("--key", help="the key; else it is asked for, or read from standard input")
+    command(commands, "logout", logout, "delete the key that is kept for a server")
+    command(commands, "whoami", whoami, "say for whom and with which token this works")
+
+
+def login(args: argparse.Namespace) -> int:
+    """Keep a key once the server has taken it."""
+    server = server_of(args)
+    key = (args.key or _asked_for(server)).strip()
+    if not key:
+        raise CommandError(f"No key was given. Make one at {server}/account/tokens/.", USAGE)
+    me = client_for(args, key).me()
+    keep_key(server, key)
+    tell(args, {"server": server, **me}, f"{_who(server, me)}\nThe key is in {keys_file()}.")
+    return 0
+
+
+def _asked_for(server: str) -> str:
+    if not sys.stdin.isatty():
+        return sys.stdin.readline()
+    return getpass(f"Key for {server} (it is not shown; make one at {server}/account/tokens/): ")
+
+
+def logout(args: argparse.Namespace) -> int:
+    """Forget a server's key; the token lives on until it ends or is revoked."""
+    server = server_of(args)
+    had = forget_key(server)
+    left = (
+        f"The key for {server} is deleted here. To end the token, revoke it on your account page."
+    )
+    tell(args, {"server": server, "deleted": had}, left if had else f"No key for {server} is here.")
+    return 0
+
+
+def whoami(args: argparse.Namespace) -> int:
+    """Ask the server."""
+    me, server = client_for(args).me(), server_of(args)
+    tell(args, {"server": server, **me}, _who(server, me))
+    return 0
+
+
+def _who(server: str, me: dict[str, Any]) -> str:
+    token = me["token"]
+    ends = datetime.fromisoformat(token["expires_at"])
+    days = (ends - datetime.now(UTC)).days
+    return (
+        f"You are {me['pseudonym']} at {server}. The token “{token['name']}” may "
+        f"{', '.join(token['scopes'])} and ends on {ends:%Y-%m-%d}, in {days} days."
+    )

@@ -1,0 +1,157 @@
+"""`dynabench submit`, `status` and `logs`: handing in models, and where they are."""
+
+import argparse
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from dynabench.client.client import DynabenchClient
+from dynabench.client.commands.results import shown
+from dynabench.client.commands.shared import (
+    USAGE,
+    CommandError,
+    client_for,
+    command,
+    note,
+    table,
+    tell,
+)
+from dynabench.client.types import Card
+
+STOPPED = 130
+Submit = Callable[[DynabenchClient, argparse.Namespace, Card], str]
+
+
+def add(commands: Any) -> None:
+    """Add the commands to the parser."""
+    _add_submit(commands)
+    parser = command(commands, "status", status, "where a model is; without one, all of yours")
+    parser.add_argument("model", nargs="?", type=UUID, metavar="MODEL", help="its id")
+    parser = command(commands, "logs", logs, "what a model wrote while it was checked and run")
+    parser.add_argument("model", type=UUID, metavar="MODEL", help="its id")
+    parser.add_argument("--run", type=UUID, help="of this evaluation only; results --json has ids")
+
+
+def _add_submit(commands: Any) -> None:
+    parser = command(commands, "submit", submit, "hand in a model and wait for its scores")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("folder", nargs="?", help="a model's folder, or an archive of it")
+    what.add_argument("--image", help="a file of docker save, or registry/name@sha256:…")
+    what.add_argument("--predictions", metavar="FILE", help="JSON lines for --set")
+    what.add_argument("--hub", metavar="ID@COMMIT", help="a model on the hub")
+    what.add_argument("--endpoint", metavar="URL", help="the address of a model that runs")
+    parser.add_argument("--task", required=True, help="the task's code, such as nli")
+    parser.add_argument("--name", help="of the model; default: the file's, with the time")
+    parser.add_argument("--description", help="for its card, in Markdown")
+    parser.add_argument("--set", help="which set the predictions are for")
+    parser.add_argument(
+        "--adapter",
+        default="jsonl",
+        choices=("jsonl", "dynalab", "dynabench2"),
+        help="how an image or an endpoint is asked",
+    )
+    parser.add_argument(
+        "--secret-env", metavar="NAME", help="variable with the bearer token of the endpoint"
+    )
+    parser.add_argument("--publish", action="store_true", help="publish it once it has a score")
+    parser.add_argument("--no-wait", action="store_true", help="do not wait for the scores")
+
+
+def submit(args: argparse.Namespace) -> int:
+    """Hand a model in; then wait for its scores, unless told not to."""
+    if args.publish and args.no_wait:
+        raise CommandError("A model is published once it has a score: leave --no-wait out.", USAGE)
+    client = client_for(args)
+    card: Card = {"description": args.description} if args.description else {}
+    kind = next(kind for kind in SUBMIT if getattr(args, kind))
+    id = SUBMIT[kind](client, args, card)
+    page = f"{client.server}/m/{id}/"
+    note(f"Handed in: {page}")
+    if args.no_wait:
+        tell(args, {"model": id, "page": page}, f"Follow it: dynabench status {id}")
+        return 0
+    try:
+        results = client.get_results(id)
+        if args.publish:
+            client.publish(id)
+    except KeyboardInterrupt:
+        again = f"Stopped waiting. It goes on there; wait again: dynabench results {id} --wait"
+        raise CommandError(again, STOPPED) from None
+    hint = "Published." if args.publish else f"Publish it on its page, {page}"
+    tell(args, results, f"{shown(results)}\n{hint}")
+    return 0
+
+
+def _folder(client: DynabenchClient, args: argparse.Namespace, card: Card) -> str:
+    return client.submit_model(args.folder, args.task, args.name, **card)
+
+
+def _image(client: DynabenchClient, args: argparse.Namespace, card: Card) -> str:
+    if not Path(args.image).is_file() and "@sha256:" not in args.image:
+        raise CommandError(
+            f"There is no file {args.image}. Write the image into one: docker save -o model.tar "
+            f"{args.image}; then: dynabench submit --image model.tar --task {args.task}",
+            USAGE,
+        )
+    return client.submit_image(args.image, args.task, args.name, args.adapter, **card)
+
+
+def _predictions(client: DynabenchClient, args: argparse.Namespace, card: Card) -> str:
+    if not args.set:
+        raise CommandError("Name the set that the predictions are for with --set.", USAGE)
+    return client.submit_predictions(args.predictions, args.task, args.set, args.name, **card)
+
+
+def _hub(client: DynabenchClient, args: argparse.Namespace, card: Card) -> str:
+    source, _, revision = args.hub.partition("@")
+    return client.submit_hub(source, revision, args.task, args.name, **card)
+
+
+def _endpoint(client: DynabenchClient, args: argparse.Namespace, card: Card) -> str:
+    if not args.name:
+        raise CommandError("Name the model with --name.", USAGE)
+    secret = os.environ.get(args.secret_env) if args.secret_env else ""
+    if secret is None:
+        raise CommandError(f"The variable {args.secret_env} is not set.", USAGE)
+    return client.submit_endpoint(args.endpoint, args.task, args.name, args.adapter, secret, **card)
+
+
+SUBMIT: dict[str, Submit] = {
+    "folder": _folder,
+    "image": _image,
+    "predictions": _predictions,
+    "hub": _hub,
+    "endpoint": _endpoint,
+}
+
+
+def status(args: argparse.Namespace) -> int:
+    """One model in a sentence, or all of one's own in a table."""
+    client = client_for(args)
+    if args.model:
+        model = client.model(str(args.model))
+        tell(args, model, f"{model['name']} ({model['task']}): {model['sentence']}")
+        return 0
+    models = client.models()
+    rows = [[one["id"], one["task"], one["name"], one["sentence"]] for one in models]
+    text = table(["id", "task", "name", "where it is"], rows)
+    tell(args, models, text if rows else "You have not handed in a model yet.")
+    return 0
+
+
+def logs(args: argparse.Namespace) -> int:
+    """The log of one evaluation; without one all that there are, under a line that names each."""
+    client, model = client_for(args), str(args.model)
+    if args.run:
+        found = {str(args.run): client.logs(model, str(args.run))}
+        tell(args, found, found[str(args.run)])
+        return 0
+    found = {"check": client.logs(model)}
+    for run in client.runs(model):
+        title = f"{run['set']} v{run['version']}, {run['suite']}, {run['id']}"
+        found[title] = client.logs(model, run["id"])
+    parts = [f"== {title} ==\n{log.rstrip()}" for title, log in found.items() if log]
+    tell(args, found, "\n".join(parts) or "It has written nothing to its log.")
+    return 0

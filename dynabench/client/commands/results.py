@@ -1,0 +1,91 @@
+"""`dynabench results` and `leaderboard`: what models reached."""
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from dynabench.client.commands.shared import client_for, command, table, tell
+
+Numbers = Mapping[str, Any]
+
+
+def add(commands: Any) -> None:
+    """Add the commands to the parser."""
+    parser = command(commands, "results", results, "what a model reached")
+    parser.add_argument("model", type=UUID, metavar="MODEL", help="its id")
+    parser.add_argument("--wait", action="store_true", help="until all evaluations are over")
+    parser = command(commands, "leaderboard", leaderboard, "the models of a task, ranked")
+    parser.add_argument("task", help="the task's code, such as nli")
+    parser.add_argument(
+        "--weights", type=_weights, metavar="accuracy=4,…", help="of metrics, 0 to 8; else ours"
+    )
+    parser.add_argument(
+        "--datasets", type=_weights, metavar="round-1=5,…", help="of evaluation sets, 0 to 8"
+    )
+    parser.add_argument("--mine", action="store_true", help="your unpublished models too")
+
+
+def _weights(text: str) -> dict[str, float]:
+    try:
+        pairs = [part.split("=") for part in text.split(",")]
+        return {name.strip(): float(weight) for name, weight in pairs}
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text}: write names and numbers, such as accuracy=4,throughput=1"
+        ) from None
+
+
+def results(args: argparse.Namespace) -> int:
+    """What there is of a model's numbers; with --wait all of it."""
+    found = client_for(args).get_results(str(args.model), wait=args.wait)
+    tell(args, found, shown(found))
+    return 0
+
+
+def shown(results: Numbers) -> str:
+    """A model's numbers, and why some are missing, in words."""
+    lines = [f"{results['name']} ({results['task']}): {results['sentence']}"]
+    if results["dynascore"] is not None:
+        place = f", rank {results['rank']}" if results["rank"] else ""
+        low, high = results["dynascore_low"], results["dynascore_high"]
+        sure = f" ({low:.2f} to {high:.2f})" if low is not None else ""
+        lines.append(f"Dynascore {results['dynascore']:.2f}{sure}{place}")
+    rows = [
+        [name, metric, f"{number['value']:.4g}", _interval(number), number["n"]]
+        for name, metrics in results["scores"].items()
+        for metric, number in metrics.items()
+    ]
+    if rows:
+        lines.append(table(["set", "metric", "value", "95 % interval", "n"], rows))
+    return "\n".join([*lines, *(f"Note: {text}" for text in results["notes"])])
+
+
+def _interval(number: Numbers) -> str | None:
+    if number["low"] is None:
+        return None
+    return f"{number['low']:.4g} to {number['high']:.4g}"
+
+
+def leaderboard(args: argparse.Namespace) -> int:
+    """The rows of a board, as its page has them."""
+    board = client_for(args).leaderboard(
+        args.task, weights=args.weights, datasets=args.datasets, mine=args.mine
+    )
+    metrics = [metric["name"] for metric in board["metrics"]]
+    rows = [
+        [
+            row["rank"] or "not run",
+            row["model"],
+            _number(row["dynascore"]),
+            *(_number(row["metrics"].get(name)) for name in metrics),
+        ]
+        for row in board["rows"]
+    ]
+    heads = ["rank", "model", "Dynascore", *metrics]
+    tell(args, board, table(heads, rows) if rows else f"{args.task} has no published model yet.")
+    return 0
+
+
+def _number(cell: Numbers | None) -> str | None:
+    return None if cell is None or cell["value"] is None else f"{cell['value']:.2f}"

@@ -1,0 +1,73 @@
+"""What the commands share: their errors, arguments, and how they speak."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from dynabench.client.client import DynabenchClient
+from dynabench.client.keys import server_url
+
+FAILED, USAGE, NO_ACCESS = 1, 2, 3
+"""Exit codes: it was refused or failed; not as it was asked; no connection or no key that fits."""
+
+
+class CommandError(Exception):
+    """A command cannot do what it was asked; the message says why and how to mend it."""
+
+    def __init__(self, message: str, code: int = FAILED) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def command(
+    commands: Any, name: str, run: Callable[[argparse.Namespace], int], help: str
+) -> argparse.ArgumentParser:
+    """A new command with the arguments that all have."""
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=help, description=help)
+    parser.add_argument(
+        "--server",
+        metavar="URL",
+        help="of the server; default: DYNABENCH_URL, that of the last login, http://127.0.0.1:8000",
+    )
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def server_of(args: argparse.Namespace) -> str:
+    """The server's address. Raises CommandError."""
+    try:
+        return server_url(args.server)
+    except ValueError as error:
+        raise CommandError(str(error), USAGE) from None
+
+
+def client_for(args: argparse.Namespace, key: str | None = None) -> DynabenchClient:
+    """A client of the server, with this key or the one that is known."""
+    return DynabenchClient(key, server_of(args))
+
+
+def tell(args: argparse.Namespace, data: Any, text: str) -> None:
+    """Print a result on standard output: as JSON where that is asked for, else in words."""
+    if args.json:
+        print(json.dumps(data, ensure_ascii=False, indent=1))
+    elif text:
+        print(text)
+
+
+def note(text: str) -> None:
+    """Say something beside the result, on standard error."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Columns as wide as what is in them; what is not known is a dash."""
+    cells = [[*heads], *([_cell(value) for value in row] for row in rows)]
+    widths = [max(len(row[place]) for row in cells) for place in range(len(heads))]
+    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in cells)
+
+
+def _cell(value: Any) -> str:
+    return "-" if value is None or value == "" else str(value)

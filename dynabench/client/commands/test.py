@@ -1,0 +1,134 @@
+"""`dynabench test`: the server's own check of a model, on this machine."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from dynabench.client.commands.shared import CommandError, client_for, command, note, tell
+from dynabench.client.packing import allowed_files
+
+CHECK = ("pydantic", "yaml", "orjson")
+HARNESS = ("numpy", "torch", "transformers", "tokenizers", "safetensors")
+INSTALL = "Install what it needs: pip install 'dynabench-client[test]'"
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = command(commands, "test", test, "check a model here as the server will")
+    parser.add_argument("model", help="a model's folder, or an image that Docker has here")
+    parser.add_argument("--task", required=True, help="the task's code, such as nli")
+    parser.add_argument(
+        "--runner", choices=("docker", "process"), help="default: docker where it answers"
+    )
+    parser.add_argument(
+        "--adapter",
+        default="jsonl",
+        choices=("jsonl", "dynalab", "dynabench2"),
+        help="how an image is asked",
+    )
+
+
+def test(args: argparse.Namespace) -> int:
+    """Have the five examples of the server answered, and say what it would say."""
+    runner = _runner(args)
+    client = client_for(args)
+    config, inputs = client.task_config(args.task), client.check_inputs(args.task)["inputs"]
+    with TemporaryDirectory() as name, _handed_in(args.model) as model:
+        folder = Path(name)
+        (folder / "task.yaml").write_text(config["config_text"], encoding="utf-8")
+        lines = "".join(json.dumps({"inputs": each}) + "\n" for each in inputs)
+        (folder / "inputs.jsonl").write_text(lines, encoding="utf-8")
+        report = _check(
+            model,
+            f"--config={folder / 'task.yaml'}",
+            f"--inputs={folder / 'inputs.jsonl'}",
+            f"--adapter={args.adapter}",
+            *([f"--runner={runner}"] if runner else []),
+        )
+    if report["ok"]:
+        tell(args, report, _accepted(args.model, report))
+        return 0
+    tell(args, report, "")
+    if report["log"]:
+        note(f"The end of the model's log:\n{report['log'].rstrip()}")
+    raise CommandError(report["message"], 2 if report["outcome"] == "infrastructure" else 1)
+
+
+def _runner(args: argparse.Namespace) -> str | None:
+    """The runner that is asked for, or the only one there is. Raises CommandError."""
+    is_folder = Path(args.model).is_dir()
+    has_docker = find_spec("docker") is not None
+    if args.runner == "process" and sys.platform != "linux":
+        raise CommandError("The runner process needs Linux. Use --runner docker.", 2)
+    needed = CHECK if args.runner == "docker" or not is_folder else CHECK + HARNESS
+    if not has_docker and (args.runner == "docker" or not is_folder):
+        needed = (*needed, "docker")
+    if missing := [name for name in needed if find_spec(name) is None]:
+        raise CommandError(f"This machine lacks {', '.join(missing)}. {INSTALL}", 2)
+    return args.runner if has_docker else "process"
+
+
+@contextmanager
+def _handed_in(model: str) -> Iterator[str]:
+    """What `dynabench submit` would send of a folder, as links; an image's name as it is."""
+    folder = Path(model)
+    if not folder.is_dir():
+        yield model
+        return
+    files = allowed_files(folder)
+    for path in sorted({*folder.iterdir()} - {*files}):
+        if not path.name.startswith("."):
+            note(f"{path.name} is left out when the folder is handed in.")
+    with TemporaryDirectory() as name:
+        for path in files:
+            (Path(name) / path.name).symlink_to(path.resolve())
+        yield name
+
+
+def _check(*arguments: str) -> dict[str, Any]:
+    """The report of the server's check, in a process of its own."""
+    root = server_modules()
+    done = subprocess.run(
+        [sys.executable, "-m", "evaluation.checking", *arguments],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+    )
+    try:
+        report: dict[str, Any] = json.loads(done.stdout)
+    except ValueError:
+        last = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
+        raise CommandError(f"The check could not be made ({last}). {INSTALL}", 2) from None
+    return report
+
+
+def server_modules() -> Path:
+    """Where the server's modules are: what the wheel carries of them, or the whole checkout."""
+    carried = Path(__file__).parents[2] / "_server"
+    return carried if carried.is_dir() else Path(__file__).parents[3]
+
+
+def _accepted(model: str, report: dict[str, Any]) -> str:
+    lines = [f"{model} would be accepted: it answered {len(report['answers'])} examples."]
+    lines += [f"  {number}  {_answer(each)}" for number, each in enumerate(report["answers"], 1)]
+    lines += [f"Note: {warning}" for warning in report["warnings"]]
+    memory = report["peak_bytes"]
+    used = f", {memory / 2**30:.2f} GiB of memory" if memory else ""
+    lines.append(f"Runner {report['runner']}: {report['seconds']:.1f} s{used}.")
+    return "\n".join(lines)
+
+
+def _answer(answer: dict[str, Any]) -> str:
+    value, prob = answer["answer"], answer["prob"] or {}
+    chance = f"  ({prob[value]:.2f})" if isinstance(value, str) and value in prob else ""
+    return f"{value}{chance}"
