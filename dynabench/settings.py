@@ -24,6 +24,7 @@ INSTALLED_APPS = [
     "dynabench.accounts",
     "dynabench",
     "dynabench.me",
+    "dynabench.webhooks",
     "tasks",
     "annotation",
     "validation",
@@ -212,6 +213,10 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1",
     "OAS_VERSION": "3.1.1",
     "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_NAME_OVERRIDES": {
+        "RoundStateEnum": "tasks.models.Round.State",
+        "WantedStateEnum": "tasks.api.rounds.WANTED_STATES",
+    },
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
@@ -254,6 +259,8 @@ SUBMISSIONS_PER_DAY = env_int("SUBMISSIONS_PER_DAY", 3)  # accepted ones of a pe
 REFUSED_SUBMISSIONS_PER_DAY = env_int("REFUSED_SUBMISSIONS_PER_DAY", 10)
 # Hosts of submitted endpoints that may be private and be asked without TLS.
 SUBMISSION_PRIVATE_HOSTS = env_list("SUBMISSION_PRIVATE_HOSTS")
+# Hosts of webhooks that may be private and be told without TLS.
+WEBHOOK_PRIVATE_HOSTS = env_list("WEBHOOK_PRIVATE_HOSTS")
 # Where a worker keeps models at hand, and how many bytes of them.
 MODEL_CACHE = Path(os.environ.get("MODEL_CACHE") or HOME / "model-cache")
 # The SentencePiece file of FLORES-200, for tasks that are scored by sp_bleu.

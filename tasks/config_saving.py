@@ -14,6 +14,7 @@ from tasks.schema import TaskConfig, check_config
 
 OPENED = "A round has been opened, so this is fixed."
 HAS_CONTEXTS = "The task has contexts. Undo their imports to change this."
+STALE = "Somebody saved another configuration since you opened this one. Compare, then save again."
 LONGEST_DIFF = 20_000
 
 
@@ -72,18 +73,27 @@ def check_change(task: Task, text: str) -> tuple[TaskConfig | None, list[Problem
     return (None if refused else config), [*refused, *problems]
 
 
+def checked(task: Task, text: str, *, base: str) -> tuple[TaskConfig, list[Problem]]:
+    """The configuration, if it may be stored now, and what to consider.
+
+    base: digest of the text that was edited. Raises ConfigStale, ConfigError.
+    """
+    if digest(task.config_text) != base:
+        raise ConfigStale
+    config, problems = check_change(task, text)
+    if config is None:
+        raise ConfigError(problems)
+    return config, problems
+
+
 @transaction.atomic
 def save_config(*, task: Task, text: str, base: str, actor: User) -> Task:
-    """Store a checked configuration; `base` is the digest of the text that was edited.
+    """Check a configuration and store it; `base` is the digest of the text that was edited.
 
     Locks the task, so that of two editors one is told. Raises ConfigStale, ConfigError.
     """
     locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
-    if digest(locked.config_text) != base:
-        raise ConfigStale
-    config, problems = check_change(locked, text)
-    if config is None:
-        raise ConfigError(problems)
+    config, _ = checked(locked, text, base=base)
     changes = diff(locked.config_text, text)[:LONGEST_DIFF]
     locked.config_text, locked.name, locked.summary = text, config.name, config.summary
     locked.save(update_fields=["config_text", "name", "summary"])

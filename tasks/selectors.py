@@ -66,10 +66,10 @@ def groups_with(tasks: Sequence[Task]) -> Sequence[TaskGroup]:
 def seen_rounds(tasks: Iterable[Task]) -> Sequence[Round]:
     """The rounds of the tasks that have opened once, by number; two queries with their targets."""
     rounds = Round.objects.filter(task__in=tasks).exclude(state__in=PLANNED)
-    return list(with_targets(rounds).order_by("number"))
-
-
-def with_targets(rounds: QuerySet[Round]) -> QuerySet[Round]:
-    """The rounds with their targets read at once."""
     targets = Prefetch("round_targets", RoundTarget.objects.select_related("target"))
-    return rounds.prefetch_related(targets)
+    return list(rounds.prefetch_related(targets).order_by("number"))
+
+
+def known_rounds(task: Task, *, planned: bool) -> QuerySet[Round]:
+    """The rounds that have opened once, and those that are `planned` where wanted."""
+    return task.rounds.all() if planned else task.rounds.exclude(state__in=PLANNED)

@@ -19,13 +19,20 @@ from dynabench.own.access import owned_task
 from dynabench.own.preview import judge_values, write_values
 from tasks.admin_roles import person
 from tasks.config_io import ConfigError, Problem
-from tasks.config_saving import ConfigStale, check_change, diff, digest, fixed_parts, save_config
+from tasks.config_saving import (
+    STALE,
+    ConfigStale,
+    check_change,
+    diff,
+    digest,
+    fixed_parts,
+    save_config,
+)
 from tasks.models import Task
 from tasks.permissions import can_edit
 from tasks.schema import check_config
 
 PAGE = "own/config.html"
-STALE = "Somebody saved another configuration since you opened this page. Compare, then save again."
 
 
 class ConfigForm(forms.Form):

@@ -1,0 +1,122 @@
+"""The API's views of a task's configuration."""
+
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from dynabench.accounts.api import once
+from dynabench.accounts.models import ApiToken
+from dynabench.lib.api import Refused
+from tasks.access import find_edited, find_task
+from tasks.config_io import MAX_BYTES, ConfigError, Problem
+from tasks.config_saving import (
+    STALE,
+    ConfigStale,
+    check_change,
+    checked,
+    diff,
+    digest,
+    fixed_parts,
+    save_config,
+)
+from tasks.models import Task
+from tasks.permissions import can_read
+from tasks.schema import json_schema
+
+
+class ConfigProblemSerializer(serializers.Serializer[Any]):
+    """Something to consider, and where it stands; line and column count from 1."""
+
+    path = serializers.CharField()
+    line = serializers.IntegerField()
+    column = serializers.IntegerField()
+    message = serializers.CharField()
+    fix = serializers.CharField()
+
+
+class ConfigSerializer(serializers.Serializer[Any]):
+    """A task's configuration as it is stored."""
+
+    config_text = serializers.CharField(help_text="YAML.")
+    version = serializers.CharField(help_text="A PUT names it.")
+    fixed_because = serializers.CharField(help_text="Why parts may not change; empty: all may.")
+    fixed = serializers.ListField(child=serializers.CharField())
+    warnings = ConfigProblemSerializer(many=True)
+
+
+class NewConfigSerializer(serializers.Serializer[Any]):
+    """Another configuration."""
+
+    config_text = serializers.CharField(max_length=MAX_BYTES, trim_whitespace=False)
+    version = serializers.CharField(max_length=64, help_text="Of the text that was edited.")
+    dry_run = serializers.BooleanField(
+        default=False, help_text="Only check it, and tell what would change."
+    )
+
+
+class ChangedConfigSerializer(ConfigSerializer):
+    """The configuration with what a PUT changed, or would change."""
+
+    diff = serializers.CharField(help_text="The lines that differ; empty: none.")
+
+
+class ConfigView(APIView):
+    """A task's configuration."""
+
+    write_scope = ApiToken.Scope.OWN
+
+    @extend_schema(operation_id="config_get", responses=ConfigSerializer)
+    def get(self, request: Request, code: str) -> Response:
+        """The text, for the task's members."""
+        task = find_task(request, code, can_read)
+        return Response(ConfigSerializer(_told(task, check_change(task, task.config_text)[1])).data)
+
+    @extend_schema(
+        operation_id="config_save", request=NewConfigSerializer, responses=ChangedConfigSerializer
+    )
+    @once
+    def put(self, request: Request, code: str) -> Response:
+        """Check another text and store it. A text that is refused gets a message for each line."""
+        task, editor = find_edited(request, code)
+        asked = NewConfigSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        text = asked.validated_data["config_text"].replace("\r\n", "\n")
+        version, before = asked.validated_data["version"], task.config_text
+        try:
+            warnings = checked(task, text, base=version)[1]
+            if not asked.validated_data["dry_run"]:
+                task = save_config(task=task, text=text, base=version, actor=editor)
+        except ConfigStale:
+            raise Refused(STALE, code="stale", field="version") from None
+        except ConfigError as error:
+            found = [str(one) for one in error.problems if one.severity == "error"]
+            raise serializers.ValidationError({"config_text": found}) from None
+        told = {**_told(task, warnings), "config_text": text, "diff": diff(before, text)}
+        return Response(ChangedConfigSerializer(told).data)
+
+
+def _told(task: Task, warnings: list[Problem]) -> dict[str, Any]:
+    why, fixed = fixed_parts(task)
+    return {
+        "config_text": task.config_text,
+        "version": digest(task.config_text),
+        "fixed_because": why,
+        "fixed": fixed,
+        "warnings": warnings,
+    }
+
+
+class ConfigSchemaView(APIView):
+    """What configurations are."""
+
+    is_public = True
+
+    @extend_schema(operation_id="config_schema_get", responses=OpenApiTypes.OBJECT)
+    def get(self, request: Request) -> Response:
+        """The JSON Schema of configurations, for editors."""
+        return Response(json_schema())

@@ -1,0 +1,143 @@
+"""The API's views of a round's contexts."""
+
+from io import BytesIO
+from typing import Any
+
+from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from dynabench.accounts.api import once
+from dynabench.accounts.models import ApiToken
+from dynabench.lib.api import Refused
+from tasks.access import find_edited, find_task
+from tasks.api.serializers import ContextSerializer
+from tasks.context_files import Summary
+from tasks.context_imports import MAX_BYTES, ImportRefused, import_contexts, preview_contexts
+from tasks.models import Context
+from tasks.permissions import can_read
+from tasks.services import set_retired
+
+
+class NewContextsSerializer(serializers.Serializer[Any]):
+    """A file of contexts as text."""
+
+    format = serializers.ChoiceField(["jsonl", "csv"])
+    text = serializers.CharField(
+        max_length=MAX_BYTES,
+        trim_whitespace=False,
+        help_text="The context fields, with an optional tag and metadata.",
+    )
+    dry_run = serializers.BooleanField(default=False, help_text="Only tell what it would bring.")
+    skip_bad = serializers.BooleanField(
+        default=False, help_text="Store the good lines. Otherwise one bad line refuses all."
+    )
+
+
+class BadLineSerializer(serializers.Serializer[Any]):
+    """A line that cannot be stored, and how to mend it."""
+
+    line = serializers.IntegerField()
+    message = serializers.CharField()
+
+
+class DuplicateContextSerializer(BadLineSerializer):
+    """A line that is there already."""
+
+    of = serializers.IntegerField(allow_null=True, help_text="That line; null: in the round.")
+
+
+class ImportedContextsSerializer(serializers.Serializer[Any]):
+    """What a file brought, or would bring. Errors and duplicates are listed up to 200."""
+
+    stored = serializers.IntegerField()
+    row_count = serializers.IntegerField()
+    new = serializers.IntegerField(help_text="Good rows that the round lacked.")
+    error_count = serializers.IntegerField()
+    duplicate_count = serializers.IntegerField()
+    errors: Any = BadLineSerializer(many=True)
+    duplicates = DuplicateContextSerializer(many=True)
+
+
+class Contexts(generics.ListAPIView[Context]):
+    """A round's contexts."""
+
+    write_scope = ApiToken.Scope.OWN
+    serializer_class = ContextSerializer
+    queryset = Context.objects.none()
+
+    def get_queryset(self) -> QuerySet[Context]:
+        task = find_task(self.request, self.kwargs["code"], can_read)
+        round = get_object_or_404(task.rounds, number=self.kwargs["number"])
+        return round.contexts.select_related("batch")
+
+    @extend_schema(operation_id="contexts_list")
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """All contexts of a round, for the task's members."""
+        return super().get(request, *args, **kwargs)
+
+    @extend_schema(
+        operation_id="contexts_import",
+        request=NewContextsSerializer,
+        responses={200: ImportedContextsSerializer, 201: ImportedContextsSerializer},
+    )
+    @once
+    def post(self, request: Request, code: str, number: int) -> Response:
+        """Bring contexts into a round; 201 when they are stored, 200 for a dry run."""
+        task, editor = find_edited(request, code)
+        round = get_object_or_404(task.rounds, number=number)
+        asked = NewContextsSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        file = BytesIO(asked.validated_data["text"].encode())
+        name = f"api.{asked.validated_data['format']}"
+        try:
+            found = preview_contexts(round=round, lines=file, file_name=name)
+            if asked.validated_data["dry_run"]:
+                return Response(ImportedContextsSerializer({**vars(found), "stored": 0}).data)
+            if found.errors and not asked.validated_data["skip_bad"]:
+                raise serializers.ValidationError({"text": _lines(found)})
+            file.seek(0)
+            stored = import_contexts(round=round, lines=file, file_name=name, actor=editor)
+        except ImportRefused as error:
+            raise Refused(str(error)) from None
+        told = ImportedContextsSerializer({**vars(found), "stored": stored}).data
+        return Response(told, status.HTTP_201_CREATED)
+
+
+def _lines(found: Summary) -> list[str]:
+    """What is wrong with each line."""
+    told = [f"line {error.line}: {error.message}" for error in found.errors]
+    more = found.error_count - len(told)
+    return [*told, f"{more} more lines are wrong"] if more else told
+
+
+class ContextChangeSerializer(serializers.Serializer[Any]):
+    """Whether a context is handed out."""
+
+    is_retired = serializers.BooleanField()
+
+
+class ContextView(APIView):
+    """One context."""
+
+    write_scope = ApiToken.Scope.OWN
+
+    @extend_schema(
+        operation_id="contexts_change",
+        request=ContextChangeSerializer,
+        responses=ContextSerializer,
+    )
+    @once
+    def patch(self, request: Request, code: str, number: int, pk: int) -> Response:
+        """Retire it, so that it is not handed out any more, or hand it out again."""
+        task, editor = find_edited(request, code)
+        asked = ContextChangeSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        chosen = Context.objects.filter(round__task=task, round__number=number, pk=pk)
+        get_object_or_404(chosen)
+        set_retired(contexts=chosen, actor=editor, **asked.validated_data)
+        return Response(ContextSerializer(chosen.select_related("batch").get()).data)

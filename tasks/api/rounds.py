@@ -1,0 +1,185 @@
+"""The API's views of rounds: what each one is, its plan and its state."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from dynabench.accounts.api import once
+from dynabench.accounts.models import ApiToken
+from dynabench.lib.api import Refused
+from tasks.access import find_edited
+from tasks.api.serializers import RoundSerializer
+from tasks.api.tasks import OfTask
+from tasks.models import Round, Task
+from tasks.round_forms import RoundForm
+from tasks.selectors import known_rounds
+from tasks.services import RoundError, change_round, plan_round, set_round_state
+
+WANTED_STATES = [one for one in Round.State.choices if one[0] != Round.State.RELEASED]
+MOST = 2**31 - 1  # of a whole number in PostgreSQL
+
+
+def _limit(words: str) -> serializers.IntegerField:
+    """How many; null: no limit."""
+    return serializers.IntegerField(
+        min_value=0, max_value=MOST, allow_null=True, required=False, help_text=words
+    )
+
+
+def _pay() -> serializers.IntegerField:
+    return serializers.IntegerField(
+        min_value=0, max_value=MOST, required=False, help_text="In cents."
+    )
+
+
+class RoundPlanSerializer(serializers.Serializer[Any]):
+    """What a round is to be; what is left out stays as it is, or as the form has it."""
+
+    description = serializers.CharField(
+        required=False, allow_blank=True, trim_whitespace=False, help_text="Markdown."
+    )
+    rule = serializers.ChoiceField(
+        Round.Rule.choices, required=False, help_text="Of which targets an example must fool."
+    )
+    show_target_name = serializers.BooleanField(required=False)
+    targets = serializers.ListField(
+        child=serializers.CharField(), required=False, help_text="Names of the task's targets."
+    )
+    parents = serializers.ListField(
+        child=serializers.IntegerField(min_value=0, max_value=MOST),
+        required=False,
+        help_text="Earlier rounds that it grows out of.",
+    )
+    contexts_of = serializers.IntegerField(
+        min_value=0,
+        max_value=MOST,
+        required=False,
+        help_text="An earlier round whose contexts are copied.",
+    )
+    ends_at = serializers.DateTimeField(
+        allow_null=True, required=False, help_text="The round closes then; null: never."
+    )
+    max_collected = _limit("It closes with so many examples.")
+    max_fooling = _limit("It closes with so many verified fooling ones.")
+    max_spent = _limit("It closes when so much is spent, in cents.")
+    pay_example = _pay()
+    pay_validation = _pay()
+    pay_bonus = _pay()
+
+
+def _plan(asked: Mapping[str, Any], task: Task, round: Round | None = None) -> dict[str, Any]:
+    """The services' arguments for what was asked, by the rules of the owners' form."""
+    form = RoundForm(task=task, instance=round)
+    if fixed := ", ".join(asked.keys() - form.fields.keys()):
+        raise Refused(f"The round was opened, so this is fixed: {fixed}.", code="fixed")
+    stays = {name: form[name].initial for name in form.fields}
+    form = RoundForm({**stays, **asked}, task=task, instance=round)
+    if not form.is_valid():
+        raise serializers.ValidationError(form.errors)  # type: ignore[arg-type]
+    plan = form.plan
+    fields = {name: value for name, value in plan.pop("fields").items() if name in asked}
+    return {**{name: plan[name] for name in plan.keys() & asked.keys()}, "fields": fields}
+
+
+class _Rounds(OfTask):
+    """Rounds that one may know of."""
+
+    is_public = True
+    write_scope = ApiToken.Scope.OWN
+    serializer_class = RoundSerializer
+    queryset = Round.objects.none()
+    lookup_field = "number"
+
+    def get_queryset(self) -> QuerySet[Round]:
+        rounds = known_rounds(self.task, planned=self.knows)
+        return rounds.prefetch_related("round_targets__target", "parents")
+
+    def planned(self, task: Task, number: int, status: int = status.HTTP_200_OK) -> Response:
+        """A round for who may change it, as it is now."""
+        rounds = task.rounds.prefetch_related("round_targets__target", "parents")
+        return Response(
+            RoundSerializer(rounds.get(number=number), context={"knows": True}).data, status
+        )
+
+
+class Rounds(_Rounds, generics.ListAPIView[Round]):
+    """A task's rounds."""
+
+    @extend_schema(operation_id="rounds_list")
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """The rounds that have opened; for those who moderate the task the planned ones too."""
+        return super().get(request, *args, **kwargs)
+
+    @extend_schema(
+        operation_id="rounds_create", request=RoundPlanSerializer, responses={201: RoundSerializer}
+    )
+    @once
+    def post(self, request: Request, code: str) -> Response:
+        """Plan the next round. It is a draft."""
+        task, editor = find_edited(request, code)
+        asked = RoundPlanSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        made = plan_round(task=task, actor=editor, **_plan(asked.validated_data, task))
+        return self.planned(task, made.number, status.HTTP_201_CREATED)
+
+
+class RoundView(_Rounds, generics.RetrieveAPIView[Round]):
+    """One round."""
+
+    @extend_schema(operation_id="rounds_get")
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """A round: its state, what it wants, its models as people may read their names."""
+        return super().get(request, *args, **kwargs)
+
+    @extend_schema(
+        operation_id="rounds_change", request=RoundPlanSerializer, responses=RoundSerializer
+    )
+    @once
+    def patch(self, request: Request, code: str, number: int) -> Response:
+        """Change its plan. The rule, the targets and the contexts are fixed once it was opened."""
+        task, editor = find_edited(request, code)
+        round = get_object_or_404(task.rounds, number=number)
+        asked = RoundPlanSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        plan = _plan(asked.validated_data, task, round)
+        try:
+            change_round(round=round, actor=editor, **plan)
+        except RoundError as error:
+            raise Refused(str(error), code="released") from None
+        return self.planned(task, number)
+
+
+class WantedStateSerializer(serializers.Serializer[Any]):
+    """The state that a round shall have."""
+
+    state = serializers.ChoiceField(
+        WANTED_STATES, help_text="A round is released with its dataset, not here."
+    )
+
+
+class RoundStateView(_Rounds):
+    """A round's state."""
+
+    is_public = False
+
+    @extend_schema(
+        operation_id="rounds_set_state", request=WantedStateSerializer, responses=RoundSerializer
+    )
+    @once
+    def post(self, request: Request, code: str, number: int) -> Response:
+        """Open, pause or close it, or take it back. Who is writing when it closes may finish."""
+        task, editor = find_edited(request, code)
+        round = get_object_or_404(task.rounds, number=number)
+        asked = WantedStateSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        try:
+            set_round_state(round=round, state=asked.validated_data["state"], actor=editor)
+        except RoundError as error:
+            raise Refused(str(error), code="state", field="state") from None
+        return self.planned(task, number)

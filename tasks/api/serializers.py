@@ -1,0 +1,235 @@
+"""What the API says of tasks and rounds."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from tasks.models import Context, Round, RoundTarget, Task, TaskGroup, TaskMember
+
+MONEY = ("max_spent", "pay_example", "pay_validation", "pay_bonus")
+
+
+class OpenedRoundSerializer(serializers.ModelSerializer[Round]):
+    """A round that has opened, in short."""
+
+    class Meta:
+        model = Round
+        fields = read_only_fields = ("number", "state", "opened_at", "closed_at", "ends_at")
+
+
+class TaskSerializer(serializers.ModelSerializer[Task]):
+    """A task in a list."""
+
+    language = serializers.CharField(source="config.language", help_text="A BCP 47 tag.")
+    groups = serializers.SlugRelatedField[TaskGroup]("slug", many=True, read_only=True)
+    rounds = OpenedRoundSerializer(source="opened", many=True, help_text="Those that have opened.")
+
+    class Meta:
+        model = Task
+        fields: tuple[str, ...] = (
+            *("code", "name", "summary", "language", "is_official", "is_sensitive"),
+            *("allow_try_out", "groups", "rounds"),
+        )
+        read_only_fields = fields
+
+
+class TaskChoiceSerializer(serializers.Serializer[Any]):
+    """One choice of a field."""
+
+    value = serializers.CharField()
+    display = serializers.CharField(source="words", help_text="What people read.")
+    help: Any = serializers.CharField(allow_null=True)
+
+
+class TaskConditionSerializer(serializers.Serializer[Any]):
+    """A field is asked only if another one has this value."""
+
+    field = serializers.CharField()
+    equals = serializers.CharField()
+
+
+class TaskFieldSerializer(serializers.Serializer[Any]):
+    """A field of what is given, written or answered; docs/task-config.md explains the keys."""
+
+    name = serializers.CharField()
+    type = serializers.CharField()
+    label: Any = serializers.CharField(source="title")
+    help: Any = serializers.CharField(allow_null=True)
+    required: Any = serializers.BooleanField()
+    min_length = serializers.IntegerField(allow_null=True)
+    max_length = serializers.IntegerField(allow_null=True)
+    labels = TaskChoiceSerializer(many=True)
+    reference = serializers.CharField(allow_null=True)
+    tags = serializers.ListField(child=serializers.CharField())
+    minimum = serializers.FloatField(allow_null=True)
+    maximum = serializers.FloatField(allow_null=True)
+    step = serializers.FloatField(allow_null=True)
+    single = serializers.BooleanField()
+    when = TaskConditionSerializer(allow_null=True)
+
+
+class ShownExampleSerializer(serializers.Serializer[Any]):
+    """An example of the task's page."""
+
+    context: Any = serializers.DictField()
+    input = serializers.DictField()
+    reason = serializers.CharField()
+
+
+class ShownExamplesSerializer(serializers.Serializer[Any]):
+    """What to do and what not to do."""
+
+    good = ShownExampleSerializer(many=True)
+    bad = ShownExampleSerializer(many=True)
+
+
+class ContentWarningSerializer(serializers.Serializer[Any]):
+    """What people must know before they enter a task that can hurt."""
+
+    text = serializers.CharField()
+    harms = serializers.ListField(child=serializers.CharField())
+    share = serializers.CharField(allow_null=True)
+
+
+class TaskMetricsSerializer(serializers.Serializer[Any]):
+    """How models are scored."""
+
+    main = serializers.CharField()
+    names = serializers.ListField(
+        child=serializers.CharField(), help_text="All columns of the leaderboard."
+    )
+
+
+class FullTaskSerializer(TaskSerializer):
+    """A task with what it asks."""
+
+    # Its context holds the person's role, or None.
+
+    instructions = serializers.CharField(source="config.instructions", help_text="Markdown.")
+    content_warning = ContentWarningSerializer(source="config.content_warning", allow_null=True)
+    examples = ShownExamplesSerializer(source="config.examples")
+    goal = serializers.CharField(source="config.goal.text", help_text="What people shall write.")
+    context: Any = TaskFieldSerializer(
+        source="config.context", many=True, help_text="What is given."
+    )
+    input = TaskFieldSerializer(source="config.input", many=True, help_text="What people write.")
+    output = TaskFieldSerializer(source="config.output", many=True, help_text="What models answer.")
+    model_fields = serializers.ListField(
+        source="config.model_fields", child=serializers.CharField(), help_text="What models read."
+    )
+    target_fields = serializers.ListField(
+        source="config.target_fields",
+        child=serializers.CharField(),
+        help_text="What people say and models answer, so that the two are compared.",
+    )
+    answer_field = serializers.CharField(source="config.answer_field", help_text="The answer.")
+    verdict = serializers.SerializerMethodField(help_text="When a model counts as fooled.")
+    metrics = TaskMetricsSerializer(source="config.metrics")
+    weights = serializers.DictField(
+        source="config.weights", child=serializers.FloatField(), help_text="Of the leaderboard."
+    )
+    role = serializers.SerializerMethodField(help_text="Yours in this task.")
+
+    class Meta(TaskSerializer.Meta):
+        fields = (
+            *TaskSerializer.Meta.fields,
+            *("instructions", "content_warning", "examples", "goal", "context", "input", "output"),
+            *("model_fields", "target_fields", "answer_field", "verdict", "metrics", "weights"),
+            *("created_at", "role"),
+        )
+        read_only_fields = fields
+
+    def get_verdict(self, task: Task) -> dict[str, Any]:
+        return task.config.verdict.model_dump(mode="json", exclude_none=True)
+
+    @extend_schema_field(serializers.ChoiceField(TaskMember.Role.choices, allow_null=True))
+    def get_role(self, task: Task) -> Any:
+        return self.context["role"]
+
+
+class GroupSerializer(serializers.ModelSerializer[TaskGroup]):
+    """A community's tasks."""
+
+    tasks = serializers.SlugRelatedField[Task](
+        "code", many=True, read_only=True, help_text="Those that you may see."
+    )
+
+    class Meta:
+        model = TaskGroup
+        fields = read_only_fields = ("slug", "name", "summary", "description", "tasks")
+
+
+class RoundSerializer(serializers.ModelSerializer[Round]):
+    """A round."""
+
+    # Its context says whether the person `knows` what the owners planned.
+
+    targets = serializers.SerializerMethodField(
+        help_text="The models in the loop; Model A, Model B … while the round hides their names."
+    )
+    parents = serializers.SerializerMethodField(help_text="The rounds that it grew out of.")
+    max_spent = serializers.IntegerField(
+        allow_null=True, help_text="In cents; this and the pay only for those who moderate."
+    )
+    pay_example = serializers.IntegerField(allow_null=True)
+    pay_validation = serializers.IntegerField(allow_null=True)
+    pay_bonus = serializers.IntegerField(allow_null=True)
+
+    class Meta:
+        model = Round
+        fields = read_only_fields = (
+            *("number", "state", "rule", "description", "show_target_name", "targets", "parents"),
+            *("opened_at", "closed_at", "ends_at", "writing_until"),
+            *("max_collected", "max_fooling", *MONEY),
+        )
+
+    def get_targets(self, round: Round) -> list[str]:
+        return shown_targets(round, self.context["knows"])
+
+    def get_parents(self, round: Round) -> list[int]:
+        knows = self.context["knows"]
+        return [one.number for one in round.parents.all() if knows or one.opened_at]
+
+    def to_representation(self, round: Round) -> dict[str, Any]:
+        told = super().to_representation(round)
+        return told if self.context["knows"] else {**told, **dict.fromkeys(MONEY)}
+
+
+def shown_targets(round: Round, knows: bool) -> list[str]:
+    """The names of the round's targets, in their order, as the person may read them."""
+    if knows:
+        return [entry.target.name for entry in round.round_targets.all()]
+    return round.target_names
+
+
+class TargetSerializer(serializers.ModelSerializer[RoundTarget]):
+    """A model in a round's loop."""
+
+    # Its context is that of rounds.
+
+    round = serializers.IntegerField(source="round.number")
+    name = serializers.SerializerMethodField(help_text="Model A … while the round hides it.")
+
+    class Meta:
+        model = RoundTarget
+        fields = read_only_fields = ("round", "name")
+
+    def get_name(self, entry: RoundTarget) -> str:
+        place = list(entry.round.round_targets.all()).index(entry)
+        return shown_targets(entry.round, self.context["knows"])[place]
+
+
+class ContextSerializer(serializers.ModelSerializer[Context]):
+    """A context of a round."""
+
+    metadata = serializers.DictField()
+    file = serializers.CharField(source="batch.file_name", allow_null=True)
+
+    class Meta:
+        model = Context
+        fields = read_only_fields = ("id", "fields", "tag", "metadata", "is_retired", "file")
+
+    def get_fields(self) -> dict[str, Any]:
+        # Not as an attribute: serializers have one of that name.
+        return {**super().get_fields(), "fields": serializers.DictField()}

@@ -1,0 +1,138 @@
+"""The API's views of tasks: all that one may see, one with what it asks, groups, targets."""
+
+from functools import cached_property
+from typing import Any
+
+from django.db.models import Prefetch, QuerySet, prefetch_related_objects
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import generics, serializers
+from rest_framework.filters import SearchFilter
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from tasks.access import find_task
+from tasks.api.serializers import (
+    FullTaskSerializer,
+    GroupSerializer,
+    TargetSerializer,
+    TaskSerializer,
+)
+from tasks.models import Round, RoundTarget, Task, TaskGroup
+from tasks.permissions import can_moderate, role_of
+from tasks.selectors import PLANNED, known_rounds, listed_tasks
+
+OPENED = Prefetch("rounds", Round.objects.exclude(state__in=PLANNED).order_by("number"), "opened")
+
+
+class AskedTasks(serializers.Serializer[Any]):
+    """Which tasks are asked for."""
+
+    group = serializers.SlugField(required=False, help_text="Only those of this group.")
+
+
+class Tasks(generics.ListAPIView[Task]):
+    """The tasks that one may see."""
+
+    is_public = True
+    serializer_class = TaskSerializer
+    queryset = Task.objects.none()
+    filter_backends = [SearchFilter]
+    search_fields = ["name", "summary", "code"]
+
+    def get_queryset(self) -> QuerySet[Task]:
+        asked = AskedTasks(data=self.request.query_params)
+        asked.is_valid(raise_exception=True)
+        tasks = listed_tasks(self.request.user)
+        if group := asked.validated_data.get("group"):
+            tasks = tasks.filter(groups__slug=group)
+        return tasks.prefetch_related("groups", OPENED)
+
+    @extend_schema(operation_id="tasks_list", parameters=[AskedTasks])
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """The tasks that you may see, by search and group."""
+        return super().get(request, *args, **kwargs)
+
+
+class TaskView(APIView):
+    """One task."""
+
+    is_public = True
+
+    @extend_schema(operation_id="tasks_get", responses=FullTaskSerializer)
+    def get(self, request: Request, code: str) -> Response:
+        """What the task asks, what models read and answer, how it is scored, and its rounds."""
+        task = find_task(request, code)
+        prefetch_related_objects([task], "groups", OPENED)
+        role = role_of(request.user, task)
+        return Response(FullTaskSerializer(task, context={"role": role}).data)
+
+
+class _Groups(generics.GenericAPIView[TaskGroup]):
+    """Groups that hold a task which one may see, and of their tasks those."""
+
+    is_public = True
+    serializer_class = GroupSerializer
+    queryset = TaskGroup.objects.none()
+
+    def get_queryset(self) -> QuerySet[TaskGroup]:
+        tasks = listed_tasks(self.request.user)
+        groups = TaskGroup.objects.prefetch_related(Prefetch("tasks", tasks))
+        if self.request.user.is_superuser:
+            return groups
+        return groups.filter(tasks__in=tasks).distinct()
+
+
+class Groups(_Groups, generics.ListAPIView[TaskGroup]):
+    """All groups."""
+
+    @extend_schema(operation_id="groups_list")
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """The groups of tasks."""
+        return super().get(request, *args, **kwargs)
+
+
+class GroupView(_Groups, generics.RetrieveAPIView[TaskGroup]):
+    """One group."""
+
+    lookup_field = "slug"
+
+    @extend_schema(operation_id="groups_get")
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """A community's tasks."""
+        return super().get(request, *args, **kwargs)
+
+
+class OfTask(generics.GenericAPIView[Any]):
+    """A view of what a task has."""
+
+    @cached_property
+    def task(self) -> Task:
+        """The task, for those who may see it."""
+        return find_task(self.request, self.kwargs["code"])
+
+    @cached_property
+    def knows(self) -> bool:
+        """Whether the person may know what the owners planned."""
+        return can_moderate(self.request.user, self.task)
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        return {**super().get_serializer_context(), "knows": self.knows}
+
+
+class Targets(OfTask, generics.ListAPIView[RoundTarget]):
+    """The models in the loop."""
+
+    is_public = True
+    serializer_class = TargetSerializer
+    queryset = RoundTarget.objects.none()
+
+    def get_queryset(self) -> QuerySet[RoundTarget]:
+        rounds = known_rounds(self.task, planned=self.knows)
+        targets = RoundTarget.objects.filter(round__in=rounds).select_related("round", "target")
+        return targets.prefetch_related("round__round_targets__target")
+
+    @extend_schema(operation_id="targets_list", parameters=[OpenApiParameter("code", str, "path")])
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """The models that people try to fool, by round, under the names that people read."""
+        return super().get(request, *args, **kwargs)
