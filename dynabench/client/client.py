@@ -1,7 +1,7 @@
 """The two clients: all methods, and how a flow of them is run."""
 
-import asyncio
-import time
+from asyncio import sleep as sleep_awaiting
+from time import sleep
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -66,12 +66,11 @@ class DynabenchClient(Methods, Blocking):
 
     def run(self, flow: Flow[T]) -> T:
         """What the flow returns."""
-        answer: httpx.Response | None = None
         try:
             step = next(flow)
             while True:
                 if isinstance(step, Pause):
-                    time.sleep(step.seconds)
+                    sleep(step.seconds)
                     step = next(flow)
                     continue
                 try:
@@ -118,7 +117,7 @@ class AsyncDynabenchClient(Methods, Awaiting):
             step = next(flow)
             while True:
                 if isinstance(step, Pause):
-                    await asyncio.sleep(step.seconds)
+                    await sleep_awaiting(step.seconds)
                     step = next(flow)
                     continue
                 try:

@@ -5,7 +5,7 @@ answer. `DynabenchClient.run` does it and blocks, `AsyncDynabenchClient.run` awa
 themselves know of neither.
 """
 
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Callable, Coroutine, Generator, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
 from types import MethodType
@@ -71,7 +71,7 @@ class method(Generic[P, R]):
     @overload
     def __get__(self, client: Blocking, owner: object) -> Callable[P, R]: ...
     @overload
-    def __get__(self, client: Awaiting, owner: object) -> Callable[P, Awaitable[R]]: ...
+    def __get__(self, client: Awaiting, owner: object) -> Callable[P, Coroutine[Any, Any, R]]: ...
     def __get__(self, client: Any, owner: object) -> Any:
         if client is None:
             return self

@@ -1,0 +1,75 @@
+"""A server of the API's words that tests script; nothing is sent anywhere."""
+
+import json
+from collections import deque
+
+import httpx
+import pytest
+
+from dynabench import AsyncDynabenchClient, DynabenchClient
+
+
+class Server:
+    """Answers each request with the next of `answers`, or asks `route`; keeps what it was asked."""
+
+    def __init__(self):
+        self.asked: list[httpx.Request] = []
+        self.answers: deque = deque()
+        self.route = None
+
+    def __call__(self, request):
+        self.asked.append(request)
+        answer = self.answers.popleft() if self.answers else self.route(request)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def told(self, place=-1):
+        """The JSON of a request."""
+        return json.loads(self.asked[place].content)
+
+    @property
+    def lines(self):
+        """Verb and path of each request."""
+        return [f"{one.method} {one.url.path.removeprefix('/api/v1')}" for one in self.asked]
+
+
+def good(data, status=200):
+    return httpx.Response(status, json=data)
+
+
+def bad(status, code="some_code", message="No.", fields=None, **headers):
+    error = {"code": code, "message": message, "fields": fields or {}}
+    return httpx.Response(status, json={"error": error}, headers=headers)
+
+
+@pytest.fixture
+def server():
+    return Server()
+
+
+@pytest.fixture(autouse=True)
+def pauses(monkeypatch, tmp_path):
+    """The seconds that were waited; nobody waits. And no key of the person who runs the tests."""
+    waited = []
+
+    async def awaited(seconds):
+        waited.append(seconds)
+
+    monkeypatch.setattr("dynabench.client.client.sleep", waited.append)
+    monkeypatch.setattr("dynabench.client.client.sleep_awaiting", awaited)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.delenv("DYNABENCH_URL", raising=False)
+    monkeypatch.delenv("DYNABENCH_API_KEY", raising=False)
+    return waited
+
+
+@pytest.fixture
+def client(server):
+    with DynabenchClient("key", transport=httpx.MockTransport(server)) as client:
+        yield client
+
+
+@pytest.fixture
+def awaiting(server):
+    return AsyncDynabenchClient("key", transport=httpx.MockTransport(server))

@@ -1,0 +1,207 @@
+"""Folders as archives, uploads that go on where they were, and what is told of a model."""
+
+import re
+import shutil
+import tarfile
+
+import httpx
+import pytest
+
+from dynabench import DynabenchClient
+from dynabench.client import Invalid, QuotaReached, Refused
+from dynabench.client.packing import digest_of, packed
+from evaluation.archives import check_archive
+from tests.unit.client.conftest import bad, good
+
+PIECE = 1000
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Of a model, with what training leaves beside it."""
+    folder = tmp_path / "my-model"
+    (folder / "checkpoint-5").mkdir(parents=True)
+    (folder / "config.json").write_text("{}")
+    (folder / "vocab.txt").write_text("a\nb\n")
+    (folder / "model.safetensors").write_bytes(bytes(range(256)) * 10)
+    for name in ("optimizer.pt", "training_args.bin", "run.py", ".hidden.json"):
+        (folder / name).write_text("no")
+    (folder / "checkpoint-5" / "model.safetensors").write_text("older")
+    return folder
+
+
+class Uploads:
+    """The server's side of uploads; `breaks`: pieces that arrive and are not answered."""
+
+    def __init__(self, breaks=()):
+        self.rows, self.data, self.breaks, self.pieces = [], {}, list(breaks), 0
+        self.left = 3
+        self.submitted = []
+
+    def __call__(self, request):
+        path = request.url.path.removeprefix("/api/v1")
+        if path == "/uploads/":
+            return good(self.list(request))
+        if found := re.fullmatch(r"/uploads/(\w+)/", path):
+            return self.upload(found[1], request)
+        if path == "/tasks/nli/quota/":
+            return good({"left": self.left, "free_at": "2026-01-01T10:00:00Z"})
+        self.submitted.append(request)
+        return good({"id": "m1"}, 201)
+
+    def list(self, request):
+        if request.method == "GET":
+            return {"next": None, "results": [self.shown(one) for one in self.rows]}
+        told = httpx.Response(200, content=request.content).json()
+        row = {"id": f"u{len(self.rows)}", "piece_bytes": PIECE, **told}
+        self.rows.append(row)
+        self.data[row["id"]] = b""
+        return self.shown(row)
+
+    def shown(self, row):
+        return {**row, "received": len(self.data[row["id"]])}
+
+    def upload(self, id, request):
+        row = next(one for one in self.rows if one["id"] == id)
+        if request.method == "PUT":
+            if int(request.url.params["offset"]) != len(self.data[id]):
+                return bad(409, "offset")
+            self.data[id] += request.content
+            self.pieces += 1
+            if self.pieces in self.breaks:
+                return httpx.ReadError("broken")
+        return good(self.shown(row))
+
+
+def test_a_folder_is_the_same_archive_each_time(folder, tmp_path):
+    with packed(folder) as archive:
+        first = digest_of(archive)
+        with tarfile.open(archive) as tar:
+            assert tar.getnames() == ["config.json", "model.safetensors", "vocab.txt"]
+        assert len(check_archive(archive)) == 3
+    assert not archive.exists()
+    copy = shutil.copytree(folder, tmp_path / "copy", copy_function=shutil.copyfile)
+    (copy / "config.json").unlink()
+    (copy / "config.json").symlink_to(folder / "config.json")  # as in the hub's cache
+    with packed(copy) as again:
+        assert digest_of(again) == first
+
+
+def test_what_cannot_be_packed(tmp_path, folder):
+    with pytest.raises(FileNotFoundError, match="There is no"), packed(tmp_path / "none"):
+        pass
+    (folder / "config.json").unlink()
+    with pytest.raises(ValueError, match=r"config\.json is missing .*save_pretrained"):
+        packed(folder).__enter__()
+
+
+def test_a_file_is_sent_as_it_is(folder):
+    with packed(folder / "vocab.txt") as file:
+        assert file == folder / "vocab.txt"
+
+
+def test_a_model_is_handed_in(server, client, folder):
+    server.route = uploads = Uploads()
+    told = {"description": "Mine.", "license": "MIT"}
+    assert client.submit_model(folder, "nli", name="one", **told) == "m1"
+    with packed(folder) as archive:
+        digest, content = digest_of(archive), archive.read_bytes()
+    assert uploads.rows[0]["file_name"] == f"my-model.{digest}.tar"
+    assert uploads.data == {"u0": content}
+    assert server.told() == {"kind": "directory", "name": "one", "card": told, "upload": "u0"}
+
+
+def test_the_name_is_the_folders_with_the_time(server, client, folder):
+    server.route = Uploads()
+    client.submit_model(folder, "nli")
+    assert re.fullmatch(r"my-model \d{4}-\d\d-\d\d \d\d:\d\d:\d\d", server.told()["name"])
+
+
+def test_a_broken_connection_goes_on(server, client, folder):
+    server.route = uploads = Uploads(breaks=[2, 3])
+    client.submit_model(folder, "nli")
+    with packed(folder) as archive:
+        assert uploads.data == {"u0": archive.read_bytes()}
+
+
+def test_a_killed_process_goes_on_in_another_one(server, folder):
+    server.route = uploads = Uploads()
+    with packed(folder) as archive:
+        size = archive.stat().st_size
+
+    class Killed(BaseException):
+        pass
+
+    def dying(request):
+        if uploads.pieces == 3:
+            raise Killed
+        return uploads(request)
+
+    transport = httpx.MockTransport(dying)
+    with pytest.raises(Killed):
+        DynabenchClient("key", transport=transport).submit_model(folder, "nli")
+    assert len(uploads.data["u0"]) == 3 * PIECE
+    DynabenchClient("key", transport=httpx.MockTransport(server)).submit_model(folder, "nli")
+    assert [len(data) for data in uploads.data.values()] == [size]
+    assert uploads.pieces == -(-size // PIECE)
+
+
+def test_another_folder_is_another_upload(server, client, folder):
+    server.route = uploads = Uploads()
+    client.submit_model(folder, "nli")
+    (folder / "vocab.txt").write_text("c\nd\n")
+    client.submit_model(folder, "nli")
+    assert len(uploads.data) == 2
+
+
+def test_a_server_that_does_not_go_on_is_no_loop(server, client, folder):
+    uploads = Uploads()
+    server.route = lambda request: (
+        bad(409, "offset") if request.method == "PUT" else uploads(request)
+    )
+    with pytest.raises(Refused):
+        client.submit_model(folder, "nli")
+
+
+def test_nothing_is_sent_when_the_quota_is_reached(server, client, folder):
+    server.route = uploads = Uploads()
+    uploads.left = 0
+    with pytest.raises(QuotaReached, match="free at 2026-01-01"):
+        client.submit_model(folder, "nli")
+    assert not uploads.rows
+
+
+def test_the_other_kinds(server, client, folder):
+    server.route = uploads = Uploads()
+    answers = folder / "answers.jsonl"
+    answers.write_text("{}\n")
+    digest = f"registry/name@sha256:{'a' * 64}"
+    client.submit_predictions(answers, "nli", "dev", name="p")
+    assert server.told() == {
+        "kind": "predictions", "name": "p", "card": {}, "evaluation_set": "dev", "upload": "u0"
+    }  # fmt: skip
+    client.submit_image(answers, "nli", name="i")
+    assert server.told()["upload"] == "u0"
+    client.submit_image(digest, "nli", adapter="dynalab", name="i")
+    assert server.told() == {
+        "kind": "image", "name": "i", "card": {}, "adapter": "dynalab", "source": digest
+    }  # fmt: skip
+    client.submit_image(digest, "nli")
+    assert server.told()["name"].startswith("name 20")
+    client.submit_hub("org/model", "b" * 40, "nli", name="h")
+    assert server.told() == {
+        "kind": "hub", "name": "h", "card": {}, "source": "org/model", "revision": "b" * 40
+    }  # fmt: skip
+    client.submit_endpoint("https://m.org/", "nli", "e", secret="s", parameters=7)
+    assert server.told() == {
+        "kind": "endpoint", "name": "e", "card": {"parameters": 7}, "source": "https://m.org/",
+        "adapter": "jsonl", "secret": "s",
+    }  # fmt: skip
+    assert len(uploads.rows) == 1
+
+
+def test_wrong_input_says_which_field(server, client):
+    server.answers.append(bad(422, "invalid", "Some fields.", {"revision": ["Enter the commit."]}))
+    with pytest.raises(Invalid, match="revision: Enter the commit") as caught:
+        client.submit_hub("org/model", "main", "nli")
+    assert caught.value.fields == {"revision": ["Enter the commit."]}
