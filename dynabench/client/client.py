@@ -1,5 +1,6 @@
 """The two clients: all methods, and how a flow of them is run."""
 
+from abc import ABC, abstractmethod
 from asyncio import sleep as sleep_awaiting
 from time import sleep
 from types import TracebackType
@@ -18,7 +19,7 @@ T = TypeVar("T")
 TIMEOUT = httpx.Timeout(120, connect=10)
 
 
-class Methods(Tasks, Models, Boards, Writing):
+class Methods(Tasks, Models, Boards, Writing, ABC):
     """What both clients can do, and what they are told.
 
     api_key: also of DYNABENCH_API_KEY, or of `dynabench login`; without one only what is public is
@@ -39,8 +40,9 @@ class Methods(Tasks, Models, Boards, Writing):
         self.server, self.retries, self.progress = server_url(url), retries, progress
         self._open(transport, api_key)
 
+    @abstractmethod
     def _open(self, transport: Any, key: str | None) -> None:
-        raise NotImplementedError
+        """Make the connections."""
 
     def _options(self, key: str | None) -> dict[str, Any]:
         """Of an httpx client. Redirects are not followed: the key is for this server alone."""

@@ -5,6 +5,7 @@ answer. `DynabenchClient.run` does it and blocks, `AsyncDynabenchClient.run` awa
 themselves know of neither.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
@@ -43,20 +44,20 @@ class Pause:
 Flow = Generator[Call | Pause, Any, T]
 
 
-class Blocking:
+class Blocking(ABC):
     """Runs flows to their end."""
 
+    @abstractmethod
     def run(self, flow: Flow[T]) -> T:
         """What the flow returns."""
-        raise NotImplementedError
 
 
-class Awaiting:
+class Awaiting(ABC):
     """Runs flows while others work."""
 
+    @abstractmethod
     async def run(self, flow: Flow[T]) -> T:
         """What the flow returns."""
-        raise NotImplementedError
 
 
 class method(Generic[P, R]):
