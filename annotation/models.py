@@ -103,6 +103,9 @@ class Example(models.Model):
     metadata = models.JSONField(default=dict)  # the answers to metadata.create
     outcome = models.CharField(max_length=10, choices=Outcome)
     decided_by = models.CharField(max_length=6, choices=DecidedBy, default=DecidedBy.RULE)
+    by_program = models.BooleanField(
+        default=False, db_default=False, help_text="It came with an API token, not from a page."
+    )
     shown_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(db_default=Now())
     retracted_at = models.DateTimeField(null=True)
@@ -203,6 +206,7 @@ class Attempt(models.Model):
         Example, on_delete=models.SET_NULL, null=True, related_name="+", db_index=False
     )
     typing = models.JSONField(null=True)
+    by_program = models.BooleanField(default=False, db_default=False)
     state = models.CharField(max_length=6, choices=State, default=State.ASKING)
     failure = models.CharField(max_length=20, blank=True)  # the reason of an EndpointError
     example = models.OneToOneField(Example, on_delete=models.CASCADE, null=True)

@@ -33,9 +33,10 @@ State = Attempt.State
 
 
 class Refused(Exception):
-    """A write that the rules forbid; `status` is the HTTP status that says why."""
+    """A write that the rules forbid; `status` is the HTTP status that says why, `code` a word."""
 
     status = 403
+    code = "refused"
 
     def __init__(self, message: str, **details: Any) -> None:
         super().__init__(message)
@@ -46,30 +47,41 @@ class RoundClosed(Refused):
     """The round does not take examples now."""
 
     status = 410
+    code = "round_closed"
 
 
 class NoContext(Refused):
     """Nothing to write about is left."""
 
     status = 200
+    code = "no_context"
 
 
 class Stale(Refused):
     """The form belongs to an assignment or a goal that was left."""
 
     status = 409
+    code = "stale"
 
 
 class CapReached(Refused):
     """Enough for this context or for today."""
 
     status = 429
+    code = "cap"
 
 
 class Duplicate(Refused):
     """The annotator wrote this text here before; details: `example`."""
 
     status = 422
+    code = "duplicate"
+
+
+class ForPeople(Refused):
+    """The task lets people do this, and no program."""
+
+    code = "programs"
 
 
 class _NoLongerAsking(Exception):
@@ -202,6 +214,7 @@ def begin_attempt(
     inputs: Mapping[str, Any],
     parent: Example | None = None,
     typing: Mapping[str, float] | None = None,
+    by_program: bool = False,
 ) -> tuple[Attempt, bool]:
     """The attempt with this key, and whether the caller is the one who must ask the targets.
 
@@ -210,8 +223,10 @@ def begin_attempt(
 
     Locks the annotator, so that caps hold for two tabs. A repeated key returns the first attempt;
     a failed one may be asked again. A round whose end has come is closed first. Raises RoundClosed,
-    Stale, CapReached, Duplicate.
+    Stale, CapReached, Duplicate, ForPeople.
     """
+    if by_program:
+        check_programs_write(assignment.round.task)
     if assignment.round.is_past_end:
         assignment.round = close_if_due(round=assignment.round)
     with transaction.atomic():
@@ -231,6 +246,7 @@ def begin_attempt(
             "parent": parent or own,
             "resembles": None if assignment.parent_id else other,  # whose text is to be changed
             "typing": typing,
+            "by_program": by_program,
             "state": State.ASKING,
             "failure": "",
             "asked_at": timezone.now(),
@@ -242,6 +258,14 @@ def begin_attempt(
             attempt = Attempt.objects.get(pk=attempt.pk)
             attempt.assignment = assignment
     return attempt, True
+
+
+def check_programs_write(task: Task) -> None:
+    """Raises ForPeople where the configuration does not let programs write."""
+    if not task.config.programs.write:
+        raise ForPeople(
+            "Only people write in this task: its configuration says `programs: {write: false}`."
+        )
 
 
 def _check_may_write(assignment: Assignment, digest: str, text: str) -> None:
@@ -366,6 +390,7 @@ def _store_example(attempt: Attempt, outcome: Outcome) -> Example:
         parent=attempt.parent or assignment.parent,
         resembles=attempt.resembles,
         typing=attempt.typing,
+        by_program=attempt.by_program,
         goal=assignment.goal,
         inputs=attempt.inputs,
         digest=context_digest(attempt.inputs),

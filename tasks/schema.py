@@ -213,6 +213,15 @@ class Limits(Part):
     show_confidence: Literal["full", "rounded", "hidden"] = "full"
 
 
+class Programs(Part):
+    """What programs may do that hold the API token of a person."""
+
+    write: bool = True
+    """Whether they may write examples, which are kept apart from those that people write."""
+    judge: bool = False
+    """Whether their votes count."""
+
+
 class Support(Part):
     """Help with writing."""
 
@@ -248,6 +257,7 @@ class TaskConfig:
     """Parts of the data that are scored apart: `tag`, `language`, or a context or input field."""
     validation: ValidationPolicy = ValidationPolicy()
     limits: Limits = Limits()
+    programs: Programs = Programs()
     support: Support | None = None
 
     @model_validator(mode="before")
@@ -285,6 +295,13 @@ class TaskConfig:
             if component.type in MODEL_TYPES and component.when is None
         )
         return tuple(c.name for c in (*self.context, *from_input) if c.name not in hidden)
+
+    @property
+    def ordered_fields(self) -> tuple[str, ...]:
+        """`model_fields` in the order in which models take them: the passage of a span is last."""
+        answer = self.component(self.answer_field)
+        passage = answer.reference if answer.type == "span" else None
+        return tuple(sorted(self.model_fields, key=lambda name: name == passage))
 
     def component(self, name: str) -> Component:
         """The component of that name; the input's, where the output has one of the same name.

@@ -70,6 +70,7 @@ class Answer(Choice):
     reveal_comment = models.CharField(max_length=500, blank=True)
     metadata = models.JSONField(default=dict)  # the answers to metadata.validate
     seconds = models.FloatField(null=True, help_text="From handing out to the answer.")
+    by_program = models.BooleanField(default=False, db_default=False)
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:

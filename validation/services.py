@@ -10,7 +10,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from annotation.models import Example
-from annotation.services import Refused
+from annotation.services import ForPeople, Refused
 from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import log
 from tasks.models import Round, Task
@@ -40,11 +40,14 @@ CHUNK = 500
 class NotHandedOut(Refused):
     """The example was never given to this validator."""
 
+    code = "not_handed_out"
+
 
 class TooLate(Refused):
     """The example needs no vote of this validator any more."""
 
     status = 409
+    code = "too_late"
 
 
 # The queue
@@ -239,13 +242,16 @@ def cast_validation(
     flag_reason: str = "",
     comment: str = "",
     metadata: Mapping[str, Any] | None = None,
+    by_program: bool = False,
 ) -> Validation | GoldAnswer:
     """Store a vote and what all votes decide now; then close the round if that filled its budget.
 
     Of a gold item only the answer is stored.
 
-    Locks the example, as retracting it does. Raises NotHandedOut, TooLate, Refused.
+    Locks the example, as retracting it does. Raises NotHandedOut, TooLate, ForPeople, Refused.
     """
+    if by_program:
+        check_programs_judge(example.round.task)
     lease = _lease_of(validator, example)
     with transaction.atomic():
         locked = _locked(example)
@@ -256,6 +262,7 @@ def cast_validation(
             "flag_reason": flag_reason,
             "comment": comment,
             "metadata": dict(metadata or {}),
+            "by_program": by_program,
             "seconds": (timezone.now() - lease.leased_at).total_seconds(),
             "created_at": timezone.now(),
         }
@@ -269,6 +276,15 @@ def cast_validation(
         derive_one(locked, [*votes, cast], freed=_leave(lease))
     close_if_due(round=locked.round)  # after the example is free: it locks the round
     return cast
+
+
+def check_programs_judge(task: Task) -> None:
+    """Raises ForPeople where the configuration does not let programs judge."""
+    if not task.config.programs.judge:
+        raise ForPeople(
+            "Only people judge in this task. Its owners may write `programs: {judge: true}` into "
+            "its configuration."
+        )
 
 
 def _locked(example: Example) -> Example:

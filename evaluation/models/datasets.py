@@ -10,7 +10,7 @@ from tasks.models import Round, Task
 
 
 class Dataset(Job):
-    """One version of a round's data: frozen rows in three splits, and the files made of them.
+    """One version of a round's data: frozen rows in their splits, and the files made of them.
 
     The row is a job until it is done; from then on neither it nor its items and files change.
     """
@@ -38,10 +38,11 @@ class DatasetItem(models.Model):
         TRAIN = "train"
         DEV = "dev"
         TEST = "test"
+        PROGRAM = "program"
 
     dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="items")
     position = models.PositiveIntegerField()
-    split = models.CharField(max_length=5, choices=Split)
+    split = models.CharField(max_length=7, choices=Split)
     uid = models.CharField(max_length=200)
     example = models.ForeignKey(
         Example, on_delete=models.SET_NULL, null=True, related_name="dataset_items"
