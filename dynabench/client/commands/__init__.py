@@ -6,16 +6,18 @@ import sys
 from collections.abc import Sequence
 
 from dynabench.client.commands import account, data, init, models, results, test
-from dynabench.client.commands.shared import FAILED, NO_ACCESS, USAGE, CommandError, note
+from dynabench.client.commands.shared import FAILED, NO_ACCESS, CommandError, note
 from dynabench.client.errors import (
     AuthenticationError,
     DynabenchError,
-    EvaluationFailed,
     PermissionDenied,
+    ServerError,
     Unreachable,
 )
 
 STOPPED = 130
+LOGIN = "Then: dynabench login"
+NOTHING = "It failed and nothing says why. Please report it."
 FIRST = "Try: dynabench login, dynabench init nli, dynabench test nli-model/model --task nli."
 
 
@@ -23,7 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the arguments say; 0: done, 1: refused or failed, 2: usage, 3: no access."""
     try:
         args = make_parser().parse_args(arguments)
-        return int(args.run(args))
+        code: int = args.run(args)
+        sys.stdout.flush()
+        return code
     except BrokenPipeError:  # who reads us has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -31,16 +35,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail("Stopped. The same command goes on where it was.", STOPPED)
     except CommandError as error:
         return _fail(str(error), error.code)
-    except (AuthenticationError, PermissionDenied) as error:
-        return _fail(f"{error} Then: dynabench login", NO_ACCESS)
-    except Unreachable as error:
-        return _fail(f"{error} Is it running? Name it with --server or DYNABENCH_URL.", NO_ACCESS)
-    except EvaluationFailed as error:
+    except AuthenticationError as error:
+        return _fail(f"{error} {LOGIN}", NO_ACCESS)
+    except PermissionDenied as error:
+        return _fail(f"{error} {LOGIN}" if error.code == "scope" else str(error), NO_ACCESS)
+    except (Unreachable, ServerError) as error:
+        return _fail(f"{error} The server is named by --server or DYNABENCH_URL.", NO_ACCESS)
+    except (DynabenchError, OSError, ValueError) as error:
         return _fail(str(error), FAILED)
-    except DynabenchError as error:
-        return _fail(str(error), FAILED)
-    except (OSError, ValueError) as error:
-        return _fail(str(error) or f"{type(error).__name__}.", USAGE)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -53,5 +55,5 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _fail(message: str, code: int) -> int:
-    note(f"Error: {message}")
+    note(f"Error: {message.strip() or NOTHING}")
     return code

@@ -150,8 +150,7 @@ def logs(args: argparse.Namespace) -> int:
         return 0
     found = {"check": client.logs(model)}
     for run in client.runs(model):
-        title = f"{run['set']} v{run['version']}, {run['suite']}, {run['id']}"
-        found[title] = client.logs(model, run["id"])
+        found[f"run {run['id']}"] = client.logs(model, run["id"])
     parts = [f"== {title} ==\n{log.rstrip()}" for title, log in found.items() if log]
     tell(args, found, "\n".join(parts) or "It has written nothing to its log.")
     return 0

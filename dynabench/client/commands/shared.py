@@ -11,6 +11,8 @@ from dynabench.client.keys import server_url
 
 FAILED, USAGE, NO_ACCESS = 1, 2, 3
 """Exit codes: it was refused or failed; not as it was asked; no connection or no key that fits."""
+RETRIES = 3
+"""So that who waits is told after some seconds; what broke off goes on with the same command."""
 
 
 class CommandError(Exception):
@@ -46,7 +48,7 @@ def server_of(args: argparse.Namespace) -> str:
 
 def client_for(args: argparse.Namespace, key: str | None = None) -> DynabenchClient:
     """A client of the server, with this key or the one that is known."""
-    return DynabenchClient(key, server_of(args))
+    return DynabenchClient(key, server_of(args), retries=RETRIES)
 
 
 def tell(args: argparse.Namespace, data: Any, text: str) -> None:

@@ -12,7 +12,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from dynabench.client.commands.shared import CommandError, client_for, command, note, tell
+from dynabench.client.commands.shared import (
+    FAILED,
+    USAGE,
+    CommandError,
+    client_for,
+    command,
+    note,
+    tell,
+)
 from dynabench.client.packing import allowed_files
 
 CHECK = ("pydantic", "yaml", "orjson")
@@ -38,7 +46,7 @@ def add(commands: Any) -> None:
 
 def test(args: argparse.Namespace) -> int:
     """Have the five examples of the server answered, and say what it would say."""
-    runner = _runner(args)
+    _refuse_lacking(args)
     client = client_for(args)
     config, inputs = client.task_config(args.task), client.check_inputs(args.task)["inputs"]
     with TemporaryDirectory() as name, _handed_in(args.model) as model:
@@ -51,7 +59,7 @@ def test(args: argparse.Namespace) -> int:
             f"--config={folder / 'task.yaml'}",
             f"--inputs={folder / 'inputs.jsonl'}",
             f"--adapter={args.adapter}",
-            *([f"--runner={runner}"] if runner else []),
+            *([f"--runner={args.runner}"] if args.runner else []),
         )
     if report["ok"]:
         tell(args, report, _accepted(args.model, report))
@@ -59,21 +67,23 @@ def test(args: argparse.Namespace) -> int:
     tell(args, report, "")
     if report["log"]:
         note(f"The end of the model's log:\n{report['log'].rstrip()}")
-    raise CommandError(report["message"], 2 if report["outcome"] == "infrastructure" else 1)
+    here = report["outcome"] == "infrastructure"  # nothing is known of the model
+    raise CommandError(report["message"], USAGE if here else FAILED)
 
 
-def _runner(args: argparse.Namespace) -> str | None:
-    """The runner that is asked for, or the only one there is. Raises CommandError."""
+def _refuse_lacking(args: argparse.Namespace) -> None:
+    """Raises CommandError where this machine lacks what the check needs."""
     is_folder = Path(args.model).is_dir()
-    has_docker = find_spec("docker") is not None
-    if args.runner == "process" and sys.platform != "linux":
-        raise CommandError("The runner process needs Linux. Use --runner docker.", 2)
-    needed = CHECK if args.runner == "docker" or not is_folder else CHECK + HARNESS
-    if not has_docker and (args.runner == "docker" or not is_folder):
-        needed = (*needed, "docker")
+    in_docker = args.runner == "docker" or not is_folder
+    if not in_docker and sys.platform != "linux":
+        raise CommandError(
+            "A folder is checked here on Linux only. The server checks it when you submit it.",
+            USAGE,
+        )
+    needed = (*CHECK, "docker") if in_docker else (*CHECK, *HARNESS)
     if missing := [name for name in needed if find_spec(name) is None]:
-        raise CommandError(f"This machine lacks {', '.join(missing)}. {INSTALL}", 2)
-    return args.runner if has_docker else "process"
+        image = "" if is_folder else f"There is no folder {args.model}. If it is an image: "
+        raise CommandError(f"{image}this machine lacks {', '.join(missing)}. {INSTALL}", USAGE)
 
 
 @contextmanager
@@ -108,7 +118,7 @@ def _check(*arguments: str) -> dict[str, Any]:
         report: dict[str, Any] = json.loads(done.stdout)
     except ValueError:
         last = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
-        raise CommandError(f"The check could not be made ({last}). {INSTALL}", 2) from None
+        raise CommandError(f"The check could not be made ({last}). {INSTALL}", USAGE) from None
     return report
 
 
