@@ -55,7 +55,6 @@ class ImportedContextsSerializer(serializers.Serializer[Any]):
     """What a file brought, or would bring. Errors and duplicates are listed up to 200."""
 
     stored = serializers.IntegerField()
-    row_count = serializers.IntegerField()
     new = serializers.IntegerField(help_text="Good rows that the round lacked.")
     error_count = serializers.IntegerField()
     duplicate_count = serializers.IntegerField()

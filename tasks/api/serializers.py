@@ -6,6 +6,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from tasks.models import Context, Round, RoundTarget, Task, TaskGroup, TaskMember
+from tasks.selectors import PLANNED
 
 MONEY = ("max_spent", "pay_example", "pay_validation", "pay_bonus")
 
@@ -189,7 +190,7 @@ class RoundSerializer(serializers.ModelSerializer[Round]):
 
     def get_parents(self, round: Round) -> list[int]:
         knows = self.context["knows"]
-        return [one.number for one in round.parents.all() if knows or one.opened_at]
+        return [one.number for one in round.parents.all() if knows or one.state not in PLANNED]
 
     def to_representation(self, round: Round) -> dict[str, Any]:
         told = super().to_representation(round)

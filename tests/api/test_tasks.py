@@ -1,0 +1,125 @@
+"""Tasks, groups and targets in the API."""
+
+import pytest
+
+from tasks.models import TaskGroup, TaskMember
+from tasks.services import OFFICIAL
+from tests.factories import RoundFactory, TaskFactory, scripted_target
+
+URL = "/api/v1/tasks/"
+
+
+def listed(client, url=URL, **asked):
+    response = client.get(url, asked)
+    assert response.status_code == 200
+    return response.json()["results"]
+
+
+@pytest.fixture
+def hidden(nli):
+    return TaskFactory(code="hidden", config_text=nli.task.config_text, is_visible=False)
+
+
+def test_everybody_reads_visible_tasks_and_members_theirs(anybody, api, alice, nli, hidden):
+    assert [task["code"] for task in listed(anybody)] == ["nli"]
+    assert [task["code"] for task in listed(api)] == ["nli"]
+    assert anybody.get(f"{URL}hidden/").status_code == 404
+    assert api.get(f"{URL}hidden/").status_code == 404
+    TaskMember.objects.create(task=hidden, user=alice, role="viewer")
+    assert [task["code"] for task in listed(api)] == ["nli", "hidden"]
+    assert api.get(f"{URL}hidden/").json()["role"] == "viewer"
+
+
+def test_a_superuser_reads_all(api, alice, hidden):
+    alice.is_superuser = True
+    alice.save(update_fields=["is_superuser"])
+    assert len(listed(api)) == 2
+
+
+def test_search_and_groups_narrow_the_list(anybody, nli, qa):
+    TaskGroup.objects.create(slug="texts", name="Texts").tasks.add(nli.task)
+    assert [task["code"] for task in listed(anybody, search="NL")] == ["nli"]
+    assert [task["code"] for task in listed(anybody, group="texts")] == ["nli"]
+    assert listed(anybody, group="nobody") == []
+    assert anybody.get(URL, {"group": "a b\0"}).status_code == 422
+    assert anybody.get(URL, {"search": "\0"}).status_code == 422
+
+
+def test_pages_follow_the_cursor(anybody, nli, qa, sentiment):
+    first = anybody.get(URL, {"page_size": 2}).json()
+    second = anybody.get(first["next"]).json()
+    found = [task["code"] for task in first["results"] + second["results"]]
+    assert found == ["nli", "qa", "sentiment"]
+    assert second["next"] is None
+
+
+def test_a_task_in_a_list_says_which_rounds_have_opened(anybody, nli):
+    RoundFactory(task=nli.task, number=2, state="draft")
+    (task,) = listed(anybody)
+    assert [(one["number"], one["state"]) for one in task["rounds"]] == [(1, "open")]
+    assert task["language"] == "en"
+    assert task["groups"] == []
+
+
+def test_a_task_says_what_it_asks(anybody, nli):
+    task = anybody.get(f"{URL}nli/").json()
+    config = nli.task.config
+    assert task["instructions"] == config.instructions
+    assert task["model_fields"] == ["premise", "hypothesis"]
+    assert (task["target_fields"], task["answer_field"]) == (["label"], "label")
+    assert [field["name"] for field in task["context"]] == ["premise"]
+    assert [field["name"] for field in task["input"]] == [one.name for one in config.input]
+    assert [one["value"] for one in task["input"][-1]["labels"]] == list(config.goal_choices)
+    assert task["verdict"] == {"type": "exact_match", "fields": ["label"]}
+    assert task["metrics"] == {"main": "accuracy", "names": list(config.metrics.names)}
+    assert task["weights"] == config.weights
+    assert len(task["examples"]["good"]) == len(config.examples.good)
+    assert task["role"] is None
+
+
+@pytest.mark.parametrize("code", [folder.parent.name for folder in OFFICIAL.glob("*/task.yaml")])
+def test_every_kind_of_task_can_be_told(anybody, db, code):
+    task = TaskFactory(code=code)
+    told = anybody.get(f"{URL}{code}/").json()
+    assert (told["content_warning"] is not None) == task.is_sensitive == told["is_sensitive"]
+
+
+@pytest.mark.parametrize("code", ["nobody", "a" * 300, "NLI"])
+def test_what_is_not_there(anybody, nli, code):
+    assert anybody.get(f"{URL}{code}/").status_code == 404
+
+
+def test_groups_are_there_for_who_may_see_one_of_their_tasks(anybody, api, alice, nli, hidden):
+    group = TaskGroup.objects.create(slug="texts", name="Texts")
+    group.tasks.add(nli.task, hidden)
+    secret = TaskGroup.objects.create(slug="secret", name="Secret")
+    secret.tasks.add(hidden)
+    url = "/api/v1/groups/"
+    assert [(one["slug"], one["tasks"]) for one in listed(anybody, url)] == [("texts", ["nli"])]
+    assert anybody.get(f"{url}texts/").json()["tasks"] == ["nli"]
+    assert anybody.get(f"{url}secret/").status_code == 404
+    TaskMember.objects.create(task=hidden, user=alice, role="viewer")
+    assert api.get(f"{url}secret/").json()["tasks"] == ["hidden"]
+    assert sorted(api.get(f"{url}texts/").json()["tasks"]) == ["hidden", "nli"]
+
+
+def test_targets_have_the_names_that_people_read(anybody, api, alice, nli):
+    for name in ("first", "second"):
+        target = scripted_target(nli, name=name)
+        target.url, target.secret_env = "https://secret.example.com", "TARGET_SECRET"
+        target.save()
+    nli.show_target_name = False
+    nli.save()
+    planned = RoundFactory(task=nli.task, number=2, state="draft")
+    scripted_target(planned, name="third")
+    url = f"{URL}nli/targets/"
+    assert listed(anybody, url) == [
+        {"round": 1, "name": "Model A"}, {"round": 1, "name": "Model B"}
+    ]  # fmt: skip
+    assert "secret" not in str(listed(anybody, url)).lower()
+    TaskMember.objects.create(task=nli.task, user=alice, role="moderator")
+    assert [one["name"] for one in listed(api, url)] == ["first", "second", "third"]
+    assert "secret" not in str(listed(api, url)).lower()
+    nli.state = "closed"
+    nli.save()
+    assert [one["name"] for one in listed(anybody, url)] == ["first", "second"]
