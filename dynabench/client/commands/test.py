@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -88,7 +89,7 @@ def _refuse_lacking(args: argparse.Namespace) -> None:
 
 @contextmanager
 def _handed_in(model: str) -> Iterator[str]:
-    """What `dynabench submit` would send of a folder, as links; an image's name as it is."""
+    """A copy of what `dynabench submit` would send of a folder; an image's name as it is."""
     folder = Path(model)
     if not folder.is_dir():
         yield model
@@ -98,9 +99,11 @@ def _handed_in(model: str) -> Iterator[str]:
         if not path.name.startswith("."):
             note(f"{path.name} is left out when the folder is handed in.")
     with TemporaryDirectory() as name:
+        copy = Path(name, "model")  # others may read it, such as the sandbox's user
+        copy.mkdir()
         for path in files:
-            (Path(name) / path.name).symlink_to(path.resolve())
-        yield name
+            shutil.copyfile(path, copy / path.name)
+        yield str(copy)
 
 
 def _check(*arguments: str) -> dict[str, Any]:

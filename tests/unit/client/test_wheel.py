@@ -1,0 +1,27 @@
+"""The wheel has every module that the server's check of a model needs."""
+
+import tomllib
+from pathlib import Path
+
+import grimp
+
+ROOT = Path(__file__).parents[3]
+RUN = ("evaluation.checking", "evaluation.harness.__main__")
+
+
+def test_what_the_check_imports_is_carried():
+    graph = grimp.build_graph("evaluation", "tasks", cache_dir=None)
+    needed = {*RUN}.union(*(graph.find_upstream_modules(name) for name in RUN))
+    needed |= {module.rpartition(".")[0] for module in needed}
+    wheel = tomllib.loads((ROOT / "dynabench/client/pyproject.toml").read_text())
+    carried = wheel["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    paths = {(ROOT / "dynabench/client" / source).resolve() for source in carried}
+    files = {file for path in paths for file in (path.rglob("*.py") if path.is_dir() else [path])}
+    names = {_module(file) for file in files if file.suffix == ".py"}
+    assert needed - names == set()
+    assert {name for name in names if name.startswith(("evaluation", "tasks"))} == needed
+
+
+def _module(file: Path) -> str:
+    parts = file.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
