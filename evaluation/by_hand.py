@@ -11,28 +11,22 @@ from typing import Any
 
 from django.conf import settings
 
-from evaluation import containers
+from evaluation import checking
+from evaluation.asked import Tell
 from evaluation.contract import Answer, Evaluated, Outcome, Runnable, Runner, SetRow
 from evaluation.evaluating import (
     Question,
-    Tell,
     evaluate,
     evaluate_suite,
     read_predictions,
 )
-from evaluation.fetching import runnable
 from evaluation.janitor import TEMPORARY, key_by_hand
-from evaluation.model_folders import check_folder
-from evaluation.process_runner import ProcessRunner
 from evaluation.run_work import asking
-from evaluation.runners import runner_for
 from evaluation.runs import cost_cents, newest_versions
-from evaluation.sandbox_images import ImageRefused
 from evaluation.set_files import SetFile, WrongLines
 from evaluation.sets import set_rows
 from tasks.line_files import FileError
 from tasks.models import Task
-from tasks.serving.errors import MisconfiguredError
 
 Rows = Callable[[], Iterable[SetRow]]
 
@@ -87,39 +81,10 @@ def find_model(task: Task, model: str, runner: str | None) -> tuple[Runnable, Ru
 
     runner: docker or process; None: docker where an engine answers.
     """
-    if runner == "docker" and containers.engine() is None:
-        raise CannotEvaluate(
-            "No container engine answers. Start Docker or set DOCKER_HOST. Folders of weights "
-            "also run with --runner process."
-        )
-    found = _in_folder(task, Path(model)) if Path(model).is_dir() else _in_image(task, model)
-    if runner == "docker":
-        return found, containers.DockerRunner(key_by_hand())
-    if runner == "process" and found.image:
-        raise CannotEvaluate(f"{model} is an image. Images run in Docker only.")
-    return found, ProcessRunner() if runner else runner_for(found, key_by_hand())
-
-
-def _in_folder(task: Task, folder: Path) -> Runnable:
     try:
-        return runnable(task, folder=check_folder(folder.resolve(), task.config))
-    except MisconfiguredError as error:
-        raise CannotEvaluate(f"{folder}: {error}") from None
-
-
-def _in_image(task: Task, name: str) -> Runnable:
-    nothing = f"There is no folder {name}"
-    try:
-        facts = containers.inspect_image(name)
-    except ImageRefused as error:
-        raise CannotEvaluate(f"{nothing}. As an image: {error}") from None
-    except containers.EngineError:
-        raise CannotEvaluate(
-            f"{nothing}. If it is an image: no container engine answers. Start Docker."
-        ) from None
-    if problems := containers.check_image(facts):
-        raise CannotEvaluate("\n".join(problems))
-    return runnable(task, image=facts.id)
+        return checking.find_model(task.config, model, runner, key_by_hand())
+    except (checking.Refused, checking.NotNow) as error:
+        raise CannotEvaluate(str(error)) from None
 
 
 def evaluate_by_hand(

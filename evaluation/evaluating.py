@@ -1,22 +1,18 @@
 """One whole evaluation: examples out in an order by chance, answers in, scores. No database."""
 
 import gzip
-import os
-import secrets
 import time
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 
-import numpy as np
 import orjson
 
-from evaluation.answers import Answers, Check
+from evaluation.answers import Answers
+from evaluation.asked import Sent, Tell, answers_for, labels_of, ticking
 from evaluation.contract import (
     Answer,
     Beat,
@@ -33,17 +29,13 @@ from evaluation.logs import redacted
 from evaluation.perturb import Family, variants
 from evaluation.scoring import score
 from tasks.schema import TaskConfig
-from tasks.values import check_value
 
-EVERY = 500  # examples between two looks at the clock
 ANSWERED = 0.95  # progress when only the scores are missing
 MOST_BASES = 100_000  # examples of a set that are perturbed; a thousand take two seconds
 T = TypeVar("T")
 
 Ask = Callable[[Path, Take, Beat], Ending]
 """Has a model answer the lines of a file: `Runner.run` with model and limits settled."""
-Tell = Callable[[float, str], None]
-"""Is told progress (0-1) and message often; what it raises ends the evaluation."""
 
 
 @dataclass(frozen=True)
@@ -187,56 +179,6 @@ def judged(
     return Evaluated(ending, runner, numbers, predictions)
 
 
-class Sent:
-    """The examples of one run as its model reads them: fresh ids, in an order by chance.
-
-    Neither says anything about the set. Memory keeps eight bytes of an example.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.size = path, 0
-        self._key = secrets.token_bytes(16)
-
-    def write(self, inputs: Iterable[Mapping[str, Any]], fields: Iterable[str], tell: Tell) -> None:
-        """Write `{"id": …, "inputs": …}` a line, of these fields only, shuffled."""
-        names, starts = tuple(fields), array("q", [0])
-        scratch = self.path.with_suffix(".set")
-        with scratch.open("wb") as file:
-            for each in ticking(inputs, tell, "writing the examples"):
-                line = orjson.dumps({name: each[name] for name in names if name in each})
-                starts.append(starts[-1] + file.write(line))
-        self.size = len(starts) - 1
-        chance = np.random.default_rng(secrets.randbits(128))
-        with scratch.open("rb") as source, self.path.open("wb") as target:
-            for place in ticking(chance.permutation(self.size), tell, "writing the examples"):
-                line = os.pread(source.fileno(), starts[place + 1] - starts[place], starts[place])
-                id = self._id(int(place)).encode()
-                target.write(b'{"id":"' + id + b'","inputs":' + line + b"}\n")
-        scratch.unlink()
-        self.path.chmod(0o644)  # the sandbox's user reads it
-
-    def ids(self) -> Iterator[str]:
-        """The ids in the order of the set."""
-        return map(self._id, range(self.size))
-
-    def _id(self, place: int) -> str:
-        return blake2b(place.to_bytes(8), key=self._key, digest_size=10).hexdigest()
-
-    def texts(self) -> Iterator[str]:
-        """Every text that the model was sent."""
-        with self.path.open("rb") as lines:
-            for line in lines:
-                yield from _texts(orjson.loads(line)["inputs"])
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list | dict):
-        for part in value.values() if isinstance(value, dict) else value:
-            yield from _texts(part)
-
-
 def _asked(ask: Ask, answers: Answers, sent: Sent, tell: Tell) -> Ending:
     """How the model's run ended, with what its log may show."""
 
@@ -261,24 +203,6 @@ def _completed(ending: Ending, answers: Answers) -> Ending:
     return replace(ending, warnings=(*ending.warnings, warning)) if warning else ending
 
 
-def answers_for(config: TaskConfig, ids: Iterable[str]) -> Answers:
-    """What takes the answers to the task's answer field."""
-    return Answers(config.answer_field, labels_of(config), ids, check=check_of(config))
-
-
-def labels_of(config: TaskConfig) -> tuple[str, ...] | None:
-    """The labels among which the task's models choose; None where they answer freely."""
-    return tuple(label.value for label in config.labels(config.answer_field)) or None
-
-
-def check_of(config: TaskConfig) -> Check | None:
-    """What checks values that are neither one label nor a text; None for those that are."""
-    part = config.component(config.answer_field)
-    if part.type in ("multiclass", "text", "long_text", "span"):
-        return None
-    return lambda value: check_value(part, value, {})
-
-
 def kept(
     pairs: Iterable[tuple[SetRow, Answer | None]], file: gzip.GzipFile
 ) -> Iterator[tuple[SetRow, Answer | None]]:
@@ -299,11 +223,3 @@ def read_predictions(lines: Iterable[bytes]) -> Iterator[Answer | None]:
     for line in lines:
         told = orjson.loads(line)
         yield None if told["answer"] is None else Answer(told["answer"], told["prob"])
-
-
-def ticking(items: Iterable[T], tell: Tell, message: str, progress: float = 0.0) -> Iterator[T]:
-    """The items; `tell` is told on the way, so that nothing long goes on unwatched."""
-    for number, item in enumerate(items):
-        if number % EVERY == 0:
-            tell(progress, message)
-        yield item

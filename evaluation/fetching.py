@@ -10,16 +10,16 @@ from typing import IO
 from django.conf import settings
 
 from dynabench.lib.encryption import Unreadable, decrypt
+from evaluation.asked import runnable
 from evaluation.contract import Beat, Runnable
 from evaluation.model_cache import CHUNK, Beating, digest_of, kept, unpack
 from evaluation.models import Submission
 from evaluation.submission_rules import ENDPOINT_ADAPTERS
 from tasks.endpoints.base import QA_KIND, Endpoint, EndpointConfig
 from tasks.endpoints.registry import build
-from tasks.models import Task
 from tasks.serving.errors import MisconfiguredError
 from tasks.serving.spec import find_weights
-from tasks.targets import endpoint_of, serving_of, spec_of
+from tasks.targets import endpoint_of, spec_of
 
 Kind = Submission.Kind
 
@@ -39,30 +39,14 @@ def materialised(submission: Submission, beat: Beat = nothing) -> Iterator[Runna
     For models that run here; remote ones have `endpoint_for`, predictions `predictions_file`.
     Raises CannotFetch, and what `beat` raises.
     """
-    task, adapter = submission.task, submission.adapter
+    config, adapter = submission.task.config, submission.adapter
     if submission.kind == Kind.IMAGE:
-        yield runnable(task, image=_image(submission, beat), adapter=adapter)
+        yield runnable(config, image=_image(submission, beat), adapter=adapter)
     elif submission.target:
-        yield runnable(task, folder=_target_folder(submission))
+        yield runnable(config, folder=_target_folder(submission))
     else:
         with _folder(submission, beat) as folder:
-            yield runnable(task, folder=folder)
-
-
-def runnable(
-    task: Task, *, folder: Path | None = None, image: str | None = None, adapter: str = "jsonl"
-) -> Runnable:
-    """A model with what the task asks of it: fields in order, answer field, labels."""
-    config = task.config
-    serving = serving_of(config)
-    return Runnable(
-        folder=folder,
-        image=image,
-        adapter=adapter,
-        fields=tuple(serving["fields"]),
-        output=serving["output"],
-        labels=tuple(label.value for label in config.labels(serving["output"])) or None,
-    )
+            yield runnable(config, folder=folder)
 
 
 def endpoint_for(submission: Submission) -> Endpoint:
@@ -79,7 +63,7 @@ def endpoint_for(submission: Submission) -> Endpoint:
     config = submission.task.config
     component = config.component(config.answer_field)
     is_span = component.type == "span"
-    asked = runnable(submission.task)
+    asked = runnable(submission.task.config)
     return build(
         ENDPOINT_ADAPTERS[submission.adapter],
         EndpointConfig(
@@ -126,7 +110,9 @@ def _image(submission: Submission, beat: Beat) -> str:
             archive.flush()
             found = sandbox_images.load_image(Path(archive.name))
     else:
-        found = sandbox_images.pull_image(submission.source, beat)
+        found = sandbox_images.pull_image(
+            submission.source, settings.SUBMISSION_PRIVATE_HOSTS, beat
+        )
     if found != submission.digest:
         raise CannotFetch(
             f"The image is {found} now, but {submission.digest} was checked. Hand it in again."

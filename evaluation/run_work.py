@@ -18,6 +18,7 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 from django.utils import timezone
 
 from evaluation import containers, leases, runs
+from evaluation.asked import Tell, runnable
 from evaluation.contract import (
     GIB,
     Answer,
@@ -35,13 +36,12 @@ from evaluation.endpoint_runner import EndpointRunner
 from evaluation.evaluating import (
     Ask,
     Question,
-    Tell,
     evaluate,
     evaluate_suite,
     read_predictions,
     score_file,
 )
-from evaluation.fetching import CannotFetch, endpoint_for, materialised, predictions_file, runnable
+from evaluation.fetching import CannotFetch, endpoint_for, materialised, predictions_file
 from evaluation.janitor import TEMPORARY, run_key
 from evaluation.metrics import METRICS
 from evaluation.models import EvaluationRun, Score, Submission
@@ -203,7 +203,7 @@ def runner_of(run: EvaluationRun, tell: Tell) -> Iterator[tuple[str, Ask]]:
     submission = run.submission
     if runs.is_remote(submission):
         runner = EndpointRunner(endpoint_for(submission))
-        yield asking(runner, runnable(submission.task))
+        yield asking(runner, runnable(submission.task.config))
     else:
         with materialised(submission, lambda: tell(0, "fetching the model")) as model:
             yield asking(runner_for(model, run_key(run)), model)

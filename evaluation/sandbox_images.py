@@ -5,7 +5,7 @@ import re
 import shutil
 import socket
 import tarfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing, suppress
 from ipaddress import ip_address
 from pathlib import Path
@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import docker
-from django.conf import settings
 from docker.errors import APIError, DockerException, ImageNotFound
 from docker.models.images import Image
 
@@ -162,10 +161,11 @@ def _nameless(value: Any) -> Any:
     return value
 
 
-def pull_image(reference: str, beat: Beat = lambda: None) -> str:
+def pull_image(reference: str, private_hosts: Iterable[str] = (), beat: Beat = lambda: None) -> str:
     """Fetch an image by its digest (`name@sha256:…`); its id. Raises ImageRefused and EngineError.
 
-    Given up when the layers or the disk get too large, and when `beat` raises.
+    private_hosts: whose registries may be at private addresses. Given up when the layers or the
+    disk get too large, and when `beat` raises.
     """
     pinned = PINNED.fullmatch(reference)
     if not pinned:
@@ -173,7 +173,7 @@ def pull_image(reference: str, beat: Beat = lambda: None) -> str:
             f"{reference} names no digest. Write NAME@sha256:…, as `docker images --digests` "
             "shows it: a tag may stand for something else tomorrow."
         )
-    _check_registry(pinned["name"])
+    _check_registry(pinned["name"], tuple(private_hosts))
     with closing(connect()) as client:
         root = client.info()["DockerRootDir"]
         sizes: dict[str, int] = {}
@@ -194,13 +194,12 @@ def pull_image(reference: str, beat: Beat = lambda: None) -> str:
         return str(_image(client, reference).id)
 
 
-def _check_registry(name: str) -> None:
+def _check_registry(name: str, allowed: tuple[str, ...]) -> None:
     """Raises ImageRefused when an image's registry is in a private network and not allowed."""
     first, slash, _ = name.partition("/")
     host = urlsplit(f"//{first}").hostname or ""
     if not slash or not (host == "localhost" or "." in first or ":" in first):
         return  # the engine's own default
-    allowed = tuple(settings.SUBMISSION_PRIVATE_HOSTS)
     with suppress(socket.gaierror):  # perhaps the engine knows the host, by a proxy
         for *_, (address, *_port) in socket.getaddrinfo(host, None):
             if not is_permitted(host, ip_address(address), allowed):

@@ -40,8 +40,7 @@ def shape_of(config: TaskConfig) -> Shape:
     if strange:
         raise Untrainable(f"Models are trained on texts; {strange[0]} is none.")
     if answer.type == "span" and len(fields) == 2 and answer.reference in fields:
-        passage_last = sorted(fields, key=lambda name: name == answer.reference)
-        return Shape(SPAN, tuple(passage_last), answer.name, None)
+        return Shape(SPAN, config.ordered_fields, answer.name, None)
     if answer.type == "multiclass" and len(fields) in (1, 2):
         kind = SEQUENCE if len(fields) == 1 else PAIR
         return Shape(kind, fields, answer.name, answer.values)

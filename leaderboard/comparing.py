@@ -17,8 +17,8 @@ import orjson
 from django.conf import settings
 from django.core.cache import cache
 
+from evaluation.asked import labels_of
 from evaluation.contract import Answer, SetRow
-from evaluation.evaluating import labels_of
 from evaluation.metrics import METRICS, Metric, Unavailable, metric_of
 from evaluation.metrics.base import Mean, plain
 from evaluation.models import EvaluationRun

@@ -15,9 +15,10 @@ import orjson
 from django.conf import settings
 from numpy.typing import NDArray
 
+from evaluation.asked import labels_of
 from evaluation.contract import Answer
 from evaluation.deltas import is_same
-from evaluation.evaluating import labels_of, read_predictions
+from evaluation.evaluating import read_predictions
 from evaluation.metrics import Unavailable, metric_of
 from evaluation.metrics.base import Sums, divide
 from evaluation.models import EvaluationRun

@@ -111,13 +111,11 @@ def serving_of(
     config: TaskConfig, *, backend: str = "onnx", precision: str = "fp32"
 ) -> dict[str, Any]:
     """How our model server loads a model of a task; the rest is read from the model's folder."""
-    output = config.component(config.answer_field)
-    passage = output.reference if output.type == "span" else None
     return {
         "backend": backend,
         "precision": precision,
-        "fields": sorted(config.model_fields, key=lambda name: name == passage),
-        "output": output.name,
+        "fields": [*config.ordered_fields],
+        "output": config.answer_field,
     }
 
 

@@ -23,6 +23,7 @@ from django.template import Context, Engine
 
 from evaluation.answers import DIGITS
 from evaluation.archives import ArchiveLimits, ArchiveRefused, check_archive
+from evaluation.asked import Sent
 from evaluation.containers import (
     LABEL,
     PREFIX,
@@ -35,7 +36,6 @@ from evaluation.containers import (
     remove,
 )
 from evaluation.contract import MIB, Answer, Outcome, Usage
-from evaluation.evaluating import Sent
 from evaluation.hostile.bench import GOLD, LIMITS, Bench, Breach, Seen, expect
 from evaluation.logs import MARK, redacted
 from evaluation.sandbox_engine import connect

@@ -64,6 +64,7 @@ def test_facts_of_an_image(bench: Bench):
         inspect_image("dynabench-no-such-image")
 
 
+OWN = ["127.0.0.1"]  # hosts that may be private
 UNKNOWN = ("application/json", b'{"errors": [{"code": "MANIFEST_UNKNOWN", "message": "unknown"}]}')
 
 
@@ -139,11 +140,6 @@ class Registry:
         self.server.server_close()
 
 
-@pytest.fixture(autouse=True)
-def _own_registry(settings) -> None:
-    settings.SUBMISSION_PRIVATE_HOSTS = ["127.0.0.1"]
-
-
 @pytest.fixture
 def registry() -> Iterator[Registry]:
     with closing(Registry()) as registry:
@@ -153,8 +149,8 @@ def registry() -> Iterator[Registry]:
 
 
 def test_an_image_is_pulled_by_its_digest(registry: Registry):
-    assert pull_image(registry.reference) == registry.id
-    assert pull_image(registry.reference) == registry.id  # what is there is not fetched again
+    assert pull_image(registry.reference, OWN) == registry.id
+    assert pull_image(registry.reference, OWN) == registry.id  # what is there is not fetched again
 
 
 def test_a_pull_may_be_cancelled(registry: Registry):
@@ -162,13 +158,13 @@ def test_a_pull_may_be_cancelled(registry: Registry):
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        pull_image(registry.reference, beat)
+        pull_image(registry.reference, OWN, beat)
 
 
 def test_another_digest_is_not_there(registry: Registry):
     name = registry.reference.partition("@")[0]
     with pytest.raises(ImageRefused, match="cannot be pulled"):
-        pull_image(f"{name}@sha256:{'0' * 64}")
+        pull_image(f"{name}@sha256:{'0' * 64}", OWN)
 
 
 @pytest.mark.parametrize("reference", ["model", "model:latest", "x@sha256:abc", "x@"])
@@ -178,12 +174,11 @@ def test_a_name_alone_is_not_pulled(reference):
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:5000", "localhost", "169.254.169.254", "[::1]:5000"])
-def test_a_registry_in_our_network_is_not_asked(host, settings):
-    settings.SUBMISSION_PRIVATE_HOSTS = []
+def test_a_registry_in_our_network_is_not_asked(host):
     with pytest.raises(ImageRefused, match="private address"):
         pull_image(f"{host}/model@sha256:{'0' * 64}")
 
 
 def test_a_large_image_is_given_up():
     with closing(Registry(declared=20 * GIB)) as registry, pytest.raises(ImageRefused):
-        pull_image(registry.reference)
+        pull_image(registry.reference, OWN)

@@ -11,12 +11,12 @@ import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 
-from evaluation import arrivals, containers, leases
-from evaluation.arrivals import shown_inputs
+from evaluation import arrivals, checking, containers, leases
 from evaluation.contract import Ending, Outcome, SetRow, Usage
 from evaluation.fetching import CannotFetch, endpoint_for, materialised, predictions_file
 from evaluation.jobs import check_submission
 from evaluation.models import EvaluationRun, Submission, Upload
+from evaluation.selectors import shown_inputs
 from evaluation.sets import create_set, make_version
 from evaluation.submissions import cancel, submit_model
 from evaluation.uploads import add_file
@@ -309,7 +309,7 @@ def test_predictions_that_do_not_fit_name_lines_and_ids(task, alice, version):
 
 def test_a_file_of_rubbish_ends_after_some_lines(task, alice, version):
     submission = predictions(task, alice, version, b"rubbish\n" * 1000)
-    assert submission.error.count("Line ") == arrivals.MOST_PROBLEMS
+    assert submission.error.count("Line ") == checking.MOST_PROBLEMS
 
 
 # Which examples

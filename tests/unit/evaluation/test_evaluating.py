@@ -7,10 +7,10 @@ from collections import Counter
 import pytest
 
 from evaluation import evaluating
+from evaluation.asked import Sent
 from evaluation.contract import Answer, Ending, Limits, Outcome, SetRow, Usage
 from evaluation.evaluating import (
     Question,
-    Sent,
     evaluate,
     evaluate_suite,
     read_predictions,

@@ -1,0 +1,122 @@
+"""The check of a model where there is no database: the program, its report, what it needs."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from evaluation import checking, containers
+from tasks.services import OFFICIAL
+from tests.serving_models import tiny_model
+
+NLI = OFFICIAL / "nli" / "task.yaml"
+LIMITS = ("--memory-gib", "2", "--cpus", "1")
+
+
+@pytest.fixture
+def config():
+    return str(NLI)
+
+
+@pytest.fixture
+def inputs(tmp_path):
+    """Six examples, of which five are asked."""
+    rows = [{"id": f"u{n}", "inputs": {"premise": f"P{n}.", "hypothesis": "So."}} for n in range(6)]
+    path = tmp_path / "inputs.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tiny_model(tmp_path_factory.mktemp("tiny"), "pair-classification")
+
+
+def check(capsys, *arguments):
+    """Exit status and report."""
+    code = checking.main([str(argument) for argument in arguments])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def answers(tmp_path, *lines):
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(line + "\n" for line in lines))
+    return path
+
+
+def test_a_good_folder_answers_five(capsys, config, inputs, folder):
+    code, report = check(
+        capsys, folder, "--config", config, "--inputs", inputs, "--runner", "process", *LIMITS
+    )
+    assert (code, report["ok"], report["outcome"], report["message"]) == (0, True, "ok", "")
+    assert report["runner"] == "process"
+    assert len(report["answers"]) == 5
+    assert {"answer", "prob"} == set(report["answers"][0])
+    assert report["seconds"] > 0
+    assert {"examples_per_second", "peak_bytes", "log", "warnings"} <= set(report)
+
+
+def test_a_folder_without_a_model_is_refused_as_on_arrival(capsys, config, inputs, tmp_path):
+    code, report = check(
+        capsys, tmp_path, "--config", config, "--inputs", inputs, "--runner", "process"
+    )
+    assert (code, report["ok"], report["outcome"]) == (1, False, "rejected")
+    assert report["message"].startswith("config.json is missing. Pack the folder")
+
+
+def test_an_image_needs_an_engine(capsys, config, inputs, monkeypatch):
+    monkeypatch.setattr(containers, "engine", lambda: None)
+    told = ("an-image", "--config", config, "--inputs", inputs)
+    code, report = check(capsys, *told)
+    assert (code, report["outcome"]) == (1, "infrastructure")
+    assert "no container engine answers" in report["message"]
+    assert "No container engine answers" in check(capsys, *told, "--runner", "docker")[1]["message"]
+    assert "Images run in Docker only" in check(capsys, *told, "--runner", "process")[1]["message"]
+
+
+def test_predictions_are_checked_line_by_line(capsys, config, inputs, tmp_path):
+    good = [json.dumps({"id": f"u{n}", "output": {"label": "neutral"}}) for n in range(6)]
+    told = ("--config", config, "--uids", inputs, "--predictions")
+    assert check(capsys, *told, answers(tmp_path, *good))[0] == 0
+    bad = answers(tmp_path, *good[:4], good[4].replace("neutral", "maybe"))
+    code, report = check(capsys, *told, bad)
+    assert (code, report["outcome"]) == (1, "invalid_output")
+    assert 'Line 5: "maybe" is not one of the labels' in report["message"]
+    assert "The first without an answer: u4, u5." in report["message"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["model"], "give MODEL with --inputs"),
+        (["--predictions", __file__], "give MODEL with --inputs"),
+        (["model", "--inputs", "/nowhere"], "No such file"),
+        (["model", "--inputs", str(NLI)], "JSONDecodeError"),
+        (["model", "--inputs", __file__, "--config", __file__], "ConfigError"),
+    ],
+)
+def test_what_cannot_be_asked_is_told_apart(capsys, config, arguments, words):
+    with pytest.raises(SystemExit) as ended:
+        checking.main(["--config", config, *arguments])
+    assert ended.value.code == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("hidden", [(), ("docker",)])
+def test_it_needs_no_django_and_for_folders_no_docker(config, inputs, tmp_path, hidden):
+    """In a process of its own, which says what it imported; `hidden` cannot be imported there."""
+    program = (
+        f"import sys; sys.modules.update(dict.fromkeys({hidden}))\n"
+        "from evaluation import checking\n"
+        f"told = [{str(tmp_path)!r}, '--config', {config!r}, '--inputs', {inputs!r}]\n"
+        "code = checking.main(told)\n"
+        "loaded = {name.partition('.')[0] for name, module in sys.modules.items() if module}\n"
+        "print(code, *loaded & {'django', 'rest_framework', 'docker', 'numpy', 'torch'})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    report, told = done.stdout.splitlines()
+    assert "config.json is missing" in report
+    assert told.split() == ["1", *(["docker"] * (not hidden))]
