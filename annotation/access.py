@@ -1,6 +1,7 @@
 """Who may enter a task's pages; for the pages of this stage and of those after it."""
 
 from django.http import Http404, HttpRequest
+from rest_framework.request import Request
 
 from annotation import selectors
 from dynabench.accounts.models import Annotator
@@ -9,7 +10,7 @@ from tasks.models import Task
 from tasks.permissions import can_annotate
 
 
-def writer(request: HttpRequest, task: Task) -> Annotator:
+def writer(request: HttpRequest | Request, task: Task) -> Annotator:
     """The signed-in person's annotator, if they may write or judge for the task."""
     if not can_annotate(request.user, task):
         raise Http404

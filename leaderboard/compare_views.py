@@ -1,5 +1,6 @@
 """The page that holds two models of a leaderboard beside each other."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.decorators import login_not_required
@@ -12,6 +13,7 @@ from tasks.models import Task
 from tasks.permissions import can_edit
 
 if TYPE_CHECKING:  # it loads numpy
+    from leaderboard.comparing import Pair
     from leaderboard.matrix import Matrix
 
 SIDES = {"a": "First model", "b": "Second model"}
@@ -50,9 +52,10 @@ def _compared(
     request: HttpRequest, task: Task, matrix: "Matrix", pair: tuple[int, int]
 ) -> dict[str, Any]:
     """What is shown of two models; examples of the set that the query names."""
-    from leaderboard.comparing import LEAST, compared
+    from leaderboard.comparing import LEAST, compared, runs_of
 
-    found = compared(task, matrix, *pair)
+    pairs = runs_of(matrix, *pair)
+    found = compared(task, matrix, *pair, pairs)
     return {
         "first": matrix.models[pair[0]],
         "second": matrix.models[pair[1]],
@@ -61,29 +64,26 @@ def _compared(
         "seconds": found.count("second"),
         "least": LEAST,
         "loops": [(matrix.models[pair[which]].name, name) for which, name in found.in_the_loop],
-        **_examples(request, task, matrix, pair),
+        **_examples(request, task, pairs),
     }
 
 
-def _examples(
-    request: HttpRequest, task: Task, matrix: "Matrix", pair: tuple[int, int]
-) -> dict[str, Any]:
+def asked_page(query: Mapping[str, str]) -> int:
+    """The page of examples that a query names; the first one where that is none."""
+    text = query.get("page", "")
+    return int(text) if text.isdecimal() and 0 < len(text) < 6 and int(text) else 1
+
+
+def _examples(request: HttpRequest, task: Task, pairs: "Mapping[int, Pair]") -> dict[str, Any]:
     """The sets whose examples this person may read, and a page of those of the one they chose.
 
-    Inputs are for everybody where they may leave; what is right is for the task's editors.
+    What is right is for the task's editors.
     """
-    from leaderboard.comparing import EXAMPLES, MOST, differing, runs_of
+    from leaderboard.comparing import EXAMPLES, differing, readable
 
     is_editor = can_edit(request.user, task)
-    runs = {
-        both[0].version.evaluation_set.name: both
-        for both in runs_of(matrix, *pair).values()
-        if (is_editor or both[0].version.evaluation_set.may_leave)
-        and both[0].version.size <= MOST
-        and all(run.predictions for run in both)
-    }
-    name, text = request.GET.get("set", ""), request.GET.get("page", "1")
-    page = int(text) if text.isdecimal() and 0 < int(text) <= MOST else 1
+    runs = readable(pairs, is_editor=is_editor)
+    name, page = request.GET.get("set", ""), asked_page(request.GET)
     found = differing(task, runs[name], page, with_gold=is_editor) if name in runs else []
     return {
         "readable": list(runs),

@@ -143,9 +143,28 @@ def runs_of(matrix: Matrix, first: int, second: int) -> dict[int, Pair]:
     }
 
 
-def compared(task: Task, matrix: Matrix, first: int, second: int) -> Comparison:
-    """Every metric on every set with Holm's correction, slices with Benjamini and Hochberg's."""
-    pairs = runs_of(matrix, first, second)
+def readable(pairs: Mapping[int, Pair], *, is_editor: bool) -> dict[str, Pair]:
+    """By the set's name the runs whose examples somebody may read.
+
+    Inputs are for everybody where they may leave; the task's editors read them all.
+    """
+    found = {both[0].version.evaluation_set.name: both for both in pairs.values()}
+    return {
+        name: both
+        for name, both in found.items()
+        if (is_editor or both[0].version.evaluation_set.may_leave)
+        and both[0].version.size <= MOST
+        and all(run.predictions for run in both)
+    }
+
+
+def compared(
+    task: Task, matrix: Matrix, first: int, second: int, pairs: Mapping[int, Pair]
+) -> Comparison:
+    """Every metric on every set with Holm's correction, slices with Benjamini and Hochberg's.
+
+    pairs: their `runs_of`.
+    """
     read = _read(task, matrix, pairs)
     rows = [
         Row(one, metric, _cells(matrix, (first, second), place, metric), found)

@@ -59,3 +59,210 @@ class Results(Shape):
     robustness = serializers.FloatField(allow_null=True, help_text="0-1.")
     notes = serializers.ListField(child=serializers.CharField())
     error = Failure(allow_null=True, help_text="Only for its owner and the task's owners.")
+
+
+class Named(Shape):
+    """A task by its code and name."""
+
+    code = serializers.CharField()
+    name = serializers.CharField()
+
+
+class BoardMetric(Shape):
+    """A column."""
+
+    name = serializers.CharField()
+    version = serializers.IntegerField(help_text="Goes up when an answer may be scored otherwise.")
+
+
+class Weights(Shape):
+    """What counts how much: only ratios matter."""
+
+    metrics = serializers.DictField(child=serializers.FloatField())
+    sets = serializers.DictField(child=serializers.FloatField())
+
+
+class BoardSet(Shape):
+    """The newest version of a set of examples."""
+
+    name = serializers.CharField()
+    version = serializers.IntegerField()
+    sha256 = serializers.CharField()
+    access = serializers.CharField(help_text="scoring, standard")
+    examples = serializers.IntegerField()
+    date = serializers.DateField()
+
+
+class BoardRow(Shape):
+    """A model's line; percent, GiB and examples a second, as on the page."""
+
+    id = serializers.UUIDField()
+    model = serializers.CharField()
+    owner = serializers.CharField(
+        allow_blank=True, help_text="A pseudonym; empty: hidden, or none."
+    )
+    rank = serializers.CharField(allow_blank=True, help_text="`2=` is shared; empty: not run.")
+    first = serializers.IntegerField(allow_null=True, help_text="The best rank left open.")
+    last = serializers.IntegerField(allow_null=True)
+    dynascore = Interval()
+    metrics = serializers.DictField(child=Interval())
+    sets = serializers.DictField(child=serializers.DictField(child=Interval()))
+    in_the_loop = serializers.ListField(child=serializers.CharField())
+    missing = serializers.ListField(child=serializers.CharField())
+
+
+class SeenRow(BoardRow):
+    """A line of the board as it is now."""
+
+    is_published = serializers.BooleanField()
+
+
+class Kept(Shape):
+    """A board as snapshots keep it: all that it rests on."""
+
+    task = Named()
+    date = serializers.DateField()
+    code = serializers.CharField(help_text="The version of the code, with a digest of it.")
+    mode = serializers.ChoiceField(["robust", "classic"])
+    main = serializers.CharField()
+    metrics = BoardMetric(many=True)
+    weights = Weights()
+    rates = serializers.DictField(child=serializers.FloatField(allow_null=True))
+    pool = serializers.ListField(child=serializers.CharField())
+    resamples = serializers.IntegerField()
+    runner = serializers.CharField(allow_blank=True)
+    sets = BoardSet(many=True)
+    notices = serializers.ListField(child=serializers.CharField())
+    rows = BoardRow(many=True)
+
+
+class Seen(Kept):
+    """A board as it is now."""
+
+    rows = SeenRow(many=True)
+
+
+class ComparedModel(Shape):
+    """One of two models."""
+
+    id = serializers.UUIDField()
+    model = serializers.CharField()
+    owner = serializers.CharField(allow_blank=True)
+
+
+class ComparedRow(Shape):
+    """A metric on a set; the difference is a − b, in points."""
+
+    set = serializers.CharField()
+    version = serializers.IntegerField()
+    metric = serializers.CharField()
+    slice = serializers.CharField(allow_blank=True)
+    a = Interval()
+    b = Interval()
+    difference = Interval()
+    p = serializers.FloatField(allow_null=True, help_text="Corrected for all tests; null: no test.")
+    n = serializers.IntegerField(allow_null=True)
+    better = serializers.CharField(allow_blank=True, help_text="a, b, untested; empty: not clear")
+    method = serializers.CharField(allow_blank=True)
+
+
+class ComparedExample(Shape):
+    """An example on which two models differ."""
+
+    inputs = serializers.DictField(child=serializers.CharField(allow_blank=True))
+    a = serializers.CharField(allow_blank=True)
+    b = serializers.CharField(allow_blank=True)
+    gold = serializers.ListField(child=serializers.CharField(), help_text="For editors alone.")
+
+
+class ComparedLoop(Shape):
+    """A set that people wrote against one of the two."""
+
+    model = serializers.ChoiceField(["a", "b"])
+    set = serializers.CharField()
+
+
+class Compared(Shape):
+    """Two models beside each other."""
+
+    a = ComparedModel()
+    b = ComparedModel()
+    rows = ComparedRow(many=True)
+    slices = ComparedRow(many=True)
+    tested_slices = serializers.IntegerField()
+    small_slices = serializers.IntegerField()
+    unread = serializers.ListField(child=serializers.CharField())
+    in_the_loop = ComparedLoop(many=True)
+    readable = serializers.ListField(
+        child=serializers.CharField(), help_text="Sets whose examples `set` may name."
+    )
+    examples = ComparedExample(many=True)
+    next_page = serializers.IntegerField(allow_null=True)
+
+
+class RoundColumn(Shape):
+    """A round: people, models, and whether progress goes on. Percent."""
+
+    round = serializers.IntegerField()
+    set = serializers.CharField(allow_null=True)
+    sha256 = serializers.CharField(allow_null=True)
+    people = Interval()
+    people_minus_best = Interval()
+    best = serializers.CharField(allow_blank=True)
+    people_minus_loop = Interval()
+    vmer = Interval()
+    noise = serializers.FloatField(allow_null=True)
+    progress = serializers.CharField()
+
+
+class RoundCell(Interval):
+    """A model's value on a round's set."""
+
+    round = serializers.IntegerField()
+    in_the_loop = serializers.BooleanField()
+
+
+class RoundLine(ComparedModel):
+    """A model on every round."""
+
+    rounds = RoundCell(many=True)
+    newest_minus_oldest = Interval(allow_null=True)
+
+
+class RoundsMatrix(Shape):
+    """Every model against every round."""
+
+    task = serializers.CharField()
+    metric = serializers.CharField()
+    is_counting = serializers.BooleanField(help_text="Numbers of people are still being counted.")
+    verdict = serializers.CharField()
+    rounds = RoundColumn(many=True)
+    models = RoundLine(many=True)
+
+
+class PersonLine(Shape):
+    """A line of the ranking of people; rates 0-1."""
+
+    rank = serializers.CharField()
+    name = serializers.CharField()
+    is_mine = serializers.BooleanField()
+    rate = serializers.FloatField()
+    low = serializers.FloatField()
+    high = serializers.FloatField()
+    fooled = serializers.IntegerField()
+    tries = serializers.IntegerField()
+
+
+class TeamWeek(Shape):
+    """Passages with an example found valid since Monday, and what is aimed at."""
+
+    passages = serializers.IntegerField()
+    goal = serializers.IntegerField()
+
+
+class People(Shape):
+    """The ranking of those who chose to be in it, for those who did."""
+
+    in_ranking = serializers.BooleanField()
+    team = TeamWeek(allow_null=True)
+    places = PersonLine(many=True)

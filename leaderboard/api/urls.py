@@ -2,8 +2,22 @@
 
 from django.urls import path
 
-from leaderboard.api import results
+from leaderboard.api.boards import LeaderboardView, RoundsMatrixView
+from leaderboard.api.comparisons import CompareView
+from leaderboard.api.forks import Forks, ForkView
+from leaderboard.api.people import PeopleView
+from leaderboard.api.results import ResultsView
+from leaderboard.api.snapshots import Snapshots, SnapshotView
 
+BOARD = "tasks/<slug:code>/leaderboard/"
 urlpatterns = [
-    path("models/<uuid:pk>/results/", results.ResultsView.as_view(), name="results"),
+    path("models/<uuid:pk>/results/", ResultsView.as_view(), name="results"),
+    path(BOARD, LeaderboardView.as_view(), name="leaderboard"),
+    path(f"{BOARD}compare/", CompareView.as_view(), name="leaderboard-compare"),
+    path(f"{BOARD}rounds/", RoundsMatrixView.as_view(), name="leaderboard-rounds"),
+    path(f"{BOARD}people/", PeopleView.as_view(), name="leaderboard-people"),
+    path(f"{BOARD}forks/", Forks.as_view(), name="forks"),
+    path(f"{BOARD}forks/<slug:name>/", ForkView.as_view(), name="fork"),
+    path(f"{BOARD}snapshots/", Snapshots.as_view(), name="snapshots"),
+    path(f"{BOARD}snapshots/<int:number>/", SnapshotView.as_view(), name="snapshot"),
 ]

@@ -86,6 +86,10 @@ def ask(client, pair, **more):
     return client.get(URL, {"a": pair[0].pk, "b": pair[1].pk, **more})
 
 
+def compared(task, matrix):
+    return comparing.compared(task, matrix, 0, 1, comparing.runs_of(matrix, 0, 1))
+
+
 def tables(page):
     """The cells of each table's body, without tags."""
     return [
@@ -122,7 +126,7 @@ def test_metrics_are_tested_on_the_same_examples(client, pair):
 def test_the_p_is_mcnemars_and_corrected_for_the_table(task, version, pair):
     from leaderboard.matrix import score_matrix
 
-    found = comparing.compared(task, score_matrix(task), 0, 1)
+    found = compared(task, score_matrix(task))
     row = next(row for row in found.rows if row.metric == "accuracy")
     assert row.found.p == mcnemar(105, 15)
     tested = [row for row in found.rows if row.found]
@@ -171,9 +175,9 @@ def test_both_ways_agree(task, pair, monkeypatch):
     from leaderboard.matrix import score_matrix
 
     matrix = score_matrix(task)
-    exact = comparing.compared(task, matrix, 0, 1).rows[0].found
+    exact = compared(task, matrix).rows[0].found
     monkeypatch.setattr(comparing, "MOST", 0)
-    drawn = comparing.compared(task, matrix, 0, 1).rows[0].found
+    drawn = compared(task, matrix).rows[0].found
     assert drawn.method == "resamples"
     assert drawn.value == pytest.approx(exact.value)
     assert drawn.low == pytest.approx(exact.low, abs=0.03)

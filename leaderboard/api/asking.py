@@ -1,0 +1,48 @@
+"""What the views of boards share: the board somebody asks for, and what names its state."""
+
+from datetime import date
+from typing import TYPE_CHECKING
+
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.request import Request
+
+from dynabench.lib.api import Refused
+from leaderboard.asked import Asked, asked
+from leaderboard.board_views import start_of
+from leaderboard.weights import WeightsError
+from tasks.models import Task
+
+if TYPE_CHECKING:  # it loads numpy
+    from leaderboard.matrix import Matrix
+
+MINE = OpenApiParameter(
+    "mine", bool, description="With models that are not published, as far as you may see them."
+)
+YES = ("1", "true")
+
+
+def matrix_for(request: Request, task: Task) -> "Matrix":
+    """The numbers of the board: the public one's, or with one's own models."""
+    from leaderboard.matrix import score_matrix
+
+    return score_matrix(task, request.user if request.query_params.get("mine") in YES else None)
+
+
+def asked_of(request: Request, task: Task, matrix: "Matrix") -> Asked:
+    """The weights and options in the query. Raises Refused (422) and Http404 for no such fork."""
+    start = start_of(task, matrix, request.query_params.get("fork"))
+    try:
+        return asked(dict(request.query_params.lists()), start)
+    except WeightsError as error:
+        raise Refused(str(error), code="weights", status=422, field=error.fields[0]) from None
+
+
+def version_of(task: Task, matrix: "Matrix", *more: object) -> str:
+    """What changes whenever an answer made of the matrix does. more: on what else it rests."""
+    from leaderboard.tables import code_version
+
+    parts = (
+        task.name, task.config_text, matrix.models, matrix.sets, matrix.frozen, matrix.state,
+        code_version(), date.today(), *more,
+    )  # fmt: skip
+    return repr(parts)

@@ -1,0 +1,80 @@
+"""Leaderboards of models, and of models by round."""
+
+from typing import TYPE_CHECKING, Any
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from dynabench.lib.api import versioned
+from leaderboard.api.asking import MINE, asked_of, matrix_for, version_of
+from leaderboard.api.schemas import RoundsMatrix, Seen
+from leaderboard.asked import Asked
+from tasks.access import find_task
+from tasks.models import Task
+from tasks.selectors import seen_rounds
+from validation.cached_numbers import all_numbers
+
+if TYPE_CHECKING:  # it loads numpy
+    from leaderboard.matrix import Matrix
+
+
+class LeaderboardView(APIView):
+    """A task's leaderboard."""
+
+    is_public = True
+
+    @extend_schema(
+        operation_id="leaderboard_get",
+        parameters=[
+            MINE,
+            OpenApiParameter("mode", enum=["robust", "classic"], description="The formula."),
+            OpenApiParameter("fork", description="A name under which weights were saved."),
+        ],
+        responses=Seen,
+    )
+    def get(self, request: Request, code: str) -> Response:
+        """The models by their Dynascore. It has an ETag.
+
+        Weights stand in the query as on the page: `w_accuracy=4` of metrics, `d_round-1=5` of sets,
+        0 to 8; what is not named weighs as its owner, or the fork, says.
+        """
+        task = find_task(request, code)
+        matrix = matrix_for(request, task)
+        found = asked_of(request, task, matrix)
+        version = version_of(task, matrix, found.weighting.query, found.mode)
+        return versioned(request, version, lambda: _told(task, matrix, found))
+
+
+def _told(task: Task, matrix: "Matrix", found: Asked) -> dict[str, Any]:
+    from leaderboard.board import ranked
+    from leaderboard.tables import as_table
+
+    table = as_table(task, matrix, ranked(matrix, found.weighting, found.mode))
+    published = {str(model.id) for model in matrix.models if model.is_published}
+    rows = [{**row, "is_published": row["id"] in published} for row in table["rows"]]
+    return {**table, "rows": rows}
+
+
+class RoundsMatrixView(APIView):
+    """Every model against every round."""
+
+    is_public = True
+
+    @extend_schema(operation_id="leaderboard_rounds", parameters=[MINE], responses=RoundsMatrix)
+    def get(self, request: Request, code: str) -> Response:
+        """The models on each round's newest set, with people beside them. It has an ETag."""
+        task = find_task(request, code)
+        matrix, seen = matrix_for(request, task), seen_rounds([task])
+        kept = all_numbers(seen)
+
+        def told() -> dict[str, Any]:
+            from leaderboard.rounds_matrix import as_json, rounds_of
+
+            found = as_json(matrix, rounds_of(matrix, seen, kept))
+            return {**found, "is_counting": len(kept) < len(seen)}
+
+        states = [(round.number, round.state) for round in seen]
+        people = [(pk, one.numbers) for pk, one in sorted(kept.items())]
+        return versioned(request, version_of(task, matrix, states, people), told)

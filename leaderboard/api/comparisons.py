@@ -1,0 +1,132 @@
+"""Two models of a leaderboard beside each other."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from dynabench.lib.api import Refused, versioned
+from leaderboard.api.asking import MINE, matrix_for, version_of
+from leaderboard.api.schemas import Compared
+from leaderboard.compare_views import SAME, SIDES, UNKNOWN, asked_page
+from tasks.access import find_task
+from tasks.models import Task
+from tasks.permissions import can_edit
+
+if TYPE_CHECKING:  # it loads numpy
+    from leaderboard.board import Cell
+    from leaderboard.comparing import Comparison, Example, Row
+    from leaderboard.matrix import Matrix
+
+BETTER: Mapping[str, str] = {"first": "a", "second": "b"}
+
+
+class CompareView(APIView):
+    """Two models on every set that both were run on."""
+
+    is_public = True
+
+    @extend_schema(
+        operation_id="leaderboard_compare",
+        parameters=[
+            OpenApiParameter("a", required=True, description="The first model's id."),
+            OpenApiParameter("b", required=True, description="The second model's id."),
+            OpenApiParameter("set", description="A set of which examples are told."),
+            OpenApiParameter("page", int, description="Of these examples."),
+            MINE,
+        ],
+        responses=Compared,
+    )
+    def get(self, request: Request, code: str) -> Response:
+        """Differences with intervals and tests, by metric and by slice; examples of one set.
+
+        Examples are those to which the two answer differently; for the task's editors those that
+        one of the two has right alone. It has an ETag.
+        """
+        task = find_task(request, code)
+        matrix = matrix_for(request, task)
+        pair = _pair(request, matrix)
+        is_editor = can_edit(request.user, task)
+        name, page = request.query_params.get("set", ""), asked_page(request.query_params)
+
+        def told() -> dict[str, Any]:
+            return _told(task, matrix, pair, name, page, is_editor=is_editor)
+
+        return versioned(request, version_of(task, matrix, is_editor), told)
+
+
+def _pair(request: Request, matrix: "Matrix") -> tuple[int, int]:
+    """The places of the two models. Raises Refused."""
+    places = {str(model.id): at for at, model in enumerate(matrix.models)}
+    asked = {side: request.query_params.get(side, "") for side in SIDES}
+    for side, text in asked.items():
+        if not text:
+            raise Refused("Name two models, as a and b.", code="invalid", status=422, field=side)
+        if text not in places:
+            raise Refused(UNKNOWN, code="not_found", status=404, field=side)
+    if asked["a"] == asked["b"]:
+        raise Refused(SAME, code="invalid", status=422, field="b")
+    return places[asked["a"]], places[asked["b"]]
+
+
+def _told(
+    task: Task, matrix: "Matrix", pair: tuple[int, int], name: str, page: int, *, is_editor: bool
+) -> dict[str, Any]:
+    from leaderboard.comparing import EXAMPLES, compared, differing, readable, runs_of
+
+    pairs = runs_of(matrix, *pair)
+    found = compared(task, matrix, *pair, pairs)
+    open_sets = readable(pairs, is_editor=is_editor)
+    examples: list[Example] = []
+    if name in open_sets:
+        examples = differing(task, open_sets[name], page, with_gold=is_editor)
+    return {
+        "a": _model(matrix, pair[0]),
+        "b": _model(matrix, pair[1]),
+        **_tested(found),
+        "readable": [*open_sets],
+        "examples": [
+            {"inputs": dict(one.fields), "a": one.answers[0], "b": one.answers[1], "gold": one.gold}
+            for one in examples[:EXAMPLES]
+        ],
+        "next_page": page + 1 if len(examples) > EXAMPLES else None,
+    }
+
+
+def _model(matrix: "Matrix", at: int) -> dict[str, str]:
+    model = matrix.models[at]
+    return {"id": str(model.id), "model": model.name, "owner": model.owner}
+
+
+def _tested(found: "Comparison") -> dict[str, Any]:
+    return {
+        "rows": [_row(row) for row in found.rows],
+        "slices": [_row(row) for row in found.slices],
+        "tested_slices": found.tested_slices,
+        "small_slices": found.small_slices,
+        "unread": [*found.unread],
+        "in_the_loop": [{"model": "ab"[which], "set": name} for which, name in found.in_the_loop],
+    }
+
+
+def _row(row: "Row") -> dict[str, Any]:
+    return {
+        "set": row.set.name,
+        "version": row.set.version,
+        "metric": row.metric,
+        "slice": row.slice,
+        "a": _cell(row.values[0]),
+        "b": _cell(row.values[1]),
+        "difference": _cell(row.cell),
+        "p": row.adjusted,
+        "n": row.found.n if row.found else None,
+        "better": BETTER.get(row.better, row.better),
+        "method": row.method,
+    }
+
+
+def _cell(cell: "Cell") -> dict[str, float | None]:
+    return cell._asdict()

@@ -1,0 +1,134 @@
+"""Forks: weights that people keep under a name."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import Http404
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from dynabench.accounts.api import once
+from dynabench.accounts.models import ApiToken, User
+from dynabench.lib.api import Refused
+from leaderboard import models, services
+from leaderboard.board_views import start_of
+from leaderboard.services import BoardRefused
+from leaderboard.weights import METRIC, MOST, SET, Weighting, WeightsError
+from tasks.access import find_task
+from tasks.permissions import can_edit
+
+
+class Fork(serializers.ModelSerializer[models.Weights]):
+    """Weights with a name; the board opens with them at `?fork=name`."""
+
+    sets = serializers.DictField(source="evaluation_sets", child=serializers.FloatField())
+    metrics = serializers.DictField(child=serializers.FloatField())
+    by = serializers.SerializerMethodField(help_text="A pseudonym.")
+
+    class Meta:
+        model = models.Weights
+        fields = ("name", "description", "metrics", "sets", "by", "made_at")
+
+    def get_by(self, fork: models.Weights) -> str:
+        return str(getattr(fork.owner, "annotator", ""))
+
+
+def _weights() -> serializers.DictField:
+    return serializers.DictField(
+        child=serializers.FloatField(min_value=0, max_value=MOST), required=False, default=dict
+    )
+
+
+class NewFork(serializers.Serializer[Any]):
+    """Weights to keep; what is not named weighs as the task's owner says."""
+
+    name = serializers.CharField(
+        max_length=services.LONGEST_NAME, help_text="Small letters, digits and hyphens."
+    )
+    description = serializers.CharField(max_length=300, required=False, allow_blank=True)
+    metrics = _weights()
+    sets = _weights()
+
+
+class Forks(generics.ListAPIView[models.Weights]):
+    """The named weights of a task."""
+
+    is_public = True
+    write_scope = ApiToken.Scope.SUBMIT
+    serializer_class = Fork
+    queryset = models.Weights.objects.none()
+
+    def get_queryset(self):  # type: ignore[no-untyped-def]
+        task = find_task(self.request, self.kwargs["code"])
+        return task.forks.select_related("owner__annotator")
+
+    @extend_schema(operation_id="forks_list")
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """All of them."""
+        return super().get(request, *args, **kwargs)
+
+    @extend_schema(operation_id="forks_create", request=NewFork, responses={201: Fork})
+    @once
+    def post(self, request: Request, code: str) -> Response:
+        """Keep weights under a name; one's own of that name are replaced."""
+        from leaderboard.matrix import score_matrix
+
+        task = find_task(request, code)
+        asked = NewFork(data=request.data)
+        asked.is_valid(raise_exception=True)
+        told: dict[str, Any] = asked.validated_data
+        start = start_of(task, score_matrix(task), None)
+        try:
+            made = services.save_weights(
+                task=task,
+                owner=_user(request),
+                weighting=_weighting(told.pop("metrics"), told.pop("sets"), start),
+                **told,
+            )
+        except WeightsError as error:
+            field = "sets" if error.fields[0].startswith(SET) else "metrics"
+            raise Refused(str(error), code="weights", status=422, field=field) from None
+        except BoardRefused as error:
+            raise Refused(str(error), field=error.field) from None
+        return Response(Fork(made).data, status.HTTP_201_CREATED)
+
+
+def _weighting(
+    metrics: Mapping[str, float], sets: Mapping[str, float], start: Weighting
+) -> Weighting:
+    """The weights told, on those that the board opens with. Raises WeightsError."""
+    for what, prefix, told, known in (
+        ("metric", METRIC, metrics, start.metrics),
+        ("set", SET, sets, start.sets),
+    ):
+        if unknown := told.keys() - known.keys():
+            raise WeightsError(
+                f"There is no {what} {min(unknown)!r}. Choose among: {', '.join(known)}.",
+                prefix + min(unknown),
+            )
+    return Weighting({**start.metrics, **metrics}, {**start.sets, **sets})
+
+
+class ForkView(APIView):
+    """One fork."""
+
+    write_scope = ApiToken.Scope.SUBMIT
+
+    @extend_schema(operation_id="forks_delete", responses={204: None})
+    @once
+    def delete(self, request: Request, code: str, name: str) -> Response:
+        """Remove one's own weights, or as an editor of the task anybody's."""
+        task, user = find_task(request, code), _user(request)
+        fork = generics.get_object_or_404(task.forks, name=name)
+        if fork.owner_id != user.pk and not can_edit(user, task):
+            raise Http404
+        services.delete_weights(weights=fork, actor=user)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+def _user(request: Request) -> User:
+    assert isinstance(request.user, User)  # no write is public
+    return request.user

@@ -1,0 +1,38 @@
+"""The ranking of people."""
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from leaderboard.api.schemas import People
+from leaderboard.selectors import team_week
+from leaderboard.views import enter, places_of
+
+
+class PeopleView(APIView):
+    """Those who chose to be in a task's ranking."""
+
+    @extend_schema(operation_id="leaderboard_people", responses=People)
+    def get(self, request: Request, code: str) -> Response:
+        """The first ten and one's neighbours, for those who are in it; the team's week.
+
+        Sensitive tasks have no ranking, and paid people no place in one.
+        """
+        task, me = enter(request, code)
+        team = team_week(task) if task.config.context else None
+        places = [
+            {
+                "rank": place.rank,
+                "name": place.standing.pseudonym,
+                "is_mine": place.is_mine,
+                "rate": place.standing.rate,
+                "low": place.standing.interval[0],
+                "high": place.standing.interval[1],
+                "fooled": place.standing.fooled,
+                "tries": place.standing.tries,
+            }
+            for place in places_of(task, me)
+        ]
+        told = {"in_ranking": me.in_ranking, "team": team, "places": places}
+        return Response(People(told).data)

@@ -1,0 +1,111 @@
+"""Snapshots of a leaderboard."""
+
+from typing import Any
+
+from django.urls import reverse
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from dynabench.accounts.api import once
+from dynabench.accounts.models import ApiToken
+from dynabench.lib.api import Pages, Refused, versioned
+from leaderboard import services
+from leaderboard.api.schemas import Kept
+from leaderboard.changes import what_changed
+from leaderboard.exports import bibtex
+from leaderboard.models import Snapshot
+from leaderboard.services import BoardRefused
+from tasks.access import find_edited, find_task
+
+
+class ListedSnapshot(serializers.ModelSerializer[Snapshot]):
+    """A snapshot without its board."""
+
+    class Meta:
+        model = Snapshot
+        fields = ("number", "title", "description", "sha256", "made_at")
+
+
+class OneSnapshot(ListedSnapshot):
+    """A snapshot; `table` is what the digest is of, with sorted keys and without spaces."""
+
+    bibtex = serializers.CharField()
+    changes = serializers.ListField(child=serializers.CharField(), help_text="Since the last one.")
+    table = Kept()  # type: ignore[assignment]
+
+    class Meta(ListedSnapshot.Meta):
+        fields = (*ListedSnapshot.Meta.fields, "bibtex", "changes", "table")  # type: ignore[assignment]
+
+
+class NewSnapshot(serializers.Serializer[Any]):
+    """What a snapshot is called, and why it is taken."""
+
+    title = serializers.CharField(max_length=150, required=False, allow_blank=True)
+    description = serializers.CharField(max_length=500, required=False, allow_blank=True)
+
+
+class NewestFirst(Pages):
+    """Pages by number."""
+
+    ordering = "-number"
+
+
+class Snapshots(generics.ListAPIView[Snapshot]):
+    """The snapshots of a task's leaderboard."""
+
+    is_public = True
+    write_scope = ApiToken.Scope.OWN
+    serializer_class = ListedSnapshot
+    pagination_class = NewestFirst
+    queryset = Snapshot.objects.none()
+
+    def get_queryset(self):  # type: ignore[no-untyped-def]
+        return find_task(self.request, self.kwargs["code"]).snapshots.defer("table")
+
+    @extend_schema(operation_id="snapshots_list")
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """All of them, the newest first."""
+        return super().get(request, *args, **kwargs)
+
+    @extend_schema(
+        operation_id="snapshots_create", request=NewSnapshot, responses={201: ListedSnapshot}
+    )
+    @once
+    def post(self, request: Request, code: str) -> Response:
+        """Keep the public board as it is now, for ever. For the task's editors."""
+        task, user = find_edited(request, code)
+        asked = NewSnapshot(data=request.data)
+        asked.is_valid(raise_exception=True)
+        try:
+            made = services.take_snapshot(task=task, actor=user, **asked.validated_data)
+        except BoardRefused as error:
+            raise Refused(str(error), field=error.field) from None
+        return Response(ListedSnapshot(made).data, status.HTTP_201_CREATED)
+
+
+class SnapshotView(APIView):
+    """One snapshot."""
+
+    is_public = True
+
+    @extend_schema(operation_id="snapshots_get", responses=OneSnapshot)
+    def get(self, request: Request, code: str, number: int) -> Response:
+        """Its board, its digest, how to cite it, and what is new in it. It has an ETag."""
+        task = find_task(request, code)
+        found = generics.get_object_or_404(task.snapshots, number=number)
+        page = reverse("leaderboard:snapshot", args=[code, number])
+        address = request.build_absolute_uri(page)
+
+        def told() -> dict[str, Any]:
+            last = task.snapshots.filter(number__lt=number).first()
+            return {
+                **ListedSnapshot(found).data,
+                "bibtex": bibtex(found.table, number, found.title, found.sha256, address),
+                "changes": what_changed(last.table, found.table) if last else [],
+                "table": found.table,
+            }
+
+        return versioned(request, f"{found.sha256} {address}", told)
