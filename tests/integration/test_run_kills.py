@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.parse
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
@@ -33,6 +32,7 @@ from evaluation.runners import NO_ENGINE
 from tasks.models import TargetModel
 from tests.evaluations import accepted_model, queued_run, set_version
 from tests.factories import TaskFactory
+from tests.live import database_url
 from tests.serving_models import tiny_model
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,15 +43,6 @@ SIZE = 2000
 AT_START = dict(os.environ)  # with the engine of the other tests
 AWAY = (OperationalError, InterfaceError)
 State = EvaluationRun.State
-
-
-def database_url() -> str:
-    """The database of the tests, as other processes find it."""
-    at = connection.settings_dict
-    if connection.vendor == "sqlite":
-        return f"sqlite:///{at['NAME']}"
-    who = urllib.parse.quote(at["USER"]) + ":" + urllib.parse.quote(at["PASSWORD"])
-    return f"postgres://{who}@{at['HOST']}:{at['PORT']}/{at['NAME']}"
 
 
 class Cluster:

@@ -1,0 +1,111 @@
+"""The client as others install it: a wheel in an environment that has nothing else."""
+
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+from dynabench.accounts.tokens import create_token
+from tests.factories import RoundFactory, TaskFactory, UserFactory
+from tests.live import ROOT, installation
+
+PROGRAM = """
+import asyncio, importlib.util, sys
+from dynabench import AsyncDynabenchClient, DynabenchClient
+from dynabench.client import NotFound
+
+client = DynabenchClient(api_key=sys.argv[1])
+print([task["code"] for task in client.tasks()], client.me()["token"]["name"])
+try:
+    client.task("none")
+except NotFound as error:
+    print(error.status)
+
+async def same():
+    async with AsyncDynabenchClient(api_key=sys.argv[1]) as client:
+        print((await client.task("nli"))["name"])
+
+asyncio.run(same())
+foreign = ("django", "tasks", "evaluation", "pandas", "rest_framework")
+print([name for name in foreign if importlib.util.find_spec(name)])
+"""
+TYPED = """
+from dynabench import AsyncDynabenchClient, DynabenchClient
+client = DynabenchClient(api_key="your_key")
+name: str = client.submit_model(model_path="model", task="nli", description="Mine", parameters=3)
+print(client.get_results(name)["dynascore"])
+client.submit_model(7, "nli")  # wrong
+async def same() -> str:
+    return await AsyncDynabenchClient().submit_model("model", "nli")
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    build = ["wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder)]
+    subprocess.run(
+        [sys.executable, "-m", "pip", *build, str(ROOT / "dynabench" / "client")], check=True
+    )
+    (found,) = folder.glob("dynabench_client-*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def python(wheel, tmp_path_factory) -> Path:
+    """The Python of the environment."""
+    folder = tmp_path_factory.mktemp("empty")
+    venv.create(folder, with_pip=False)
+    python = folder / "bin" / "python"
+    install = ["--python", str(python), "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([sys.executable, "-m", "pip", *install, str(wheel)], check=True)
+    return python
+
+
+def said(python: Path, *arguments: str, **environment: str) -> str:
+    """What it prints, far from our checkout."""
+    bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [python, *arguments], capture_output=True, text=True, cwd=python.parent,
+        env=bare | environment,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_only_what_it_names_is_there(python):
+    listed = said(
+        Path(sys.executable), "-m", "pip", "--python", str(python), "list", "--format=freeze"
+    )
+    names = {line.partition("==")[0] for line in listed.split()}
+    assert {"dynabench-client", "httpx", "tqdm"} <= names
+    assert names <= {
+        *("dynabench-client", "httpx", "tqdm"),
+        *("anyio", "certifi", "h11", "httpcore", "idna", "typing_extensions"),  # httpx's own
+    }
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_program_at_a_real_server(python, tmp_path):
+    RoundFactory(task=TaskFactory(code="nli", name="NLI"))
+    _, key = create_token(user=UserFactory(), name="laptop", scopes=["read"], days=1)
+    with installation(tmp_path, queue=False) as url:
+        lines = said(python, "-c", PROGRAM, key, DYNABENCH_URL=url).splitlines()
+    assert lines == ["['nli'] laptop", "404", "NLI", "[]"]
+
+
+def test_its_command_runs(python):
+    assert "submit" in said(python.with_name("dynabench"), "--help")
+
+
+def test_its_types_are_known(python, tmp_path):
+    (tmp_path / "program.py").write_text(TYPED)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--python-executable", python, "program.py"],
+        capture_output=True, text=True, cwd=tmp_path,
+    )  # fmt: skip
+    wrong = 'Argument 1 has incompatible type "int"; expected "str | Path"'
+    assert done.stdout.splitlines()[:-1] == [f"program.py:6: error: {wrong}  [arg-type]"]
