@@ -1,4 +1,7 @@
-"""Reads about people: who ranks where, what they did in a week, what the team reached."""
+"""Reads about people: who ranks where, what they did in a week, what the team reached.
+
+What their programs did counts for nothing here.
+"""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -34,6 +37,7 @@ def standings(task: Task) -> list[Standing]:
     """
     asked = Example.objects.filter(
         round__task=task,
+        by_program=False,
         annotator__in_ranking=True,
         annotator__source=Annotator.Source.SITE,
         outcome__in=[
@@ -65,6 +69,7 @@ def team_week(task: Task) -> TeamWeek:
         is_verified=True,
         decided_at__gte=_midnight(week - TEAM_WEEKS * WEEK),
         example__retracted_at__isnull=True,
+        example__by_program=False,
     )
     counts = dict(
         verified.annotate(week=TruncWeek("decided_at", tzinfo=UTC))
@@ -88,14 +93,14 @@ class Week:
 def weeks_of(annotator: Annotator) -> Mapping[tuple[date, int], Week]:
     """By Monday and task: the person's last 26 weeks, retracted tries left out. Three queries."""
     weeks: dict[tuple[date, int], Week] = {}
-    wrote = Example.objects.filter(annotator=annotator, retracted_at__isnull=True)
+    wrote = Example.objects.filter(annotator=annotator, retracted_at__isnull=True, by_program=False)
     verified = Count("pk", filter=Q(consensus__is_verified=True))
     for week, task, tried, valid in _by_week(
         wrote, "round__task", tried=Count("pk"), valid=verified
     ):
         weeks[week.date(), task] = Week(tried, valid)
     for answers in (Validation, GoldAnswer):  # people cannot tell one from the other
-        rows = answers.objects.filter(validator=annotator)
+        rows = answers.objects.filter(validator=annotator, by_program=False)
         path = "example__round__task" if answers is Validation else "gold__example__round__task"
         for week, task, judged in _by_week(rows, path, judged=Count("pk")):
             weeks.setdefault((week.date(), task), Week()).judged += judged
@@ -134,6 +139,7 @@ def badges_of(annotator: Annotator, tasks: Collection[Task], careful: bool) -> l
     """
     wrote = Example.objects.filter(
         annotator=annotator,
+        by_program=False,
         round__task__in=tasks,
         retracted_at__isnull=True,
         consensus__is_verified=True,
@@ -150,6 +156,7 @@ def badges_of(annotator: Annotator, tasks: Collection[Task], careful: bool) -> l
     models = fooled.aggregate(models=Count("target_outputs__target", distinct=True))
     flags = Validation.objects.filter(
         validator=annotator,
+        by_program=False,
         verdict="flagged",
         example__round__task__in=tasks,
         example__consensus__verdict="flagged",

@@ -27,11 +27,14 @@ def writers(round: Round, at: datetime) -> QuerySet[Any]:
 
 
 def used(round: Round) -> Used:
-    """What the round has used of its budget. Counts nothing that has no limit."""
+    """What the round has used of its budget. Counts nothing that has no limit.
+
+    What programs write uses up nothing; votes on it do.
+    """
     budget = round.budget
     if (budget.collected, budget.fooling, budget.money) == (None, None, None):
         return Used()
-    kept = round.examples.filter(retracted_at__isnull=True)
+    kept = round.examples.filter(retracted_at__isnull=True, by_program=False)
     voted = round.examples.filter(consensus__round=round)
     has_money = budget.money is not None
     return Used(

@@ -75,7 +75,10 @@ class Cell:
 
 @dataclass
 class Part:
-    """Everything that is counted of a round, of a part of it, or of several."""
+    """Everything that is counted of a round, of a part of it, or of several.
+
+    What people wrote and how people voted on that; of programs only how much there is.
+    """
 
     cells: Counter[Cell] = field(default_factory=Counter)
     votes_by: Counter[tuple[int | None, Choice]] = field(default_factory=Counter)
@@ -83,12 +86,17 @@ class Part:
     """How many examples have so many votes for each choice."""
     compared: Counter[tuple[int | None, Compared]] = field(default_factory=Counter)
     """How many examples of an author compare so."""
+    program_examples: int = 0
+    program_votes: int = 0
+    """On what people wrote."""
 
     def __iadd__(self, other: "Part") -> "Part":
         self.cells += other.cells
         self.votes_by += other.votes_by
         self.patterns += other.patterns
         self.compared += other.compared
+        self.program_examples += other.program_examples
+        self.program_votes += other.program_votes
         return self
 
     def authors(self) -> list[Collected]:
@@ -153,14 +161,17 @@ def count(rounds: Sequence[Round], by: str | None = None, *, stored: bool = True
     where the author chooses none.
     """
     counted = _empty(rounds, by)
+    if not rounds:  # Django has no SQL for the examples of none
+        return counted
     examples = _examples(rounds, by)
-    _count_votes(counted, examples)
+    by_people = examples.filter(by_program=False)
+    _count_votes(counted, by_people)
     choices = {choice for part in counted.parts.values() for _, choice in part.votes_by}
     counted.choices = sorted(choices)
     if len(choices) > MOST_CHOICES:
-        _count_free_patterns(counted, examples)
+        _count_free_patterns(counted, by_people)
     elif choices:
-        _count_patterns(counted, _with_answers(examples, rounds[0].task.config, by))
+        _count_patterns(counted, _with_answers(by_people, rounds[0].task.config, by))
     if stored:
         _count_cells(counted, examples, by)
     return counted
@@ -241,14 +252,18 @@ def _with_answers(examples: Any, config: TaskConfig, by: str | None) -> Any:
 
 def _count_cells(counted: Counted, examples: Examples, by: str | None) -> None:
     """One row for each combination of what `Cell` holds, by part."""
-    names = ("in_round", "value", "author", "result")
+    names = ("in_round", "value", "by_program", "author", "result")
     consensus = [f"consensus__{name}" for name in ("state", "label", "verdict", "is_verified")]
     rows = (
         examples.annotate(judged=Q(consensus__votes__gt=0), wrong=_validated_error(by))
         .values_list(*names, "judged", *consensus, "wrong")
         .annotate(times=Count("pk"))
     )
-    for round, value, author, result, judged, state, label, verdict, verified, wrong, times in rows:
+    for round, value, by_program, author, result, judged, state, *decided, times in rows:
+        if by_program:
+            counted.part(round, value).program_examples += times
+            continue
+        label, verdict, verified, wrong = decided
         cell = Cell(
             author,
             result,
@@ -263,13 +278,16 @@ def _count_cells(counted: Counted, examples: Examples, by: str | None) -> None:
 
 def _count_votes(counted: Counted, examples: Examples) -> None:
     rows = _rows(
-        "SELECT x.in_round, x.value, v.validator_id, v.label, v.verdict, COUNT(*) "
+        "SELECT x.in_round, x.value, v.validator_id, v.label, v.verdict, v.by_program, COUNT(*) "
         "FROM {votes} v JOIN ({examples}) x ON x.id = v.example_id "
-        "GROUP BY v.validator_id, v.label, v.verdict, x.in_round, x.value",
+        "GROUP BY v.validator_id, v.label, v.verdict, v.by_program, x.in_round, x.value",
         examples.values_list("id", "in_round", "value"),
     )
-    for round, value, who, label, verdict, times in rows:
-        counted.part(round, value).votes_by[who, (label, verdict)] += times
+    for round, value, who, label, verdict, by_program, times in rows:
+        if by_program:
+            counted.part(round, value).program_votes += times
+        else:
+            counted.part(round, value).votes_by[who, (label, verdict)] += times
 
 
 def _count_patterns(counted: Counted, examples: Examples) -> None:
@@ -285,7 +303,8 @@ def _count_patterns(counted: Counted, examples: Examples) -> None:
     rows = _rows(
         f"SELECT {kept}, {columns}, COUNT(*) FROM (SELECT {kept}, {sums} "  # noqa: S608
         "FROM {votes} v JOIN ({examples}) x ON x.id = v.example_id "
-        f"GROUP BY x.id, {kept}) one GROUP BY author, {columns}, result, said, in_round, value",
+        f"WHERE NOT v.by_program GROUP BY x.id, {kept}) one "
+        f"GROUP BY author, {columns}, result, said, in_round, value",
         examples.values_list("id", *names),
         [text for choice in counted.choices for text in choice],
     )
@@ -319,7 +338,7 @@ def _count_free_patterns(counted: Counted, examples: Examples) -> None:
     """The patterns without saying which answers they are: the numbers of equal answers."""
     rows = _rows(
         "SELECT x.in_round, x.value, x.id, COUNT(*) FROM {votes} v "
-        "JOIN ({examples}) x ON x.id = v.example_id "
+        "JOIN ({examples}) x ON x.id = v.example_id WHERE NOT v.by_program "
         "GROUP BY x.in_round, x.value, x.id, v.label, v.verdict ORDER BY x.in_round, x.value, x.id",
         examples.values_list("id", "in_round", "value"),
     )

@@ -4,11 +4,13 @@ A page never waits for the count of a large round: a thread counts, and until th
 the numbers of before, or none.
 """
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from threading import Thread
 from time import perf_counter
+from typing import Any
 
 from django.core.cache import cache
 from django.db import connection
@@ -17,7 +19,7 @@ from django.utils import timezone
 from annotation.models import Example
 from tasks.models import Round
 from validation.breakdowns import count, count_cells
-from validation.report import Number, measured, standing
+from validation.report import Number, measured, standing, task_report
 
 LARGE = 20_000
 """Rounds with more examples together are counted beside the request."""
@@ -30,12 +32,14 @@ COUNTING_SECONDS = 900
 """After so long another thread may count: the process of the one that began is gone."""
 
 Numbers = Mapping[str, Number]
-Count = Callable[[Sequence[Round]], Mapping[int, Numbers]]
+Wanted = Mapping[str, Sequence[Round]]
+"""The rounds that are counted together, by a name of theirs."""
+Count = Callable[[Wanted], Mapping[str, Mapping[str, Any]]]
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A round's numbers by name (as `report.measured`), and when they were counted."""
+    """Numbers by name (as `report.measured`, or a whole report), and when they were counted."""
 
     numbers: Numbers
     counted_at: datetime
@@ -47,59 +51,85 @@ def all_numbers(rounds: Sequence[Round]) -> Mapping[int, Kept]:
 
     At most four queries.
     """
-    return _kept("all", rounds, _all)
+    return _of_each("all", rounds, _all)
 
 
 def standings(rounds: Sequence[Round]) -> Mapping[int, Kept]:
     """The counts and rates of rounds of any tasks, likewise; at most two queries."""
-    return _kept("standing", rounds, _standings)
+    return _of_each("standing", rounds, _standings)
 
 
-def _all(rounds: Sequence[Round]) -> Mapping[int, Numbers]:
+def kept_report(rounds: Sequence[Round], *, code: str) -> Kept | None:
+    """`report.task_report` of rounds of one task; None while it is counted for the first time."""
+    name = hashlib.sha256(str([round.pk for round in rounds]).encode()).hexdigest()
+
+    def count(wanted: Wanted) -> Mapping[str, Mapping[str, Any]]:
+        return {name: task_report(rounds, code=code)}
+
+    return _kept(f"report:{code}", {name: rounds}, count).get(name)
+
+
+def _all(wanted: Wanted) -> Mapping[str, Numbers]:
+    rounds = [round for (round,) in wanted.values()]
     counted = count(rounds)
-    return {r.pk: measured(counted.part(r.pk, ""), counted.choices) for r in rounds}
+    return {str(r.pk): measured(counted.part(r.pk, ""), counted.choices) for r in rounds}
 
 
-def _standings(rounds: Sequence[Round]) -> Mapping[int, Numbers]:
+def _standings(wanted: Wanted) -> Mapping[str, Numbers]:
+    rounds = [round for (round,) in wanted.values()]
     counted = count_cells(rounds)
-    return {r.pk: standing(counted.part(r.pk, "")) for r in rounds}
+    return {str(r.pk): standing(counted.part(r.pk, "")) for r in rounds}
 
 
-def _kept(kind: str, rounds: Sequence[Round], fresh: Count) -> dict[int, Kept]:
-    keys = {_key(kind, round): round.pk for round in rounds}
-    found: dict[int, Kept] = {keys[key]: kept for key, kept in cache.get_many(keys).items()}
+def _of_each(kind: str, rounds: Sequence[Round], fresh: Count) -> dict[int, Kept]:
+    found = _kept(kind, {str(round.pk): [round] for round in rounds}, fresh)
+    return {int(name): kept for name, kept in found.items()}
+
+
+def _kept(kind: str, wanted: Wanted, fresh: Count) -> dict[str, Kept]:
+    keys = {_key(kind, name): name for name in wanted}
+    found: dict[str, Kept] = {keys[key]: kept for key, kept in cache.get_many(keys).items()}
     now = timezone.now()
-    old = [r for r in rounds if r.pk not in found or found[r.pk].until <= now]
+    old = {
+        name: rounds
+        for name, rounds in wanted.items()
+        if name not in found or found[name].until <= now
+    }
     if not old:
         return found
-    if Example.objects.filter(round__in=old)[: LARGE + 1].count() <= LARGE:
+    counted = [round for rounds in old.values() for round in rounds]
+    if Example.objects.filter(round__in=counted)[: LARGE + 1].count() <= LARGE:
         return found | _count(kind, old, fresh)
-    mine = [r for r in old if cache.add(f"{_key(kind, r)}:counting", True, COUNTING_SECONDS)]
+    mine = {
+        name: rounds
+        for name, rounds in old.items()
+        if cache.add(f"{_key(kind, name)}:counting", True, COUNTING_SECONDS)
+    }
     if mine:
         Thread(target=_count_beside, args=(kind, mine, fresh), daemon=True).start()
     return found
 
 
-def _key(kind: str, round: Round) -> str:
-    return f"numbers:{kind}:{round.pk}"
+def _key(kind: str, name: str) -> str:
+    return f"numbers:{kind}:{name}"
 
 
-def _count(kind: str, rounds: Sequence[Round], fresh: Count) -> dict[int, Kept]:
+def _count(kind: str, wanted: Wanted, fresh: Count) -> dict[str, Kept]:
     """Count and keep."""
     now, started = timezone.now(), perf_counter()
-    numbers = fresh(rounds)
+    numbers = fresh(wanted)
     took = timedelta(seconds=perf_counter() - started)
     until = now + max(KEPT, KEPT_TIMES * took)
-    found = {round.pk: Kept(numbers[round.pk], now, until) for round in rounds}
+    found = {name: Kept(numbers[name], now, until) for name in wanted}
     seconds = (until - now + READABLE).total_seconds()
-    cache.set_many({_key(kind, round): found[round.pk] for round in rounds}, seconds)
+    cache.set_many({_key(kind, name): kept for name, kept in found.items()}, seconds)
     return found
 
 
-def _count_beside(kind: str, rounds: Sequence[Round], fresh: Count) -> None:
+def _count_beside(kind: str, wanted: Wanted, fresh: Count) -> None:
     """The same in a thread, on a connection of its own."""
     try:
-        _count(kind, rounds, fresh)
+        _count(kind, wanted, fresh)
     finally:
-        cache.delete_many(f"{_key(kind, round)}:counting" for round in rounds)
+        cache.delete_many(f"{_key(kind, name)}:counting" for name in wanted)
         connection.close()

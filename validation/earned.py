@@ -28,10 +28,11 @@ ENOUGH = 8
 def points_of(author: Annotator, examples: Sequence[Example]) -> Mapping[int, float]:
     """Points by id of those of the author's examples that are decided and not retracted.
 
+    What programs wrote earns none.
     The examples come with `round__task` and `consensus`. Three queries, and at most 50 comparisons
     for each example that fooled a model.
     """
-    decided = [example for example in examples if is_decided(example)]
+    decided = [e for e in examples if is_decided(e) and not e.by_program]
     earlier = _earlier_texts(author, [e for e in decided if e.consensus.is_validated_error])
     verified = _verified_labels({example.round_id for example in decided})
     return {
@@ -131,6 +132,7 @@ def agreement_by_task(validator: Annotator) -> Mapping[int, Reliability]:
     mine = Validation.objects.filter(
         validator=validator,
         is_imported=False,
+        by_program=False,
         created_at__lt=timezone.now() - UNDO_TIME,
         example__consensus__still_needed=0,
         example__retracted_at__isnull=True,

@@ -69,8 +69,9 @@ def preview(round: Round, policy: Policy) -> Preview:
         old = row[1] if row and row[0] == case.example_id else Standing()
         new = _standing(case)
         found.examples += 1
-        before.cells[_cell(case, old)] += 1
-        after.cells[_cell(case, new)] += 1
+        if not case.by_program:  # the rates are people's
+            before.cells[_cell(case, old)] += 1
+            after.cells[_cell(case, new)] += 1
         if old != new:
             found.transitions[old.words, new.words] += 1
             if len(found.first) < SHOWN_CHANGES:

@@ -1,6 +1,7 @@
 """How well each author writes and each validator judges, for the task's owners.
 
-docs/statistics.md, “People”, defines each number. Nothing here pays, pauses or excludes anybody.
+docs/statistics.md, “People”, defines each number. What their programs wrote or judged is in none.
+Nothing here pays, pauses or excludes anybody.
 """
 
 from array import array
@@ -79,7 +80,7 @@ def author_statistics(rounds: Sequence[Round]) -> list[AuthorStatistics]:
     Memory: the people, and one number for each example.
     """
     examples = Example.objects.filter(
-        round__in=rounds, retracted_at__isnull=True, annotator__isnull=False
+        round__in=rounds, retracted_at__isnull=True, annotator__isnull=False, by_program=False
     )
     people = _people(examples.values("annotator"))
     writing = _writing(examples)
@@ -170,7 +171,7 @@ def validator_statistics(rounds: Sequence[Round]) -> list[ValidatorStatistics]:
     Memory: the people, and some numbers for each vote.
     """
     votes = Validation.objects.filter(
-        example__round__in=rounds, example__retracted_at__isnull=True
+        example__round__in=rounds, example__retracted_at__isnull=True, by_program=False
     ).order_by("pk")
     known = votes.filter(validator__isnull=False)
     people = _people(known.values("validator"))
@@ -233,7 +234,7 @@ def _reliabilities(votes: QuerySet[Validation]) -> Mapping[int, Reliability] | U
 def _gold(rounds: Sequence[Round]) -> Mapping[int, Counter[str]]:
     """Each validator's answers to gold items: all, and those since their last refresher."""
     found: dict[int, Counter[str]] = defaultdict(Counter)
-    answers = GoldAnswer.objects.filter(gold__example__round__in=rounds)
+    answers = GoldAnswer.objects.filter(gold__example__round__in=rounds, by_program=False)
     for who, correct, counts in answers.values_list("validator", "is_correct", "counts"):
         found[who].update({"answered": 1, "correct": correct, "count": counts})
         found[who]["correct that count"] += correct and counts

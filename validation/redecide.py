@@ -25,6 +25,7 @@ class Case:
 
     example_id: int
     annotator_id: int | None
+    by_program: bool
     outcome: str
     votes: int
     decision: Decision
@@ -54,7 +55,7 @@ def decided(round: Round, policy: Policy) -> Iterator[Case]:
     field = round.task.config.answer_field
     votes = _votes(round)
     waiting = next(votes, None)
-    for pk, annotator, outcome, inputs, output in _examples(round):
+    for pk, annotator, by_program, outcome, inputs, output in _examples(round):
         counts: Counter[Vote] = Counter()
         if waiting and waiting[0] == pk:
             counts, waiting = waiting[1], next(votes, None)
@@ -64,6 +65,7 @@ def decided(round: Round, policy: Policy) -> Iterator[Case]:
         yield Case(
             pk,
             annotator,
+            by_program,
             outcome,
             counts.total(),
             decision,
@@ -72,14 +74,13 @@ def decided(round: Round, policy: Policy) -> Iterator[Case]:
         )
 
 
-def _examples(round: Round) -> Iterator[tuple[int, int | None, str, Any, Any]]:
+def _examples(round: Round) -> Iterator[tuple[int, int | None, bool, str, Any, Any]]:
     outputs = TargetOutput.objects.filter(example=OuterRef("pk")).order_by("position")
+    first = Subquery(outputs.values("output")[:1])
     return (
         Example.objects.filter(round=round, retracted_at__isnull=True)
         .order_by("pk")
-        .values_list(
-            "pk", "annotator_id", "outcome", "inputs", Subquery(outputs.values("output")[:1])
-        )
+        .values_list("pk", "annotator_id", "by_program", "outcome", "inputs", first)
         .iterator(chunk_size=2000)
     )
 

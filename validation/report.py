@@ -19,7 +19,7 @@ from validation.breakdowns import (
     sum_of,
 )
 from validation.consensus import Policy
-from validation.redecide import decided
+from validation.redecide import Case, decided
 from validation.statistics import Collected, Rate, Undefined, human_and_model, round_rates
 
 FREE_TEXT = f"more than {MOST_CHOICES} different answers were given: agreement is about labels"
@@ -31,6 +31,7 @@ ORDER = (
     *("unanimous_share", "fleiss_kappa", "krippendorff_alpha"),
     *("validators", "authors", "votes"),
 )
+PROGRAMS = ("program_examples", "program_votes")
 COMPARED = ("human_accuracy", "model_accuracy", "human_model_gap")
 RATES = ("mer", "vmer", "fooled_of_decided", "majority_share", "unanimous_share", *COMPARED)
 
@@ -47,7 +48,7 @@ def task_report(
     counted = count(rounds, stored=policy is None)
     for round in rounds if policy else ():
         assert policy
-        counted.part(round.pk, "").cells.update(_decided_cells(round, policy))
+        _count_decided(counted.part(round.pk, ""), decided(round, policy))
     each = {pk: numbers(part, counted.choices) for (pk, _), part in counted.parts.items()}
     alone = next(iter(each.values())) if len(each) == 1 else None
     together = alone or numbers(_together(counted.parts.values()), counted.choices)
@@ -96,6 +97,8 @@ def measured(part: Part, choices: Sequence[Choice]) -> dict[str, Number]:
         **_agreement(part, choices),
         **_people(part),
         **_compared(part, choices),
+        "program_examples": part.program_examples,
+        "program_votes": part.program_votes,
     }
 
 
@@ -119,13 +122,13 @@ def numbers(part: Part, choices: Sequence[Choice]) -> dict[str, Any]:
 
 def as_json(found: Mapping[str, Number]) -> dict[str, Any]:
     """Measured numbers in their order. Unknown ones are None, with the reason under `notes`."""
-    names = (*ORDER, *COMPARED)
+    names = (*ORDER, *COMPARED, *PROGRAMS)
     notes = {name: v.reason for name in names if isinstance(v := found[name], Undefined)}
     shown = {name: _shown(found[name]) for name in names}
     return {
         **{name: shown[name] for name in ORDER},
         "notes": notes,
-        **{name: shown[name] for name in COMPARED},
+        **{name: shown[name] for name in (*COMPARED, *PROGRAMS)},
     }
 
 
@@ -230,9 +233,12 @@ def _shown(value: Number) -> Any:
     return value
 
 
-def _decided_cells(round: Round, policy: Policy) -> Counter[Cell]:
-    return Counter(
-        Cell(
+def _count_decided(part: Part, cases: Iterable[Case]) -> None:
+    for case in cases:
+        if case.by_program:
+            part.program_examples += 1
+            continue
+        cell = Cell(
             case.annotator_id,
             case.outcome,
             case.votes > 0,
@@ -241,5 +247,4 @@ def _decided_cells(round: Round, policy: Policy) -> Counter[Cell]:
             case.is_verified,
             case.is_validated_error,
         )
-        for case in decided(round, policy)
-    )
+        part.cells[cell] += 1

@@ -155,14 +155,15 @@ def judged_today(validator: Annotator, task: Task) -> int:
 
 
 def round_numbers(*rounds: Round) -> Mapping[int, Mapping[str, int]]:
-    """By round id: collected, fooled, judged, decided, verified and validated_errors.
+    """By round id: collected, fooled, judged, decided, verified and validated_errors, by people.
 
-    Without retracted examples. One query, whatever the number of rounds.
+    by_programs: how many were written by programs. Without retracted examples. One query, whatever
+    the number of rounds.
     """
     decided = Q(consensus__state=Consensus.State.DECIDED)
     rows = (
         Example.objects.filter(round__in=rounds, retracted_at__isnull=True)
-        .values("round")
+        .values("round", "by_program")
         .annotate(
             collected=Count("pk"),
             fooled=Count("pk", filter=Q(outcome=Example.Outcome.FOOLED)),
@@ -174,8 +175,10 @@ def round_numbers(*rounds: Round) -> Mapping[int, Mapping[str, int]]:
         .order_by()
     )
     names = ("collected", "fooled", "judged", "decided", "verified", "validated_errors")
-    found = {
-        pk: dict(zip(names, counts, strict=True))
-        for pk, *counts in rows.values_list("round", *names)
-    }
-    return {round.pk: found.get(round.pk, dict.fromkeys(names, 0)) for round in rounds}
+    found = {round.pk: dict.fromkeys((*names, "by_programs"), 0) for round in rounds}
+    for pk, by_program, *counts in rows.values_list("round", "by_program", *names):
+        if by_program:
+            found[pk]["by_programs"] = counts[0]
+        else:
+            found[pk] |= zip(names, counts, strict=True)
+    return found

@@ -13,7 +13,8 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import F
 
 from annotation.models import Assignment, Attempt, Example, GatePass, Report, TargetOutput
-from dynabench.accounts.models import Annotator, LogEntry, User
+from dynabench.accounts.models import Annotator, ApiToken, LogEntry, User
+from dynabench.webhooks.models import Webhook
 from evaluation.models import Submission, Upload
 from leaderboard.models import WeeklyGoal, Weights
 from tasks.models import TaskMember
@@ -73,6 +74,12 @@ def _about(user: User) -> dict[str, Section]:
             *("name", "description", "metrics", "evaluation_sets", "made_at"),
             task_code=F("task__code"),
         ),
+        "tokens": ApiToken.objects.filter(user=user).values(
+            "name", "prefix", "scopes", "created_at", "expires_at", "last_used_at"
+        ),
+        "webhooks": Webhook.objects.filter(user=user).values(
+            "url", "events", "created_at", "on_since", task_code=F("task__code")
+        ),
         "deeds": LogEntry.objects.filter(actor=user).values("action", "created_at").iterator(),
         "decisions": decided.values(
             *("label", "verdict", "reason", "created_at", "withdrawn_at"),
@@ -112,7 +119,7 @@ def _done(me: Annotator) -> dict[str, Section]:
 def _judgements(me: Annotator) -> Iterator[dict[str, Any]]:
     """One's answers, oldest first. Those to gold items look like votes, as when they were given."""
     names = ("label", "verdict", "flag_reason", "comment", "reveal", "reveal_choice")
-    more = ("reveal_comment", "metadata", "seconds", "created_at")
+    more = ("reveal_comment", "metadata", "seconds", "created_at", "by_program")
 
     def answers(rows: Any, example: str) -> Any:
         paths = {
@@ -145,7 +152,10 @@ def _examples(me: Annotator) -> Iterator[dict[str, Any]]:
 
 def _example(example: Example, points: float | None) -> dict[str, Any]:
     parent, consensus = example.parent, getattr(example, "consensus", None)
-    names = ("uuid", "goal", "inputs", "metadata", "typing", "outcome", "decided_by", "shown_at")
+    names = (
+        *("uuid", "goal", "inputs", "metadata", "typing", "by_program"),
+        *("outcome", "decided_by", "shown_at"),
+    )
     judged = ("state", "votes", "label", "verdict", "is_verified", "is_validated_error")
     return {
         **{name: getattr(example, name) for name in (*names, "created_at", "retracted_at")},

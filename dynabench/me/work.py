@@ -163,11 +163,11 @@ class Today:
 
 
 def today_of(me: Annotator, points_a_vote: Mapping[int, float]) -> Today:
-    """What the person did today; points for judgements as `points_a_vote` says by task."""
+    """What the person did today, without their programs; points for judgements as `points_a_vote` says by task."""
     midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
-    mine = Example.objects.filter(annotator=me, created_at__gte=midnight)
+    mine = Example.objects.filter(annotator=me, by_program=False, created_at__gte=midnight)
     examples = list(mine.select_related("round__task", "consensus"))
-    judged = {"validator": me, "created_at__gte": midnight}
+    judged = {"validator": me, "by_program": False, "created_at__gte": midnight}
     names = ("created_at", "seconds")
     votes = [
         *Validation.objects.filter(**judged).values_list(*names, "example__round__task"),

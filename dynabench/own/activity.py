@@ -1,4 +1,4 @@
-"""What goes on in a round, for the dashboard beside the numbers that others see too."""
+"""What people do in a round, for the dashboard beside the numbers that others see too."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -59,8 +59,8 @@ def activity(round: Round) -> Activity:
 
 
 def _count(round: Round) -> Activity:
-    examples = Example.objects.filter(round=round, retracted_at__isnull=True)
-    votes = Validation.objects.filter(example__round=round, is_imported=False)
+    examples = Example.objects.filter(round=round, retracted_at__isnull=True, by_program=False)
+    votes = Validation.objects.filter(example__round=round, is_imported=False, by_program=False)
     queue = QueueItem.objects.filter(
         round=round, still_needed__gt=0, example__retracted_at__isnull=True
     ).aggregate(waiting=Count("pk"), oldest=Min("example__created_at"))
@@ -105,7 +105,7 @@ def _labels(round: Round) -> Sequence[tuple[str, int, int]]:
     if name is None:
         return []
     rows = (
-        Example.objects.filter(round=round, retracted_at__isnull=True)
+        Example.objects.filter(round=round, retracted_at__isnull=True, by_program=False)
         .values_list(KeyTextTransform(name, "inputs"))
         .annotate(tries=Count("pk"), verified=VERIFIED)
         .order_by()

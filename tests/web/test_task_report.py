@@ -20,7 +20,7 @@ KEYS = [
     *("round", "collected", "fooled", "judged", "decided", "verified", "verified_fooled", "mer"),
     *("vmer", "fooled_of_decided", "consensus_labels", "majority_share", "unanimous_share"),
     *("fleiss_kappa", "krippendorff_alpha", "validators", "authors", "votes", "notes"),
-    *("human_accuracy", "model_accuracy", "human_model_gap"),
+    *("human_accuracy", "model_accuracy", "human_model_gap", "program_examples", "program_votes"),
 ]
 
 
@@ -89,6 +89,7 @@ def test_every_number_of_a_round(mood):
     assert counts == {
         "round": 1, "collected": 5, "fooled": 4, "judged": 4, "decided": 3, "verified": 2,
         "verified_fooled": 1, "validators": 3, "authors": 2, "votes": 12,
+        "program_examples": 0, "program_votes": 0,
     }  # fmt: skip
     shares = {
         name: (first[name]["value"], first[name]["n"], first[name]["method"])

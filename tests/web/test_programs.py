@@ -1,0 +1,105 @@
+"""What programs write and judge is kept apart from the numbers of people."""
+
+import pytest
+from django.utils import timezone
+
+from annotation.models import Example
+from annotation.services import ForPeople, assign, begin_attempt
+from dynabench.accounts.services import annotator_of
+from leaderboard.selectors import badges_of, standings, team_week, weeks_of
+from tasks.models import Round
+from tasks.selectors import used
+from tests.factories import UserFactory
+from tests.web.test_judge import write
+from tests.web.test_task_report import report
+from validation.consensus import Policy
+from validation.derive import derive_one
+from validation.earned import points_of
+from validation.models import Validation
+from validation.policy_preview import preview
+from validation.quality import author_statistics, validator_statistics
+from validation.selectors import round_numbers
+
+
+def judge(example, label, by_program=False):
+    for _ in range(3):
+        Validation.objects.create(
+            example=example,
+            validator=annotator_of(UserFactory()),
+            author_id=example.annotator_id,
+            label=label,
+            by_program=by_program,
+            created_at=timezone.now(),
+        )
+    derive_one(example, list(example.validations.all()))
+
+
+@pytest.fixture
+def mixed(nli, alice, bob):
+    """Two examples by people and two by Bob's program; a vote of a program on a person's."""
+    for number in range(4):
+        author = bob if number > 1 else alice
+        example = write(nli, author, number)
+        example.by_program = author is bob
+        example.save(update_fields=["by_program"])
+        judge(example, "neutral")
+    first = Example.objects.earliest("pk")
+    Validation.objects.create(
+        example=first,
+        validator=annotator_of(UserFactory()),
+        author_id=first.annotator_id,
+        label="entailment",
+        by_program=True,
+    )
+    return nli
+
+
+@pytest.mark.parametrize("policy", [[], ["--policy", "n-equal:3"]], ids=["stored", "counted"])
+def test_numbers_are_of_people_and_say_how_much_programs_did(mixed, policy):
+    found = report("nli", *policy)["rounds"][0]
+    assert (found["collected"], found["authors"], found["judged"]) == (2, 1, 2)
+    assert (found["votes"], found["validators"]) == (6, 6)
+    assert found["unanimous_share"]["value"] == 1
+    assert (found["program_examples"], found["program_votes"]) == (2, 1)
+
+
+def test_parts_tell_it_too(mixed):
+    parts = report("nli", "--by", "label")["all"]["parts"]
+    assert [(part["collected"], part["program_examples"]) for part in parts] == [(2, 2)]
+
+
+def test_a_preview_rates_people_and_changes_all(mixed):
+    found = preview(mixed, Policy(rule="n-equal", needed=4))
+    assert (found.examples, found.changed) == (4, 4)
+    assert found.before["vmer"].n == 2
+
+
+def test_budgets_are_used_up_by_people(mixed):
+    Round.objects.update(max_collected=3, max_fooling=3, max_spent=1)
+    assert used(Round.objects.get()) == (2, 2, 12)
+    numbers = round_numbers(mixed)[mixed.pk]
+    assert (numbers["collected"], numbers["by_programs"]) == (2, 2)
+
+
+def test_people_are_rated_and_thanked_for_what_they_did_themselves(mixed, alice, bob):
+    author, machine = annotator_of(alice), annotator_of(bob)
+    assert [one.annotator for one in author_statistics([mixed])] == [author]
+    assert len(validator_statistics([mixed])) == 12
+    type(author).objects.update(in_ranking=True)
+    assert [one.pseudonym for one in standings(mixed.task)] == [author.pseudonym]
+    assert list(weeks_of(machine)) == []
+    assert not any(badge.is_earned for badge in badges_of(machine, [mixed.task], False))
+    written = Example.objects.select_related("round__task", "consensus")
+    assert points_of(machine, list(written.filter(annotator=machine))) == {}
+    assert team_week(mixed.task).passages == 1
+    written.update(by_program=True)
+    assert team_week(mixed.task).passages == 0
+
+
+def test_a_task_may_be_for_people_only(nli, alice, bob):
+    me = annotator_of(alice)
+    nli.task.config_text += "\nprograms: {write: false}\n"
+    nli.task.save(update_fields=["config_text"])
+    assignment = assign(annotator=me, round=nli)
+    with pytest.raises(ForPeople, match="Only people write"):
+        begin_attempt(annotator=me, assignment=assignment, key=None, inputs={}, by_program=True)
