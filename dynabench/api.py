@@ -90,8 +90,10 @@ urlpatterns = [
     path("tokens/", accounts.Tokens.as_view(), name="tokens"),
     path("tokens/<int:pk>/", accounts.TokenView.as_view(), name="token"),
     path("schema/", SpectacularAPIView.as_view(permission_classes=[AllowAny]), name="schema"),
+    path("", include("dynabench.webhooks.api")),
     path("docs/", SpectacularSwaggerSplitView.as_view(permission_classes=[AllowAny]), name="docs"),
     path("", include("tasks.api.urls")),
+    path("", include("validation.api.urls")),
     path("", include("leaderboard.api.urls")),
     re_path(r"^(?P<rest>.*)$", Nothing.as_view()),
 ]

@@ -1,0 +1,113 @@
+"""The API's views of a task's numbers."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from django.shortcuts import get_object_or_404
+from django.utils.http import http_date
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from dynabench.lib.api import Busy, versioned
+from tasks.access import find_task
+from tasks.models import Round, Task
+from tasks.selectors import known_rounds
+from validation.cached_numbers import kept_report
+
+
+class Counting(Busy):
+    """A large round is counted for the first time."""
+
+    default_detail = "The numbers are being counted. Ask again in a minute."
+    default_code = "counting"
+    wait = 60
+
+
+class RateSerializer(serializers.Serializer[Any]):
+    """A share with its 95 % interval."""
+
+    value = serializers.FloatField()
+    low = serializers.FloatField()
+    high = serializers.FloatField()
+    n = serializers.IntegerField(help_text="Its denominator.")
+    method = serializers.CharField(help_text="How the interval was found.")
+
+
+def _rate() -> RateSerializer:
+    return RateSerializer(allow_null=True)
+
+
+class NumbersSerializer(serializers.Serializer[Any]):
+    """Every number of a round; docs/statistics.md defines them. `notes` says why one is null."""
+
+    round = serializers.IntegerField(allow_null=True, help_text="null: all rounds together.")
+    collected = serializers.IntegerField()
+    fooled = serializers.IntegerField(allow_null=True)
+    judged = serializers.IntegerField()
+    decided = serializers.IntegerField()
+    verified = serializers.IntegerField()
+    verified_fooled = serializers.IntegerField(allow_null=True)
+    mer = _rate()
+    vmer = _rate()
+    fooled_of_decided = _rate()
+    consensus_labels = serializers.DictField(child=serializers.IntegerField())
+    majority_share = _rate()
+    unanimous_share = _rate()
+    fleiss_kappa = serializers.FloatField(allow_null=True)
+    krippendorff_alpha = serializers.FloatField(allow_null=True)
+    validators: Any = serializers.IntegerField()
+    authors = serializers.IntegerField(allow_null=True)
+    votes = serializers.IntegerField()
+    notes = serializers.DictField(child=serializers.CharField())
+    human_accuracy = _rate()
+    model_accuracy = _rate()
+    human_model_gap = _rate()
+    program_examples = serializers.IntegerField(help_text="Written by programs, counted nowhere.")
+    program_votes = serializers.IntegerField(help_text="Of programs on what people wrote.")
+
+
+class StatisticsSerializer(serializers.Serializer[Any]):
+    """The numbers by round, and of all these rounds together."""
+
+    task = serializers.CharField()
+    rounds = NumbersSerializer(many=True)
+    all = NumbersSerializer()
+
+
+class TaskStatistics(APIView):
+    """The numbers of a task."""
+
+    is_public = True
+
+    @extend_schema(operation_id="statistics_get", responses=StatisticsSerializer)
+    def get(self, request: Request, code: str) -> Response:
+        """Every number of the rounds that have opened, as `manage.py task_report --json`."""
+        task = find_task(request, code)
+        return _report(request, task, known_rounds(task, planned=False).order_by("number"))
+
+
+class RoundStatistics(APIView):
+    """The numbers of a round."""
+
+    is_public = True
+
+    @extend_schema(operation_id="round_statistics_get", responses=StatisticsSerializer)
+    def get(self, request: Request, code: str, number: int) -> Response:
+        """The same of one round."""
+        task = find_task(request, code)
+        round = get_object_or_404(known_rounds(task, planned=False), number=number)
+        return _report(request, task, [round])
+
+
+def _report(request: Request, task: Task, rounds: Iterable[Round]) -> Response:
+    """The report as it was counted last, which `Last-Modified` tells."""
+    kept = kept_report(list(rounds), code=task.code)
+    if kept is None:
+        raise Counting
+    response = versioned(request, json.dumps(kept.numbers), lambda: kept.numbers)
+    response["Last-Modified"] = http_date(kept.counted_at.timestamp())
+    return response
