@@ -1,0 +1,39 @@
+"""How many queries the API needs for tasks, rounds and contexts: as many with few rows as many."""
+
+import pytest
+
+from tasks.models import TaskGroup, TaskMember
+from tests.factories import scripted_target
+from tests.web.test_queries import check, count, fill
+
+ADDRESSES = {
+    "API tasks": "tasks/",
+    "API task": "tasks/nli/",
+    "API groups": "groups/",
+    "API config": "tasks/nli/config/",
+    "API targets": "tasks/nli/targets/",
+    "API rounds": "tasks/nli/rounds/",
+    "API round": "tasks/nli/rounds/1/",
+    "API contexts": "tasks/nli/rounds/1/contexts/",
+    "API statistics": "tasks/nli/statistics/",
+}
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_query_count(address, as_alice, alice, nli):
+    TaskMember.objects.create(task=nli.task, user=alice, role="owner")
+
+    def add(rows, first):
+        fill(rows, nli, alice, first)
+        for number in range(first, rows):
+            TaskGroup.objects.create(slug=f"group-{number}").tasks.add(nli.task)
+            for round in nli.task.rounds.all():
+                scripted_target(round, name=f"target-{number}-{round.number}")
+                round.parents.set(nli.task.rounds.exclude(pk=round.pk))
+
+    url = f"/api/v1/{ADDRESSES[address]}"
+    add(1, 0)
+    few = count(as_alice, url)
+    add(6, 1)
+    assert count(as_alice, url) == few
+    check(address, few)
