@@ -6,35 +6,36 @@ from typing import Any
 from dynabench.client.asking import Asking
 from dynabench.client.errors import NotFound
 from dynabench.client.flow import Flow, method
+from dynabench.client.types import FullTask, Me, Round, Statistics, Task
 
 
 class Tasks(Asking):
     """The methods about tasks, rounds and data."""
 
     @method
-    def me(self) -> Flow[dict[str, Any]]:
+    def me(self) -> Flow[Me]:
         """Whose key it is, what it may do and when it ends."""
         return self._get("/me/")
 
     @method
-    def tasks(self) -> Flow[list[dict[str, Any]]]:
+    def tasks(self) -> Flow[list[Task]]:
         """The tasks that one may see."""
         return self._all("/tasks/")
 
     @method
-    def task(self, task: str) -> Flow[dict[str, Any]]:
+    def task(self, task: str) -> Flow[FullTask]:
         """A task by its code, such as `nli`."""
         return self._get(f"/tasks/{task}/")
 
     @method
-    def task_config(self, task: str) -> Flow[dict[str, Any]]:
-        """A task's configuration: `config_text` in YAML, and its `version`."""
-        return self._get(f"/tasks/{task}/config/")
-
-    @method
-    def rounds(self, task: str) -> Flow[list[dict[str, Any]]]:
+    def rounds(self, task: str) -> Flow[list[Round]]:
         """The rounds of a task."""
         return self._all(f"/tasks/{task}/rounds/")
+
+    @method
+    def statistics(self, task: str) -> Flow[Statistics]:
+        """The numbers of each of its rounds, and of all of them."""
+        return self._get(f"/tasks/{task}/statistics/")
 
     @method
     def datasets(self, task: str) -> Flow[list[dict[str, Any]]]:

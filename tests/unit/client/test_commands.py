@@ -278,8 +278,9 @@ def test_what_has_no_example_is_said(server, failing, type, arguments, said):
 @pytest.fixture
 def checked(server, monkeypatch):
     """`checked(report)`: the check of a folder says so; what it was asked for is returned."""
-    server.answers["GET /tasks/nli/check-inputs/"] = {"inputs": PAIRS, "model": NLI}
-    server.answers["GET /tasks/nli/config/"] = {"config_text": "name: NLI\n", "version": "1"}
+    limits = {"memory_gib": 4, "cpus": 2, "seconds": 300}
+    told = {"inputs": PAIRS, "config_text": "name: NLI\n", **limits}
+    server.answers["GET /tasks/nli/check-inputs/"] = told
     Path("model").mkdir()
     for name in ("config.json", "model.safetensors", "training_args.bin"):
         Path("model", name).write_text("{}")
@@ -309,7 +310,9 @@ def test_a_good_model_would_be_accepted(checked, capsys):
     [(names, config, arguments, root)] = asked
     assert names == ["config.json", "model.safetensors"]
     assert config == "name: NLI\n"
-    assert arguments == ["--adapter=jsonl", "--runner=process"]
+    assert arguments == [
+        "--memory-gib=4", "--cpus=2", "--adapter=jsonl", "--runner=process"
+    ]  # fmt: skip
     assert (root / "evaluation" / "checking.py").exists()
     out, err = capsys.readouterr()
     assert "model would be accepted: it answered 2 examples." in out
