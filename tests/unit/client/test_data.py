@@ -186,4 +186,4 @@ def test_two_models_are_compared_on_the_board_of_their_task(server, client):
     server.answers += [good({"task": "nli"}), good({"rows": []})]
     client.compare("a", "b")
     assert server.asked[1].url.path == "/api/v1/tasks/nli/leaderboard/compare/"
-    assert dict(server.asked[1].url.params) == {"a": "a", "b": "b"}
+    assert dict(server.asked[1].url.params) == {"a": "a", "b": "b", "mine": "1"}
