@@ -16,9 +16,15 @@ import orjson
 
 from evaluation.answers import Answers, Check
 from evaluation.contract import Runnable
-from tasks.schema import TaskConfig
+from evaluation.training_rows import Untrainable, shape_of
+from tasks.schema import TaskConfig, dump_config
 from tasks.values import check_value
 
+PARTS = (
+    *("version", "name", "language", "goal", "context", "input", "output", "verdict", "metrics"),
+    "support",
+)
+"""What of a configuration tells what models read and answer."""
 EVERY = 500  # examples between two looks at the clock
 T = TypeVar("T")
 
@@ -42,6 +48,29 @@ def runnable(
         output=config.answer_field,
         labels=labels_of(config),
     )
+
+
+def text_for_models(config: TaskConfig) -> str:
+    """The configuration without what concerns people alone; a check by it is the same."""
+    return dump_config(TaskConfig(**{name: getattr(config, name) for name in PARTS}))
+
+
+def model_for(config: TaskConfig) -> dict[str, Any]:
+    """What a model of the task must be: what it reads, in order, and what it may answer.
+
+    kind: of a folder of weights; None where no folder can be run. type: of the answer's field.
+    """
+    try:
+        kind = shape_of(config).kind
+    except Untrainable:
+        kind = None
+    return {
+        "kind": kind,
+        "type": config.component(config.answer_field).type,
+        "fields": config.ordered_fields,
+        "output": config.answer_field,
+        "labels": labels_of(config),
+    }
 
 
 def answers_for(config: TaskConfig, ids: Iterable[str]) -> Answers:

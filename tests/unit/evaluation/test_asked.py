@@ -1,0 +1,52 @@
+"""What is told of a task to who makes a model for it."""
+
+from pathlib import Path
+
+import pytest
+
+from evaluation.asked import labels_of, model_for, text_for_models
+from evaluation.training_rows import shape_of
+from tasks.schema import TaskConfig, load_config
+
+OFFICIAL = Path(__file__).parents[3] / "tasks" / "official"
+CODES = ("nli", "qa", "sentiment", "hate-speech")
+TRANSLATION = """
+version: 1
+name: Translation
+goal: {text: Write a sentence}
+input: [{name: source, type: text}]
+output: [{name: target, type: text}]
+verdict: {type: ask_user}
+metrics: {main: bleu}
+"""
+
+
+def official(code: str) -> TaskConfig:
+    return load_config((OFFICIAL / code / "task.yaml").read_text())
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_the_text_for_models_asks_the_same_of_them(code):
+    config = official(code)
+    told = load_config(text_for_models(config))
+    assert (told.ordered_fields, told.answer_field) == (config.ordered_fields, config.answer_field)
+    assert labels_of(told) == labels_of(config)
+    assert shape_of(told) == shape_of(config)
+    assert told.instructions == ""
+    assert not told.examples.good
+
+
+def test_what_a_model_must_be():
+    assert model_for(official("qa")) == {
+        "kind": "extractive-qa",
+        "type": "span",
+        "fields": ("question", "passage"),
+        "output": "answer",
+        "labels": None,
+    }
+    assert model_for(official("hate-speech"))["fields"] == ("text",)
+
+
+def test_no_folder_can_be_run_for_a_translation():
+    told = model_for(load_config(TRANSLATION))
+    assert (told["kind"], told["type"], told["output"]) == (None, "text", "target")
