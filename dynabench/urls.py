@@ -29,6 +29,7 @@ urlpatterns = [
     path("account/ranking/", views.ranking, name="ranking"),
     path("account/tokens/", token_views.tokens, name="tokens"),
     path("account/tokens/<int:pk>/revoke/", token_views.revoke, name="token-revoke"),
+    path("account/webhooks/", include("dynabench.webhooks.urls")),
     path("help/", views.help_page, name="help"),
     path("help/numbers/", pages.numbers, name="numbers"),
     path("healthz/", views.healthz, name="healthz"),

@@ -6,13 +6,13 @@ from functools import partial
 from django.conf import settings
 from django.core.mail import send_mail
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import QuerySet
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 
-from evaluation.model_page import progress_of, runs_of
-from evaluation.models import EvaluationRun, Submission
+from evaluation.model_page import ended, progress_of, runs_of
+from evaluation.models import Submission
 
 logger = logging.getLogger(__name__)
 State = Submission.State
@@ -23,12 +23,8 @@ def tell_ends() -> int:
 
     The sweep calls it, so it does not matter who saw the end.
     """
-    under_way = EvaluationRun.objects.filter(
-        submission=OuterRef("pk"), state__in=[State.QUEUED, State.RUNNING]
-    )
-    over = Q(state=State.DONE, runs__isnull=False) | Q(state__in=[State.FAILED, State.LOST])
-    ended = _untold().filter(over, ~Exists(under_way)).distinct()
-    return sum(_tell(submission) for submission in ended.select_related("owner", "task"))
+    over = ended(_untold()).exclude(state=State.CANCELLED)
+    return sum(_tell(submission) for submission in over.select_related("owner", "task"))
 
 
 def _untold() -> QuerySet[Submission]:

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from django.db.models import Prefetch, QuerySet
+from django.db.models import Exists, Max, OuterRef, Prefetch, Q, QuerySet
+from django.db.models.functions import Coalesce, Greatest
 
 from dynabench.accounts.models import User
 from evaluation.contract import Outcome
@@ -90,6 +91,21 @@ def may_see_scores(run: EvaluationRun, viewer: Viewer) -> bool:
     """Whether the person may know the set and what was measured on it."""
     hidden = run.version.evaluation_set.access == EvaluationSet.Access.HIDDEN
     return viewer.is_task_owner or not hidden
+
+
+def ended(submissions: QuerySet[Submission]) -> QuerySet[Any]:
+    """Those of which nothing is under way any more, with `ended_at`; later runs move it.
+
+    What was accepted and waits for its first run has not ended.
+    """
+    under_way = EvaluationRun.objects.filter(
+        submission=OuterRef("pk"), state__in=[State.QUEUED, State.RUNNING]
+    )
+    over = Q(state=State.DONE, runs__isnull=False)
+    over |= Q(state__in=[State.FAILED, State.LOST, State.CANCELLED])
+    check, runs = Coalesce("finished_at", "queued_at"), Max("runs__finished_at")
+    found = submissions.filter(over, ~Exists(under_way), withdrawn_at=None)
+    return found.annotate(ended_at=Greatest(check, Coalesce(runs, check)))
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ def create_token(
         scopes=[scope for scope in ApiToken.Scope if scope in scopes],
         expires_at=timezone.now() + timedelta(days=days),
     )
-    log(user, "token.created", token, scopes=token.scopes)
+    log(user, "token.created", token.prefix, scopes=token.scopes)
     return token, key
 
 
@@ -65,7 +65,7 @@ def create_token(
 def revoke_token(*, token: ApiToken, actor: User) -> None:
     """End a token at once; no lock."""
     ApiToken.objects.filter(pk=token.pk).delete()
-    log(actor, "token.revoked", token)
+    log(actor, "token.revoked", token.prefix)
 
 
 def find_token(key: str) -> ApiToken | None:

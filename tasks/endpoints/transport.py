@@ -28,6 +28,8 @@ HEADER_BYTES = 16 * 1024
 WRITE_BYTES = 16 * 1024
 MAX_REDIRECTS = 3
 Resolver = Callable[[str, int], Sequence[str]]
+Headers = Iterable[tuple[bytes, bytes]]
+Call = tuple[str, httpx.URL, Allowed, str | None, bytes, Headers]
 
 
 @dataclass
@@ -225,12 +227,16 @@ class Transport:
         secret: str | None,
         payload: Any,
         retry: Retry,
+        headers: Headers = (),
     ) -> Reply:
-        """One call with at most one retry, all within `seconds`; raises EndpointError."""
+        """One call with at most one retry, all within `seconds`; raises EndpointError.
+
+        payload: becomes JSON; bytes are sent as they are.
+        """
         budget = Budget.of(seconds, max_bytes)
         token = _budget.set(budget)
         try:
-            call = (method, url, allowed, secret, _encode(payload))
+            call = (method, url, allowed, secret, _encode(payload), headers)
             try:
                 reply = self._follow(*call)
             except _Lost as lost:
@@ -245,18 +251,24 @@ class Transport:
         finally:
             _budget.reset(token)
 
-    def _last_attempt(self, call: "tuple[str, httpx.URL, Allowed, str | None, bytes]") -> Reply:
+    def _last_attempt(self, call: Call) -> Reply:
         try:
             return self._follow(*call)
         except _Lost as lost:
             raise lost.error from lost
 
     def _follow(
-        self, method: str, url: httpx.URL, allowed: Allowed, secret: str | None, content: bytes
+        self,
+        method: str,
+        url: httpx.URL,
+        allowed: Allowed,
+        secret: str | None,
+        content: bytes,
+        headers: Headers,
     ) -> Reply:
         """Send, and follow redirects that keep method, safety and origin rules."""
         for _ in range(MAX_REDIRECTS + 1):
-            reply = self._send(method, url, allowed, secret, content)
+            reply = self._send(method, url, allowed, secret, content, headers)
             location = reply.headers.get("location")
             if reply.status not in (301, 302, 303, 307, 308) or location is None:
                 return reply
@@ -272,7 +284,13 @@ class Transport:
         raise misconfigured(f"The target redirects more than {MAX_REDIRECTS} times.")
 
     def _send(
-        self, method: str, url: httpx.URL, allowed: Allowed, secret: str | None, content: bytes
+        self,
+        method: str,
+        url: httpx.URL,
+        allowed: Allowed,
+        secret: str | None,
+        content: bytes,
+        headers: Headers,
     ) -> Reply:
         budget = _budget.get()
         budget.left_bytes = budget.max_bytes + HEADER_BYTES
@@ -285,7 +303,7 @@ class Transport:
             with self._pool(allowed, unencrypted_secret).stream(
                 method,
                 target,
-                headers=_headers(url, secret, content, budget.seconds()),
+                headers=[*_headers(url, secret, content, budget.seconds()), *headers],
                 content=content,
                 extensions={"timeout": {"pool": budget.seconds()}},
             ) as response:
@@ -355,6 +373,8 @@ def _headers(
 def _encode(payload: Any) -> bytes:
     if payload is None:
         return b""
+    if isinstance(payload, bytes):
+        return payload
     return json.dumps(payload, separators=(",", ":"), allow_nan=False).encode()
 
 

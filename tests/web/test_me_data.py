@@ -10,9 +10,13 @@ from django.test import Client
 
 from annotation.models import Assignment, Attempt, Example, GatePass, Report, TargetOutput, TextKey
 from annotation.services import begin_attempt, finish_attempt, report_context, save_draft
-from dynabench.accounts.models import Annotator, LogEntry, User
+from dynabench.accounts.models import Annotator, ApiToken, LogEntry, User
 from dynabench.accounts.services import annotator_of, log
+from dynabench.accounts.tokens import create_token
+from dynabench.lib.encryption import decrypt
 from dynabench.me import services
+from dynabench.webhooks.models import Webhook
+from dynabench.webhooks.services import create_webhook
 from leaderboard.models import WeeklyGoal
 from leaderboard.services import set_weekly_goal
 from tasks.endpoints.base import Prediction
@@ -67,6 +71,8 @@ def life(client, alice, bob, nli):
     client.post(f"/draft/{form['assignment']}/", {"hypothesis": "Alice's draft."})
     TaskMember.objects.create(task=nli.task, user=alice, role="owner")
     log(alice, "round.closed", nli)
+    create_token(user=alice, name="Alice's laptop", scopes=["read"], days=9)
+    create_webhook(user=alice, url="https://a.test/Alice", events=["round.closed"], task=nli.task)
     return example
 
 
@@ -87,7 +93,18 @@ def test_check_39_the_export_holds_my_items_and_nobody_elses(client, life, alice
     counts = {name: len(found[name]) for name in ("judgements", "skips", "handed_out", "attempts")}
     assert counts == {"judgements": 1, "skips": 1, "handed_out": 2, "attempts": 1}
     assert [goal["amount"] for goal in found["weekly_goals"]] == [7]
-    assert [deed["action"] for deed in found["deeds"]] == ["round.closed"]
+    deeds = [deed["action"] for deed in found["deeds"]]
+    assert deeds == ["webhook.created", "token.created", "round.closed"]
+    assert [(token["name"], token["scopes"]) for token in found["tokens"]] == [
+        ("Alice's laptop", ["read"])
+    ]
+    assert [(hook["url"], hook["task_code"]) for hook in found["webhooks"]] == [
+        ("https://a.test/Alice", "nli")
+    ]
+    secret = Webhook.objects.get().secret
+    assert secret not in text
+    assert decrypt(secret) not in text
+    assert ApiToken.objects.get().digest not in text
     assert found["roles"] == [{"role": "owner", "task_code": "nli"}]
     assert "Bob's" not in text
     others = Annotator.objects.exclude(user=alice).values_list("pseudonym", "user__email")
@@ -125,7 +142,8 @@ def test_the_export_goes_on_past_its_first_hundreds(as_alice, alice, nli, monkey
 
 
 EXPORTED = {
-    "account.emailaddress.user", "accounts.annotator.user", "accounts.logentry.actor",
+    "account.emailaddress.user", "accounts.annotator.user", "accounts.apitoken.user",
+    "accounts.logentry.actor",
     "annotation.assignment.annotator", "annotation.attempt.annotator",
     "annotation.example.annotator", "annotation.gatepass.annotator",
     "annotation.report.annotator", "evaluation.submission.owner", "evaluation.upload.owner",
@@ -133,9 +151,10 @@ EXPORTED = {
     "mfa.authenticator.user", "tasks.taskmember.user", "usersessions.usersession.user",
     "validation.goldanswer.validator", "validation.judgelease.validator",
     "validation.ownerdecision.owner", "validation.skip.validator",
-    "validation.validation.validator",
+    "validation.validation.validator", "webhooks.webhook.user",
 }  # fmt: skip
 LEFT_OUT = {
+    "accounts.idempotentanswer.user": "for a day; what it says is exported where it belongs",
     "admin.logentry.user": "a deed as an administrator, which is the site's record",
     "tasks.contextbatch.imported_by": "a deed for a task; in the log too",
     "validation.gold.made_by": "a deed for a task; in the log too",

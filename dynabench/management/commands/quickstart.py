@@ -60,6 +60,7 @@ class Command(BaseCommand):
             self.stdout.write(f"Installed the task {task.code}.")
         every_minute("evaluation.jobs.sweep_all")
         every_minute("leaderboard.jobs.renew_boards")
+        every_minute("dynabench.webhooks.jobs.deliver_due")
         self._starters()
         self._accounts()
         if options["setup_only"]:

@@ -1,0 +1,206 @@
+"""The API's addresses of webhooks."""
+
+from typing import Any
+
+from django.shortcuts import get_object_or_404
+from django.urls import path
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from dynabench.accounts.api import once
+from dynabench.accounts.models import ApiToken, User
+from dynabench.lib.api import Pages, Refused
+from dynabench.webhooks import services
+from dynabench.webhooks.models import Delivery, Webhook
+from dynabench.webhooks.services import WebhookRefused
+from tasks.selectors import listed_tasks
+
+
+class WebhookShown(serializers.ModelSerializer[Webhook]):
+    """A webhook without its secret."""
+
+    task = serializers.SlugRelatedField[Any](  # type: ignore[misc]
+        slug_field="code", read_only=True, allow_null=True, help_text="null: all that you may see."
+    )
+    events = serializers.ListField(child=serializers.ChoiceField(Webhook.Event.choices))
+    is_on = serializers.BooleanField()
+
+    class Meta:
+        model = Webhook
+        fields = ("id", "task", "url", "events", "is_on", "created_at", "failing_since")
+
+
+class WebhookMade(WebhookShown):
+    """A webhook with its secret, which nobody sees again."""
+
+    secret = serializers.CharField()
+
+    class Meta(WebhookShown.Meta):
+        fields = (*WebhookShown.Meta.fields, "secret")  # type: ignore[assignment]
+
+
+class WebhookNew(serializers.Serializer[Any]):
+    """What is told of what to whom."""
+
+    url = serializers.CharField(max_length=500)
+    events = serializers.ListField(child=serializers.ChoiceField(Webhook.Event.choices))
+    task = serializers.CharField(
+        max_length=40, allow_null=True, default=None, help_text="A task's code; null: all."
+    )
+
+
+class WebhookChange(serializers.Serializer[Any]):
+    """What shall be other than it is."""
+
+    url = serializers.CharField(max_length=500, required=False)
+    events = serializers.ListField(
+        child=serializers.ChoiceField(Webhook.Event.choices), required=False
+    )
+    is_on = serializers.BooleanField(required=False)
+
+
+class DeliveryShown(serializers.ModelSerializer[Delivery]):
+    """One event for a webhook, and what came of it."""
+
+    data = serializers.DictField(  # type: ignore[assignment]
+        help_text="Ids and links.", read_only=True
+    )
+
+    class Meta:
+        model = Delivery
+        fields = (
+            *("id", "event", "data", "happened_at", "state", "tries", "status", "error"),
+            *("created_at", "tried_at", "due_at"),
+        )
+
+
+class NewestFirst(Pages):
+    """The newest delivery first."""
+
+    ordering = "-created_at"
+
+
+def _find(request: Request, pk: int) -> tuple[Webhook, User]:
+    """One's webhook; others' are not there."""
+    assert isinstance(request.user, User)
+    rows = Webhook.objects.select_related("task")
+    return get_object_or_404(rows, pk=pk, user=request.user), request.user
+
+
+def _refused(error: WebhookRefused) -> Refused:
+    return Refused(str(error), field=error.field, status=422 if error.field else 409)
+
+
+class Webhooks(generics.ListAPIView[Webhook]):
+    """One's webhooks."""
+
+    serializer_class = WebhookShown
+    queryset = Webhook.objects.none()
+    write_scope = ApiToken.Scope.SUBMIT
+
+    def get_queryset(self):  # type: ignore[no-untyped-def]
+        return Webhook.objects.filter(user=self.request.user.pk).select_related("task")
+
+    @extend_schema(operation_id="webhooks_list")
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """One's webhooks, without their secrets."""
+        return super().get(request, *args, **kwargs)
+
+    @extend_schema(operation_id="webhooks_create", request=WebhookNew, responses={201: WebhookMade})
+    def post(self, request: Request) -> Response:
+        """Make a webhook. The secret is in this answer and nowhere else, and not kept for repeats.
+
+        Of models it is told to their owners and to the editors of their tasks.
+        """
+        asked = WebhookNew(data=request.data)
+        asked.is_valid(raise_exception=True)
+        assert isinstance(request.user, User)
+        code = asked.validated_data["task"]
+        task = listed_tasks(request.user).filter(code=code).first() if code else None
+        if code and task is None:
+            raise Refused("There is no task of that code.", field="task", status=422)
+        try:
+            made, secret = services.create_webhook(
+                user=request.user, **{**asked.validated_data, "task": task}
+            )
+        except WebhookRefused as error:
+            raise _refused(error) from None
+        return Response({**WebhookShown(made).data, "secret": secret}, status.HTTP_201_CREATED)
+
+
+class WebhookView(APIView):
+    """One of one's webhooks."""
+
+    write_scope = ApiToken.Scope.SUBMIT
+
+    @extend_schema(operation_id="webhook_get", responses=WebhookShown)
+    def get(self, request: Request, pk: int) -> Response:
+        """One webhook, without its secret."""
+        return Response(WebhookShown(_find(request, pk)[0]).data)
+
+    @extend_schema(operation_id="webhook_change", request=WebhookChange, responses=WebhookShown)
+    @once
+    def patch(self, request: Request, pk: int) -> Response:
+        """Change the address or the events, or switch it on or off."""
+        hook, user = _find(request, pk)
+        asked = WebhookChange(data=request.data)
+        asked.is_valid(raise_exception=True)
+        now = {"url": hook.url, "events": hook.events, "is_on": hook.is_on}
+        try:
+            services.change_webhook(webhook=hook, actor=user, **{**now, **asked.validated_data})
+        except WebhookRefused as error:
+            raise _refused(error) from None
+        return Response(WebhookShown(hook).data)
+
+    @extend_schema(operation_id="webhook_delete", responses={204: None})
+    @once
+    def delete(self, request: Request, pk: int) -> Response:
+        """Delete it, with its log."""
+        hook, user = _find(request, pk)
+        services.delete_webhook(webhook=hook, actor=user)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class Deliveries(generics.ListAPIView[Delivery]):
+    """What a webhook was told."""
+
+    serializer_class = DeliveryShown
+    pagination_class = NewestFirst
+    queryset = Delivery.objects.none()
+
+    def get_queryset(self):  # type: ignore[no-untyped-def]
+        return _find(self.request, self.kwargs["pk"])[0].deliveries.all()
+
+    @extend_schema(operation_id="webhook_deliveries_list")
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """The events of the last 30 days and what came of them, the newest first."""
+        return super().get(request, *args, **kwargs)
+
+
+class TestView(APIView):
+    """A test of a webhook."""
+
+    write_scope = ApiToken.Scope.SUBMIT
+
+    @extend_schema(operation_id="webhook_test", request=None, responses={202: DeliveryShown})
+    @once
+    def post(self, request: Request, pk: int) -> Response:
+        """Send an event that says nothing, at once; the log has what came of it."""
+        hook, _ = _find(request, pk)
+        try:
+            made = services.send_test(webhook=hook)
+        except WebhookRefused as error:
+            raise _refused(error) from None
+        made.refresh_from_db()
+        return Response(DeliveryShown(made).data, status.HTTP_202_ACCEPTED)
+
+
+urlpatterns = [
+    path("webhooks/", Webhooks.as_view(), name="webhooks"),
+    path("webhooks/<int:pk>/", WebhookView.as_view(), name="webhook"),
+    path("webhooks/<int:pk>/deliveries/", Deliveries.as_view(), name="webhook-deliveries"),
+    path("webhooks/<int:pk>/test/", TestView.as_view(), name="webhook-test"),
+]

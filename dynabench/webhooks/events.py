@@ -1,0 +1,104 @@
+"""What happened, found by looking at the rows of the stages: nothing below knows of webhooks."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.urls import reverse
+
+from dynabench.accounts.models import User
+from dynabench.webhooks.models import Webhook
+from evaluation.model_page import ended, viewer_of
+from evaluation.models import Submission
+from leaderboard.models import Snapshot
+from tasks.models import Round, Task
+from tasks.permissions import can_see
+
+Event = Webhook.Event
+
+
+@dataclass(frozen=True)
+class Happened:
+    """One event. key: the same whoever finds it; data: ids and links, never names or labels."""
+
+    event: str
+    key: str
+    at: datetime
+    task: Task
+    data: Mapping[str, Any]
+    submission: Submission | None = None
+
+
+def happened(since: datetime) -> list[Happened]:
+    """The events from a time on, the oldest first."""
+    found = [*_rounds(since), *_submissions(since), *_snapshots(since)]
+    return sorted(found, key=lambda one: one.at)
+
+
+def may_know(user: User, task: Task | None, submission: Submission | None) -> bool:
+    """Whether the person may be told of something in the task, or of this model in it.
+
+    Of models their owners are told and the task's editors. No task: a test, for its own person.
+    """
+    if not user.is_active or (task and not can_see(user, task)):
+        return False
+    if submission is None:
+        return True
+    viewer = viewer_of(user, submission)
+    return viewer is not None and viewer.is_inside
+
+
+def _rounds(since: datetime) -> Iterator[Happened]:
+    over = [Round.State.CLOSED, Round.State.RELEASED]
+    closed = Round.objects.filter(closed_at__gte=since, state__in=over).select_related("task")
+    for one in closed:
+        assert one.closed_at
+        code = one.task.code
+        yield Happened(
+            event=Event.ROUND_CLOSED,
+            key=f"{Event.ROUND_CLOSED}:{one.pk}:{one.closed_at.isoformat()}",  # it may reopen
+            at=one.closed_at,
+            task=one.task,
+            data={"task": code, "round": one.number, **_links("task", code)},
+        )
+
+
+def _submissions(since: datetime) -> Iterator[Happened]:
+    over = ended(Submission.objects.select_related("task")).filter(ended_at__gte=since)
+    for one in over:
+        yield Happened(
+            event=Event.SUBMISSION_FINISHED,
+            key=f"{Event.SUBMISSION_FINISHED}:{one.pk}:{one.ended_at.isoformat()}",  # it may run again
+            at=one.ended_at,
+            task=one.task,
+            submission=one,
+            data={
+                "task": one.task.code,
+                "model": str(one.pk),
+                **_links("evaluation:model", one.pk),
+            },
+        )
+
+
+def _snapshots(since: datetime) -> Iterator[Happened]:
+    made = Snapshot.objects.filter(made_at__gte=since).select_related("task").defer("table")
+    for one in made:
+        code = one.task.code
+        yield Happened(
+            event=Event.SNAPSHOT_MADE,
+            key=f"{Event.SNAPSHOT_MADE}:{one.pk}",
+            at=one.made_at,
+            task=one.task,
+            data={
+                "task": code,
+                "snapshot": one.number,
+                **_links("leaderboard:snapshot", code, one.number),
+            },
+        )
+
+
+def _links(name: str, *ids: object) -> dict[str, str]:
+    """Where people read of it."""
+    return {"url": settings.SITE_URL + reverse(name, args=ids)}

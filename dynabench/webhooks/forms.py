@@ -1,0 +1,35 @@
+"""The form that makes a webhook."""
+
+from typing import Any
+
+from django import forms
+
+from dynabench.accounts.models import User
+from dynabench.webhooks.models import Webhook
+from tasks.selectors import listed_tasks
+
+
+class WebhookForm(forms.Form):
+    """What is told of what to whom."""
+
+    url = forms.CharField(
+        max_length=500,
+        label="Address",
+        help_text="Where your program listens, such as https://example.org/dynabench.",
+        widget=forms.URLInput,
+    )
+    events = forms.MultipleChoiceField(
+        choices=Webhook.Event.choices,
+        widget=forms.CheckboxSelectMultiple,
+        label="It is told when",
+        error_messages={"required": "Choose at least one event."},
+    )
+
+    def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["task"] = forms.ModelChoiceField(
+            listed_tasks(user),
+            to_field_name="code",
+            required=False,
+            empty_label="all that I may see",
+        )

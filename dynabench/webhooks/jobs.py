@@ -1,0 +1,21 @@
+"""What queue workers do for webhooks, each minute."""
+
+import time
+
+from dynabench.webhooks.delivering import note_events, purge, send_due
+
+MOST_SECONDS = 45.0
+"""After that, what is due waits for the next call, so that evaluations get their worker."""
+
+
+def deliver_due() -> int:
+    """Tell webhooks what happened; returns how many tries were made.
+
+    It may be called at any time, by several workers at once.
+    """
+    stop, sent = time.monotonic() + MOST_SECONDS, 0
+    note_events()
+    while time.monotonic() < stop and (taken := send_due()):
+        sent += taken
+    purge()
+    return sent

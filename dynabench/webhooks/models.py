@@ -1,0 +1,86 @@
+"""Addresses of people's programs that are told what happened, and what each was told."""
+
+import uuid
+
+from django.conf import settings
+from django.db import models
+from django.db.models.functions import Now
+
+from evaluation.models import Submission
+from tasks.models import Task
+
+
+class Webhook(models.Model):
+    """An address that is told of events which its person may know of."""
+
+    class Event(models.TextChoices):
+        ROUND_CLOSED = "round.closed", "a round closed"
+        SUBMISSION_FINISHED = "submission.finished", "a model was checked and evaluated"
+        SNAPSHOT_MADE = "snapshot.made", "a snapshot of a leaderboard was made"
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="webhooks"
+    )
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, null=True)  # null: all of them
+    url = models.CharField(max_length=500)
+    events = models.JSONField()
+    secret = models.TextField()  # encrypted; signs what is sent
+    created_at = models.DateTimeField(db_default=Now())
+    on_since = models.DateTimeField(null=True)  # null: switched off; told is what happens later
+    looked_to = models.DateTimeField(null=True)  # events until then were looked for
+    failing_since = models.DateTimeField(null=True)  # nothing has arrived since
+
+    class Meta:
+        ordering = ["pk"]
+
+    def __str__(self) -> str:
+        return f"webhook {self.pk}"  # an address may hold a secret
+
+    @property
+    def is_on(self) -> bool:
+        """Whether it is told anything."""
+        return self.on_since is not None
+
+
+class Delivery(models.Model):
+    """One event for one webhook. Moved by `delivering` alone, by conditional updates.
+
+    Its id is the `webhook-id` of the specification, the same for each try.
+    """
+
+    class State(models.TextChoices):
+        WAITING = "waiting"
+        SENT = "sent"
+        GIVEN_UP = "given_up"
+        WITHHELD = "withheld"  # its person may not know of it any more
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="deliveries")
+    event = models.CharField(max_length=40)
+    key = models.CharField(max_length=200)  # of the event: what is told once to a webhook
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, null=True)
+    submission = models.ForeignKey(Submission, on_delete=models.CASCADE, null=True)
+    data = models.JSONField()  # ids and links, and nothing else
+    happened_at = models.DateTimeField()
+    state = models.CharField(max_length=8, choices=State, default=State.WAITING)
+    due_at = models.DateTimeField()  # the next try; while one is made, when its lease ends
+    lease_token = models.UUIDField(null=True)
+    tries = models.PositiveSmallIntegerField(default=0)
+    status = models.PositiveSmallIntegerField(null=True)  # of the last answer
+    error = models.CharField(max_length=500, blank=True)  # why the last try failed
+    created_at = models.DateTimeField(db_default=Now())
+    tried_at = models.DateTimeField(null=True)
+
+    class Meta:
+        verbose_name_plural = "deliveries"
+        ordering = ["-created_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["webhook", "key"], name="delivery_once"),
+        ]
+        indexes = [
+            models.Index(fields=["state", "due_at"], name="delivery_due"),
+            models.Index(fields=["created_at"], name="delivery_age"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.event} for {self.webhook}"

@@ -1,0 +1,154 @@
+"""Writes about webhooks, by their people."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from uuid import uuid4
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from dynabench.accounts.models import User
+from dynabench.accounts.services import log
+from dynabench.lib.encryption import encrypt
+from dynabench.webhooks.models import Delivery, Webhook
+from dynabench.webhooks.signing import new_secret
+from evaluation.queue import enqueue
+from tasks.endpoints.base import EndpointError
+from tasks.endpoints.transport import parse_url
+from tasks.models import Task
+
+MOST = 20  # of a person
+MOST_TESTS = 10  # of a person in an hour
+TEST = "webhook.test"
+DELIVER = "dynabench.webhooks.jobs.deliver_due"
+State = Delivery.State
+
+
+class WebhookRefused(Exception):
+    """It cannot be so; the message says what to mend. field: of the form, empty for all of it."""
+
+    def __init__(self, message: str, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
+
+
+@transaction.atomic
+def create_webhook(
+    *, user: User, url: str, events: Sequence[str], task: Task | None = None
+) -> tuple[Webhook, str]:
+    """A webhook, and the secret that signs what it is told, which nobody sees again.
+
+    `task` is one that the person may see. Raises WebhookRefused. Locks the user, for the cap.
+    """
+    _check(url, events)
+    User.objects.select_for_update(of=("self",), no_key=True).get(pk=user.pk)
+    if user.webhooks.count() >= MOST:
+        raise WebhookRefused(f"You have {MOST} webhooks. Delete one first.")
+    secret = new_secret()
+    made = Webhook.objects.create(
+        user=user,
+        task=task,
+        url=url,
+        events=_in_order(events),
+        secret=encrypt(secret),
+        on_since=timezone.now(),
+    )
+    log(user, "webhook.created", made, events=made.events)
+    return made, secret
+
+
+@transaction.atomic
+def change_webhook(
+    *, webhook: Webhook, actor: User, url: str, events: Sequence[str], is_on: bool
+) -> None:
+    """Change the address, the events, or whether it is on; what waits goes to the new address.
+
+    Switched on again, it is told of what happens from then on. Raises WebhookRefused. No lock:
+    the last change holds.
+    """
+    _check(url, events)
+    webhook.url, webhook.events = url, _in_order(events)
+    changed = ["url", "events"]
+    if is_on and not webhook.is_on:
+        webhook.on_since, webhook.failing_since = timezone.now(), None
+        changed += ["on_since", "failing_since"]
+    webhook.save(update_fields=changed)
+    if not is_on:
+        switch_off(webhook, "It was switched off.")
+    log(actor, "webhook.changed", webhook, events=webhook.events, is_on=is_on)
+
+
+def switch_off(webhook: Webhook, reason: str) -> bool:
+    """Tell it nothing any more, not even what waits; False: it was off. No lock: one update."""
+    was_on = Webhook.objects.filter(pk=webhook.pk, on_since__isnull=False).update(on_since=None)
+    webhook.on_since = None
+    webhook.deliveries.filter(state=State.WAITING).update(
+        state=State.GIVEN_UP, lease_token=None, error=reason
+    )
+    return bool(was_on)
+
+
+@transaction.atomic
+def delete_webhook(*, webhook: Webhook, actor: User) -> None:
+    """Remove it with its log; no lock."""
+    log(actor, "webhook.deleted", webhook)
+    webhook.delete()
+
+
+@transaction.atomic
+def send_test(*, webhook: Webhook) -> Delivery:
+    """Have a queue worker send an event that says nothing. Raises WebhookRefused.
+
+    Locks the user, for the cap: people choose the address, and it may be somebody else's.
+    """
+    User.objects.select_for_update(of=("self",), no_key=True).get(pk=webhook.user_id)
+    _refuse_off(webhook)
+    now = timezone.now()
+    recent = Delivery.objects.filter(webhook__user=webhook.user_id, event=TEST)
+    if recent.filter(created_at__gt=now - timedelta(hours=1)).count() >= MOST_TESTS:
+        raise WebhookRefused(f"{MOST_TESTS} tests an hour are enough. Try again later.")
+    made = Delivery.objects.create(
+        webhook=webhook,
+        event=TEST,
+        key=f"{TEST}:{uuid4()}",
+        data={"webhook": webhook.pk},
+        happened_at=now,
+        due_at=now,
+    )
+    enqueue(DELIVER)
+    return made
+
+
+@transaction.atomic
+def send_again(*, delivery: Delivery) -> None:
+    """Have what was sent or given up sent once more, under the same id. Raises WebhookRefused.
+
+    No lock: one update, which a delivery that waits passes by.
+    """
+    _refuse_off(delivery.webhook)
+    over = Delivery.objects.filter(pk=delivery.pk, state__in=[State.SENT, State.GIVEN_UP])
+    if over.update(state=State.WAITING, due_at=timezone.now(), tries=0, error=""):
+        enqueue(DELIVER)
+
+
+def _refuse_off(webhook: Webhook) -> None:
+    if not webhook.is_on:
+        raise WebhookRefused("It is switched off. Switch it on first.")
+
+
+def _in_order(events: Sequence[str]) -> list[str]:
+    return [event for event in Webhook.Event if event in events]
+
+
+def _check(url: str, events: Sequence[str]) -> None:
+    if not events:
+        raise WebhookRefused("Choose at least one event.", "events")
+    if unknown := set(events) - set(Webhook.Event):
+        raise WebhookRefused(f"There is no event {min(unknown)}.", "events")
+    try:
+        parsed = parse_url(url)
+    except EndpointError as error:
+        raise WebhookRefused(str(error), "url") from None
+    if parsed.scheme != "https" and parsed.host not in settings.WEBHOOK_PRIVATE_HOSTS:
+        raise WebhookRefused("The address must begin with https://.", "url")

@@ -1,0 +1,100 @@
+"""The account pages about webhooks."""
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from dynabench.accounts.models import User
+from dynabench.webhooks import services
+from dynabench.webhooks.forms import WebhookForm
+from dynabench.webhooks.models import Webhook
+from dynabench.webhooks.services import WebhookRefused
+
+SHOWN = 100
+
+
+def _mine(request: HttpRequest, pk: int) -> tuple[Webhook, User]:
+    assert isinstance(request.user, User)
+    return get_object_or_404(Webhook, pk=pk, user=request.user), request.user
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def webhooks(request: HttpRequest) -> HttpResponse:
+    """One's webhooks, and the form that makes one; its secret is on the answer and nowhere else."""
+    assert isinstance(request.user, User)
+    form = WebhookForm(request.user, request.POST if request.method == "POST" else None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            made, secret = services.create_webhook(user=request.user, **form.cleaned_data)
+        except WebhookRefused as error:
+            form.add_error(error.field or None, str(error))
+        else:
+            values = {"webhook": made, "secret": secret}
+            return render(request, "webhooks/made.html", values, status=201)
+    hooks = request.user.webhooks.select_related("task")
+    values = {"webhooks": hooks, "form": form, "events": dict(Webhook.Event.choices)}
+    return render(request, "webhooks/webhooks.html", values, status=422 if form.errors else 200)
+
+
+@require_safe
+def webhook(request: HttpRequest, pk: int) -> HttpResponse:
+    """What a webhook was told, and what came of it."""
+    hook, _ = _mine(request, pk)
+    values = {"webhook": hook, "deliveries": hook.deliveries.all()[:SHOWN], "shown": SHOWN}
+    return render(request, "webhooks/webhook.html", values)
+
+
+@require_POST
+def switch(request: HttpRequest, pk: int) -> HttpResponse:
+    """Switch a webhook on or off."""
+    hook, user = _mine(request, pk)
+    is_on = request.POST.get("on") == "1"
+    try:
+        services.change_webhook(
+            webhook=hook, actor=user, url=hook.url, events=hook.events, is_on=is_on
+        )
+        messages.success(request, "It is on." if is_on else "It is off.")
+    except WebhookRefused as error:
+        messages.error(request, str(error))
+    return redirect("webhooks:webhook", pk)
+
+
+@require_POST
+def test(request: HttpRequest, pk: int) -> HttpResponse:
+    """Send a test."""
+    hook, _ = _mine(request, pk)
+    try:
+        services.send_test(webhook=hook)
+        messages.success(request, "The test is on its way. Load this page again in a moment.")
+    except WebhookRefused as error:
+        messages.error(request, str(error))
+    return redirect("webhooks:webhook", pk)
+
+
+@require_POST
+def again(request: HttpRequest, pk: int, delivery: UUID) -> HttpResponse:
+    """Send a delivery again."""
+    hook, _ = _mine(request, pk)
+    found = get_object_or_404(hook.deliveries.select_related("webhook"), pk=delivery)
+    try:
+        services.send_again(delivery=found)
+        messages.success(request, "It is sent again.")
+    except WebhookRefused as error:
+        messages.error(request, str(error))
+    return redirect("webhooks:webhook", pk)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def delete(request: HttpRequest, pk: int) -> HttpResponse:
+    """Delete a webhook, after a question."""
+    hook, user = _mine(request, pk)
+    if request.method != "POST":
+        return render(request, "webhooks/delete.html", {"webhook": hook})
+    services.delete_webhook(webhook=hook, actor=user)
+    messages.success(request, "The webhook is deleted.")
+    return redirect("webhooks:webhooks")

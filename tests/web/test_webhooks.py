@@ -1,0 +1,494 @@
+"""Webhooks: a real receiver checks signatures; who may not know is told nothing; tries and ends."""
+
+import base64
+import hashlib
+import hmac
+import json
+import re
+import threading
+from datetime import timedelta
+
+import pytest
+import time_machine
+from django.core import mail
+from django.core.management import call_command
+from django.utils import timezone
+from django_q.models import OrmQ
+
+from dynabench.accounts.models import LogEntry
+from dynabench.accounts.services import annotator_of
+from dynabench.lib.encryption import decrypt
+from dynabench.webhooks import delivering, services
+from dynabench.webhooks.delivering import FAILS_FOR, WAITS, claim, note_events
+from dynabench.webhooks.jobs import deliver_due
+from dynabench.webhooks.models import Delivery, Webhook
+from dynabench.webhooks.services import MOST, MOST_TESTS, WebhookRefused, create_webhook, send_test
+from dynabench.webhooks.signing import signature
+from evaluation.models import EvaluationRun, Submission
+from leaderboard.models import Snapshot
+from tasks.models import Task, TaskMember
+from tasks.services import set_round_state
+from tests.evaluations import accepted_model, queued_run, set_version
+from tests.factories import UserFactory
+from tests.unit.tasks.endpoints.conftest import serve  # noqa: F401
+
+HOOKS = "/account/webhooks/"
+ALL = list(Webhook.Event)
+State = Delivery.State
+
+
+@pytest.fixture(autouse=True)
+def _site(settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+    settings.SITE_URL = "https://site.example"
+    settings.WEBHOOK_PRIVATE_HOSTS = ["127.0.0.1"]
+
+
+@pytest.fixture
+def receiver(serve):  # noqa: F811
+    """A program that answers with `statuses` in turn, and with the last one for ever."""
+
+    def start(*statuses, **headers):
+        left = list(statuses)
+
+        def behave(handler, seen):
+            handler.send({}, left.pop(0) if len(left) > 1 else left[0], **headers)
+
+        return serve(behave)
+
+    return start
+
+
+@pytest.fixture
+def hook(alice, receiver):
+    """Alice's webhook for everything, and its receiver, which says yes."""
+    server = receiver(200)
+    made, secret = create_webhook(user=alice, url=f"{server.url}/told?x=1", events=ALL)
+    made.server, made.key = server, secret
+    return made
+
+
+def close(round):
+    set_round_state(round=round, state="closed", actor=None)
+
+
+def snapshot(task, number=1):
+    """By our clock: SQLite's knows milliseconds only, and may lie before a webhook just made."""
+    now = timezone.now()
+    return Snapshot.objects.create(task=task, number=number, table={}, sha256="0" * 64, made_at=now)
+
+
+def later(seconds):
+    return time_machine.travel(timezone.now() + timedelta(seconds=seconds), tick=False)
+
+
+def verified(seen, secret, now):
+    """The body, as a library of the specification would give it to the receiver's program."""
+    said = {name.lower(): value for name, value in seen.headers.items()}
+    assert abs(now - int(said["webhook-timestamp"])) < 300
+    body = json.dumps(seen.body).encode()
+    text = f"{said['webhook-id']}.{said['webhook-timestamp']}.".encode() + body
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    right = "v1," + base64.b64encode(hmac.new(key, text, hashlib.sha256).digest()).decode()
+    assert said["webhook-signature"] == right
+    assert said["content-type"] == "application/json"
+    return seen.body
+
+
+def test_a_closed_round_is_told_once_and_signed(hook, nli):
+    close(nli)
+    assert deliver_due() == 1
+    assert deliver_due() == 0
+    (seen,) = hook.server.seen
+    assert (seen.method, seen.path) == ("POST", "/told?x=1")
+    body = verified(seen, hook.key, timezone.now().timestamp())
+    assert body["type"] == "round.closed"
+    assert body["data"] == {"task": "nli", "round": 1, "url": "https://site.example/t/nli/"}
+    delivery = Delivery.objects.get()
+    assert {k.lower(): v for k, v in seen.headers.items()}["webhook-id"] == str(delivery.pk)
+    assert (delivery.state, delivery.tries, delivery.status) == (State.SENT, 1, 200)
+
+
+def test_the_signature_is_that_of_the_specification():
+    """The example that the specification's own libraries are tested with."""
+    said = signature(
+        "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        id="msg_p5jXN8AQM9LWM0D4loKWxJek",
+        timestamp=1614265330,
+        body=b'{"test": 2432232314}',
+    )
+    assert said == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+
+
+def test_a_round_that_closes_again_is_another_event(hook, nli):
+    close(nli)
+    deliver_due()
+    set_round_state(round=nli, state="open", actor=None)
+    with later(60):
+        close(nli)
+        assert deliver_due() == 1
+    assert len(hook.server.seen) == 2
+
+
+def test_a_finished_model_is_told_to_its_owner_and_its_tasks_editors(
+    hook, alice, bob, nli, receiver
+):
+    bobs_server, carols_server = receiver(200), receiver(200)
+    TaskMember.objects.create(task=nli.task, user=bob, role="editor")
+    create_webhook(user=bob, url=bobs_server.url, events=ALL)
+    create_webhook(user=UserFactory(), url=carols_server.url, events=ALL)
+    model = accepted_model(nli.task, alice, name="Secret name", is_published=True)
+    assert deliver_due() == 0  # its first run has not been asked for
+    run = queued_run(model, set_version(nli.task))
+    assert deliver_due() == 0
+    EvaluationRun.objects.filter(pk=run.pk).update(
+        state="done", outcome="ok", finished_at=timezone.now()
+    )
+    assert deliver_due() == 2
+    body = verified(hook.server.seen[0], hook.key, timezone.now().timestamp())
+    url = f"https://site.example/m/{model.pk}/"
+    assert body["data"] == {"task": "nli", "model": str(model.pk), "url": url}
+    assert "Secret name" not in str(hook.server.seen)
+    assert annotator_of(alice).pseudonym not in str(bobs_server.seen)
+    assert len(bobs_server.seen) == 1
+    assert carols_server.seen == []
+
+
+@pytest.mark.parametrize("state", ["failed", "lost", "cancelled"])
+def test_a_check_that_ends_otherwise_is_an_end_too(hook, alice, nli, state):
+    accepted_model(nli.task, alice)
+    Submission.objects.update(state=state, finished_at=timezone.now())
+    assert deliver_due() == 1
+
+
+def test_a_snapshot_is_told(hook, nli):
+    snapshot(nli.task, 7)
+    assert deliver_due() == 1
+    assert hook.server.seen[0].body["data"] == {
+        "task": "nli", "snapshot": 7,
+        "url": "https://site.example/t/nli/leaderboard/snapshots/7/",
+    }  # fmt: skip
+
+
+def test_only_what_was_asked_for_is_told(alice, nli, qa, receiver):
+    server = receiver(200)
+    create_webhook(user=alice, url=server.url, events=["snapshot.made"], task=nli.task)
+    close(nli)
+    snapshot(qa.task)
+    assert deliver_due() == 0
+    snapshot(nli.task)
+    assert deliver_due() == 1
+
+
+def test_what_was_before_is_not_told(nli, alice, receiver):
+    snapshot(nli.task)
+    close(nli)
+    with later(1):
+        create_webhook(user=alice, url=receiver(200).url, events=ALL)
+        assert deliver_due() == 0
+
+
+def test_an_event_that_is_committed_late_is_told(hook, nli):
+    """Its row bears the time at which its transaction began, before the last look."""
+    early = timezone.now() + timedelta(minutes=10)
+    with later(20 * 60):
+        assert deliver_due() == 0
+        snapshot(nli.task)
+        Snapshot.objects.update(made_at=early)
+        assert deliver_due() == 1
+
+
+def hide(nli):
+    Task.objects.update(is_visible=False)
+
+
+@pytest.mark.parametrize("when", ["before it is noted", "before it is sent"])
+def test_who_may_not_see_the_task_any_more_is_told_nothing(hook, nli, when):
+    snapshot(nli.task)
+    if when == "before it is sent":
+        assert note_events() == 1
+    hide(nli)
+    assert deliver_due() == 0
+    assert hook.server.seen == []
+    if when == "before it is sent":
+        kept = Delivery.objects.get()
+        assert (kept.state, kept.data) == (State.WITHHELD, {})
+    else:
+        assert not Delivery.objects.exists()
+
+
+def test_who_edits_the_task_no_more_is_not_told_of_its_models(hook, alice, bob, nli):
+    member = TaskMember.objects.create(task=nli.task, user=alice, role="editor")
+    accepted_model(nli.task, bob)
+    Submission.objects.update(state="failed", finished_at=timezone.now())
+    assert note_events() == 1
+    member.delete()
+    assert deliver_due() == 0
+    assert Delivery.objects.get().state == State.WITHHELD
+
+
+def test_a_switched_off_account_is_told_nothing(hook, alice, nli):
+    snapshot(nli.task)
+    alice.is_active = False
+    alice.save(update_fields=["is_active"])
+    assert deliver_due() == 0
+
+
+def test_failures_are_tried_again_and_then_given_up(alice, nli, receiver):
+    server = receiver(500)
+    create_webhook(user=alice, url=server.url, events=ALL)
+    snapshot(nli.task)
+    with time_machine.travel(timezone.now(), tick=False) as clock:
+        for tries, wait in enumerate(WAITS, 1):
+            assert deliver_due() == 1
+            delivery = Delivery.objects.get()
+            assert (delivery.state, delivery.tries) == (State.WAITING, tries)
+            assert (delivery.status, delivery.error) == (500, "It answered 500.")
+            clock.shift(wait - timedelta(seconds=1))
+            assert deliver_due() == 0
+            clock.shift(1)
+        assert deliver_due() == 1
+        assert Delivery.objects.get().state == State.GIVEN_UP
+        clock.shift(timedelta(days=1))
+        assert deliver_due() == 0
+    ids = {one.headers["webhook-id"] for one in server.seen}
+    assert (len(server.seen), len(ids)) == (6, 1)
+
+
+def test_what_arrives_late_is_sent_and_the_failure_forgotten(alice, nli, receiver):
+    create_webhook(user=alice, url=receiver(503, 204).url, events=ALL)
+    snapshot(nli.task)
+    deliver_due()
+    assert Webhook.objects.get().failing_since
+    with later(61):
+        assert deliver_due() == 1
+    assert Delivery.objects.get().state == State.SENT
+    assert Webhook.objects.get().failing_since is None
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("https://10.0.0.8/x", "not a public address"),
+        ("https://169.254.169.254/latest/meta-data", "not a public address"),
+        ("https://[::1]/x", "not a public address"),
+    ],
+)
+def test_a_private_address_is_not_called(alice, nli, url, words):
+    create_webhook(user=alice, url=url, events=ALL)
+    snapshot(nli.task)
+    deliver_due()
+    delivery = Delivery.objects.get()
+    assert (delivery.state, delivery.status) == (State.WAITING, None)
+    assert words in delivery.error
+
+
+@pytest.mark.parametrize("status", [302, 307])
+def test_a_redirect_leads_nowhere_private(alice, nli, receiver, settings, status):
+    inside = receiver(200)
+    settings.WEBHOOK_PRIVATE_HOSTS = ["localhost"]
+    port = receiver(status, Location=inside.url).port
+    create_webhook(user=alice, url=f"http://localhost:{port}/", events=ALL)
+    snapshot(nli.task)
+    deliver_due()
+    assert inside.seen == []
+    assert Delivery.objects.get().state == State.WAITING
+
+
+def test_a_receiver_that_hangs_does_not_hold_the_worker(alice, nli, serve, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(delivering, "SECONDS", 0.2)
+    stop = threading.Event()
+    server = serve(lambda handler, seen: stop.wait(30))
+    create_webhook(user=alice, url=server.url, events=ALL)
+    snapshot(nli.task)
+    deliver_due()
+    stop.set()
+    assert Delivery.objects.get().error == "The receiver did not answer in time."
+
+
+def test_a_receiver_that_is_gone_is_switched_off_with_a_mail(
+    alice, nli, receiver, django_capture_on_commit_callbacks
+):
+    server = receiver(410)
+    made, _ = create_webhook(user=alice, url=server.url, events=ALL)
+    snapshot(nli.task)
+    snapshot(nli.task, 2)
+    with django_capture_on_commit_callbacks(execute=True):
+        deliver_due()
+    assert not Webhook.objects.get().is_on
+    assert set(Delivery.objects.values_list("state", flat=True)) == {State.GIVEN_UP}
+    (sent,) = mail.outbox
+    assert sent.to == [alice.email]
+    assert f"https://site.example{HOOKS}{made.pk}/" in sent.body
+
+
+def test_what_fails_for_days_is_switched_off(
+    alice, nli, receiver, django_capture_on_commit_callbacks
+):
+    create_webhook(user=alice, url=receiver(500).url, events=ALL)
+    snapshot(nli.task)
+    deliver_due()
+    assert Webhook.objects.get().is_on
+    Webhook.objects.update(failing_since=timezone.now() - FAILS_FOR)
+    with later(61), django_capture_on_commit_callbacks(execute=True):
+        deliver_due()
+    assert not Webhook.objects.get().is_on
+    assert len(mail.outbox) == 1
+
+
+def test_switched_on_again_it_is_told_what_happens_from_then_on(hook, alice, nli):
+    told = {"webhook": hook, "actor": alice, "url": hook.url, "events": ALL}
+    services.change_webhook(**told, is_on=False)
+    snapshot(nli.task)
+    assert deliver_due() == 0
+    with later(5):
+        services.change_webhook(**told, is_on=True)
+        snapshot(nli.task, 2)
+        assert deliver_due() == 1
+    assert hook.server.seen[0].body["data"]["snapshot"] == 2
+
+
+def test_a_killed_workers_delivery_comes_back(hook, nli):
+    snapshot(nli.task)
+    note_events()
+    assert claim(Delivery.objects.get().pk)  # and then its worker died
+    assert deliver_due() == 0
+    with later(61):
+        assert deliver_due() == 1
+    assert Delivery.objects.get().tries == 2
+
+
+def test_a_worker_that_was_too_slow_changes_nothing(hook, nli):
+    snapshot(nli.task)
+    note_events()
+    slow = claim(Delivery.objects.get().pk)
+    with later(61):
+        deliver_due()
+    delivering._note(slow, delivering.Said(500, "late"))
+    kept = Delivery.objects.get()
+    assert (kept.state, kept.status) == (State.SENT, 200)
+
+
+def test_a_secret_of_another_key_cannot_sign(hook, nli, settings):
+    snapshot(nli.task)
+    settings.SECRET_KEY = "another"
+    deliver_due()
+    assert "cannot be signed" in Delivery.objects.get().error
+    assert hook.server.seen == []
+
+
+def test_old_deliveries_are_deleted(hook, nli):
+    snapshot(nli.task)
+    deliver_due()
+    with time_machine.travel(timezone.now() + timedelta(days=31), tick=False):
+        deliver_due()
+    assert not Delivery.objects.exists()
+
+
+def test_the_command(hook, nli, capsys):
+    snapshot(nli.task)
+    call_command("deliver_webhooks")
+    assert "1 deliveries tried." in capsys.readouterr().out
+
+
+# What people do with them
+
+
+@pytest.mark.parametrize(
+    ("told", "field", "words"),
+    [
+        ({"events": []}, "events", "at least one event"),
+        ({"events": ["all"]}, "events", "no event all"),
+        ({"url": "example.org"}, "url", "must start with"),
+        ({"url": "http://example.org"}, "url", "https://"),
+        ({"url": "https://a:b@example.org"}, "url", "no user name or password"),
+        ({"url": "ftp://example.org"}, "url", "must start with"),
+    ],
+)
+def test_what_a_webhook_cannot_be(alice, told, field, words):
+    with pytest.raises(WebhookRefused, match=words) as refused:
+        create_webhook(user=alice, **{"url": "https://a.test", "events": ALL, **told})
+    assert refused.value.field == field
+    assert not Webhook.objects.exists()
+
+
+def test_nobody_has_more_than_some(alice):
+    for _ in range(MOST):
+        create_webhook(user=alice, url="https://a.test", events=ALL)
+    with pytest.raises(WebhookRefused, match=f"You have {MOST}"):
+        create_webhook(user=alice, url="https://a.test", events=ALL)
+
+
+def test_the_secret_is_kept_encrypted_and_logged_nowhere(hook):
+    row = Webhook.objects.values().get()
+    assert hook.key not in str(row)
+    assert decrypt(row["secret"]) == hook.key
+    log = str(list(LogEntry.objects.values()))
+    assert "webhook.created" in log
+    assert hook.key not in log
+    assert hook.url not in log
+
+
+def test_a_test_rings_and_is_sent_at_once(hook):
+    send_test(webhook=hook)
+    assert OrmQ.objects.count() == 1
+    assert deliver_due() == 1
+    assert hook.server.seen[0].body["type"] == "webhook.test"
+
+
+def test_tests_have_a_cap(hook):
+    for _ in range(MOST_TESTS):
+        send_test(webhook=hook)
+    with pytest.raises(WebhookRefused, match="an hour are enough"):
+        send_test(webhook=hook)
+
+
+def test_pages_make_show_test_switch_and_delete(as_alice, alice, nli, receiver):
+    server = receiver(200)
+    asked = {"url": server.url, "events": ["snapshot.made"], "task": "nli"}
+    made = as_alice.post(HOOKS, asked)
+    assert made.status_code == 201
+    secret = re.search(r"whsec_[\w+/=]+", made.text)[0]
+    assert secret not in as_alice.get(HOOKS).text
+    page = f"{HOOKS}{Webhook.objects.get().pk}/"
+    assert "Nothing yet." in as_alice.get(page).text
+    assert "The test is on its way" in as_alice.post(f"{page}test/", follow=True).text
+    deliver_due()
+    verified(server.seen[0], secret, timezone.now().timestamp())
+    assert "webhook.test" in as_alice.get(page).text
+    again = f"{page}deliveries/{Delivery.objects.get().pk}/again/"
+    assert f'action="{again}"' in as_alice.get(page).text
+    as_alice.post(again)
+    assert deliver_due() == 1
+    assert server.seen[0].headers["webhook-id"] == server.seen[1].headers["webhook-id"]
+    assert "It is off." in as_alice.post(f"{page}switch/", {"on": "0"}, follow=True).text
+    for deed in (f"{page}test/", again):
+        assert "Switch it on first" in as_alice.post(deed, follow=True).text
+    assert "It is on." in as_alice.post(f"{page}switch/", {"on": "1"}, follow=True).text
+    assert "Delete the webhook?" in as_alice.get(f"{page}delete/").text
+    as_alice.post(f"{page}delete/")
+    assert not Webhook.objects.exists()
+
+
+def test_the_form_says_what_is_wrong(as_alice, nli):
+    hide(nli)
+    asked = {"url": "http://example.org", "events": ["round.closed"], "task": "nli"}
+    response = as_alice.post(HOOKS, asked)
+    assert response.status_code == 422
+    assert "not one of the available choices" in response.text
+    response = as_alice.post(HOOKS, {**asked, "task": ""})
+    assert "The address must begin with https://" in response.text
+    assert not Webhook.objects.exists()
+
+
+def test_nobody_elses_webhook_is_there(client, bob, hook, nli):
+    snapshot(nli.task)
+    deliver_due()
+    client.force_login(bob)
+    page = f"{HOOKS}{hook.pk}/"
+    delivery = Delivery.objects.get().pk
+    assert client.get(page).status_code == 404
+    for deed in ("test/", "switch/", "delete/", f"deliveries/{delivery}/again/"):
+        assert client.post(f"{page}{deed}").status_code == 404
+    assert hook.url not in client.get(HOOKS).text
+    assert Webhook.objects.get().is_on
