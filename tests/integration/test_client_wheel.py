@@ -3,14 +3,13 @@
 import os
 import subprocess
 import sys
-import venv
 from pathlib import Path
 
 import pytest
 
 from dynabench.accounts.tokens import create_token
 from tests.factories import RoundFactory, TaskFactory, UserFactory
-from tests.live import ROOT, installation
+from tests.live import installation
 
 PROGRAM = """
 import asyncio, importlib.util, sys
@@ -41,28 +40,6 @@ client.submit_model(7, "nli")  # wrong
 async def same() -> str:
     return await AsyncDynabenchClient().submit_model("model", "nli")
 """
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    build = ["wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder)]
-    subprocess.run(
-        [sys.executable, "-m", "pip", *build, str(ROOT / "dynabench" / "client")], check=True
-    )
-    (found,) = folder.glob("dynabench_client-*.whl")
-    return found
-
-
-@pytest.fixture(scope="module")
-def python(wheel, tmp_path_factory) -> Path:
-    """The Python of the environment."""
-    folder = tmp_path_factory.mktemp("empty")
-    venv.create(folder, with_pip=False)
-    python = folder / "bin" / "python"
-    install = ["--python", str(python), "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([sys.executable, "-m", "pip", *install, str(wheel)], check=True)
-    return python
 
 
 def said(python: Path, *arguments: str, **environment: str) -> str:
