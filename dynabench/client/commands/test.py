@@ -84,8 +84,12 @@ def _refuse_lacking(args: argparse.Namespace) -> None:
         )
     needed = (*CHECK, "docker") if in_docker else (*CHECK, *HARNESS)
     if missing := [name for name in needed if find_spec(name) is None]:
-        image = "" if is_folder else f"There is no folder {args.model}. If it is an image: "
-        raise CommandError(f"{image}this machine lacks {', '.join(missing)}. {INSTALL}", USAGE)
+        image = f"There is no folder {args.model}. If it is an image, the check"
+        lead = "The check" if is_folder else image
+        raise CommandError(
+            f"{lead} lacks {', '.join(missing)} on this machine. {INSTALL}",
+            USAGE,
+        )
 
 
 @contextmanager

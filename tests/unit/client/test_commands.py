@@ -343,8 +343,10 @@ def test_what_the_check_needs_is_named_before_anything_is_asked(server, failing,
     monkeypatch.setattr(test_command, "find_spec", lambda name: name != "docker" or None)
     code, said = failing("test", "no-such-folder", "--task", "nli")
     assert code == 2
-    assert said.startswith("There is no folder no-such-folder. If it is an image: this machine")
-    assert "lacks docker. Install what it needs: pip install 'dynabench-client[test]'" in said
+    assert said == (
+        "There is no folder no-such-folder. If it is an image, the check lacks docker on this "
+        "machine. Install what it needs: pip install 'dynabench-client[test]'"
+    )
     assert server.asked == []
 
 
