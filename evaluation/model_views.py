@@ -70,9 +70,19 @@ def model(request: HttpRequest, pk: UUID) -> HttpResponse:
         "is_news": request.GET.get("seen") != progress.key,
         "description": render_markdown(submission.description),
         "anonymous_form": AnonymousForm(initial=vars(submission)),
+        "others": _other_files(submission, viewer),
         **_results(submission, viewer, runs),
     }
     return render_page(request, "evaluation/model.html", values, part="job")
+
+
+def _other_files(submission: Submission, viewer: Viewer) -> list[Submission]:
+    """The model's predictions for other sets, as far as this person sees them."""
+    if submission.kind != Submission.Kind.PREDICTIONS or submission.withdrawn_at:
+        return []
+    files = submissions.files_of(submission).exclude(pk=submission.pk)
+    shown = files if viewer.is_inside else files.filter(is_published=True)
+    return list(shown.select_related("evaluation_set__evaluation_set"))
 
 
 def _results(

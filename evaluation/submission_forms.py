@@ -27,7 +27,8 @@ KINDS = {
     Kind.HUB: ("A model on the hub", "Its id and a full commit; the files are fetched once."),
     Kind.PREDICTIONS: (
         "A predictions file",
-        "Answers that you made yourself, for a set whose inputs can be downloaded. "
+        "Answers that you made yourself, for a set whose inputs can be downloaded. Files for other "
+        "sets under the same name are the same model. "
         "Speed, memory and robustness are not measured.",
     ),
     Kind.ENDPOINT: (

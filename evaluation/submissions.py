@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.core.files.storage import default_storage
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from dynabench.accounts.models import User
@@ -16,9 +16,15 @@ from dynabench.accounts.services import log
 from dynabench.lib.encryption import encrypt
 from evaluation import leases
 from evaluation.contract import Outcome
-from evaluation.models import EvaluationSet, EvaluationSetVersion, Submission, Upload
+from evaluation.models import (
+    EvaluationRun,
+    EvaluationSet,
+    EvaluationSetVersion,
+    Submission,
+    Upload,
+)
 from evaluation.queue import enqueue
-from evaluation.quota import WINDOW, Caps, Entry, Quota, charge_of, quota_of
+from evaluation.quota import WINDOW, Caps, Charge, Entry, Quota, charge_of, quota_of
 from evaluation.runs import newest_versions
 from evaluation.submission_rules import problem_of
 from evaluation.uploads import discard
@@ -70,7 +76,8 @@ def submit_model(
 ) -> Submission:
     """Take a model in and have a worker check it. Locks the owner's user, for the quota.
 
-    An upload that was handed in already gives its submission again. Raises SubmissionRefused.
+    An upload that was handed in already gives its submission again. Predictions for a further set
+    are a file of the model of that name (`files_of`). Raises SubmissionRefused.
     """
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
     if upload is not None:
@@ -79,7 +86,7 @@ def submit_model(
         if upload.owner_id != owner.pk or Submission.objects.filter(upload=upload).exists():
             raise SubmissionRefused("Upload the file again.", "upload")
     _check_told(task, kind, source, revision, adapter, upload, evaluation_set)
-    _check_name(task, owner, name)
+    _check_name(task, owner, name, evaluation_set)
     check_quota(task, owner)
     submission = Submission.objects.create(
         task=task,
@@ -93,6 +100,7 @@ def submit_model(
         adapter=adapter,
         evaluation_set=evaluation_set,
         secret=encrypt(secret),
+        anonymous_until=_anonymity(task, owner, name, kind),
         **vars(card),
     )
     log(owner, "submission.handed_in", submission, kind=kind)
@@ -139,15 +147,33 @@ def open_versions(task: Task) -> QuerySet[EvaluationSetVersion]:
     return versions.exclude(evaluation_set__access=EvaluationSet.Access.HIDDEN)
 
 
-def _check_name(task: Task, owner: User, name: str) -> None:
+def files_of(submission: Submission) -> QuerySet[Submission]:
+    """What one model stands of: predictions of a name, a file for each set; else itself alone."""
+    standing = Submission.objects.filter(withdrawn_at=None)
+    if submission.kind != Kind.PREDICTIONS or submission.owner_id is None:
+        return standing.filter(pk=submission.pk)
+    same = standing.filter(task=submission.task_id, owner=submission.owner_id, name=submission.name)
+    return same.filter(kind=Kind.PREDICTIONS).order_by("queued_at", "pk")
+
+
+def _check_name(task: Task, owner: User, name: str, version: EvaluationSetVersion | None) -> None:
     if not name.strip():
         raise SubmissionRefused("Enter a name.", "name")
     alive = Submission.objects.filter(task=task, owner=owner, name=name, withdrawn_at=None)
+    if version:  # a file for another set, or for its new version, is one more of the same model
+        alive = alive.exclude(~Q(evaluation_set=version), kind=Kind.PREDICTIONS)
     if alive.filter(state__in=[State.QUEUED, State.RUNNING, State.DONE]).exists():
         raise SubmissionRefused(
             "You handed in a model of this name. Choose another, such as the name with a version.",
             "name",
         )
+
+
+def _anonymity(task: Task, owner: User, name: str, kind: str) -> date | None:
+    """Until when the model of which this is a further file is anonymous."""
+    files = files_of(Submission(task=task, owner=owner, name=name, kind=kind))
+    until: date | None = files.aggregate(until=Max("anonymous_until"))["until"]
+    return until
 
 
 def check_quota(task: Task, owner: User) -> None:
@@ -170,18 +196,30 @@ def remaining_quota(owner: User, task: Task) -> Quota:
 
 
 def _entries(rows: Iterable[Submission]) -> Iterable[Entry]:
+    """What each costs. Further files of a model cost nothing, unless they are refused."""
+    models = set()
     for row in rows:
         runs = [(run.state, run.outcome) for run in row.runs.all()]
-        yield Entry(row.queued_at, charge_of(row.state, row.outcome, row.attempts > 0, runs))
+        charge = charge_of(row.state, row.outcome, row.attempts > 0, runs)
+        is_file = row.kind == Kind.PREDICTIONS and row.withdrawn_at is None
+        if is_file and charge in (Charge.ACCEPTED, Charge.PENDING):
+            if row.name in models:
+                continue
+            models.add(row.name)
+        yield Entry(row.queued_at, charge)
 
 
 @transaction.atomic
 def publish(*, submission: Submission, actor: User) -> None:
-    """Show the model to everybody who sees the task. No lock. Raises SubmissionRefused."""
-    scored = submission.runs.filter(state=State.DONE, outcome=Outcome.OK).exists()
-    if submission.state != State.DONE or not scored:
+    """Show the model to everybody who sees the task, with each file of it that has a score.
+
+    No lock. Raises SubmissionRefused.
+    """
+    good = EvaluationRun.objects.filter(submission=OuterRef("pk"), outcome=Outcome.OK)
+    scored = files_of(submission).filter(Exists(good), state=State.DONE)
+    if submission.withdrawn_at is None and not scored.filter(pk=submission.pk).exists():
         raise SubmissionRefused("A model can be published once it has a score.")
-    _change(submission, actor, "published", is_published=True)
+    _change(submission, actor, "published", scored, is_published=True)
 
 
 @transaction.atomic
@@ -210,11 +248,21 @@ def update_card(*, submission: Submission, actor: User, card: Card) -> None:
     _change(submission, actor, "card", **vars(card))
 
 
-def _change(submission: Submission, actor: User, deed: str, **changes: Any) -> None:
-    """Change what stands; raises SubmissionRefused for what was withdrawn."""
+def _change(
+    submission: Submission,
+    actor: User,
+    deed: str,
+    files: QuerySet[Submission] | None = None,
+    **changes: Any,
+) -> None:
+    """Change what stands of a model's files, or of some of them.
+
+    Raises SubmissionRefused for what was withdrawn.
+    """
     standing = Submission.objects.filter(pk=submission.pk, withdrawn_at=None)
     if not standing.update(**changes):
         raise SubmissionRefused("This model was withdrawn.")
+    (files_of(submission) if files is None else files).update(**changes)
     for name, value in changes.items():
         setattr(submission, name, value)
     log(actor, f"submission.{deed}", submission)

@@ -218,7 +218,7 @@ def _text(name: str, value: float) -> str:
 
 def results(matrix: Matrix, opened: str) -> list[SetResults]:
     """What was measured on the board's sets of its model with that id. Two queries."""
-    found = [model.id for model in matrix.models if str(model.id) == opened]
+    found = [pk for model in matrix.models if str(model.id) == opened for pk in model.files]
     versions = [one.version_id for one in matrix.sets]
     runs = counting(EvaluationRun.objects.filter(submission__in=found, version__in=versions))
     return results_of(runs.select_related("version__evaluation_set").defer("log"), matrix.main)

@@ -128,18 +128,18 @@ class Example:
 
 def runs_of(matrix: Matrix, first: int, second: int) -> dict[int, Pair]:
     """The runs of two models (by their places) on the sets that both were run on, by version."""
-    ids = [matrix.models[at].id for at in (first, second)]
+    sides = {pk: side for side in (first, second) for pk in matrix.models[side].files}
     versions = [one.version_id for one in matrix.sets]
     found = counting(
         EvaluationRun.objects.filter(
-            submission__in=ids, version__in=versions, suite=EvaluationRun.Suite.PLAIN
+            submission__in=sides, version__in=versions, suite=EvaluationRun.Suite.PLAIN
         )
     ).select_related("version__evaluation_set")
-    by_place = {(run.submission_id, run.version_id): run for run in found.defer("log")}
+    runs = {(sides[run.submission_id], run.version_id): run for run in found.defer("log")}
     return {
-        version: (by_place[ids[0], version], by_place[ids[1], version])
+        version: (runs[first, version], runs[second, version])
         for version in versions
-        if (ids[0], version) in by_place and (ids[1], version) in by_place
+        if (first, version) in runs and (second, version) in runs
     }
 
 

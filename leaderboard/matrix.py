@@ -23,7 +23,7 @@ from dynabench.accounts.models import User
 from evaluation.contract import GIB, Outcome
 from evaluation.metrics import METRICS
 from evaluation.metrics.base import Mean
-from evaluation.models import EvaluationRun, EvaluationSet, Score
+from evaluation.models import EvaluationRun, EvaluationSet, Score, Submission
 from evaluation.runs import accepted, counting, newest_versions
 from leaderboard.models import Board, Resample
 from leaderboard.ranks import minimum_detectable
@@ -54,6 +54,7 @@ class Model(NamedTuple):
     kind: str  # of Submission.Kind
     is_published: bool
     is_anonymous: bool  # everybody but its owner and the task's sees a number for its name
+    files: tuple[UUID, ...]  # the submissions that it stands of: itself, and further predictions
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,7 @@ def score_matrix(task: Task, user: Person | None = None) -> Matrix:
     newest = ended.aggregate(newest=Max("finished_at"))["newest"]
     with _READING:
         numbers = _numbers(
-            tuple((model.id, model.is_published) for model in models),
+            tuple((model.files, model.is_published) for model in models),
             tuple((one.version_id, one.counts) for one in sets),
             metrics.names,
             newest,
@@ -178,7 +179,10 @@ def score_matrix(task: Task, user: Person | None = None) -> Matrix:
 
 
 def _models(task: Task, user: Person | None) -> tuple[Model, ...]:
-    """In the order in which they were handed in, by which anonymous ones are numbered."""
+    """In the order in which they were handed in, by which anonymous ones are numbered.
+
+    Predictions of one person and name are one model: a file for each set.
+    """
     shown = Q(is_published=True)
     is_editor = user is not None and can_edit(user, task)
     if is_editor:
@@ -189,13 +193,21 @@ def _models(task: Task, user: Person | None) -> tuple[Model, ...]:
         "pk", "name", "owner__annotator__pseudonym", "owner", "kind", "is_published",
         "anonymous_until",
     )  # fmt: skip
+    files: dict[Any, list[Any]] = {}
+    for row in rows:
+        joins = row[4] == Submission.Kind.PREDICTIONS and row[3]
+        files.setdefault((row[3], row[1]) if joins else row[0], []).append(row)
     today, number, models = timezone.now().date(), 0, []
-    for pk, name, owner, owner_id, kind, is_published, until in rows:
-        number += is_published and until is not None  # also after its day: the others keep theirs
+    for of_model in files.values():
+        pks, names, owners, owner_ids, kinds, published, untils = zip(*of_model, strict=True)
+        until = max((day for day in untils if day), default=None)
+        is_published, name, owner = all(published), names[0], owners[0] or ""
+        number += any(published) and until is not None  # also after its day: the others keep theirs
         is_anonymous = until is not None and today < until
-        if is_anonymous and not (is_editor or (isinstance(user, User) and owner_id == user.pk)):
+        is_own = is_editor or (isinstance(user, User) and owner_ids[0] == user.pk)
+        if is_anonymous and not is_own:
             name, owner = f"Anonymous {number}", ""
-        models.append(Model(pk, name, owner or "", kind, is_published, is_anonymous))
+        models.append(Model(pks[0], name, owner, kinds[0], is_published, is_anonymous, pks))
     return _once(tuple(models))
 
 
@@ -234,13 +246,13 @@ def _with_detectable(one: Set, values: Floats, main: str) -> Set:
 
 @lru_cache(maxsize=4)  # that of 1,000 models on 20 sets takes 60 MB
 def _numbers(
-    models: tuple[tuple[UUID, bool], ...],
+    models: tuple[tuple[tuple[UUID, ...], bool], ...],
     versions: tuple[tuple[int, bool], ...],
     metrics: tuple[str, ...],
     newest: datetime | None,
     renewed_to: datetime | None,
 ) -> Numbers:
-    """Numbers of models (with whether all see them) on versions (with whether they count).
+    """Numbers of models (files, and whether all see them) on versions (with whether they count).
 
     The last two arguments only name the state that is read. Four queries.
     """
@@ -257,11 +269,11 @@ class _Table:
 
     def __init__(
         self,
-        models: Sequence[tuple[UUID, bool]],
+        models: Sequence[tuple[Sequence[UUID], bool]],
         versions: Sequence[tuple[int, bool]],
         metrics: tuple[str, ...],
     ) -> None:
-        self._models = {pk: place for place, (pk, _) in enumerate(models)}
+        self._models = {pk: place for place, (files, _) in enumerate(models) for pk in files}
         self._versions = {pk: place for place, (pk, _) in enumerate(versions)}
         self._is_public = np.array([public for _, public in models], dtype=bool)
         self._metrics = metrics

@@ -42,7 +42,7 @@ def results_of(submission: Submission, viewer: Viewer, user: Person) -> dict[str
     task, runs = submission.task, runs_of(submission)
     matrix = score_matrix(task, None if submission.is_published else user)
     board = ranked(matrix, opening_of(task, matrix))
-    row = next((row for row in board.rows if row.model.id == submission.pk), None)
+    row = next((row for row in board.rows if submission.pk in row.model.files), None)
     progress = _settled(with_wait(progress_of(submission, runs), runs), runs, matrix, row)
     rounds = _rounds(matrix, row, seen_rounds([task]))
     score = row.dynascore if row else NOTHING
