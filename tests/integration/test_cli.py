@@ -39,7 +39,7 @@ class Shell:
     def __init__(self, command: Path, folder: Path, server: str) -> None:
         self.command, self.folder = command, folder
         self.environment = {
-            "PATH": os.environ["PATH"],
+            **{name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
             "HOME": str(folder),
             "XDG_CONFIG_HOME": str(folder / "config"),
             "DYNABENCH_URL": server,
