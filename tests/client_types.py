@@ -11,6 +11,8 @@ ROOT = Path(__file__).resolve().parents[1]
 TYPES = ROOT / "dynabench" / "client" / "types.py"
 SHAPES = (
     *("Me", "Task", "FullTask", "Round", "Statistics"),
+    *("Dataset", "EvaluationSet", "Upload", "Model", "Run", "Score", "Quota", "CheckInputs"),
+    *("Assignment", "Example"),
     *("Seen", "Compared", "ListedSnapshot", "OneSnapshot"),
 )
 """The schemas that methods return; those that they refer to come along."""
@@ -45,39 +47,6 @@ class Card(TypedDict, total=False):
     license: str
     paper_url: str
     parameters: int | None
-
-
-class Model(TypedDict):
-    """A model that was handed in, and how far it is."""
-
-    id: str
-    task: str
-    name: str
-    kind: Literal["directory", "image", "predictions", "hub", "endpoint", "target"]
-    phase: str
-    sentence: str
-    is_over: bool
-    share: float | None
-    is_published: bool
-    card: Card
-    log: str
-
-
-class Run(TypedDict):
-    """An evaluation of a model on a version of a set; `log` is shown to those who may see it."""
-
-    id: str
-    log: str
-
-
-class UploadState(TypedDict):
-    """A file on its way to the server."""
-
-    id: str
-    file_name: str
-    size: int
-    received: int
-    piece_bytes: int
 '''
 PLAIN = {
     "string": "str",

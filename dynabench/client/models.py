@@ -18,7 +18,7 @@ from dynabench.client.errors import (
 from dynabench.client.flow import Flow, Pause, method
 from dynabench.client.packing import digest_of, packed
 from dynabench.client.progress import bytes_shown, lines_shown
-from dynabench.client.types import Card, Model, Results, Run, UploadState
+from dynabench.client.types import Card, Model, Results, Run, Upload
 
 GOOD = ("accepted", "scored", "published")
 """Phases in which a model stays that did not fail."""
@@ -148,7 +148,7 @@ class Models(Asking):
         """
         size, digest = path.stat().st_size, digest_of(path)
         name = f"{path.stem[:100]}.{digest}{path.suffix[:10]}"
-        known: list[UploadState] = yield from self._all("/uploads/")
+        known: list[Upload] = yield from self._all("/uploads/")
         here = [one for one in known if (one["file_name"], one["size"]) == (name, size)]
         upload = here[0] if here else None
         if upload is None:
@@ -158,9 +158,7 @@ class Models(Asking):
             yield from self._send_pieces(path, upload, show)
         return upload["id"]
 
-    def _send_pieces(
-        self, path: Path, upload: UploadState, show: Callable[[int], object]
-    ) -> Flow[None]:
+    def _send_pieces(self, path: Path, upload: Upload, show: Callable[[int], object]) -> Flow[None]:
         """What the server lacks, piece by piece; from where it says when that changed meanwhile."""
         address, here = f"/uploads/{upload['id']}/", upload["received"]
         with path.open("rb") as file:
@@ -176,6 +174,16 @@ class Models(Asking):
                         raise
                 here = now["received"]
                 show(here)
+
+    @method
+    def uploads(self) -> Flow[list[Upload]]:
+        """One's files that were not handed in yet; each is kept for three days."""
+        return self._all("/uploads/")
+
+    @method
+    def discard_upload(self, upload_id: str) -> Flow[None]:
+        """Throw one of them away."""
+        return self._write("DELETE", f"/uploads/{upload_id}/")
 
     @method
     def models(self, task: str | None = None) -> Flow[list[Model]]:

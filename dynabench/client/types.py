@@ -52,7 +52,7 @@ class Run(TypedDict):
     log: str
 
 
-class UploadState(TypedDict):
+class Upload(TypedDict):
     """A file on its way to the server."""
 
     id: str
@@ -60,6 +60,19 @@ class UploadState(TypedDict):
     size: int
     received: int
     piece_bytes: int
+
+
+class Assignment(TypedDict):
+    """A context and a goal to write for."""
+
+    id: int
+    task: str
+    round: int
+    context: GivenContext
+    goal: str
+    goal_text: str
+    parent: Parent | None
+    draft: dict[str, Any]
 
 
 class BoardMetric(TypedDict):
@@ -160,6 +173,25 @@ class ContentWarning(TypedDict):
     share: str | None
 
 
+class Example(TypedDict):
+    """An example as its author sees it; with `full` in the context, as members of the task do."""
+
+    id: str
+    task: str
+    round: int
+    context: GivenContext
+    inputs: dict[str, Any]
+    goal: str
+    outcome: Literal["fooled", "not_fooled", "undecided", "no_model", "unknown"]
+    decided_by: Literal["rule", "author"]
+    why: dict[str, Any]
+    parent: str | None
+    by_program: bool
+    created_at: str
+    retracted_at: str | None
+    answers: list[GivenAnswer]
+
+
 class FullTask(TypedDict):
     """A task with what it asks."""
 
@@ -187,6 +219,23 @@ class FullTask(TypedDict):
     weights: dict[str, float]
     created_at: str
     role: Literal["owner", "editor", "moderator", "viewer"] | None
+
+
+class GivenAnswer(TypedDict):
+    """What one target said."""
+
+    target: str
+    output: dict[str, Any]
+    prob: dict[str, float] | None
+    fooled: bool | None
+    score: float | None
+
+
+class GivenContext(TypedDict):
+    """What one writes about."""
+
+    id: int
+    fields: dict[str, Any]
 
 
 class Interval(TypedDict):
@@ -290,6 +339,13 @@ class OpenedRound(TypedDict):
     opened_at: str | None
     closed_at: str | None
     ends_at: str | None
+
+
+class Parent(TypedDict):
+    """The example that is to be changed."""
+
+    id: str
+    inputs: dict[str, Any]
 
 
 class Rate(TypedDict):

@@ -1,15 +1,16 @@
 """Writing and judging examples by program."""
 
-import time
 from collections.abc import Mapping
+from time import monotonic
 from typing import Any, Literal
 
 from dynabench.client.asking import Asking
-from dynabench.client.errors import TimedOut
+from dynabench.client.errors import Refused, TimedOut
 from dynabench.client.flow import Flow, Pause, method
+from dynabench.client.types import Assignment, Example
 
-LONGEST_ASKING = 120.0
-"""Seconds in which the targets have answered or were given up."""
+LONGEST_ASKING, PAUSE = 120.0, 2.0
+"""Seconds in which the targets have answered or were given up; between two questions."""
 
 
 class Writing(Asking):
@@ -17,32 +18,33 @@ class Writing(Asking):
 
     @method
     def assignment(
-        self, task: str, want: Literal["current", "context", "goal"] = "current"
-    ) -> Flow[dict[str, Any]]:
-        """What to write about and for which goal: `id`, `context`, `goal` …
+        self, task: str, want: Literal["current", "context", "goal", "edit"] = "current"
+    ) -> Flow[Assignment]:
+        """What to write about and for which goal.
 
-        want: another context, or another goal, instead of the current one.
+        want: another context, another goal, or an example to be changed as little as possible.
         """
         return self._write("POST", f"/tasks/{task}/assignment/", {"want": want})
 
     @method
-    def annotate(self, assignment_id: int, inputs: Mapping[str, Any]) -> Flow[dict[str, Any]]:
+    def annotate(self, assignment_id: int, inputs: Mapping[str, Any]) -> Flow[Example]:
         """Write an example: what the targets answered, and whether they were fooled.
 
-        inputs: the values of the task's input components by their names. Waits until the targets
-        have answered. Raises Invalid, Refused, TimedOut.
+        inputs: values by the names of the task's input fields, without the goal. Waits until the
+        targets have answered. Raises Invalid, Refused, TimedOut.
         """
         address = f"/assignments/{assignment_id}/examples/"
-        told = {"inputs": inputs}
-        found: dict[str, Any] = yield from self._write("POST", address, told)
-        begun, pause = time.monotonic(), 0.5
+        found = yield from self._write("POST", address, {"inputs": inputs})
+        begun = monotonic()
         while found.get("state") == "asking":
-            if time.monotonic() - begun > LONGEST_ASKING:
-                raise TimedOut("The targets have not answered yet; ask for the example later.")
-            yield Pause(pause)
-            pause = min(pause * 1.5, 5)
+            if monotonic() - begun > LONGEST_ASKING:
+                raise TimedOut("The targets have not answered. The text is kept as your draft.")
+            yield Pause(PAUSE)
             found = yield from self._get(f"/attempts/{found['id']}/")
-        return found
+        if found.get("failure"):
+            raise Refused(found["failure"])
+        example: Example = found.get("example") or found
+        return example
 
     @method
     def example(self, example_id: str) -> Flow[dict[str, Any]]:
