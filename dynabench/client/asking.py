@@ -14,6 +14,7 @@ import httpx
 from dynabench.client.errors import (
     Damaged,
     DynabenchError,
+    Refused,
     ServerError,
     Unreachable,
     error_of,
@@ -23,8 +24,7 @@ from dynabench.client.flow import Call, Flow, Pause
 from dynabench.client.packing import digest_of
 from dynabench.client.progress import bytes_shown
 
-BRIEF = {429, 502, 503, 504}
-"""Of refusals that may be over soon. A 429 without `Retry-After` is a rule and stays."""
+AWAY = (502, 503, 504)
 LONGEST_PAUSE = 120.0
 
 
@@ -135,15 +135,22 @@ class Asking:
 
         here = os.fstat(file.fileno()).st_size
         with bytes_shown(name, size, here, is_shown=self.progress) as show:
-            if not size or here != size:
-                yield from self._send(call)
+            try:
+                if not size or here != size:
+                    yield from self._send(call)
+            except Refused as error:
+                if error.status != httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
+                    raise  # else all of it is here, as its digest will say
 
 
 def _is_brief(failure: DynabenchError, asked: float | None) -> bool:
-    """Whether a refusal is of the moment only; `in_progress` is of our own earlier try."""
-    if failure.code in ("in_progress", "quota"):
-        return failure.code == "in_progress"
-    return failure.status in BRIEF and (failure.status != 429 or asked is not None)
+    """Whether a refusal is of the moment only; asked: for how many seconds to wait.
+
+    A 429 that does not say is a rule that stays; `in_progress` is of our own earlier try.
+    """
+    if failure.status == httpx.codes.TOO_MANY_REQUESTS:
+        return asked is not None
+    return failure.status in AWAY or failure.code == "in_progress"
 
 
 def _data(response: httpx.Response) -> Any:

@@ -97,6 +97,16 @@ def test_another_file_meanwhile_begins_anew(server, client, tmp_path):
     assert (folder / "train.jsonl").read_bytes() == DATA
 
 
+def test_a_connection_that_broke_at_the_very_end(server, client, tmp_path):
+    folder = tmp_path / "nli-round1-v10"
+    folder.mkdir()
+    server.route = Files()
+    server.answers.append(server.route(httpx.Request("GET", "http://x/datasets/")))
+    server.answers += [httpx.Response(200, stream=Breaking(DATA)), httpx.Response(416)]
+    client.download_data("nli", 1, to=tmp_path)
+    assert (folder / "train.jsonl").read_bytes() == DATA
+
+
 def test_damage_is_found_and_not_kept(server, client, tmp_path):
     server.route = Files(data=DATA[:-1] + b"!")
     with pytest.raises(Damaged, match=r"train\.jsonl arrived damaged"):
