@@ -51,7 +51,7 @@ def found_rates(task: Task) -> tuple[Rates, bool]:
         raise BoardRefused("The complete models show no exchange rate: " + " ".join(rates.notices))
     owners = Rule(weights=opening_of(task, matrix).metrics, main=matrix.main)
     names = {str(model.id): model.name for model in matrix.models}
-    shown = Rates(rates.values, tuple(names[one] for one in rates.pool))
+    shown = Rates(rates.values, tuple(sorted(names[one] for one in rates.pool)))
     return shown, bool(moved_by(owners, pool, errors=errors))
 
 

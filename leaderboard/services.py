@@ -119,7 +119,7 @@ def freeze_rates(*, task: Task, actor: User | None = None, anew: bool = False) -
     return board
 
 
-def refreeze_rates(*, task: Task, actor: User) -> Snapshot:
+def refreeze_rates(*, task: Task, actor: User | None) -> Snapshot:
     """Freeze the exchange rates anew, which changes all scores, and take a snapshot of the result.
 
     Locks: `freeze_rates`, then `take_snapshot`. Raises BoardRefused.

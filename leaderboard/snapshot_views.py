@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from django import forms
+from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.clickjacking import xframe_options_exempt
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dynabench.accounts.models import User
 from dynabench.middleware import policy
@@ -16,9 +17,9 @@ from leaderboard import services
 from leaderboard.board_views import as_file
 from leaderboard.changes import what_changed
 from leaderboard.exports import bibtex
-from leaderboard.models import Snapshot
+from leaderboard.models import Board, Snapshot
 from leaderboard.services import BoardRefused
-from tasks.access import find_task
+from tasks.access import find_edited, find_task
 from tasks.models import Task
 from tasks.permissions import can_edit
 
@@ -43,7 +44,13 @@ def snapshots(request: HttpRequest, code: str) -> HttpResponse:
         if form.is_valid() and (made := _taken(request, task, form)):
             return redirect("leaderboard:snapshot", code, made.number)
     rows = task.snapshots.defer("table")
-    values = {"task": task, "snapshots": rows, "form": form, "may_take": may_take}
+    values = {
+        "task": task,
+        "snapshots": rows,
+        "form": form,
+        "may_take": may_take,
+        "board": Board.objects.filter(task=task).exclude(rates={}).first() if may_take else None,
+    }
     status = 422 if form.errors else 200
     return render(request, "leaderboard/snapshots.html", values, status=status)
 
@@ -56,6 +63,19 @@ def _taken(request: HttpRequest, task: Task, form: SnapshotForm) -> Snapshot | N
     except BoardRefused as error:
         form.add_error(None, str(error))
         return None
+
+
+@require_POST
+def refreeze(request: HttpRequest, code: str) -> HttpResponse:
+    """Freeze the exchange rates anew, and show the snapshot that is taken of the result."""
+    task, user = find_edited(request, code)
+    try:
+        made = services.refreeze_rates(task=task, actor=user)
+    except BoardRefused as error:
+        messages.error(request, str(error))
+        return redirect("leaderboard:snapshots", code)
+    messages.success(request, "The exchange rates are frozen anew. This snapshot was taken.")
+    return redirect("leaderboard:snapshot", code, made.number)
 
 
 @login_not_required

@@ -13,6 +13,7 @@ urlpatterns = [
         name="fork-delete",
     ),
     path("t/<slug:code>/leaderboard/snapshots/", snapshot_views.snapshots, name="snapshots"),
+    path("t/<slug:code>/leaderboard/refreeze/", snapshot_views.refreeze, name="refreeze"),
     path(
         "t/<slug:code>/leaderboard/snapshots/<int:number>/",
         snapshot_views.snapshot,

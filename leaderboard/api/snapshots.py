@@ -86,6 +86,23 @@ class Snapshots(generics.ListAPIView[Snapshot]):
         return Response(ListedSnapshot(made).data, status.HTTP_201_CREATED)
 
 
+class RefreezeView(APIView):
+    """The exchange rates of a leaderboard."""
+
+    write_scope = ApiToken.Scope.OWN
+
+    @extend_schema(operation_id="rates_refreeze", request=None, responses={201: ListedSnapshot})
+    @once
+    def post(self, request: Request, code: str) -> Response:
+        """Freeze the exchange rates anew, which changes all scores; a snapshot is taken."""
+        task, user = find_edited(request, code)
+        try:
+            made = services.refreeze_rates(task=task, actor=user)
+        except BoardRefused as error:
+            raise Refused(str(error)) from None
+        return Response(ListedSnapshot(made).data, status.HTTP_201_CREATED)
+
+
 class SnapshotView(APIView):
     """One snapshot."""
 

@@ -7,7 +7,7 @@ from leaderboard.api.comparisons import CompareView
 from leaderboard.api.forks import Forks, ForkView
 from leaderboard.api.people import PeopleView
 from leaderboard.api.results import ResultsView
-from leaderboard.api.snapshots import Snapshots, SnapshotView
+from leaderboard.api.snapshots import RefreezeView, Snapshots, SnapshotView
 
 BOARD = "tasks/<slug:code>/leaderboard/"
 urlpatterns = [
@@ -18,6 +18,7 @@ urlpatterns = [
     path(f"{BOARD}people/", PeopleView.as_view(), name="leaderboard-people"),
     path(f"{BOARD}forks/", Forks.as_view(), name="forks"),
     path(f"{BOARD}forks/<slug:name>/", ForkView.as_view(), name="fork"),
+    path(f"{BOARD}refreeze/", RefreezeView.as_view(), name="refreeze"),
     path(f"{BOARD}snapshots/", Snapshots.as_view(), name="snapshots"),
     path(f"{BOARD}snapshots/<int:number>/", SnapshotView.as_view(), name="snapshot"),
 ]

@@ -213,6 +213,16 @@ def test_a_snapshot_of_nothing_is_refused(owners, task):
     assert "nothing to keep" in error(answer)["message"]
 
 
+def test_rates_are_frozen_anew_by_editors(api, owners, anybody, task, models):
+    assert anybody.post(f"{URL}refreeze/").status_code == 401
+    assert api.post(f"{URL}refreeze/").status_code == 404
+    assert owners.post(f"{URL}refreeze/").json()["number"] == 1
+    for model in models:
+        model.is_published = False
+        model.save(update_fields=["is_published"])
+    assert owners.post(f"{URL}refreeze/").status_code == 409
+
+
 def test_weights_are_kept_replaced_and_removed(api, api_of, owners, anybody, alice, task, models):
     told = {"name": "speed-first", "metrics": {"throughput": 8, "accuracy": 1}}
     made = api.post(f"{URL}forks/", told)

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from django.core.management import CommandError, call_command
 
 from leaderboard.models import Snapshot, Weights
 from leaderboard.services import take_snapshot
@@ -153,3 +154,39 @@ def test_the_tasks_page_shows_the_first_five(client, task):  # noqa: F811
     assert names(page) == [f"Model {n}" for n in (6, 5, 4, 3, 2)]
     assert f'href="{URL}"' in page
     assert f'href="{URL}"' in client.get("/t/nli/models/").text
+
+
+@pytest.mark.parametrize(("role", "status"), [
+    ("stranger", 302), ("somebody", 404), ("moderator", 404), ("owner", 302), ("superuser", 302),
+])  # fmt: skip
+def test_who_freezes_rates_anew(client, alice, task, models, role, status):  # noqa: F811
+    if user := person(role, alice, task):
+        client.force_login(user)
+    assert client.post(f"{URL}refreeze/").status_code == status
+    assert Snapshot.objects.exists() == (role in ("owner", "superuser"))
+
+
+def test_rates_are_frozen_anew_with_a_button(as_owner, task, models):  # noqa: F811
+    assert "They are not frozen yet." in as_owner.get(SNAPSHOTS).text
+    reply = as_owner.post(f"{URL}refreeze/", follow=True)
+    assert reply.redirect_chain[-1][0] == f"{SNAPSHOTS}1/"
+    assert "The exchange rates are frozen anew." in reply.text
+    assert 'tabindex="-1" autofocus>Snapshot 1' in reply.text
+    page = as_owner.get(SNAPSHOTS).text
+    assert "on Model 0, Model 1, Model 2." in page
+    assert as_owner.get(f"{URL}refreeze/").status_code == 405
+
+
+def test_too_few_models_freeze_no_rates(as_owner, task):  # noqa: F811
+    reply = as_owner.post(f"{URL}refreeze/", follow=True)
+    assert "Exchange rates need 3 published models" in reply.text
+    with pytest.raises(CommandError, match="Exchange rates need 3 published models"):
+        call_command("refreeze_rates", "nli")
+    with pytest.raises(CommandError, match="There is no task 'other'"):
+        call_command("refreeze_rates", "other")
+
+
+def test_rates_are_frozen_anew_by_a_command(task, models, capsys):  # noqa: F811
+    call_command("refreeze_rates", "nli")
+    assert "Frozen on Model 0, Model 1, Model 2: accuracy 1" in capsys.readouterr().out
+    assert Snapshot.objects.get().description == "Exchange rates were frozen anew."

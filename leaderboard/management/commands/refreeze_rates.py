@@ -1,0 +1,31 @@
+"""Freeze the exchange rates of a task's leaderboard anew."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from leaderboard.services import BoardRefused, refreeze_rates
+from tasks.models import Task
+
+
+class Command(BaseCommand):
+    help = "Read the exchange rates from today's published models; this changes all Dynascores."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("code", help="the task's code, such as nli")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        task = Task.objects.filter(code=options["code"]).first()
+        if task is None:
+            raise CommandError(f"There is no task {options['code']!r}.")
+        try:
+            snapshot = refreeze_rates(task=task, actor=None)
+        except BoardRefused as error:
+            raise CommandError(str(error)) from None
+        rates = snapshot.table["rates"].items()
+        worth = ", ".join(f"{name} {rate:.4g}" for name, rate in rates if rate is not None)
+        self.stdout.write(
+            f"Frozen on {', '.join(snapshot.table['pool'])}: {worth}. Snapshot {snapshot.number} "
+            "was taken."
+        )
