@@ -1,4 +1,4 @@
-"""Who may enter a task's pages; for the pages of this stage and of those after it."""
+"""Who may enter a task's pages and its part of the API; for this stage and those after it."""
 
 from django.http import Http404, HttpRequest
 from rest_framework.request import Request
@@ -17,7 +17,7 @@ def writer(request: HttpRequest | Request, task: Task) -> Annotator:
     return annotator_of(request.user)  # type: ignore[arg-type]
 
 
-def gate_is_shut(request: HttpRequest, task: Task) -> bool:
+def gate_is_shut(request: HttpRequest | Request, task: Task) -> bool:
     """Whether the person has yet to read a sensitive task's warning."""
     if not task.is_sensitive or request.session.get(f"gate-{task.pk}"):
         return False

@@ -12,6 +12,7 @@ from annotation.models import Report
 from tasks.schema import Component, TaskConfig, validate_inputs
 from tasks.values import check_value
 
+UNCHANGED = "Change the given sentence before you submit"
 RADIO_LIMIT = 7  # more choices than this become a drop-down list
 
 
@@ -69,6 +70,17 @@ class ComponentForm(forms.Form):
         names = (component.name for component in self.components)
         found = {name: self.cleaned_data.get(name) for name in names}
         return {name: value for name, value in found.items() if value not in (None, "", [])}
+
+
+def unchanged_fields(config: TaskConfig, inputs: Mapping[str, Any], given: str) -> list[str]:
+    """The texts that are still what the person was given to change."""
+    return [
+        component.name
+        for component in config.input
+        if component.type == "long_text"
+        and given
+        and str(inputs.get(component.name, "")).split() == given.split()
+    ]
 
 
 class ExampleForm(ComponentForm):
@@ -194,12 +206,9 @@ class ExampleForm(ComponentForm):
         )
 
     def _refuse_unchanged(self) -> None:
-        for component in self.components:
-            if component.type != "long_text" or self.has_error(component.name):
-                continue
-            text = str(self.inputs.get(component.name, ""))
-            if self.unchanged and text.split() == self.unchanged.split():
-                self.add_error(component.name, "Change the given sentence before you submit")
+        for name in unchanged_fields(self.config, self.inputs, self.unchanged):
+            if not self.has_error(name):
+                self.add_error(name, UNCHANGED)
 
 
 class WhyForm(ComponentForm):

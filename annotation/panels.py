@@ -71,6 +71,13 @@ def spans(passage: str, mine: Mapping[str, Any], model: Mapping[str, Any]) -> li
     return pieces
 
 
+def shown_chances(prob: Mapping[str, float] | None, shown: str) -> Mapping[str, float] | None:
+    """The chances as numbers, by the same rule; None where they are hidden or not known."""
+    if not prob or shown == "hidden":
+        return None
+    return {label: round(p, 1) for label, p in prob.items()} if shown == "rounded" else prob
+
+
 def answers(example: Example, config: TaskConfig, outputs: Sequence[TargetOutput]) -> list[Answer]:
     """What each target said to the example."""
     return [_answer(example, config, output) for output in outputs]
@@ -78,12 +85,17 @@ def answers(example: Example, config: TaskConfig, outputs: Sequence[TargetOutput
 
 def shown_context(config: TaskConfig, context: Context) -> list[tuple[str, str, str]]:
     """(label, type, value) of the context fields; a prompt to write from is not one to read."""
-    prompt = config.support.prompt_field if config.support else None
     return [
-        (component.title, component.type, str(value))
-        for component in config.context
-        if component.name != prompt and (value := context.fields.get(component.name))
+        (config.component(name).title, config.component(name).type, str(value))
+        for name, value in read_context(config, context).items()
     ]
+
+
+def read_context(config: TaskConfig, context: Context) -> dict[str, Any]:
+    """The context fields that are to be read, in the order of the configuration."""
+    prompt = config.support.prompt_field if config.support else None
+    names = (component.name for component in config.context if component.name != prompt)
+    return {name: context.fields[name] for name in names if context.fields.get(name)}
 
 
 def _answer(example: Example, config: TaskConfig, output: TargetOutput) -> Answer:

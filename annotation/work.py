@@ -194,6 +194,7 @@ FAILURES = {
     "duplicate": "You sent this very text from another window.",
     "refused": "The model declined this text.",
 }
+FAILED_STATUS = {"closed": 410, "duplicate": 422}
 
 
 def show(
@@ -226,7 +227,7 @@ def show_attempt(
         # Without JavaScript the browser asks again, there and not at the address of the form.
         response["Refresh"] = f"5; url={reverse('annotation:attempt', args=[attempt.uuid])}"
         return response
-    status = {"closed": 410, "duplicate": 422}.get(attempt.failure, 503)
+    status = FAILED_STATUS.get(attempt.failure, 503)
     said = FAILURES.get(attempt.failure, "The model did not answer.")
     failed = {"panel": "annotation/_failed.html", "attempt": attempt, "said": said}
     response = show(request, work, failed, status=status)

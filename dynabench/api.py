@@ -93,6 +93,7 @@ urlpatterns = [
     path("", include("dynabench.webhooks.api")),
     path("docs/", SpectacularSwaggerSplitView.as_view(permission_classes=[AllowAny]), name="docs"),
     path("", include("tasks.api.urls")),
+    path("", include("annotation.api.urls")),
     path("", include("validation.api.urls")),
     path("", include("leaderboard.api.urls")),
     re_path(r"^(?P<rest>.*)$", Nothing.as_view()),

@@ -2,6 +2,7 @@
 
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ from tasks.components import Component
 NEEDLESS = "Leave this out: with your other answers it is not asked"
 FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")
 LINK = re.compile(r"https?://[^\s/]+(/\S*)?|upload:[A-Za-z0-9._-]+")
+LARGEST = sys.float_info.max
 PROB_TOLERANCE = 1e-4  # as Dynabench 1.0
 _VERBS = {
     "multiclass": "Choose",
@@ -89,7 +91,7 @@ def _multilabel(component: Component, value: Any, _: Mapping[str, Any]) -> list[
 
 def _number(component: Component, value: Any, _: Mapping[str, Any]) -> list[str]:
     subject = _subject(component)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
         return [f"{subject} must be a number"]
     if component.minimum is not None and value < component.minimum:
         return [f"{subject} must be at least {component.minimum:g}"]

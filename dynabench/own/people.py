@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 
 from dynabench.accounts.models import Annotator
 from dynabench.own.access import owned_task
-from dynabench.own.selectors import shown_name
+from dynabench.accounts.people import shown_name
 from tasks.models import Round, Task
 from validation.checks import Check
 from validation.quality import (

@@ -7,11 +7,10 @@ from uuid import UUID
 
 from django.db import models
 from django.db.models import Count, Q
-from django.utils.crypto import salted_hmac
 
 from annotation import panels
 from annotation.models import Example
-from dynabench.accounts.models import Annotator
+from dynabench.accounts.people import shown_name
 from tasks.models import Round, Task
 from tasks.schema import Component, TaskConfig
 from validation.assignment import is_sampled_for_review
@@ -125,18 +124,6 @@ def shown_texts(task: Task, examples: Iterable[int]) -> Mapping[int, str]:
         pk: " | ".join(words for _, words in _answers(config, config.input, inputs))
         for pk, inputs in rows
     }
-
-
-def shown_name(annotator: Annotator | None) -> str:
-    """A person as owners read them: the pseudonym, which for imported history is made here.
-
-    An imported pseudonym holds the id that the source gave, which may be one of a panel.
-    """
-    if annotator is None:
-        return "unknown"
-    if annotator.source != Annotator.Source.IMPORT:
-        return annotator.pseudonym
-    return f"import-{salted_hmac('shown name', annotator.pseudonym).hexdigest()[:8]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from annotation.models import Example
 from dynabench.accounts.models import Annotator, LogEntry
 from dynabench.accounts.services import annotator_of
 from dynabench.own import selectors
-from dynabench.own.selectors import Kind, shown_name, to_review
+from dynabench.accounts.people import shown_name
+from dynabench.own.selectors import Kind, to_review
 from tasks.models import TaskMember
 from tests.factories import UserFactory
 from tests.web.conftest import HTMX

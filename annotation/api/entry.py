@@ -1,0 +1,50 @@
+"""Who writes or judges through the API, and how a rule that says no is told."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from django.urls import reverse as page_url
+from rest_framework.request import Request
+from rest_framework.reverse import reverse
+
+from annotation import services
+from annotation.access import gate_is_shut, writer
+from dynabench.accounts.models import Annotator
+from dynabench.lib.api import Refused
+from tasks.models import Task
+
+
+def is_program(request: Request) -> bool:
+    """Whether a token sent it, and not the session of a person who is on the site."""
+    return request.auth is not None
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """What a service refuses, as an error of the API with the same words and status."""
+    try:
+        yield
+    except services.NoContext as error:  # on the page nothing is wrong then
+        raise Refused(str(error), code=error.code) from None
+    except services.Refused as error:
+        raise Refused(str(error), code=error.code, status=error.status) from None
+
+
+def enter(request: Request, task: Task, check_programs: Callable[[Task], None]) -> Annotator:
+    """The person's annotator, past the task's gate and where programs may do this.
+
+    check_programs: raises ForPeople. Raises Http404, Refused.
+    """
+    annotator = writer(request, task)
+    if is_program(request):
+        with refusals():
+            check_programs(task)
+    if gate_is_shut(request, task):
+        page = request.build_absolute_uri(page_url("annotation:gate", args=[task.code]))
+        address = reverse("gate", args=[task.code], request=request)
+        raise Refused(
+            f"This task begins with a warning. Read and accept it on {page}, or read it in the "
+            f"task's configuration and POST to {address}.",
+            code="gate",
+        )
+    return annotator

@@ -1,0 +1,88 @@
+"""The API's views of what authors do with their examples."""
+
+from uuid import UUID
+
+from django.db.models import Prefetch
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from annotation import services
+from annotation.api.entry import refusals
+from annotation.api.serializers import AuthorAnswerSerializer, ExampleSerializer, WhySerializer
+from annotation.forms import WhyForm
+from annotation.models import Example, TargetOutput
+from annotation.panels import why_components
+from dynabench.accounts.api import once
+from dynabench.accounts.models import ApiToken
+
+
+class OwnExample(APIView):
+    """A deed of an example's author."""
+
+    write_scope = ApiToken.Scope.ANNOTATE
+
+    def example(self, uuid: UUID) -> Example:
+        outputs = TargetOutput.objects.select_related("target")
+        mine = Example.objects.filter(annotator__user=self.request.user.pk)
+        rows = mine.select_related("round__task", "context", "parent")
+        return get_object_or_404(
+            rows.prefetch_related(Prefetch("target_outputs", outputs)), uuid=uuid
+        )
+
+    def answer(self, uuid: UUID) -> Response:
+        return Response(ExampleSerializer(self.example(uuid)).data)
+
+
+class RetractView(OwnExample):
+    """Taking an example back."""
+
+    @extend_schema(operation_id="examples_retract", request=None, responses=ExampleSerializer)
+    @once
+    def post(self, request: Request, uuid: UUID) -> Response:
+        """Take one's own example back; only while nobody has judged it."""
+        with refusals():
+            services.retract_example(example=self.example(uuid))
+        return self.answer(uuid)
+
+
+class WhyView(OwnExample):
+    """Explaining an example."""
+
+    @extend_schema(
+        operation_id="examples_explain", request=WhySerializer, responses=ExampleSerializer
+    )
+    @once
+    def post(self, request: Request, uuid: UUID) -> Response:
+        """Say why the label is right and why a model might miss it; all may be left out."""
+        example = self.example(uuid)
+        asked = WhySerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        config, why = example.round.task.config, asked.validated_data["why"]
+        form = WhyForm(why_components(config, example.outcome, example.inputs), why)
+        unknown = {name: ["There is no such question here"] for name in why.keys() - form.fields}
+        if unknown or not form.is_valid():
+            raise serializers.ValidationError({"why": unknown or form.errors})  # type: ignore[dict-item]
+        services.explain(example=example, metadata=form.inputs)
+        return self.answer(uuid)
+
+
+class AuthorAnswerView(OwnExample):
+    """Deciding what was too close to call."""
+
+    @extend_schema(
+        operation_id="examples_answer",
+        request=AuthorAnswerSerializer,
+        responses=ExampleSerializer,
+    )
+    @once
+    def post(self, request: Request, uuid: UUID) -> Response:
+        """Of an undecided example, say whether the model's answer is acceptable; once."""
+        asked = AuthorAnswerSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        with refusals():
+            services.answer_undecided(example=self.example(uuid), **asked.validated_data)
+        return self.answer(uuid)

@@ -1,0 +1,208 @@
+"""What the API says of assignments, attempts and examples."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from annotation.models import Assignment, Attempt, Example
+from annotation.panels import goal_parts, shown_chances
+from annotation.work import FAILURES
+from tasks.models import Context
+from tasks.schema import Component, TaskConfig
+from tasks.values import FORBIDDEN
+
+DEEPEST = 6
+NO_ANSWER = "The model did not answer."
+
+
+class Values(serializers.DictField):
+    """Values by the name of their field, such as the task's configuration asks for."""
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        found: dict[str, Any] = super().to_internal_value(data)
+        level: list[Any] = [found]
+        for _ in range(DEEPEST):
+            inside = [one for value in level if isinstance(value, list) for one in value]
+            for value in level:
+                if isinstance(value, Mapping):
+                    inside += [*value.keys(), *value.values()]
+                elif isinstance(value, str) and FORBIDDEN.search(value):
+                    raise serializers.ValidationError(
+                        "A text holds a control character; delete it."
+                    )
+            level = inside
+        if level:
+            raise serializers.ValidationError(f"Values lie more than {DEEPEST} levels deep.")
+        return found
+
+
+def named(components: Iterable[Component], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Only what the configuration names: an import may have left more beside it."""
+    return {one.name: values[one.name] for one in components if one.name in values}
+
+
+def given_context(context: Context, config: TaskConfig) -> dict[str, Any]:
+    """What one writes about, as GivenContextSerializer says."""
+    return {"id": context.pk, "fields": named(config.context, context.fields)}
+
+
+class WantSerializer(serializers.Serializer[Any]):
+    """What to write next."""
+
+    want = serializers.ChoiceField(
+        [
+            ("current", "what one has, or a first one"),
+            ("context", "another context and goal"),
+            ("goal", "another goal for the same context"),
+            ("edit", "somebody's example, to be changed as little as possible"),
+        ],
+        default="current",
+    )
+
+
+class GivenContextSerializer(serializers.Serializer[Any]):
+    """What one writes about."""
+
+    id: Any = serializers.IntegerField()
+    fields: Any = serializers.DictField(help_text="By the names of the task's configuration.")
+
+
+class ParentSerializer(serializers.Serializer[Any]):
+    """The example that is to be changed."""
+
+    id: Any = serializers.UUIDField(source="uuid")
+    inputs = serializers.DictField()
+
+
+class AssignmentSerializer(serializers.ModelSerializer[Assignment]):
+    """A context and a goal to write for."""
+
+    task = serializers.CharField(source="round.task.code")
+    round: Any = serializers.IntegerField(source="round.number")
+    context: Any = serializers.SerializerMethodField()
+    goal = serializers.CharField(help_text="The label to write for; empty where there is none.")
+    goal_text = serializers.SerializerMethodField(help_text="The goal in a sentence.")
+    parent = ParentSerializer(allow_null=True)
+    draft = serializers.DictField(help_text="What was typed so far, or could not be stored.")
+
+    class Meta:
+        model = Assignment
+        fields = read_only_fields = (
+            *("id", "task", "round", "context", "goal", "goal_text", "parent", "draft"),
+        )
+
+    @extend_schema_field(GivenContextSerializer)
+    def get_context(self, assignment: Assignment) -> dict[str, Any]:
+        return given_context(assignment.context, assignment.round.task.config)
+
+    def get_goal_text(self, assignment: Assignment) -> str:
+        return "".join(goal_parts(assignment.round.task.config, assignment.goal))
+
+
+class NewExampleSerializer(serializers.Serializer[Any]):
+    """An example as it is sent."""
+
+    inputs = Values(
+        help_text="The task's inputs by name, without the goal. A span is {text, start, end}."
+    )
+    parent: Any = serializers.UUIDField(
+        required=False, allow_null=True, help_text="One's own example that this one edits."
+    )
+
+
+class GivenAnswerSerializer(serializers.Serializer[Any]):
+    """What one target said."""
+
+    target = serializers.CharField(help_text="Model A, Model B … while the round hides names.")
+    output = serializers.DictField()
+    prob = serializers.DictField(
+        child=serializers.FloatField(),
+        allow_null=True,
+        help_text="By label, as exactly as the task shows them; null: hidden or not known.",
+    )
+    fooled: Any = serializers.BooleanField(allow_null=True)
+    score = serializers.FloatField(allow_null=True, help_text="Overlap with the author's, 0-1.")
+
+
+class ExampleSerializer(serializers.ModelSerializer[Example]):
+    """An example as its author sees it; with `full` in the context, as members of the task do."""
+
+    id: Any = serializers.UUIDField(source="uuid")
+    task = serializers.CharField(source="round.task.code")
+    round: Any = serializers.IntegerField(source="round.number")
+    context: Any = serializers.SerializerMethodField()
+    inputs = serializers.SerializerMethodField()
+    why = serializers.SerializerMethodField(help_text="Answers to the questions afterwards.")
+    parent: Any = serializers.SerializerMethodField(help_text="The own example that it edits.")
+    answers = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Example
+        fields: tuple[str, ...] = (
+            *("id", "task", "round", "context", "inputs", "goal", "outcome", "decided_by", "why"),
+            *("parent", "by_program", "created_at", "retracted_at", "answers"),
+        )
+        read_only_fields = fields
+
+    @extend_schema_field(GivenContextSerializer)
+    def get_context(self, example: Example) -> dict[str, Any]:
+        return given_context(example.context, example.round.task.config)
+
+    def get_inputs(self, example: Example) -> dict[str, Any]:
+        return named(example.round.task.config.input, example.inputs)
+
+    def get_why(self, example: Example) -> dict[str, Any]:
+        return named(example.round.task.config.metadata.create, example.metadata)
+
+    @extend_schema_field(serializers.UUIDField(allow_null=True))
+    def get_parent(self, example: Example) -> str | None:
+        parent = example.parent
+        return str(parent.uuid) if parent and parent.annotator_id == example.annotator_id else None
+
+    @extend_schema_field(GivenAnswerSerializer(many=True))
+    def get_answers(self, example: Example) -> list[dict[str, Any]]:
+        """As far as the task shows them, from prefetched outputs."""
+        full = self.context.get("full", False)
+        shown = "full" if full else example.round.task.config.limits.show_confidence
+        return [
+            {
+                "target": output.target.name
+                if full
+                else example.round.shown_name(output.target, output.position),
+                "output": output.output,
+                "prob": shown_chances(output.prob, shown),
+                "fooled": output.fooled,
+                "score": output.score,
+            }
+            for output in example.target_outputs.all()
+        ]
+
+
+class AttemptSerializer(serializers.ModelSerializer[Attempt]):
+    """An example on its way; `failure` says why it was not stored."""
+
+    id: Any = serializers.UUIDField(source="uuid")
+    inputs = serializers.DictField()
+    failure = serializers.SerializerMethodField()
+    example = ExampleSerializer(allow_null=True)
+
+    class Meta:
+        model = Attempt
+        fields = read_only_fields = ("id", "state", "inputs", "failure", "example")
+
+    def get_failure(self, attempt: Attempt) -> str:
+        return FAILURES.get(attempt.failure, NO_ANSWER) if attempt.failure else ""
+
+
+class WhySerializer(serializers.Serializer[Any]):
+    """Answers to the questions after the verdict (`metadata.create` of the configuration)."""
+
+    why = Values()
+
+
+class AuthorAnswerSerializer(serializers.Serializer[Any]):
+    """What the author says of an undecided example."""
+
+    model_right = serializers.BooleanField(help_text="Whether the model's answer is acceptable.")

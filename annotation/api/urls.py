@@ -1,0 +1,16 @@
+"""Addresses of writing, below /api/v1/."""
+
+from django.urls import path
+
+from annotation.api.examples import AuthorAnswerView, RetractView, WhyView
+from annotation.api.writing import AssignmentView, AttemptView, GateView, NewExampleView
+
+urlpatterns = [
+    path("tasks/<slug:code>/gate/", GateView.as_view(), name="gate"),
+    path("tasks/<slug:code>/assignment/", AssignmentView.as_view(), name="assignment"),
+    path("assignments/<int:pk>/examples/", NewExampleView.as_view(), name="new-example"),
+    path("attempts/<uuid:uuid>/", AttemptView.as_view(), name="attempt"),
+    path("examples/<uuid:uuid>/retract/", RetractView.as_view(), name="example-retract"),
+    path("examples/<uuid:uuid>/why/", WhyView.as_view(), name="example-why"),
+    path("examples/<uuid:uuid>/answer/", AuthorAnswerView.as_view(), name="example-answer"),
+]

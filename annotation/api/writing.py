@@ -1,0 +1,201 @@
+"""The API's views of writing: what to write about, an example, and what came of it."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.db.models import Prefetch
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.reverse import reverse
+from rest_framework.views import APIView
+
+from annotation import live, services
+from annotation.access import writer
+from annotation.api.entry import enter, is_program, refusals
+from annotation.api.serializers import (
+    NO_ANSWER,
+    AssignmentSerializer,
+    AttemptSerializer,
+    ExampleSerializer,
+    NewExampleSerializer,
+    WantSerializer,
+)
+from annotation.forms import UNCHANGED, unchanged_fields
+from annotation.models import Assignment, Attempt, Example, TargetOutput
+from annotation.rounds import live_round, round_to_write
+from annotation.work import FAILED_STATUS, FAILURES, Work
+from dynabench.accounts.api import once
+from dynabench.accounts.idempotency import HEADER
+from dynabench.accounts.models import ApiToken
+from dynabench.lib.api import Refused
+from tasks.access import find_task
+from tasks.schema import validate_inputs
+
+
+class NoAnswer(Refused):
+    """The targets gave no usable answer; the text is kept as the assignment's draft."""
+
+    wait = 10
+
+
+class GateView(APIView):
+    """The content warning of a sensitive task."""
+
+    write_scope = ApiToken.Scope.ANNOTATE
+
+    @extend_schema(operation_id="gate_pass", request=None, responses={204: None})
+    @once
+    def post(self, request: Request, code: str) -> Response:
+        """Say that one has read the task's content warning and wants to go on."""
+        task = find_task(request, code)
+        services.pass_gate(annotator=writer(request, task), task=task)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class AssignmentView(APIView):
+    """What one writes about."""
+
+    write_scope = ApiToken.Scope.ANNOTATE
+
+    @extend_schema(
+        operation_id="assignment_take", request=WantSerializer, responses=AssignmentSerializer
+    )
+    @once
+    def post(self, request: Request, code: str) -> Response:
+        """The context and the goal that one has, or others. The server chooses both."""
+        task = find_task(request, code)
+        annotator = enter(request, task, services.check_programs_write)
+        asked = WantSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        want = asked.validated_data["want"]
+        current = want == "current"
+        round = round_to_write(task, annotator) if current else live_round(task)
+        with refusals():
+            if round is None:
+                raise services.RoundClosed("No round is open.")
+            assignment = services.assign(
+                annotator=annotator,
+                round=round,
+                fresh=want in ("context", "edit"),
+                minimal_edit=want == "edit",
+            )
+            if want == "goal":
+                services.change_goal(assignment=assignment)
+        return Response(AssignmentSerializer(assignment).data)
+
+
+class NewExampleView(APIView):
+    """Writing for an assignment."""
+
+    write_scope = ApiToken.Scope.ANNOTATE
+    throttle = "predict"
+
+    @extend_schema(
+        operation_id="examples_create",
+        request=NewExampleSerializer,
+        responses={201: ExampleSerializer, 202: AttemptSerializer},
+    )
+    @once
+    def post(self, request: Request, pk: int) -> Response:
+        """Send an example; the round's targets are asked.
+
+        202: they have not answered within five seconds. Ask for the attempt again until it is done.
+        Whatever goes wrong, the text is kept as the assignment's draft.
+        """
+        assignment = _own_assignment(request, pk)
+        annotator = enter(request, assignment.round.task, services.check_programs_write)
+        asked = NewExampleSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        inputs = checked(assignment, asked.validated_data["inputs"])
+        parent = _parent(assignment, asked.validated_data.get("parent"))
+        with refusals():
+            attempt, is_mine = services.begin_attempt(
+                annotator=annotator,
+                assignment=assignment,
+                key=_key(request),
+                inputs=inputs,
+                parent=parent,
+                by_program=is_program(request),
+            )
+        return told(request, live.settle(attempt) if is_mine else attempt)
+
+
+def _own_assignment(request: Request, pk: int) -> Assignment:
+    mine = Assignment.objects.filter(annotator__user=request.user.pk)
+    rows = mine.select_related("annotator", "round__task", "context", "parent")
+    return get_object_or_404(rows, pk=pk)
+
+
+def checked(assignment: Assignment, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs with the goal's label, by the rules of the page. Raises ValidationError."""
+    config, goal = assignment.round.task.config, assignment.round.task.config.goal.field
+    inputs = {n: v.strip() if isinstance(v, str) else v for n, v in given.items()}
+    if goal and inputs.setdefault(goal, assignment.goal) != assignment.goal:
+        wrong = [f"Your goal is {assignment.goal}. Leave this out, or ask for another goal"]
+        raise serializers.ValidationError({"inputs": {goal: wrong}})
+    errors = validate_inputs(config, assignment.context.fields, inputs)
+    for name in unchanged_fields(config, inputs, Work.of(assignment).unchanged):
+        errors.setdefault(name, [UNCHANGED])
+    if errors:
+        raise serializers.ValidationError({"inputs": errors})
+    return {name: value for name, value in inputs.items() if value not in (None, "", [])}
+
+
+def _parent(assignment: Assignment, uuid: UUID | None) -> Example | None:
+    if uuid is None:
+        return None
+    mine = Example.objects.filter(annotator=assignment.annotator_id, round=assignment.round_id)
+    parent = mine.filter(uuid=uuid).first()
+    if parent is None:
+        wrong = "This is no example of yours in the round"
+        raise serializers.ValidationError({"parent": [wrong]})
+    return parent
+
+
+def _key(request: Request) -> UUID:
+    """The attempt's key: the same for a request that is sent again."""
+    header = request.headers.get(HEADER, "")
+    if not header:
+        return uuid4()
+    digest = hashlib.sha256(header.encode() + b"\n" + request.body)
+    return UUID(bytes=digest.digest()[:16])
+
+
+def told(request: Request, attempt: Attempt) -> Response:
+    """What came of an attempt. Raises Refused when it has failed."""
+    if attempt.state == Attempt.State.DONE:
+        return Response(ExampleSerializer(_shown(attempt).example).data, 201)
+    if attempt.state == Attempt.State.ASKING:
+        url = reverse("attempt", args=[attempt.uuid], request=request)
+        waiting = {"Location": url, "Retry-After": "2"}
+        return Response(AttemptSerializer(attempt).data, 202, headers=waiting)
+    words = FAILURES.get(attempt.failure, NO_ANSWER)
+    if refused := FAILED_STATUS.get(attempt.failure):
+        raise Refused(words, code=attempt.failure, status=refused)
+    raise NoAnswer(words, code="no_answer", status=503)
+
+
+def _shown(attempt: Attempt) -> Attempt:
+    """With all that an answer shows of its example."""
+    outputs = TargetOutput.objects.select_related("target")
+    rows = Attempt.objects.select_related(
+        "example__round__task", "example__context", "example__parent"
+    )
+    return rows.prefetch_related(Prefetch("example__target_outputs", outputs)).get(pk=attempt.pk)
+
+
+class AttemptView(APIView):
+    """An example on its way."""
+
+    @extend_schema(operation_id="attempts_get", responses=AttemptSerializer)
+    def get(self, request: Request, uuid: UUID) -> Response:
+        """One's own attempt: asking, done with its example, or failed with the reason."""
+        mine = Attempt.objects.filter(annotator__user=request.user.pk)
+        attempt = get_object_or_404(mine.select_related("assignment__round"), uuid=uuid)
+        services.expire_attempt(attempt=attempt)
+        return Response(AttemptSerializer(_shown(attempt)).data)
