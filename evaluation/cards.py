@@ -12,6 +12,7 @@ import yaml
 from django.template.loader import render_to_string
 
 from evaluation.dataset_files import digest_of
+from evaluation.elsewhere import task_files
 from evaluation.fields import FEATURES, FIELDS, Field
 from evaluation.models import Dataset
 from evaluation.splits import DEV, SPLITS, TEST, TRAIN
@@ -40,13 +41,19 @@ Numbers = Mapping[str, Any]
 
 
 def write_cards(dataset: Dataset, folder: Path, numbers: Numbers, private: Sequence[str]) -> None:
-    """Write the cards of the files in the folder, and SHA256SUMS of all; `private` are left out."""
+    """Write the cards of the files in the folder, tasks for other tools, and SHA256SUMS of all.
+
+    private: names of files that cards leave out.
+    """
+    round = dataset.round
+    tasks = task_files(round.task.config, round.task.code, round.number, dataset.version)
     digests = {path.name: digest_of(path) for path in sorted(folder.iterdir())}
     public = {name: digest for name, digest in digests.items() if name not in private}
     texts = {
         "croissant.json": _dumped(croissant(dataset, public, folder)),
         "benchmark_card.json": _dumped(benchmark_card(dataset, numbers)),
-        "README.md": readme(dataset, numbers),
+        "README.md": readme(dataset, numbers, has_tasks=bool(tasks)),
+        **tasks,
     }
     for name, text in texts.items():
         (folder / name).write_text(text)
@@ -88,7 +95,7 @@ def _description(dataset: Dataset) -> str:
 # The dataset card
 
 
-def readme(dataset: Dataset, numbers: Numbers) -> str:
+def readme(dataset: Dataset, numbers: Numbers, *, has_tasks: bool) -> str:
     """The dataset card in the hub's format: YAML about it, then Markdown."""
     config, test = dataset.round.task.config, _test_file(dataset)
     files = {TRAIN: "train.parquet", DEV: "dev.parquet", TEST: f"{test}.parquet"}
@@ -130,6 +137,8 @@ def readme(dataset: Dataset, numbers: Numbers) -> str:
             "fields": FIELDS,
             "bibtex": bibtex(dataset, dataset.options["url"]),
             "canary": dataset.options["canary"],
+            "has_tasks": has_tasks,
+            "round": dataset.round,
         },
     )
     return f"---\n{yaml.safe_dump(front, sort_keys=False, allow_unicode=True)}---\n\n{text}"

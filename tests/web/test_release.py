@@ -206,7 +206,7 @@ def test_digests_and_sizes_are_those_of_the_files(closed):
     sums = dict(
         reversed(line.split("  ")) for line in content(dataset, "SHA256SUMS").decode().splitlines()
     )
-    assert len(sums) == 9
+    assert len(sums) == 13
     for file in dataset.files.all():
         data = content(dataset, file.name)
         assert (file.size, file.sha256) == (len(data), hashlib.sha256(data).hexdigest())
@@ -397,6 +397,7 @@ def test_the_dataset_card_is_the_hubs(closed):
     assert front["configs"][0]["data_files"][1] == {"split": "validation", "path": "dev.parquet"}
     assert "Only *short* statements." in text
     assert "| train | 40 | 8 |" in text
+    assert "--tasks dynabench_nli_r1 --include_path ." in text
 
 
 def test_rows_for_training_have_their_json_read(closed):

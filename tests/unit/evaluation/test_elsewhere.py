@@ -1,0 +1,235 @@
+"""What goes beside a release for the tools of others: people's words come out as they went in."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from annotation import outcome
+from evaluation.contract import Answer, SetRow
+from evaluation.elsewhere import SHIPPED, dynabench_task, instructions, task_files
+from evaluation.elsewhere.dynabench_task import (
+    evaluated,
+    examples,
+    label_in,
+    load,
+    macro_f1,
+    score_choice,
+    score_text,
+    text_scores,
+)
+from evaluation.scoring import score
+from tasks.schema import load_config
+
+OFFICIAL = Path(__file__).parents[3] / "tasks" / "official"
+HOSTILE = '{{ 7*7 }} {x} "\'\n!function os.system\n- {% raw %}\\ """ + exec("1") # é'
+
+
+class Loader(yaml.SafeLoader):
+    """Keeps the names of functions as texts."""
+
+
+Loader.add_constructor("!function", lambda loader, node: node.value)
+
+
+def config_of(code="nli", **changes):
+    text = yaml.safe_load((OFFICIAL / code / "task.yaml").read_text())
+    return load_config(yaml.safe_dump(text | {"examples": {}} | changes))
+
+
+def row(uid, label, context=None, withdrawn=False, **inputs):
+    if withdrawn:
+        return json.dumps({"uid": uid, "withdrawn": True})
+    told = {"context_json": json.dumps(context or {}), "tag": ""}
+    told = {"uid": uid, "context": told, "input_json": json.dumps(inputs), "label": label}
+    return json.dumps(told | {"withdrawn": False})
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "task.json").write_text(task_files(config_of(), "nli", 1, 1)["task.json"])
+    return tmp_path
+
+
+def write(folder, split, *rows):
+    (folder / f"{split}.jsonl").write_text("".join(f"{line}\n" for line in rows))
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
+def test_what_people_wrote_stays_data(text):
+    config = config_of(instructions=text)
+    files = task_files(config, "nli", 3, 2)
+    about = json.loads(files["task.json"])
+    assert text.strip() in about["instructions"]
+    plain = task_files(config_of(), "nli", 3, 2)
+    assert {name for name in files if files[name] != plain[name]} <= {"task.json"}
+
+
+def test_python_files_are_the_same_for_every_task():
+    own = Path(dynabench_task.__file__).parent
+    for code in ("nli", "qa"):
+        files = task_files(config_of(code), code, 1, 1)
+        assert [files[name] for name in SHIPPED] == [(own / name).read_text() for name in SHIPPED]
+
+
+@pytest.mark.parametrize(
+    ("code", "output", "metrics"),
+    [
+        ("hate-speech", "multiple_choice", ["accuracy", "macro_f1"]),
+        ("qa", "generate_until", ["squad_f1", "exact_match"]),
+    ],
+)
+def test_the_yaml_names_the_task_and_functions_that_exist(code, output, metrics):
+    text = task_files(config_of(code), code, 4, 2)["dynabench_task.yaml"]
+    told = yaml.load(text, Loader)
+    assert told["task"] == f"dynabench_{code}_r4"
+    assert told["output_type"] == output
+    assert told["metadata"] == {"version": 2}
+    assert [one["metric"] for one in told["metric_list"]] == metrics
+    functions = [line.partition("!function dynabench_task.")[2] for line in text.splitlines()]
+    names = [name.split(",")[0] for name in functions if name]
+    assert len(names) >= 2
+    assert all(callable(getattr(dynabench_task, name)) for name in names)
+
+
+def test_a_task_that_no_prompt_can_ask_has_no_files():
+    picture = [{"name": "premise", "type": "image", "label": "Picture"}]
+    assert task_files(config_of(context=picture), "nli", 1, 1) == {}
+    free = {
+        "input": [{"name": "question", "type": "text"}, {"name": "answer", "type": "text"}],
+        "output": ["answer"],
+        "verdict": {"type": "exact_match", "fields": ["answer"]},
+        "metadata": {},
+    }
+    assert task_files(config_of("qa", **free), "qa", 1, 1) == {}
+
+
+def test_a_model_reads_the_labels_with_their_meaning():
+    nli = config_of()
+    assert "\n- neutral: The passage leaves it open." in instructions(nli)
+    label = {"name": "label", "type": "multiclass", "labels": [{"value": "a"}, "b: c"]}
+    bare = config_of(input=[{"name": "hypothesis", "type": "text"}, label], instructions=" ")
+    assert instructions(bare) == (
+        "Natural language inference\n\n"
+        "Answer with one of these labels and nothing else:\n- a\n- b: c\n\n"
+    )
+    assert "words of the passage" in instructions(config_of("qa"))
+
+
+def test_examples_are_prompts(folder):
+    write(
+        folder,
+        "test",
+        row("1", "neutral", {"premise": HOSTILE}, hypothesis="It\nrains."),
+        row("2", "", withdrawn=True),
+        row("3", "no label of the task", {"premise": "a"}, hypothesis="b"),
+        row("4", "entailment", {"premise": "a"}),
+    )
+    one, two = examples(folder, "test")
+    assert one["prompt"] == f"premise: {HOSTILE}\nhypothesis: It\nrains.\nlabel:"
+    assert (one["uid"], one["choices"][one["target"]]) == ("1", "neutral")
+    assert two["prompt"] == "premise: a\nlabel:"
+    assert one["instructions"] == instructions(config_of())
+    assert list(examples(folder, "train")) == []
+
+
+def test_answers_in_words_have_no_choices(folder):
+    (folder / "task.json").write_text(task_files(config_of("qa"), "qa", 1, 1)["task.json"])
+    answer = {"text": "Ada", "start": 0, "end": 3}
+    write(folder, "dev", row("1", "Ada", {"passage": "Ada."}, question="Who?", answer=answer))
+    (doc,) = evaluated(folder)
+    assert doc["prompt"] == "passage: Ada.\nquestion: Who?\nanswer:"
+    assert doc["target"] == "Ada"
+    assert "choices" not in doc
+
+
+def test_a_span_is_read_as_its_words(folder):
+    about = json.loads((folder / "task.json").read_text()) | {"fields": ["aspect"]}
+    (folder / "task.json").write_text(json.dumps(about))
+    write(folder, "test", row("1", "neutral", aspect={"text": "the soup", "start": 0, "end": 8}))
+    assert evaluated(folder)[0]["prompt"] == "aspect: the soup\nlabel:"
+
+
+def test_dev_is_evaluated_where_the_labels_of_test_are_private(folder):
+    with pytest.raises(FileNotFoundError, match=r"no example in .*test\.jsonl or dev\.jsonl"):
+        evaluated(folder)
+    write(folder, "dev", row("1", "neutral", {"premise": "a"}, hypothesis="b"))
+    assert [doc["uid"] for doc in evaluated(folder)] == ["1"]
+    write(folder, "test", row("2", "neutral", {"premise": "a"}, hypothesis="b"))
+    assert [doc["uid"] for doc in evaluated(folder)] == ["2"]
+
+
+def test_lm_evaluation_harness_gets_data_sets(folder, monkeypatch):
+    monkeypatch.setattr(dynabench_task, "__file__", str(folder / "dynabench_task.py"))
+    write(folder, "test", row("1", "neutral", {"premise": "a"}, hypothesis="b"))
+    found = load(version=1, config_source="a file")
+    assert found["evaluated"][0] == evaluated(folder)[0]
+    assert len(found["train"]) == 0
+
+
+def test_the_likeliest_label_counts():
+    doc = {"target": 1}
+    assert score_choice(doc, [(-3.0, False), (-1.0, True)]) == {"accuracy": 1, "macro_f1": (1, 1)}
+    assert score_choice(doc, [(-1.0, True), (-3.0, False)]) == {"accuracy": 0, "macro_f1": (1, 0)}
+
+
+def test_answers_in_words_are_scored_by_squad():
+    found = score_text({"target": "the old mill"}, ["An old mill, burned"])
+    assert found == {"squad_f1": 0.8, "exact_match": 0.0}
+
+
+@given(st.text(), st.text())
+def test_scores_of_words_are_those_of_the_platform(said, right):
+    assert text_scores(said, right) == {
+        "squad_f1": outcome.squad_f1(said, right),
+        "exact_match": outcome.exact_match(said, right),
+    }
+
+
+LABELS = ("a", "b", "c")
+answers = st.tuples(st.sampled_from(LABELS), st.sampled_from([*LABELS, None]))
+
+
+@given(st.lists(answers, min_size=1))
+def test_macro_f1_is_that_of_the_platform(pairs):
+    rows = (
+        (SetRow(str(number), {}, (right,)), said and Answer(said))
+        for number, (right, said) in enumerate(pairs)
+    )
+    (number,) = score(rows, metrics=["macro_f1"], labels=LABELS, slices=(), seed=0, draws=2)
+    assert macro_f1(pairs) == pytest.approx(number.value)
+
+
+def test_no_example_has_no_f1():
+    assert math.isnan(macro_f1([]))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Neutral.", "neutral"),
+        ("It is not neutral, it is entailment", "neutral"),
+        ("neutrality", None),
+        ("", None),
+        ("not_entailment", None),
+        ("  it's {{x}} or what", "it's {{x}}"),
+        ("very good", "very good"),
+        ("Very", "very"),
+        ("B then", "B"),
+        ("b then", "b"),
+        ("ſtrong", "strong"),
+    ],
+)
+def test_the_first_label_that_is_named_counts(text, found):
+    labels = ("neutral", "entailment", "it's {{x}}", "very", "very good", "b", "B", "strong")
+    assert label_in(text, labels) == found
+
+
+@given(st.lists(st.text(min_size=1), min_size=1, unique=True), st.data())
+def test_any_label_alone_is_that_label(labels, data):
+    label = data.draw(st.sampled_from(labels))
+    assert label_in(label, labels) == label
