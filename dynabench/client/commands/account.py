@@ -1,6 +1,7 @@
 """`dynabench login`, `logout` and `whoami`: which account a shell works for."""
 
 import argparse
+import os
 import sys
 from datetime import UTC, datetime
 from getpass import getpass
@@ -11,6 +12,7 @@ from dynabench.client.commands.shared import (
     CommandError,
     client_for,
     command,
+    note,
     server_of,
     tell,
 )
@@ -33,6 +35,8 @@ def login(args: argparse.Namespace) -> int:
         raise CommandError(f"No key was given. Make one at {server}/account/tokens/.", USAGE)
     me = client_for(args, key).me()
     keep_key(server, key)
+    if os.environ.get("DYNABENCH_API_KEY", key) != key:
+        note("The key in DYNABENCH_API_KEY is another one and goes first. Unset it.")
     tell(args, {"server": server, **me}, f"{_who(server, me)}\nThe key is in {keys_file()}.")
     return 0
 

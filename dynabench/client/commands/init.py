@@ -11,7 +11,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from dynabench.client.commands.shared import CommandError, client_for, command, tell
+from dynabench.client.commands.shared import CommandError, client_for, command, note, tell
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 TEXTS = ("text", "long_text", "span")
@@ -109,6 +109,7 @@ def _make_model(folder: Path) -> bool:
     """Make the model, if torch and transformers are installed; whether it was made."""
     if not (find_spec("torch") and find_spec("transformers")):
         return False
+    note("Making the model …")
     done = subprocess.run(
         [sys.executable, "make_model.py"], cwd=folder, capture_output=True, text=True
     )

@@ -113,6 +113,7 @@ def _handed_in(model: str) -> Iterator[str]:
 
 def _check(*arguments: str) -> dict[str, Any]:
     """The report of the server's check, in a process of its own."""
+    note("Checking it as the server does …")
     root = server_modules()
     done = subprocess.run(
         [sys.executable, "-m", "evaluation.checking", *arguments],

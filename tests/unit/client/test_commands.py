@@ -2,6 +2,9 @@
 
 import io
 import json
+import os
+import re
+import shlex
 import stat
 import subprocess
 import sys
@@ -13,14 +16,15 @@ import httpx
 import pytest
 
 from dynabench.client.client import DynabenchClient
-from dynabench.client.commands import main, shared
+from dynabench.client.commands import main, make_parser, shared
 from dynabench.client.commands import test as test_command
 from dynabench.client.errors import DynabenchError
 from dynabench.client.keys import keys_file
 from evaluation.asked import answers_for
 from tasks.schema import TaskConfig, load_config
 
-OFFICIAL = Path(__file__).parents[3] / "tasks" / "official"
+ROOT = Path(__file__).parents[3]
+OFFICIAL = ROOT / "tasks" / "official"
 SERVER = "http://dynabench.test"
 KEY = "dyna_verysecret"
 ID = "6a3f0c1e-58a7-4a43-9a53-0b1f6b0c8a11"
@@ -139,6 +143,12 @@ def test_logout_forgets_the_key(server, capsys):
     assert json.loads(capsys.readouterr().out.partition("page.\n")[2])["deleted"] is False
 
 
+def test_a_variable_that_goes_before_the_login_is_named(server, capsys, monkeypatch):
+    monkeypatch.setenv("DYNABENCH_API_KEY", "dyna_old")
+    assert main(["login", "--key", KEY]) == 0
+    assert "DYNABENCH_API_KEY is another one" in capsys.readouterr().err
+
+
 # How failures end
 
 
@@ -178,6 +188,15 @@ def test_an_interrupt_is_no_traceback(server, failing, monkeypatch):
 
     monkeypatch.setattr("dynabench.client.commands.models.client_for", stop)
     assert failing("status")[0] == 130
+
+
+def test_who_has_seen_enough_is_left_in_peace(server):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "dynabench.client", "logout"]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, cwd=ROOT, text=True)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(
@@ -517,3 +536,24 @@ def test_data_are_listed_and_downloaded(server, capsys):
     assert main(["data", "nli", "--inputs", "control"]) == 0
     assert Path("nli-control.inputs.jsonl").read_text() == "{}\n"
     assert main(["data", "nli", "9"]) == 1
+
+
+# Pages
+
+
+def command_lines() -> list[tuple[str, str]]:
+    """Each line of a block in the documentation that calls the command, and where it stands."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    pages += (ROOT / "dynabench" / "client" / "examples").rglob("README.md")
+    line = re.compile(r"(?m)^(?:\$ )?dynabench ([^\n#]+)|`dynabench (?!-)([^`]+ [^`]+)`")
+    return [
+        (page.name, first or second)
+        for page in pages
+        for first, second in line.findall(page.read_text().replace("\\\n", " "))
+    ]
+
+
+@pytest.mark.parametrize(("page", "line"), command_lines())
+def test_documented_command_lines_are_understood(page, line):
+    words = [ID if word.startswith(("MODEL", "6")) else word for word in shlex.split(line)]
+    make_parser().parse_args(words)
