@@ -96,5 +96,5 @@ urlpatterns = [
     path("", include("annotation.api.urls")),
     path("", include("validation.api.urls")),
     path("", include("leaderboard.api.urls")),
-    re_path(r"^(?P<rest>.*)$", Nothing.as_view()),
+    re_path(r"^(?P<rest>[\s\S]*)$", Nothing.as_view()),
 ]

@@ -1,0 +1,131 @@
+"""A task in which there is something at every address of the API, for tests that walk them all."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils import timezone
+
+from annotation.models import Assignment, Attempt, Example
+from annotation.services import assign
+from dynabench.accounts.models import ApiToken, User
+from dynabench.accounts.services import annotator_of
+from dynabench.accounts.tokens import create_token
+from dynabench.webhooks.models import Delivery
+from dynabench.webhooks.services import create_webhook
+from evaluation.jobs import build_dataset
+from evaluation.release import Options
+from evaluation.services import request_release
+from evaluation.uploads import begin_upload
+from leaderboard.models import Weights
+from leaderboard.services import take_snapshot
+from tasks.models import Round, Task, TaskGroup, TaskMember
+from tasks.services import OFFICIAL
+from tests.boards import fill_board, measured
+from tests.evaluations import accepted_model
+from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory, scripted_target
+from tests.web.test_judge import answered, write
+from validation.derive import derive_all
+
+CONFIG = (OFFICIAL / "nli" / "task.yaml").read_text() + "\nprograms: {judge: true}\n"
+SCOPES = [scope.value for scope in ApiToken.Scope]
+
+
+@dataclass(frozen=True)
+class World:
+    """Its people, and what there is, by the part of an address before it."""
+
+    owner: User
+    other: User
+    admin: User
+    task: Task
+    ids: dict[str, list[Any]]
+
+
+def make_world() -> World:
+    """Build it. The task's owner also owns the models, the examples and the small things."""
+    owner, other = UserFactory(email="owner@example.com"), UserFactory(email="other@example.com")
+    admin = UserFactory(email="admin@example.com", is_superuser=True, is_staff=True)
+    task = TaskFactory(code="nli", name="NLI", config_text=CONFIG)
+    TaskMember.objects.create(task=task, user=owner, role="owner")
+    TaskGroup.objects.create(slug="texts", name="Texts").tasks.add(task)
+    return World(owner, other, admin, task, {**_rounds(task, owner, other), **_models(task, owner)})
+
+
+def _rounds(task: Task, owner: User, other: User) -> dict[str, list[Any]]:
+    released = RoundFactory(task=task, number=1, state="closed")
+    _examples(released, other, 12, outcome="not_fooled")
+    dataset = request_release(round=released, options=Options(), actor=None)
+    build_dataset(dataset.pk)
+    live = RoundFactory(task=task, number=2)
+    contexts = ContextFactory.create_batch(3, round=live)
+    scripted_target(live, label="entailment", prob=None)
+    examples = [*_examples(live, other, 3), *_examples(live, owner, 2)]
+    assignment = assign(annotator=annotator_of(owner), round=live)
+    attempt = _attempt(assignment)
+    return {
+        "tasks": [task.code],
+        "groups": ["texts"],
+        "rounds": [2, 1],
+        "contexts": [context.pk for context in contexts],
+        "datasets": [dataset.version],
+        "files": [file.name for file in dataset.files.all()],
+        "assignments": [assignment.pk],
+        "attempts": [attempt.uuid],
+        "examples": [example.uuid for example in examples],
+    }
+
+
+def _examples(round: Round, author: User, size: int, outcome: str = "fooled") -> list[Example]:
+    """Examples of which others have decided nothing yet; each was shown to a target."""
+    if not round.contexts.exists():
+        ContextFactory(round=round)
+    made = [
+        write(
+            *(round, author, f"{author.pk}-{number}", outcome),
+            hypothesis=f"By {author.pk}: {number}.",
+            label="neutral",
+        )
+        for number in range(size)
+    ]
+    answered(made[0])
+    derive_all(made)
+    return made
+
+
+def _attempt(assignment: Assignment) -> Attempt:
+    """One that failed."""
+    return Attempt.objects.create(
+        annotator=assignment.annotator,
+        assignment=assignment,
+        key="0" * 32,
+        inputs={"hypothesis": "It failed.", "label": "neutral"},
+        state=Attempt.State.FAILED,
+        failure="The target did not answer.",
+        asked_at=timezone.now(),
+    )
+
+
+def _models(task: Task, owner: User) -> dict[str, list[Any]]:
+    first, *_ = fill_board(task)
+    version = task.evaluation_sets.first().versions.last()
+    mine = measured(accepted_model(task, owner, name="mine"), version, 0.7)
+    Weights.objects.create(task=task, name="speed-first", owner=owner, metrics={"accuracy": 1})
+    snapshot = take_snapshot(task=task, actor=owner, title="First")
+    upload = begin_upload(owner, "model.zip", 1000)
+    hook, _ = create_webhook(user=owner, url="https://a.test/", events=["round.closed"])
+    now = timezone.now()
+    Delivery.objects.create(
+        webhook=hook, event="webhook.test", key="k", data={}, happened_at=now, due_at=now
+    )
+    token, _ = create_token(user=owner, name="spare", scopes=["read"], days=9)
+    return {
+        "models": [mine.pk, first.pk],
+        "runs": [mine.runs.first().pk],
+        "evaluation-sets": [version.evaluation_set.name],
+        "predictions": [version.evaluation_set.name],
+        "forks": ["speed-first"],
+        "snapshots": [snapshot.number],
+        "uploads": [upload.pk],
+        "webhooks": [hook.pk],
+        "tokens": [token.pk],
+    }
