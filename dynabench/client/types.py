@@ -40,15 +40,26 @@ class Model(TypedDict):
     sentence: str
     is_over: bool
     share: float | None
+    error: str
     is_published: bool
     card: Card
     log: str
 
 
 class Run(TypedDict):
-    """An evaluation of a model on a version of a set; `log` is shown to those who may see it."""
+    """An evaluation of a model on a version of a set; `log` is shown to those who may see it.
+
+    suite: `plain`, `robustness` or `fairness`; error: the sentence that says what went wrong.
+    """
 
     id: str
+    evaluation_set: str
+    version: int
+    suite: str
+    number: int
+    state: str
+    outcome: str
+    error: str
     log: str
 
 

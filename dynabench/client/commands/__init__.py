@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the arguments say; 0: done, 1: refused or failed, 2: usage, 3: no access."""
     try:
         args = make_parser().parse_args(arguments)
-        code: int = args.run(args)
+        code: int = args.do(args)
         sys.stdout.flush()
         return code
     except BrokenPipeError:  # who reads us has seen enough

@@ -17,6 +17,7 @@ from dynabench.client.commands.shared import (
     tell,
 )
 from dynabench.client.keys import forget_key, keep_key, keys_file
+from dynabench.client.types import Me
 
 
 def add(commands: Any) -> None:
@@ -65,8 +66,9 @@ def whoami(args: argparse.Namespace) -> int:
     return 0
 
 
-def _who(server: str, me: dict[str, Any]) -> str:
+def _who(server: str, me: Me) -> str:
     token = me["token"]
+    assert token  # a key was sent
     ends = datetime.fromisoformat(token["expires_at"])
     days = (ends - datetime.now(UTC)).days
     return (

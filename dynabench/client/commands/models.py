@@ -18,9 +18,10 @@ from dynabench.client.commands.shared import (
     table,
     tell,
 )
-from dynabench.client.types import Card
+from dynabench.client.types import Card, Model, Run
 
 STOPPED = 130
+NO_LOG = "Nothing was written to the log."
 Submit = Callable[[DynabenchClient, argparse.Namespace, Card], str]
 
 
@@ -31,7 +32,9 @@ def add(commands: Any) -> None:
     parser.add_argument("model", nargs="?", type=UUID, metavar="MODEL", help="its id")
     parser = command(commands, "logs", logs, "what a model wrote while it was checked and run")
     parser.add_argument("model", type=UUID, metavar="MODEL", help="its id")
-    parser.add_argument("--run", type=UUID, help="of this evaluation only; results --json has ids")
+    parser.add_argument(
+        "--run", type=UUID, help="of this evaluation only; `dynabench status MODEL` has ids"
+    )
 
 
 def _add_submit(commands: Any) -> None:
@@ -128,11 +131,11 @@ SUBMIT: dict[str, Submit] = {
 
 
 def status(args: argparse.Namespace) -> int:
-    """One model in a sentence, or all of one's own in a table."""
+    """One model and its evaluations, or all of one's own models."""
     client = client_for(args)
     if args.model:
-        model = client.model(str(args.model))
-        tell(args, model, f"{model['name']} ({model['task']}): {model['sentence']}")
+        model, runs = client.model(str(args.model)), client.runs(str(args.model))
+        tell(args, {**model, "runs": runs}, _where(model, runs))
         return 0
     models = client.models()
     rows = [[one["id"], one["task"], one["name"], one["sentence"]] for one in models]
@@ -141,16 +144,31 @@ def status(args: argparse.Namespace) -> int:
     return 0
 
 
+def _where(model: Model, runs: list[Run]) -> str:
+    rows = [[run["id"], _of(run), run["state"], run["error"]] for run in runs]
+    return "\n".join(
+        [
+            f"{model['name']} ({model['task']}): {model['sentence']}",
+            *([model["error"]] if model["error"] else []),
+            *([table(["run", "evaluation", "state", "what went wrong"], rows)] if rows else []),
+        ]
+    )
+
+
+def _of(run: Run) -> str:
+    return f"{run['evaluation_set']} v{run['version']}, {run['suite']}"
+
+
 def logs(args: argparse.Namespace) -> int:
     """The log of one evaluation; without one all that there are, under a line that names each."""
     client, model = client_for(args), str(args.model)
     if args.run:
-        found = {str(args.run): client.logs(model, str(args.run))}
-        tell(args, found, found[str(args.run)])
+        log = client.logs(model, str(args.run))
+        tell(args, {"log": log}, log.rstrip() or NO_LOG)
         return 0
-    found = {"check": client.logs(model)}
+    found = [{"of": "check", "log": client.logs(model)}]
     for run in client.runs(model):
-        found[f"run {run['id']}"] = client.logs(model, run["id"])
-    parts = [f"== {title} ==\n{log.rstrip()}" for title, log in found.items() if log]
-    tell(args, found, "\n".join(parts) or "It has written nothing to its log.")
+        found.append({"of": f"{_of(run)}, run {run['id']}", "log": client.logs(model, run["id"])})
+    parts = [f"== {one['of']} ==\n{one['log'].rstrip()}" for one in found if one["log"]]
+    tell(args, found, "\n".join(parts) or NO_LOG)
     return 0

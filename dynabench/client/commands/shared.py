@@ -24,7 +24,7 @@ class CommandError(Exception):
 
 
 def command(
-    commands: Any, name: str, run: Callable[[argparse.Namespace], int], help: str
+    commands: Any, name: str, do: Callable[[argparse.Namespace], int], help: str
 ) -> argparse.ArgumentParser:
     """A new command with the arguments that all have."""
     parser: argparse.ArgumentParser = commands.add_parser(name, help=help, description=help)
@@ -34,7 +34,7 @@ def command(
         help="of the server; default: DYNABENCH_URL, that of the last login, http://127.0.0.1:8000",
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    parser.set_defaults(run=run)
+    parser.set_defaults(do=do)
     return parser
 
 

@@ -37,6 +37,10 @@ NLI = {
     "labels": ["entailment", "neutral", "contradiction"],
 }
 PAIRS = [{"premise": f"Ann has {n} cats.", "hypothesis": "Ann has a cat."} for n in range(5)]
+RUN = {
+    "id": ID, "evaluation_set": "control", "version": 2, "suite": "plain", "state": "failed",
+    "error": "It needed too much.",
+}  # fmt: skip
 RESULTS = {
     "model": ID, "name": "mine", "task": "nli", "phase": "scored", "is_over": True,
     "sentence": "Scored on every set.", "dynascore": 41.25, "dynascore_low": 39.5,
@@ -472,16 +476,38 @@ def test_who_stops_waiting_is_told_how_to_go_on(accepting, failing):
 
 
 def test_status_of_one_and_of_all(server, capsys):
-    model = {"id": ID, "task": "nli", "name": "mine", "sentence": "Number 2 in the queue."}
-    server.answers[f"GET /models/{ID}/"] = model
-    server.answers["GET /me/models/"] = {"results": [model], "next": None}
+    model = {"id": ID, "task": "nli", "name": "mine", "sentence": "It was not accepted."}
+    model |= {"error": "model.safetensors: these weights are missing.", "log": ""}
+    server.answers |= {
+        f"GET /models/{ID}/": model,
+        f"GET /models/{ID}/runs/": {"results": [RUN], "next": None},
+        "GET /me/models/": {"results": [model], "next": None},
+    }
     assert main(["status", ID]) == 0
-    assert capsys.readouterr().out == "mine (nli): Number 2 in the queue.\n"
+    first, second, _, last = capsys.readouterr().out.splitlines()
+    assert first == "mine (nli): It was not accepted."
+    assert second == "model.safetensors: these weights are missing."
+    assert last.split("  ") == [ID, "control v2, plain", "failed", "It needed too much."]
     assert main(["status"]) == 0
-    assert f"{ID}  nli   mine  Number 2 in the queue." in capsys.readouterr().out
+    assert f"{ID}  nli   mine  It was not accepted." in capsys.readouterr().out
     server.answers["GET /me/models/"] = {"results": [], "next": None}
     assert main(["status"]) == 0
     assert capsys.readouterr().out == "You have not handed in a model yet.\n"
+
+
+def test_logs_of_one_evaluation_and_of_all(server, capsys):
+    server.answers |= {
+        f"GET /models/{ID}/": {"log": ""},
+        f"GET /models/{ID}/runs/": {"results": [RUN], "next": None},
+        f"GET /models/{ID}/runs/{ID}/": {"log": "loading\n"},
+    }
+    assert main(["logs", ID]) == 0
+    assert capsys.readouterr().out == f"== control v2, plain, run {ID} ==\nloading\n"
+    assert main(["logs", ID, "--run", ID]) == 0
+    assert capsys.readouterr().out == "loading\n"
+    server.answers[f"GET /models/{ID}/runs/"] = {"results": [], "next": None}
+    assert main(["logs", ID]) == 0
+    assert capsys.readouterr().out == "Nothing was written to the log.\n"
 
 
 def test_results_as_json_are_those_of_the_server(accepting, capsys):
