@@ -95,6 +95,7 @@ urlpatterns = [
     path("", include("tasks.api.urls")),
     path("", include("annotation.api.urls")),
     path("", include("validation.api.urls")),
+    path("", include("evaluation.api.urls")),
     path("", include("leaderboard.api.urls")),
     re_path(r"^(?P<rest>[\s\S]*)$", Nothing.as_view()),
 ]

@@ -222,6 +222,11 @@ SPECTACULAR_SETTINGS = {
         "drf_spectacular.hooks.postprocess_schema_enums",
         "dynabench.api.with_errors",
     ],
+    "ENUM_NAME_OVERRIDES": {
+        "JobStateEnum": "evaluation.models.Job.State",
+        "RoundStateEnum": "tasks.models.Round.State",
+        "ModelKindEnum": "evaluation.models.Submission.Kind",
+    },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SERVE_INCLUDE_SCHEMA": False,

@@ -17,7 +17,7 @@ from evaluation.models import (
     Score,
     Submission,
 )
-from evaluation.runs import expected_wait_seconds, queue_position
+from evaluation.runs import expected_wait_seconds, queue_positions
 from tasks.models import Task
 from tasks.permissions import Person, can_edit, can_see
 
@@ -57,8 +57,11 @@ def shown_name(submission: Submission, viewer: Viewer) -> str:
 
 
 def shown_owner(submission: Submission, viewer: Viewer) -> str:
-    """The public name of who handed it in; empty where there is none or it is hidden."""
-    if submission.is_anonymous and not viewer.is_inside:
+    """The public name of who handed it in; empty where there is none or it is hidden.
+
+    A tombstone names nobody: it may be of a model that was anonymous.
+    """
+    if (submission.is_anonymous or submission.withdrawn_at) and not viewer.is_inside:
         return ""
     return str(getattr(submission.owner, "annotator", ""))
 
@@ -70,6 +73,11 @@ def all_submissions() -> QuerySet[Submission]:
     )
 
 
+def with_runs(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
+    """The same, with all their runs."""
+    return submissions.prefetch_related(Prefetch("runs", _runs()))
+
+
 def published_models(task: Task) -> QuerySet[Submission]:
     """The models of a task that everybody sees, newest first; of their runs the plain good ones."""
     shown = all_submissions().filter(task=task, is_published=True, withdrawn_at=None)
@@ -79,7 +87,7 @@ def published_models(task: Task) -> QuerySet[Submission]:
 
 def models_of(user: User) -> QuerySet[Submission]:
     """What somebody has handed in, newest first, with its runs."""
-    return all_submissions().filter(owner=user).prefetch_related(Prefetch("runs", _runs()))
+    return with_runs(all_submissions().filter(owner=user))
 
 
 def _runs() -> QuerySet[EvaluationRun]:
@@ -117,6 +125,8 @@ class Progress:
     is_over: bool
     share: float | None = None  # 0-1, while something is done
     message: str = ""
+    position: int | None = None  # in the queue, itself counted
+    wait_seconds: float | None = None  # until it begins
 
     @property
     def key(self) -> str:
@@ -168,12 +178,13 @@ def with_wait(progress: Progress, runs: Sequence[EvaluationRun]) -> Progress:
     if progress.phase != "queued":
         return progress
     first = next(run for run in latest(runs) if run.state == State.QUEUED)
-    position = queue_position(first)
-    seconds = expected_wait_seconds(first, position)
+    position = queue_positions().get(first.pk)
+    seconds = expected_wait_seconds(position)
     if position is None:  # taken meanwhile
         return progress
     wait = f", {in_words(seconds)} to wait" if seconds is not None else ""
-    return replace(progress, sentence=f"Number {position} in the queue{wait}.")
+    sentence = f"Number {position} in the queue{wait}."
+    return replace(progress, sentence=sentence, position=position, wait_seconds=seconds)
 
 
 def _ended(submission: Submission, runs: Sequence[EvaluationRun]) -> Progress:

@@ -6,17 +6,17 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dynabench.accounts.models import User
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
 from evaluation import submissions
+from evaluation.access import find_model, find_owned, find_run
 from evaluation.model_page import (
     Viewer,
-    all_submissions,
     may_see_scores,
     progress_of,
     results_of,
@@ -24,7 +24,6 @@ from evaluation.model_page import (
     shown_name,
     shown_owner,
     steps_of,
-    viewer_of,
     with_wait,
 )
 from evaluation.models import EvaluationRun, Submission
@@ -35,28 +34,11 @@ from evaluation.submissions import SubmissionRefused
 LOG_LINES = 200
 
 
-def _found(request: HttpRequest, pk: UUID) -> tuple[Submission, Viewer]:
-    """The submission and what this person is to it; 404 for who may not know of it."""
-    submission = get_object_or_404(all_submissions(), pk=pk)
-    viewer = viewer_of(request.user, submission)
-    if viewer is None:
-        raise Http404
-    return submission, viewer
-
-
-def _owned(request: HttpRequest, pk: UUID) -> tuple[Submission, User]:
-    """The submission and its owner; for everybody else it is not there."""
-    submission, viewer = _found(request, pk)
-    if not viewer.is_owner or not isinstance(request.user, User):
-        raise Http404
-    return submission, request.user
-
-
 @login_not_required
 @require_safe
 def model(request: HttpRequest, pk: UUID) -> HttpResponse:
     """How far a model is, what was measured, its card, and what its owner may do."""
-    submission, viewer = _found(request, pk)
+    submission, viewer = find_model(request, pk)
     runs = runs_of(submission)
     progress = with_wait(progress_of(submission, runs), runs)
     values = {
@@ -102,7 +84,7 @@ def _results(
 @require_http_methods(["GET", "POST"])
 def card(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The model card, changed by its owner."""
-    submission, user = _owned(request, pk)
+    submission, user = find_owned(request, pk)
     form = CardForm(request.POST or None, initial=vars(submission))
     if request.method == "POST" and form.is_valid():
         try:
@@ -119,7 +101,7 @@ def card(request: HttpRequest, pk: UUID) -> HttpResponse:
 @require_POST
 def anonymous(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Hide names until a day, or show them."""
-    submission, user = _owned(request, pk)
+    submission, user = find_owned(request, pk)
     form = AnonymousForm(request.POST)
     if form.is_valid():
         until = form.cleaned_data["anonymous_until"]
@@ -143,7 +125,7 @@ DEEDS: Mapping[str, tuple[Callable[..., Any], str]] = {
 @require_POST
 def act(request: HttpRequest, pk: UUID, deed: str) -> HttpResponse:
     """Publish, unpublish or cancel, by the model's owner."""
-    submission, user = _owned(request, pk)
+    submission, user = find_owned(request, pk)
     service, said = DEEDS[deed]
     return _done(request, pk, said, lambda: service(submission=submission, actor=user))
 
@@ -151,7 +133,7 @@ def act(request: HttpRequest, pk: UUID, deed: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def withdraw(request: HttpRequest, pk: UUID) -> HttpResponse:
     """What withdrawing does, and the button that does it."""
-    submission, user = _owned(request, pk)
+    submission, user = find_owned(request, pk)
     if request.method == "POST":
         return _done(
             request, pk, "The model is withdrawn and its files are deleted.",
@@ -174,21 +156,10 @@ def _done(request: HttpRequest, pk: UUID, said: str, deed: Callable[[], Any]) ->
     return redirect("evaluation:model", pk)
 
 
-def _run(request: HttpRequest, pk: UUID, run_id: UUID) -> tuple[EvaluationRun, Viewer]:
-    """A run that the model's owner or the task's may look into."""
-    submission, viewer = _found(request, pk)
-    rows = EvaluationRun.objects.select_related("version__evaluation_set")
-    run = get_object_or_404(rows, pk=run_id, submission=submission)
-    if not viewer.is_inside or not may_see_scores(run, viewer) or submission.withdrawn_at:
-        raise Http404
-    run.submission = submission
-    return run, viewer
-
-
 @require_POST
 def again(request: HttpRequest, pk: UUID, run_id: UUID) -> HttpResponse:
     """Repeat one evaluation."""
-    run, _ = _run(request, pk, run_id)
+    run, _ = find_run(request, pk, run_id)
     assert isinstance(request.user, User)  # who is inside is signed in
     actor = request.user
     return _done(request, pk, "It is queued again.", lambda: run_again(run=run, actor=actor))
@@ -197,7 +168,7 @@ def again(request: HttpRequest, pk: UUID, run_id: UUID) -> HttpResponse:
 @require_safe
 def run_log(request: HttpRequest, pk: UUID, run_id: UUID) -> HttpResponse:
     """How a run ended and the end of its log; whole as a file with `?download`."""
-    run, viewer = _run(request, pk, run_id)
+    run, viewer = find_run(request, pk, run_id)
     if "download" in request.GET:
         response = HttpResponse(run.log, content_type="text/plain; charset=utf-8")
         response["Content-Disposition"] = f'attachment; filename="run-{run.pk}.log"'

@@ -4,6 +4,7 @@ import socket
 from collections.abc import Iterable
 from datetime import timedelta
 from statistics import fmean
+from uuid import UUID
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
@@ -217,14 +218,13 @@ def _in_turn(runs: QuerySet[EvaluationRun]) -> list[Waiting]:
     )
 
 
-def queue_position(run: EvaluationRun) -> int | None:
-    """How many runs are taken until this one is, itself counted; None when it does not wait."""
+def queue_positions() -> dict[UUID, int]:
+    """By its id for each run that waits: how many are taken until it is, itself counted."""
     queued = EvaluationRun.objects.filter(state=State.QUEUED)
-    order = [waiting.pk for waiting in _in_turn(queued)]
-    return order.index(run.pk) + 1 if run.pk in order else None
+    return {waiting.pk: number for number, waiting in enumerate(_in_turn(queued), 1)}
 
 
-def expected_wait_seconds(run: EvaluationRun, position: int | None) -> float | None:
+def expected_wait_seconds(position: int | None) -> float | None:
     """How long until a run at this position begins, as the last runs took; None: not known."""
     last = EvaluationRun.objects.filter(started_at__isnull=False, finished_at__isnull=False)
     times = last.order_by("-finished_at").values_list("started_at", "finished_at")[:LAST]

@@ -48,6 +48,10 @@ class SubmissionRefused(Exception):
         self.field = field
 
 
+class QuotaReached(SubmissionRefused):
+    """No more models of this person today; the message says when the next one."""
+
+
 @dataclass(frozen=True)
 class Card:
     """What the owner says of the model."""
@@ -177,11 +181,11 @@ def _anonymity(task: Task, owner: User, name: str, kind: str) -> date | None:
 
 
 def check_quota(task: Task, owner: User) -> None:
-    """Raises SubmissionRefused where the person may not hand in a model to the task now."""
+    """Raises QuotaReached where the person may not hand in a model to the task now."""
     quota = remaining_quota(owner, task)
     if not quota.left:
         when = f" The next one is free at {quota.free_at:%H:%M} UTC." if quota.free_at else ""
-        raise SubmissionRefused(
+        raise QuotaReached(
             f"You have reached today's {settings.SUBMISSIONS_PER_DAY} models for this task, or "
             f"{settings.REFUSED_SUBMISSIONS_PER_DAY} that were refused.{when}"
         )

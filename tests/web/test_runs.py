@@ -18,7 +18,7 @@ from evaluation.runs import (
     counting,
     ensure_targets,
     expected_wait_seconds,
-    queue_position,
+    queue_positions,
     request_for_version,
     request_missing,
     request_runs,
@@ -214,15 +214,15 @@ def test_the_position_and_the_wait_are_told(task, version, alice, bob, django_as
         queued_run(accepted_model(task, owner, f"m{number}"), version)
         for number, owner in enumerate(owners)
     ]
-    assert expected_wait_seconds(waiting[0], 1) is None
+    assert expected_wait_seconds(1) is None
     end(claim_next(), seconds=60)
     with django_assert_num_queries(4):
-        places = [queue_position(run) for run in (waiting[1], waiting[3])]
+        places = [queue_positions()[run.pk] for run in (waiting[1], waiting[3])]
     assert places == [2, 1]  # Alice was served; now it is Bob's turn
     with django_assert_num_queries(2):
-        assert expected_wait_seconds(waiting[1], 2) == pytest.approx(120)
-    assert queue_position(waiting[0]) is None
-    assert expected_wait_seconds(waiting[0], None) is None
+        assert expected_wait_seconds(2) == pytest.approx(120)
+    assert waiting[0].pk not in queue_positions()
+    assert expected_wait_seconds(None) is None
 
 
 def test_a_claimed_run_has_a_deadline_and_the_sweep_ends_it(task, version, settings):

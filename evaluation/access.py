@@ -1,0 +1,41 @@
+"""Who may enter a submitted model's pages and its part of the API."""
+
+from uuid import UUID
+
+from django.http import Http404, HttpRequest
+from django.shortcuts import get_object_or_404
+from rest_framework.request import Request
+
+from dynabench.accounts.models import User
+from evaluation.model_page import Viewer, all_submissions, may_see_scores, viewer_of
+from evaluation.models import EvaluationRun, Submission
+
+
+def find_model(request: HttpRequest | Request, pk: UUID) -> tuple[Submission, Viewer]:
+    """The submission and what this person is to it; 404 for who may not know of it."""
+    submission = get_object_or_404(all_submissions(), pk=pk)
+    viewer = viewer_of(request.user, submission)
+    if viewer is None:
+        raise Http404
+    return submission, viewer
+
+
+def find_owned(request: HttpRequest | Request, pk: UUID) -> tuple[Submission, User]:
+    """The submission and its owner; for everybody else it is not there."""
+    submission, viewer = find_model(request, pk)
+    if not viewer.is_owner or not isinstance(request.user, User):
+        raise Http404
+    return submission, request.user
+
+
+def find_run(
+    request: HttpRequest | Request, pk: UUID, run_id: UUID
+) -> tuple[EvaluationRun, Viewer]:
+    """A run that the model's owner or the task's may look into."""
+    submission, viewer = find_model(request, pk)
+    rows = EvaluationRun.objects.select_related("version__evaluation_set")
+    run = get_object_or_404(rows, pk=run_id, submission=submission)
+    if not viewer.is_inside or not may_see_scores(run, viewer) or submission.withdrawn_at:
+        raise Http404
+    run.submission = submission
+    return run, viewer

@@ -1,0 +1,128 @@
+"""Released data, file by file, and a round as it stands now."""
+
+from typing import Any
+
+from django.db.models import Prefetch, QuerySet
+from django.http import Http404, HttpResponseBase
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import generics, serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from dynabench.lib.api import file_part, lines
+from evaluation.datasets import standing_lines
+from evaluation.models import Dataset, DatasetFile
+from tasks.access import find_task
+from tasks.api.tasks import OfTask
+from tasks.permissions import can_read
+
+Done = Dataset.State.DONE
+
+
+class DatasetFileSerializer(serializers.ModelSerializer[DatasetFile]):
+    """A file of a dataset."""
+
+    url = serializers.SerializerMethodField(help_text="Answers `Range`.")
+
+    class Meta:
+        model = DatasetFile
+        fields = ("name", "size", "sha256", "is_public", "url")
+
+    def get_url(self, file: DatasetFile) -> str:
+        """Its address in the API."""
+        dataset = file.dataset
+        place = (dataset.round.task.code, dataset.round.number, dataset.version, file.name)
+        return str(
+            self.context["request"].build_absolute_uri(reverse("v1:dataset-file", args=place))
+        )
+
+
+class DatasetSerializer(serializers.ModelSerializer[Dataset]):
+    """A released version of a round's data."""
+
+    name = serializers.CharField(source="__str__")
+    round = serializers.IntegerField(source="round.number")
+    released_at = serializers.DateTimeField(source="finished_at", allow_null=True)
+    license = serializers.CharField(source="options.license", allow_blank=True)
+    description = serializers.CharField(source="options.description", allow_blank=True)
+    files = DatasetFileSerializer(source="shown", many=True)
+
+    class Meta:
+        model = Dataset
+        fields = ("name", "round", "version", "released_at", "license", "description", "files")
+
+
+class Datasets(OfTask, generics.ListAPIView[Dataset]):
+    """What was released of a task."""
+
+    is_public = True
+    serializer_class = DatasetSerializer
+    queryset = Dataset.objects.none()
+
+    def get_queryset(self) -> QuerySet[Dataset]:
+        files = DatasetFile.objects.select_related("dataset__round__task")
+        if not can_read(self.request.user, self.task):
+            files = files.filter(is_public=True)
+        done = Dataset.objects.filter(round__task=self.task, state=Done)
+        return done.select_related("round__task").prefetch_related(
+            Prefetch("files", files, "shown")
+        )
+
+    @extend_schema(operation_id="datasets_list")
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """The released versions of all rounds, with their files; members see private ones too."""
+        return super().get(request, *args, **kwargs)
+
+
+FILE = OpenApiResponse(OpenApiTypes.BINARY, description="The file, or the part that `Range` names.")
+
+
+class DatasetFileView(APIView):
+    """One file."""
+
+    is_public = True
+
+    @extend_schema(
+        operation_id="dataset_files_get",
+        parameters=[OpenApiParameter("Range", str, "header", description="`bytes=N-` goes on.")],
+        responses={
+            (200, "application/octet-stream"): FILE,
+            (206, "application/octet-stream"): FILE,
+        },
+    )
+    def get(
+        self, request: Request, code: str, number: int, version: int, name: str
+    ) -> HttpResponseBase:
+        """Download a file, or the rest of it; its SHA-256 is its ETag and `X-Content-SHA256`."""
+        task = find_task(request, code)
+        files = DatasetFile.objects.filter(
+            dataset__round__task=task,
+            dataset__round__number=number,
+            dataset__version=version,
+            dataset__state=Done,
+        )
+        file = next((file for file in files if file.name == name), None)
+        if file is None or not (file.is_public or can_read(request.user, task)):
+            raise Http404
+        return file_part(request, file.file.open("rb"), file.size, name, file.sha256)
+
+
+class RoundExport(APIView):
+    """A round as it stands now."""
+
+    throttle, throttles_reads = "export", True
+
+    @extend_schema(
+        operation_id="rounds_export",
+        responses={(200, "application/jsonl"): OpenApiResponse(OpenApiTypes.STR)},
+    )
+    def get(self, request: Request, code: str, number: int) -> HttpResponseBase:
+        """Every example that stands, as JSON lines, for members; fields as in a dataset."""
+        task = find_task(request, code, can_read)
+        round = get_object_or_404(task.rounds.select_related("task"), number=number)
+        chunks = (chunk.encode() for chunk in standing_lines(round))
+        return lines(chunks, f"{code}-round{number}.jsonl")

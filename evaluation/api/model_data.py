@@ -1,0 +1,125 @@
+"""What the API tells of a submitted model, by who asks."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from evaluation.model_page import (
+    Progress,
+    Viewer,
+    progress_of,
+    shown_name,
+    shown_owner,
+    with_wait,
+)
+from evaluation.models import EvaluationRun, Submission
+
+
+class CardSerializer(serializers.Serializer[Any]):
+    """What the owner says of a model."""
+
+    description = serializers.CharField(
+        max_length=20_000, required=False, allow_blank=True, help_text="Markdown."
+    )
+    languages = serializers.CharField(max_length=200, required=False, allow_blank=True)
+    license = serializers.CharField(max_length=100, required=False, allow_blank=True)
+    paper_url = serializers.URLField(max_length=200, required=False, allow_blank=True)
+    parameters = serializers.IntegerField(
+        min_value=1, max_value=10**15, required=False, allow_null=True
+    )
+
+
+class ToldCardSerializer(serializers.Serializer[Any]):
+    """The card as others read it."""
+
+    description = serializers.CharField()
+    languages = serializers.CharField()
+    license = serializers.CharField()
+    paper_url = serializers.CharField(help_text="Empty while the owner's name is hidden.")
+    parameters = serializers.IntegerField(allow_null=True)
+
+
+class ModelSerializer(serializers.Serializer[Any]):
+    """A model, and how far it is. Made of a submission; context: `viewer` says who asks."""
+
+    id = serializers.UUIDField()
+    task = serializers.CharField()
+    name = serializers.CharField()
+    owner = serializers.CharField(help_text="A pseudonym; empty where there is none or is hidden.")
+    kind = serializers.ChoiceField(Submission.Kind.choices)
+    adapter = serializers.ChoiceField(Submission.Adapter.choices)
+    evaluation_set = serializers.CharField(allow_null=True, help_text="Of predictions.")
+    state = serializers.ChoiceField(Submission.State.choices, help_text="Of its check.")
+    phase = serializers.CharField(
+        help_text="received, checking, queued, running, scored, published; or accepted, refused, "
+        "failed, lost, cancelled, withdrawn."
+    )
+    sentence = serializers.CharField(help_text="The same for people.")
+    is_over = serializers.BooleanField(help_text="Nothing is under way any more.")
+    share = serializers.FloatField(allow_null=True, help_text="0-1, while something is done.")
+    message = serializers.CharField(help_text="What is done now.")
+    outcome = serializers.CharField(help_text="Of the check; empty: not yet.")
+    error = serializers.CharField(help_text="Why it was not accepted; for those inside.")
+    is_published = serializers.BooleanField()
+    anonymous_until = serializers.DateField(allow_null=True, help_text="For those inside.")
+    handed_in_at = serializers.DateTimeField()
+    withdrawn_at = serializers.DateTimeField(allow_null=True)
+    digest = serializers.CharField(help_text="Of what was handed in.")
+    size = serializers.IntegerField(allow_null=True, help_text="Bytes.")
+    source: Any = serializers.CharField(help_text="Hub id, image or address; for those inside.")
+    revision = serializers.CharField()
+    card = ToldCardSerializer()
+
+    def to_representation(self, submission: Submission) -> dict[str, Any]:
+        viewer = self.context["viewer"](submission)
+        return super().to_representation(told_of(submission, viewer, self.progress(submission)))
+
+    def progress(self, submission: Submission) -> Progress:
+        """How far it is, by the runs that came with it."""
+        return progress_of(submission, submission.runs.all())
+
+
+class WholeModelSerializer(ModelSerializer):
+    """A model with its place in the queue and its log; context: `runs` are all of its runs."""
+
+    position = serializers.IntegerField(allow_null=True, help_text="In the queue, itself counted.")
+    wait_seconds = serializers.FloatField(allow_null=True, help_text="As the last runs took.")
+    log = serializers.CharField(help_text="The end of the check's log; for those inside.")
+
+    def progress(self, submission: Submission) -> Progress:
+        runs: list[EvaluationRun] = self.context["runs"]
+        return with_wait(progress_of(submission, runs), runs)
+
+
+def told_of(submission: Submission, viewer: Viewer, progress: Progress) -> dict[str, Any]:
+    """All fields of a model, as far as this person may know them."""
+    is_inside, stands = viewer.is_inside, submission.withdrawn_at is None
+    owner, version = shown_owner(submission, viewer), submission.evaluation_set
+    shows_error = is_inside and submission.state != Submission.State.DONE
+    return {
+        **vars(progress),
+        **{
+            name: getattr(submission, name)
+            for name in ("id", "kind", "adapter", "state", "outcome", "is_published")
+        },
+        "task": submission.task.code,
+        "name": shown_name(submission, viewer),
+        "owner": owner,
+        "evaluation_set": version.evaluation_set.name if version else None,
+        "error": submission.error if shows_error else "",
+        "log": submission.log if shows_error else "",
+        "anonymous_until": submission.anonymous_until if is_inside else None,
+        "handed_in_at": submission.queued_at,
+        "withdrawn_at": submission.withdrawn_at,
+        "digest": submission.digest if stands else "",
+        "size": submission.size if stands else None,
+        "source": submission.source if is_inside else "",
+        "revision": submission.revision if is_inside else "",
+        "card": {
+            **{
+                name: getattr(submission, name)
+                for name in ("description", "languages", "license", "parameters")
+            },
+            "paper_url": submission.paper_url if owner or is_inside else "",
+        },
+    }

@@ -1,0 +1,322 @@
+"""Submitted models: handing in, what is told of them, and what their owners do."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from dynabench.accounts.api import once
+from dynabench.accounts.models import ApiToken, User
+from dynabench.accounts.services import annotator_of
+from dynabench.lib.api import Pages, Refused
+from evaluation import submissions
+from evaluation.access import find_model, find_owned
+from evaluation.api.model_data import (
+    CardSerializer,
+    ModelSerializer,
+    WholeModelSerializer,
+)
+from evaluation.model_page import Viewer, all_submissions, models_of, runs_of, with_runs
+from evaluation.models import EvaluationSetVersion, Submission, Upload
+from evaluation.submissions import Card, SubmissionRefused, open_versions, remaining_quota
+from tasks.access import find_task
+from tasks.api.tasks import OfTask
+from tasks.models import Task
+from tasks.permissions import can_annotate, can_edit
+
+Submit = ApiToken.Scope.SUBMIT
+KINDS = [kind for kind in Submission.Kind if kind != Submission.Kind.TARGET]
+
+
+class NewModelSerializer(serializers.Serializer[Any]):
+    """A model that is handed in; what it needs depends on its kind."""
+
+    kind = serializers.ChoiceField(KINDS)
+    name = serializers.CharField(max_length=100, help_text="With its version.")
+    upload = serializers.UUIDField(
+        required=False, allow_null=True, help_text="directory, predictions; image, unless `source`."
+    )
+    source: Any = serializers.CharField(
+        max_length=500,
+        required=False,
+        allow_blank=True,
+        help_text="A hub id, an image `name@sha256:…`, or the address of an endpoint.",
+    )
+    revision = serializers.CharField(
+        max_length=100, required=False, allow_blank=True, help_text="hub: the full commit."
+    )
+    adapter = serializers.ChoiceField(
+        Submission.Adapter.choices, required=False, help_text="image, endpoint: how it is asked."
+    )
+    evaluation_set = serializers.CharField(
+        max_length=60, required=False, allow_blank=True, help_text="predictions: of which set."
+    )
+    secret = serializers.CharField(
+        max_length=1000,
+        required=False,
+        allow_blank=True,
+        write_only=True,
+        help_text="endpoint: a bearer token. Kept encrypted and never shown.",
+    )
+    card = CardSerializer(required=False)
+
+
+class NewestFirst(Pages):
+    """Pages by time, the newest first."""
+
+    ordering = "-queued_at"
+
+
+class Models(generics.ListAPIView[Submission]):
+    """A list of models."""
+
+    serializer_class = ModelSerializer
+    pagination_class = NewestFirst
+    queryset = Submission.objects.none()
+
+    def viewer(self, submission: Submission) -> Viewer:
+        """What the person is to a model of the list."""
+        raise NotImplementedError
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        return {**super().get_serializer_context(), "viewer": self.viewer}
+
+
+class TaskModels(OfTask, Models):
+    """The models of a task."""
+
+    is_public = True
+    write_scope = Submit
+    throttle = "submit"
+
+    def get_queryset(self) -> QuerySet[Submission]:
+        shown = all_submissions().filter(task=self.task, is_published=True, withdrawn_at=None)
+        return with_runs(shown.defer("log"))
+
+    def viewer(self, submission: Submission) -> Viewer:
+        user = self.request.user
+        is_owner = user.is_authenticated and submission.owner_id == user.pk
+        return Viewer(is_owner, self.is_editor)
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        self.is_editor = can_edit(self.request.user, self.task)
+        return super().get_serializer_context()
+
+    @extend_schema(operation_id="models_list")
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """The published models of a task, the newest first; targets are among them."""
+        return super().get(request, *args, **kwargs)
+
+    @extend_schema(
+        operation_id="models_create",
+        request=NewModelSerializer,
+        responses={201: WholeModelSerializer},
+    )
+    @once
+    def post(self, request: Request, code: str) -> Response:
+        """Hand in a model. It is checked first; ask for it again to see how far it is.
+
+        409 with the code `quota` when you have handed in all models of a day.
+        """
+        task = find_task(request, code, can_annotate)
+        asked = NewModelSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        assert isinstance(request.user, User)
+        annotator_of(request.user)  # the public name of who hands in
+        told = dict(asked.validated_data)
+        told["card"] = Card(**told.get("card", {}))
+        told["upload"] = _upload(request.user, told.get("upload"))
+        told["evaluation_set"] = _version(task, told.get("evaluation_set"))
+        try:
+            made = submissions.submit_model(task=task, owner=request.user, **told)
+        except SubmissionRefused as error:
+            raise _refused(error) from None
+        return Response(whole(request, made.pk), status.HTTP_201_CREATED)
+
+
+def _upload(user: User, pk: UUID | None) -> Upload | None:
+    """One's file of that id; None where none is named."""
+    if pk is None:
+        return None
+    if found := Upload.objects.filter(pk=pk, owner=user).first():
+        return found
+    raise serializers.ValidationError({"upload": ["You have no such file here. Upload it."]})
+
+
+def _version(task: Task, name: str | None) -> EvaluationSetVersion | None:
+    """The newest version of the set of that name; None where none is named."""
+    if not name:
+        return None
+    if found := open_versions(task).filter(evaluation_set__name=name).first():
+        return found
+    known = ", ".join(one.evaluation_set.name for one in open_versions(task)) or "none"
+    message = f"There is no such set whose inputs may be downloaded. There are: {known}."
+    raise serializers.ValidationError({"evaluation_set": [message]})
+
+
+def _refused(error: SubmissionRefused) -> Refused:
+    """A field to mend, or a rule that says no."""
+    if error.field:
+        return Refused(str(error), code="invalid", status=422, field=error.field)
+    is_quota = isinstance(error, submissions.QuotaReached)
+    return Refused(str(error), code="quota" if is_quota else "refused")
+
+
+def whole(request: Request, pk: UUID) -> Any:
+    """All that this person may know of a model."""
+    submission, viewer = find_model(request, pk)
+    context = {"viewer": lambda _: viewer, "runs": runs_of(submission)}
+    return WholeModelSerializer(submission, context=context).data
+
+
+class MyModels(Models):
+    """One's own models."""
+
+    def get_queryset(self) -> QuerySet[Submission]:
+        assert isinstance(self.request.user, User)
+        return models_of(self.request.user).defer("log")
+
+    def viewer(self, submission: Submission) -> Viewer:
+        return Viewer(is_owner=True, is_task_owner=False)
+
+    @extend_schema(operation_id="my_models_list")
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """All that you have handed in, the newest first."""
+        return super().get(request, *args, **kwargs)
+
+
+class ModelChangeSerializer(serializers.Serializer[Any]):
+    """What is to change; what is not named stays."""
+
+    card = CardSerializer()
+
+
+class ModelView(APIView):
+    """One model."""
+
+    is_public = True
+    write_scope = Submit
+
+    @extend_schema(operation_id="models_get", responses=WholeModelSerializer)
+    def get(self, request: Request, pk: UUID) -> Response:
+        """How far a model is, what is wrong with it, and its card."""
+        return Response(whole(request, pk))
+
+    @extend_schema(
+        operation_id="models_change",
+        request=ModelChangeSerializer,
+        responses=WholeModelSerializer,
+    )
+    @once
+    def patch(self, request: Request, pk: UUID) -> Response:
+        """Change its card; for its owner."""
+        submission, user = find_owned(request, pk)
+        asked = ModelChangeSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        now = {name: getattr(submission, name) for name in vars(Card())}
+        card = Card(**now | asked.validated_data["card"])
+        try:
+            submissions.update_card(submission=submission, actor=user, card=card)
+        except SubmissionRefused as error:
+            raise _refused(error) from None
+        return Response(whole(request, pk))
+
+
+def _deed(name: str, service: Callable[..., Any], words: str) -> type[APIView]:
+    """A view on which a model's owner does something with it."""
+
+    class Deed(APIView):
+        write_scope = Submit
+
+        @extend_schema(
+            operation_id=f"models_{name}",
+            description=words,
+            request=None,
+            responses=WholeModelSerializer,
+        )
+        @once
+        def post(self, request: Request, pk: UUID) -> Response:
+            submission, user = find_owned(request, pk)
+            try:
+                service(submission=submission, actor=user)
+            except SubmissionRefused as error:
+                raise _refused(error) from None
+            return Response(whole(request, pk))
+
+    return Deed
+
+
+DEEDS: Mapping[str, type[APIView]] = {
+    name: _deed(name, service, words)
+    for name, service, words in (
+        ("publish", submissions.publish, "Show a model that has a score to everybody."),
+        ("unpublish", submissions.unpublish, "Show it to you and the task's owners only."),
+        ("cancel", submissions.cancel, "End what is not over of its check and evaluations."),
+        ("withdraw", submissions.withdraw, "Take it back for good: its files, name and card go."),
+    )
+}
+
+
+class AnonymousSerializer(serializers.Serializer[Any]):
+    """Until when names are hidden."""
+
+    until = serializers.DateField(
+        allow_null=True, help_text="Before that day nobody sees the names; null: they are shown."
+    )
+
+
+class AnonymousView(APIView):
+    """Whether the names of a model and its owner are shown."""
+
+    write_scope = Submit
+
+    @extend_schema(
+        operation_id="models_hide", request=AnonymousSerializer, responses=WholeModelSerializer
+    )
+    @once
+    def post(self, request: Request, pk: UUID) -> Response:
+        """Hide the names of model and owner before a day, at most a year ahead, or show them."""
+        submission, user = find_owned(request, pk)
+        asked = AnonymousSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        try:
+            submissions.set_anonymous_until(
+                submission=submission, actor=user, **asked.validated_data
+            )
+        except SubmissionRefused as error:
+            raise _refused(error) from None
+        return Response(whole(request, pk))
+
+
+class QuotaSerializer(serializers.Serializer[Any]):
+    """How many more models may be handed in."""
+
+    left = serializers.IntegerField()
+    most = serializers.IntegerField(help_text="In a day.")
+    most_refused = serializers.IntegerField(help_text="In a day, of those that are refused.")
+    free_at = serializers.DateTimeField(allow_null=True, help_text="None is left: the next one.")
+
+
+class QuotaView(APIView):
+    """One's quota."""
+
+    @extend_schema(operation_id="quota_get", responses=QuotaSerializer)
+    def get(self, request: Request, code: str) -> Response:
+        """How many models you may still hand in to a task."""
+        task = find_task(request, code, can_annotate)
+        assert isinstance(request.user, User)
+        quota = remaining_quota(request.user, task)
+        told = {
+            "left": quota.left,
+            "most": settings.SUBMISSIONS_PER_DAY,
+            "most_refused": settings.REFUSED_SUBMISSIONS_PER_DAY,
+            "free_at": quota.free_at,
+        }
+        return Response(QuotaSerializer(told).data)

@@ -1,0 +1,215 @@
+"""Evaluations of a model: how they ended, and what they measured."""
+
+import gzip
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.http import Http404, HttpResponseBase
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import generics, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from dynabench.accounts.api import once
+from dynabench.accounts.models import ApiToken, User
+from dynabench.lib.api import Refused, lines
+from evaluation.access import find_model, find_run
+from evaluation.api.models import NewestFirst
+from evaluation.models import EvaluationRun, EvaluationSet, Score
+from evaluation.runs import (
+    RunRefused,
+    counting,
+    expected_wait_seconds,
+    queue_positions,
+    run_again,
+)
+
+PK = OpenApiParameter("id", OpenApiTypes.UUID, "path", description="The model's.")
+
+
+class UsageSerializer(serializers.Serializer[Any]):
+    """What a run used; null: not measured."""
+
+    seconds = serializers.FloatField(allow_null=True, default=None)
+    start_seconds = serializers.FloatField(
+        allow_null=True, default=None, help_text="Until the first answer."
+    )
+    answer_seconds = serializers.FloatField(allow_null=True, default=None)
+    examples_per_second = serializers.FloatField(allow_null=True, default=None)
+    cpu_seconds = serializers.FloatField(allow_null=True, default=None)
+    peak_bytes = serializers.IntegerField(allow_null=True, default=None)
+    mean_bytes = serializers.IntegerField(allow_null=True, default=None)
+    answers = serializers.IntegerField(allow_null=True, default=None)
+
+
+class RunSerializer(serializers.ModelSerializer[EvaluationRun]):
+    """An evaluation of a model on a version of a set, as it is or perturbed."""
+
+    evaluation_set = serializers.CharField(source="version.evaluation_set.name")
+    version = serializers.IntegerField(source="version.version")
+    number = serializers.IntegerField(help_text="Higher: repeated.")
+    warnings = serializers.ListField(child=serializers.CharField())
+    usage = UsageSerializer()
+    position = serializers.SerializerMethodField(help_text="In the queue; null: it does not wait.")
+    wait_seconds = serializers.SerializerMethodField(help_text="As the last runs took.")
+
+    class Meta:
+        model = EvaluationRun
+        fields: tuple[str, ...] = (
+            *("id", "evaluation_set", "version", "suite", "number", "state", "outcome", "error"),
+            *("limit", "measured", "warnings", "message", "progress", "position", "wait_seconds"),
+            *("runner", "in_the_loop", "attempts", "queued_at", "started_at", "finished_at"),
+            "usage",
+        )
+
+    def get_position(self, run: EvaluationRun) -> int | None:
+        """Its place in the queue."""
+        if run.state != EvaluationRun.State.QUEUED:
+            return None
+        return self._positions.get(run.pk)
+
+    def get_wait_seconds(self, run: EvaluationRun) -> float | None:
+        """How long until it begins: the queue moves on evenly."""
+        position = self.get_position(run)
+        return position * self._pace if position and self._pace else None
+
+    @cached_property
+    def _positions(self) -> dict[UUID, int]:
+        return queue_positions()
+
+    @cached_property
+    def _pace(self) -> float | None:
+        return expected_wait_seconds(1)
+
+
+class WholeRunSerializer(RunSerializer):
+    """An evaluation with the end of its log."""
+
+    class Meta(RunSerializer.Meta):
+        fields = (*RunSerializer.Meta.fields, "log")
+
+
+def seen_runs(request: Request, pk: UUID) -> QuerySet[EvaluationRun]:
+    """The runs of a model of which this person may know; none of what was withdrawn."""
+    submission, viewer = find_model(request, pk)
+    if submission.withdrawn_at:
+        return EvaluationRun.objects.none()
+    runs = submission.runs.select_related("version__evaluation_set")
+    if viewer.is_task_owner:
+        return runs
+    return runs.exclude(version__evaluation_set__access=EvaluationSet.Access.HIDDEN)
+
+
+class Runs(generics.ListAPIView[EvaluationRun]):
+    """The evaluations of a model."""
+
+    is_public = True
+    serializer_class = RunSerializer
+    pagination_class = NewestFirst
+    queryset = EvaluationRun.objects.none()
+
+    def get_queryset(self) -> QuerySet[EvaluationRun]:
+        return seen_runs(self.request, self.kwargs["pk"]).defer("log")
+
+    @extend_schema(operation_id="runs_list", parameters=[PK])
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Each evaluation, repeated ones too, the newest first; hidden sets for task owners."""
+        return super().get(request, *args, **kwargs)
+
+
+class RunView(APIView):
+    """One evaluation."""
+
+    @extend_schema(operation_id="runs_get", responses=WholeRunSerializer)
+    def get(self, request: Request, pk: UUID, run: UUID) -> Response:
+        """How it ended and the end of its log; for the owners of model and task."""
+        found, _ = find_run(request, pk, run)
+        return Response(WholeRunSerializer(found).data)
+
+
+class RunAgain(APIView):
+    """An evaluation that is repeated."""
+
+    write_scope = ApiToken.Scope.SUBMIT
+    throttle = "submit"
+
+    @extend_schema(operation_id="runs_repeat", request=None, responses={201: RunSerializer})
+    @once
+    def post(self, request: Request, pk: UUID, run: UUID) -> Response:
+        """Repeat it; the last one that succeeds counts. For the owners of model and task."""
+        found, _ = find_run(request, pk, run)
+        assert isinstance(request.user, User)  # who is inside is signed in
+        try:
+            made = run_again(run=found, actor=request.user)
+        except RunRefused as error:
+            raise Refused(str(error)) from None
+        again, _ = find_run(request, pk, made.pk)
+        return Response(RunSerializer(again).data, status.HTTP_201_CREATED)
+
+
+class ScoreSerializer(serializers.ModelSerializer[Score]):
+    """A number with its 95 % interval."""
+
+    evaluation_set = serializers.CharField(source="run.version.evaluation_set.name")
+    version = serializers.IntegerField(source="run.version.version")
+    suite = serializers.ChoiceField(EvaluationRun.Suite.choices, source="run.suite")
+
+    class Meta:
+        model = Score
+        fields = (
+            *("run", "evaluation_set", "version", "suite", "metric", "metric_version"),
+            *("slice", "kind", "value", "low", "high", "n"),
+        )
+
+
+class Scores(generics.ListAPIView[Score]):
+    """What was measured of a model."""
+
+    is_public = True
+    serializer_class = ScoreSerializer
+    queryset = Score.objects.none()
+
+    def get_queryset(self) -> QuerySet[Score]:
+        runs = counting(seen_runs(self.request, self.kwargs["pk"]))
+        scores = Score.objects.filter(run__in=runs.values("pk"))
+        return scores.select_related("run__version__evaluation_set")
+
+    @extend_schema(operation_id="scores_list", parameters=[PK])
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Every number, on sets as they are and perturbed; `slice` and `kind` empty: over all."""
+        return super().get(request, *args, **kwargs)
+
+
+class Predictions(APIView):
+    """What a model answered."""
+
+    is_public = True
+    throttle, throttles_reads = "export", True
+
+    @extend_schema(
+        operation_id="predictions_get",
+        responses={(200, "application/jsonl"): OpenApiResponse(OpenApiTypes.STR)},
+    )
+    def get(self, request: Request, pk: UUID, name: str) -> HttpResponseBase:
+        """Its answers on a set, a line each: `{"uid", "answer", "prob"}`.
+
+        Of the newest version that it was run on. Of sets whose inputs may leave; of others for the
+        task's editors.
+        """
+        _, viewer = find_model(request, pk)
+        runs = counting(seen_runs(request, pk)).exclude(predictions="")
+        plain = runs.filter(version__evaluation_set__name=name, suite=EvaluationRun.Suite.PLAIN)
+        run = plain.order_by("-version__version").first()
+        if run is None or not (viewer.is_task_owner or run.version.evaluation_set.may_leave):
+            raise Http404
+        return lines(_lines(run), f"{pk}-{name}-v{run.version.version}.jsonl")
+
+
+def _lines(run: EvaluationRun) -> Iterator[bytes]:
+    with run.predictions.open("rb") as file, gzip.GzipFile(fileobj=file) as rows:
+        yield from rows

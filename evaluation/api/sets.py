@@ -1,0 +1,304 @@
+"""Evaluation sets: what models are run on, the inputs that may leave, and the owners' changes."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.conf import settings
+from django.db.models import QuerySet
+from django.http import Http404, HttpResponseBase
+from django.shortcuts import get_object_or_404
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
+from rest_framework import generics, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from dynabench.accounts.api import once
+from dynabench.accounts.models import ApiToken, User
+from dynabench.lib.api import Refused, lines
+from evaluation.asked import model_for, text_for_models
+from evaluation.checking import CHECK_SECONDS
+from evaluation.models import EvaluationSet, EvaluationSetVersion
+from evaluation.runs import newest_versions
+from evaluation.selectors import shown_inputs
+from evaluation.set_files import SetFile, WrongLines
+from evaluation.set_forms import LARGEST
+from evaluation.sets import (
+    SetRefused,
+    change_set,
+    create_set_of,
+    input_rows,
+    make_version,
+    version_of_closed_round,
+)
+from evaluation.submissions import open_versions
+from evaluation.uploads import UploadRefused, assemble, discard, open_uploads
+from tasks.access import find_edited, find_task
+from tasks.api.tasks import OfTask
+from tasks.line_files import FileError
+from tasks.models import Round, Task
+from tasks.permissions import can_edit
+
+Own = ApiToken.Scope.OWN
+
+
+class VersionSerializer(serializers.ModelSerializer[EvaluationSetVersion]):
+    """A version of an evaluation set; it never changes."""
+
+    class Meta:
+        model = EvaluationSetVersion
+        fields = ("version", "size", "made_at")
+
+
+class EvaluationSetSerializer(serializers.ModelSerializer[EvaluationSet]):
+    """A set of examples, and its newest version."""
+
+    round = serializers.IntegerField(source="round.number", allow_null=True, default=None)
+    newest = serializers.SerializerMethodField()
+
+    class Meta:
+        model = EvaluationSet
+        fields = ("name", "access", "source", "round", "description", "may_leave", "newest")
+
+    @extend_schema_field(VersionSerializer(allow_null=True))
+    def get_newest(self, one: EvaluationSet) -> Any:
+        """The newest version."""
+        versions = list(one.versions.all())
+        return VersionSerializer(versions[-1]).data if versions else None
+
+
+class AboutSetSerializer(serializers.Serializer[Any]):
+    """Who sees a set, and what is said of it."""
+
+    access = serializers.ChoiceField(EvaluationSet.Access.choices, required=False)
+    may_leave = serializers.BooleanField(
+        required=False, help_text="The inputs may be downloaded and sent to remote models."
+    )
+    description = serializers.CharField(
+        max_length=5000, required=False, allow_blank=True, help_text="Markdown."
+    )
+
+
+class NewVersionSerializer(serializers.Serializer[Any]):
+    """The examples of a version."""
+
+    upload = serializers.UUIDField(help_text="JSON lines (also .gz), CSV or Parquet.")
+
+
+class NewSetSerializer(NewVersionSerializer, AboutSetSerializer):
+    """A set with its first version."""
+
+    name = serializers.CharField(max_length=60, help_text="Letters, digits, hyphens, underscores.")
+
+
+class OfSets(OfTask):
+    """The sets of a task that one may know of."""
+
+    is_public = True
+    write_scope = Own
+    serializer_class = EvaluationSetSerializer
+    queryset = EvaluationSet.objects.none()
+    lookup_field = "name"
+
+    def get_queryset(self) -> QuerySet[EvaluationSet]:
+        sets = self.task.evaluation_sets.select_related("round").prefetch_related("versions")
+        if can_edit(self.request.user, self.task):
+            return sets
+        return sets.exclude(access=EvaluationSet.Access.HIDDEN)
+
+    def told(self, name: str, status: int = status.HTTP_200_OK) -> Response:
+        """A set as it is now."""
+        return Response(EvaluationSetSerializer(self.get_queryset().get(name=name)).data, status)
+
+
+class EvaluationSets(OfSets, generics.ListAPIView[EvaluationSet]):
+    """A task's evaluation sets."""
+
+    @extend_schema(operation_id="evaluation_sets_list")
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """The sets on which models are run; hidden ones for the task's editors only."""
+        return super().get(request, *args, **kwargs)
+
+    @extend_schema(
+        operation_id="evaluation_sets_create",
+        request=NewSetSerializer,
+        responses={201: EvaluationSetSerializer},
+    )
+    @once
+    def post(self, request: Request, code: str) -> Response:
+        """Make a set of an upload; wrong lines are named, and then nothing is stored."""
+        task, editor = find_edited(request, code)
+        asked = NewSetSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        about = dict(asked.validated_data)
+        upload = about.pop("upload")
+        _made_of(
+            upload, task, editor, lambda rows: create_set_of(rows, task=task, actor=editor, **about)
+        )
+        return self.told(about["name"], status.HTTP_201_CREATED)
+
+
+class EvaluationSetView(OfSets, generics.RetrieveAPIView[EvaluationSet]):
+    """One set."""
+
+    @extend_schema(operation_id="evaluation_sets_get")
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """A set and its newest version."""
+        return super().get(request, *args, **kwargs)
+
+    @extend_schema(
+        operation_id="evaluation_sets_change",
+        request=AboutSetSerializer,
+        responses=EvaluationSetSerializer,
+    )
+    @once
+    def patch(self, request: Request, code: str, name: str) -> Response:
+        """Change who sees it and what is said of it."""
+        task, editor = find_edited(request, code)
+        one = get_object_or_404(task.evaluation_sets, name=name)
+        asked = AboutSetSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        now = {field: getattr(one, field) for field in ("access", "may_leave", "description")}
+        change_set(evaluation_set=one, actor=editor, **now | asked.validated_data)
+        return self.told(name)
+
+
+class Versions(OfSets):
+    """The versions of a set."""
+
+    is_public = False
+
+    @extend_schema(
+        operation_id="evaluation_set_versions_create",
+        request=NewVersionSerializer,
+        responses={201: EvaluationSetSerializer},
+    )
+    @once
+    def post(self, request: Request, code: str, name: str) -> Response:
+        """Make the next version of an uploaded set; the same examples add none."""
+        task, editor = find_edited(request, code)
+        uploaded = task.evaluation_sets.filter(source=EvaluationSet.Source.UPLOAD)
+        one = get_object_or_404(uploaded, name=name)
+        asked = NewVersionSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        upload = asked.validated_data["upload"]
+        _made_of(upload, task, editor, lambda rows: make_version(one, rows, editor))
+        return self.told(name, status.HTTP_201_CREATED)
+
+
+class TakeRound(OfSets):
+    """The set of a closed round."""
+
+    is_public = False
+
+    @extend_schema(
+        operation_id="evaluation_sets_take",
+        request=None,
+        responses={201: EvaluationSetSerializer},
+    )
+    @once
+    def post(self, request: Request, code: str, name: str) -> Response:
+        """Take a closed round as it stands now as the next version of its set."""
+        task, _ = find_edited(request, code)
+        one = get_object_or_404(task.evaluation_sets.select_related("round__task"), name=name)
+        if one.round is None or one.round.state != Round.State.CLOSED:
+            raise Http404
+        try:
+            if version_of_closed_round(one.round) is None:
+                raise Refused("Nothing is verified.")
+        except SetRefused as error:
+            raise Refused(str(error)) from None
+        return self.told(name, status.HTTP_201_CREATED)
+
+
+def _made_of(
+    pk: UUID, task: Task, user: User, make: Callable[[SetFile], EvaluationSetVersion]
+) -> None:
+    """Make a version of one's upload, which is used up then; or say what is wrong with it."""
+    upload = open_uploads(user).filter(pk=pk).first()
+    if upload is None:
+        raise serializers.ValidationError({"upload": ["You have no such file here. Upload it."]})
+    if upload.size > LARGEST:
+        raise Refused("It is too large for this. Use add_evaluation_set.", status=422)
+    try:
+        with assemble(upload) as path:
+            make(SetFile(path, upload.file_name, task.config))
+    except WrongLines as error:
+        told = [f"line {one.line}: {one.message}" for one in error.errors]
+        raise serializers.ValidationError({"upload": told}) from None
+    except (FileError, UploadRefused) as error:
+        raise serializers.ValidationError({"upload": [str(error)]}) from None
+    except SetRefused as error:
+        raise Refused(str(error), status=422) from None
+    discard(upload)
+
+
+class Inputs(APIView):
+    """The inputs of a set."""
+
+    is_public = True
+    throttle, throttles_reads = "export", True
+
+    @extend_schema(
+        operation_id="evaluation_set_inputs_get",
+        responses={(200, "application/jsonl"): OpenApiResponse(OpenApiTypes.STR)},
+    )
+    def get(self, request: Request, code: str, name: str) -> HttpResponseBase:
+        """What a predictions file answers, a line each: `{"id", "inputs"}`, of the newest version.
+
+        Of sets whose inputs may leave; of hidden ones for the task's editors.
+        """
+        task = find_task(request, code)
+        is_editor = can_edit(request.user, task)
+        leaving = newest_versions(task).filter(evaluation_set__may_leave=True)
+        versions = leaving if is_editor else open_versions(task)
+        version = get_object_or_404(versions, evaluation_set__name=name)
+        rows = (
+            orjson.dumps({"id": row["uid"], "inputs": row["inputs"]}) + b"\n"
+            for row in input_rows(version)
+        )
+        return lines(rows, f"{code}-{name}-v{version.version}.jsonl")
+
+
+class AskedSerializer(serializers.Serializer[Any]):
+    """What a model of a task reads and may answer."""
+
+    kind = serializers.CharField(allow_null=True, help_text="Of a folder; null: images only.")
+    type = serializers.CharField(help_text="Of the answer's field.")
+    fields = serializers.ListField(child=serializers.CharField())  # type: ignore[assignment]
+    output = serializers.CharField()
+    labels = serializers.ListField(child=serializers.CharField(), allow_null=True)
+
+
+class CheckSerializer(serializers.Serializer[Any]):
+    """With what a model is checked when it is handed in."""
+
+    inputs = serializers.ListField(child=serializers.DictField(), help_text="Five.")
+    model = AskedSerializer()
+    config_text = serializers.CharField(help_text="Of the configuration what concerns models.")
+    memory_gib = serializers.IntegerField()
+    cpus = serializers.FloatField()
+    seconds = serializers.FloatField()
+
+
+class CheckInputs(APIView):
+    """The check at the arrival of a model."""
+
+    is_public = True
+
+    @extend_schema(operation_id="check_inputs_get", responses=CheckSerializer)
+    def get(self, request: Request, code: str) -> Response:
+        """The five examples that a new model is asked, and its limits, to check it at home."""
+        task = find_task(request, code)
+        told = {
+            "inputs": shown_inputs(task),
+            "model": model_for(task.config),
+            "config_text": text_for_models(task.config),
+            "memory_gib": settings.EVALUATION_MEMORY_GIB,
+            "cpus": settings.EVALUATION_CPUS,
+            "seconds": CHECK_SECONDS,
+        }
+        return Response(CheckSerializer(told).data)

@@ -1,0 +1,160 @@
+"""Files that come in pieces."""
+
+from io import BytesIO
+from typing import IO, Any
+from uuid import UUID
+
+from django.db.models import QuerySet, Sum, Value
+from django.db.models.functions import Coalesce
+from django.shortcuts import get_object_or_404
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics, serializers, status
+from rest_framework.parsers import BaseParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from dynabench.accounts.api import once
+from dynabench.accounts.models import ApiToken, User
+from dynabench.lib.api import Refused
+from evaluation.models import Upload
+from evaluation.uploads import (
+    PIECE_BYTES,
+    UploadRefused,
+    WrongOffset,
+    add_piece,
+    begin_upload,
+    discard,
+    open_uploads,
+)
+
+LARGEST = 2**63 - 1
+
+
+class Octets(BaseParser):
+    """Bytes as they come; the view reads the stream, which memory never holds whole."""
+
+    media_type = "application/octet-stream"
+
+    def parse(self, stream: IO[Any], *_: Any, **__: Any) -> Any:
+        """The stream itself."""
+        return stream
+
+
+class UploadSerializer(serializers.ModelSerializer[Upload]):
+    """A file, and how much of it is here."""
+
+    received = serializers.IntegerField(help_text="Bytes; the offset of the next piece.")
+    piece_bytes = serializers.IntegerField(help_text="The most that a piece may have.")
+
+    class Meta:
+        model = Upload
+        fields = ("id", "file_name", "size", "received", "piece_bytes", "begun_at")
+
+
+class NewUploadSerializer(serializers.Serializer[Any]):
+    """A file that is to come."""
+
+    file_name = serializers.CharField(max_length=1000)
+    size = serializers.IntegerField(min_value=1, max_value=LARGEST, help_text="Bytes.")
+
+
+def with_received(uploads: QuerySet[Upload]) -> QuerySet[Any]:
+    """Uploads with what their serializer tells."""
+    here = Coalesce(Sum("pieces__size"), Value(0))
+    return uploads.annotate(received=here, piece_bytes=Value(PIECE_BYTES))
+
+
+class Uploads(generics.ListAPIView[Upload]):
+    """One's files."""
+
+    write_scope = ApiToken.Scope.SUBMIT
+    serializer_class = UploadSerializer
+    queryset = Upload.objects.none()
+
+    def get_queryset(self) -> QuerySet[Any]:
+        assert isinstance(self.request.user, User)
+        return with_received(open_uploads(self.request.user))
+
+    @extend_schema(operation_id="uploads_list")
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Your files that were not handed in yet, so that an upload can go on."""
+        return super().get(request, *args, **kwargs)
+
+    @extend_schema(
+        operation_id="uploads_create",
+        request=NewUploadSerializer,
+        responses={201: UploadSerializer},
+    )
+    @once
+    def post(self, request: Request) -> Response:
+        """Begin a file of so many bytes. Then PUT its pieces."""
+        asked = NewUploadSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        assert isinstance(request.user, User)
+        try:
+            made = begin_upload(request.user, **asked.validated_data)
+        except UploadRefused as error:
+            raise Refused(str(error), code="upload", status=422) from None
+        return Response(told(made.pk), status.HTTP_201_CREATED)
+
+
+def told(pk: UUID) -> Any:
+    """An upload as it is now."""
+    return UploadSerializer(with_received(Upload.objects.filter(pk=pk)).get()).data
+
+
+class PieceSerializer(serializers.Serializer[Any]):
+    """Where a piece begins."""
+
+    offset = serializers.IntegerField(min_value=0, max_value=LARGEST)
+
+
+class UploadView(APIView):
+    """One of one's files."""
+
+    write_scope = ApiToken.Scope.SUBMIT
+    parser_classes = [Octets]
+
+    def _found(self, request: Request, pk: UUID) -> Upload:
+        return get_object_or_404(Upload, pk=pk, owner=request.user)
+
+    @extend_schema(operation_id="uploads_get", responses=UploadSerializer)
+    def get(self, request: Request, pk: UUID) -> Response:
+        """How much of it is here."""
+        return Response(told(self._found(request, pk).pk))
+
+    @extend_schema(
+        operation_id="uploads_put",
+        parameters=[PieceSerializer],
+        request={"application/octet-stream": OpenApiTypes.BINARY},
+        responses=UploadSerializer,
+    )
+    def put(self, request: Request, pk: UUID) -> Response:
+        """Add the piece that begins at `offset`; one that is here already changes nothing.
+
+        409 with the code `offset` when another piece comes next: `received` says which. A piece may
+        be sent again as it is, so no Idempotency-Key is looked at.
+        """
+        one = self._found(request, pk)
+        asked = PieceSerializer(data=request.query_params)
+        asked.is_valid(raise_exception=True)
+        stream = request.data if hasattr(request.data, "read") else BytesIO()
+        size = request.META.get("CONTENT_LENGTH") or ""
+        try:
+            add_piece(
+                one, asked.validated_data["offset"], stream, int(size) if size.isdigit() else None
+            )
+        except WrongOffset as error:
+            raise Refused(str(error), code="offset", field="offset") from None
+        except (UploadRefused, OSError) as error:  # OSError: the connection broke
+            raise Refused(str(error), code="upload", status=422) from None
+        return Response(told(one.pk))
+
+    @extend_schema(operation_id="uploads_delete", responses={204: None})
+    @once
+    def delete(self, request: Request, pk: UUID) -> Response:
+        """Throw it away."""
+        discard(self._found(request, pk))
+        return Response(status=status.HTTP_204_NO_CONTENT)

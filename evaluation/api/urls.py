@@ -1,0 +1,40 @@
+"""Addresses of data, evaluation sets, uploads, models and their evaluations, below /api/v1/."""
+
+from django.urls import path
+
+from evaluation.api import datasets, models, runs, sets, uploads
+
+TASK, SETS = "tasks/<slug:code>/", "tasks/<slug:code>/evaluation-sets/"
+ROUND = "tasks/<slug:code>/rounds/<int:number>/"
+MODEL = "models/<uuid:pk>/"
+urlpatterns = [
+    path(f"{TASK}datasets/", datasets.Datasets.as_view(), name="datasets"),
+    path(
+        f"{ROUND}datasets/<int:version>/files/<str:name>",
+        datasets.DatasetFileView.as_view(),
+        name="dataset-file",
+    ),
+    path(f"{ROUND}export/", datasets.RoundExport.as_view(), name="export"),
+    path(SETS, sets.EvaluationSets.as_view(), name="evaluation-sets"),
+    path(f"{SETS}<slug:name>/", sets.EvaluationSetView.as_view(), name="evaluation-set"),
+    path(f"{SETS}<slug:name>/versions/", sets.Versions.as_view(), name="evaluation-set-versions"),
+    path(f"{SETS}<slug:name>/take/", sets.TakeRound.as_view(), name="evaluation-set-take"),
+    path(f"{SETS}<slug:name>/inputs/", sets.Inputs.as_view(), name="evaluation-set-inputs"),
+    path(f"{TASK}check-inputs/", sets.CheckInputs.as_view(), name="check-inputs"),
+    path(f"{TASK}quota/", models.QuotaView.as_view(), name="quota"),
+    path(f"{TASK}models/", models.TaskModels.as_view(), name="models"),
+    path("me/models/", models.MyModels.as_view(), name="my-models"),
+    path(MODEL, models.ModelView.as_view(), name="model"),
+    *(
+        path(f"{MODEL}{deed}/", view.as_view(), name=f"model-{deed}")
+        for deed, view in models.DEEDS.items()
+    ),
+    path(f"{MODEL}anonymous/", models.AnonymousView.as_view(), name="model-anonymous"),
+    path(f"{MODEL}runs/", runs.Runs.as_view(), name="runs"),
+    path(f"{MODEL}runs/<uuid:run>/", runs.RunView.as_view(), name="run"),
+    path(f"{MODEL}runs/<uuid:run>/again/", runs.RunAgain.as_view(), name="run-again"),
+    path(f"{MODEL}scores/", runs.Scores.as_view(), name="scores"),
+    path(f"{MODEL}predictions/<slug:name>/", runs.Predictions.as_view(), name="predictions"),
+    path("uploads/", uploads.Uploads.as_view(), name="uploads"),
+    path("uploads/<uuid:pk>/", uploads.UploadView.as_view(), name="upload"),
+]
