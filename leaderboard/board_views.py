@@ -43,7 +43,8 @@ def board(request: HttpRequest, code: str) -> HttpResponse:
     if "format" in found.options:
         return _file(request, task, matrix, found)
     if was and not htmx_partial(request):  # the form's fields made short, to be shared
-        return HttpResponseRedirect(request.path + found.link())
+        opened = found.options.get("open", "")
+        return HttpResponseRedirect(request.path + found.link(open=opened))
     return _page(request, task, matrix, found, was)
 
 
@@ -54,11 +55,12 @@ def _page(
     from leaderboard.board_page import shown
 
     values = {"task": task, "here": request.path, **shown(matrix, found, was)}
-    part = "opened" if "open" in found.options else "rows"
+    opened = found.options.get("open", "")
+    part = "opened" if opened and not was else "rows"  # what the form sends keeps its row open
     response = render_page(request, "leaderboard/board.html", values, part=part)
     if part == "rows" and htmx_partial(request):
         page = found.options.get("page", "")
-        response["HX-Replace-Url"] = request.path + found.link(page=page)
+        response["HX-Replace-Url"] = request.path + found.link(page=page, open=opened)
     return response
 
 

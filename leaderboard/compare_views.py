@@ -1,7 +1,8 @@
 """The page that holds two models of a leaderboard beside each other."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
@@ -29,7 +30,7 @@ def compare(request: HttpRequest, code: str) -> HttpResponse:
 
     task = find_task(request, code)
     matrix = score_matrix(task, request.user if "mine" in request.GET else None)
-    places = {str(model.id): at for at, model in enumerate(matrix.models)}
+    places = places_of(matrix)
     asked = {side: request.GET.get(side, "") for side in SIDES}
     chosen = [places[text] for text in asked.values() if text in places]
     errors = {side: UNKNOWN for side, text in asked.items() if text and text not in places}
@@ -39,13 +40,30 @@ def compare(request: HttpRequest, code: str) -> HttpResponse:
     values: dict[str, Any] = {
         "task": task,
         "matrix": matrix,
-        "sides": [(side, title, asked[side], errors.get(side)) for side, title in SIDES.items()],
+        "sides": [*_sides(matrix, places, asked, errors)],
         "errors": errors,
         "mine": "mine" in request.GET,
     }
     if len(chosen) == 2 and not errors:
         values |= _compared(request, task, matrix, (chosen[0], chosen[1]))
     return render(request, "leaderboard/compare.html", values, status=status)
+
+
+def _sides(
+    matrix: "Matrix",
+    places: Mapping[str, int],
+    asked: Mapping[str, str],
+    errors: Mapping[str, str],
+) -> Iterator[tuple[str, str, UUID | None, str | None]]:
+    """Of each side its field, its label, the chosen model's id, and what is wrong with it."""
+    for side, title in SIDES.items():
+        at = places.get(asked[side])
+        yield side, title, None if at is None else matrix.models[at].id, errors.get(side)
+
+
+def places_of(matrix: "Matrix") -> dict[str, int]:
+    """The places of models by the id of any of their files."""
+    return {str(pk): at for at, model in enumerate(matrix.models) for pk in model.files}
 
 
 def _compared(

@@ -11,7 +11,7 @@ from rest_framework.views import APIView
 from dynabench.lib.api import Refused, versioned
 from leaderboard.api.asking import MINE, matrix_for, version_of
 from leaderboard.api.schemas import Compared
-from leaderboard.compare_views import SAME, SIDES, UNKNOWN, asked_page
+from leaderboard.compare_views import SAME, SIDES, UNKNOWN, asked_page, places_of
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import can_edit
@@ -60,16 +60,17 @@ class CompareView(APIView):
 
 def _pair(request: Request, matrix: "Matrix") -> tuple[int, int]:
     """The places of the two models. Raises Refused."""
-    places = {str(model.id): at for at, model in enumerate(matrix.models)}
+    places = places_of(matrix)
     asked = {side: request.query_params.get(side, "") for side in SIDES}
     for side, text in asked.items():
         if not text:
             raise Refused("Name two models, as a and b.", code="invalid", status=422, field=side)
         if text not in places:
             raise Refused(UNKNOWN, code="not_found", status=404, field=side)
-    if asked["a"] == asked["b"]:
+    first, second = (places[text] for text in asked.values())
+    if first == second:
         raise Refused(SAME, code="invalid", status=422, field="b")
-    return places[asked["a"]], places[asked["b"]]
+    return first, second
 
 
 def _told(

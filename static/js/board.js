@@ -1,4 +1,5 @@
 // A weight's slider and its box say the same; without JavaScript the server takes the changed one.
+// The address has the weights, and a button copies it.
 "use strict";
 
 document.addEventListener("input", (event) => {
@@ -13,3 +14,14 @@ document.addEventListener("input", (event) => {
     }
   }
 }, true);
+
+const button = document.getElementById("copy-link"), said = document.getElementById("status");
+if (button) button.hidden = false;
+button?.addEventListener("click", async () => {
+  try {
+    await navigator.clipboard.writeText(location.href);
+    said.textContent = "Copied.";
+  } catch {  // not allowed, or the site is not reached by https
+    said.textContent = "The browser does not copy for this page. Copy its address instead.";
+  }
+});

@@ -96,7 +96,7 @@ def test_all_weights_zero_ties_and_what_was_not_run(open_page, task, script):
     for name in ("Throughput", "Memory", "Fairness", "Robustness", "Accuracy"):
         page.get_by_label(f"{name}, as a number").fill("0")
     if script:
-        expect(page.get_by_role("alert").last).to_contain_text("a weight above 0.")
+        expect(page.get_by_role("alert").last).to_contain_text("at least one weight above 0.")
         expect(page.get_by_label("Accuracy, as a number")).to_be_focused()
         assert order(page) != []
         audit(page)
@@ -104,7 +104,7 @@ def test_all_weights_zero_ties_and_what_was_not_run(open_page, task, script):
         expect(page.locator("#problem")).to_be_empty()
     else:
         page.get_by_role("button", name="Apply").click()
-        expect(page.locator(".error-summary")).to_contain_text("a weight above 0.")
+        expect(page.locator(".error-summary")).to_contain_text("at least one weight above 0.")
     tied = accepted_model(task, name="Tied", is_published=True)
     for one in task.evaluation_sets.all():
         version = one.versions.get()
@@ -130,6 +130,24 @@ def test_sorting_keeps_the_focus(page, task):
     expect(page.get_by_role("group", name="Accuracy (%) against Memory (GiB)")).to_be_visible()
     expect(page.get_by_label("Across")).to_be_focused()
     expect(page).to_have_url(re.compile("sort=throughput&x=memory$"))
+
+
+def test_an_open_row_stays_open_and_the_link_is_copied(page, task):
+    visit(page, URL)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_text("Set by set: Model 0").click()
+    scores = page.get_by_role("region", name="Scores of Model 0 on round-1 v1")
+    expect(scores).to_be_visible()
+    page.get_by_label("Throughput, as a number").fill("8")
+    expect(page).to_have_url(re.compile("w_throughput=8"))
+    expect(page.locator("#status")).to_have_text(re.compile("moved from"))
+    expect(scores).to_be_visible()
+    page.get_by_role("button", name="Copy link").click()
+    expect(page.locator("#status")).to_have_text("Copied.")
+    assert "w_throughput=8" in page.evaluate("navigator.clipboard.readText()")
+    page.get_by_role("link", name="Compare Model 0 with…").click()
+    expect(page.get_by_label("First model")).to_have_value(re.compile("-"))
+    audit(page)
 
 
 def test_all_pages(page, task):

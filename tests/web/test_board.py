@@ -170,6 +170,28 @@ def test_a_row_opens(client, models):
     assert "Not run on any set." in client.get(f"{URL}?open=nobody", **HTMX).text
 
 
+def test_an_open_row_stays_open_while_weights_change(client, models):
+    opened = str(models[0].pk)
+    page = client.get(URL, {"open": opened}).text
+    assert f'form="weights" name="open" value="{opened}"' in page
+    sent = {"w_accuracy": ["4", "3", "4"], "open": opened}
+    reply = client.get(URL, sent)
+    assert f"open={opened}" in reply.url
+    assert "Scores of Model 0 on round-1 v1" in client.get(reply.url).text
+    part = client.get(URL, sent, **HTMX)
+    assert "<tbody" in part.text
+    assert "Scores of Model 0 on round-1 v1" in part.text
+    assert f"open={opened}" in part["HX-Replace-Url"]
+
+
+def test_rows_and_models_lead_to_a_comparison(client, models):
+    link = f'href="/t/nli/leaderboard/compare/?a={models[0].pk}"'
+    assert link in client.get(URL, {"open": models[0].pk}).text
+    assert link in client.get(f"/m/{models[0].pk}/").text
+    page = client.get(f"/t/nli/leaderboard/compare/?a={models[0].pk}").text
+    assert page.count(" selected>Model 0") == 1
+
+
 def test_marks(client, task, models):
     EvaluationRun.objects.filter(submission=models[0]).update(in_the_loop=True)
     EvaluationRun.objects.filter(submission=models[1]).update(warnings=["Two answers missing."])

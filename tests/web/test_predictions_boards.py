@@ -257,3 +257,5 @@ def test_two_models_of_files_are_compared(client, babylm, alice, bob):
     found = client.get(address, {"a": pair[0].pk, "b": pair[1].pk}).json()
     assert {row["set"] for row in found["rows"]} == set(SUBTASKS)
     assert {row["better"] for row in found["rows"]} == {"a"}
+    other = Submission.objects.filter(owner=alice).exclude(pk=pair[0].pk)[0]
+    assert client.get(address, {"a": other.pk, "b": pair[1].pk}).json()["a"] == found["a"]
