@@ -81,8 +81,9 @@ class AuthorAnswerView(OwnExample):
     @once
     def post(self, request: Request, uuid: UUID) -> Response:
         """Of an undecided example, say whether the model's answer is acceptable; once."""
+        example = self.example(uuid)
         asked = AuthorAnswerSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         with refusals():
-            services.answer_undecided(example=self.example(uuid), **asked.validated_data)
+            services.answer_undecided(example=example, **asked.validated_data)
         return self.answer(uuid)
