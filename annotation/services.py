@@ -65,7 +65,7 @@ class Stale(Refused):
 
 
 class CapReached(Refused):
-    """Enough for this context or for today."""
+    """Enough for this context, for today or in this round."""
 
     status = 429
     code = "cap"
@@ -291,7 +291,7 @@ def _check_may_write(assignment: Assignment, digest: str, text: str) -> None:
     if selectors.left_in_round(round, standing) == 0:
         raise CapReached(
             f"You have written {limits.share_of_round:.0%} of this round, the most for one person. "
-            "Thank you! Judging has no such limit."
+            "Thank you! You can judge what others wrote."
         )
 
 

@@ -158,6 +158,9 @@ class Metrics(Part):
     also: Many[MetricName] = ()
     deltas: Many[DeltaName] = ()
     """Scores on perturbed data."""
+    group_terms: Many[Many[Words]] = ()
+    """For fairness: lists of terms for groups of people, each of which may become another one of
+    its list; without them ours."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -210,6 +213,8 @@ class Limits(Part):
     tries_per_day: int = Field(default=50, ge=1)
     share_of_round: float = Field(default=0.05, gt=0, le=1)
     """Largest part of a round that one person may write, once it is large (400 examples)."""
+    share_of_votes: float = Field(default=0.05, gt=0, le=1)
+    """Largest part of such a round's votes that one person may give; 1: any number."""
     show_confidence: Literal["full", "rounded", "hidden"] = "full"
 
 

@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+from uuid import UUID
 
 from django.db.models import prefetch_related_objects
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
@@ -19,7 +21,7 @@ from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
 from tasks.models import Task, parsed_config
 from tasks.schema import Component, TaskConfig
-from validation import gold, selectors, services
+from validation import caps, gold, selectors, services
 from validation.checks import Check
 from validation.derive import label_field
 from validation.forms import FlagForm, VoteForm
@@ -31,19 +33,30 @@ AWAY_MINUTES = 20
 
 
 def shown_inputs(config: TaskConfig, example: Example) -> list[tuple[str, str]]:
-    """(label, words) of what the author wrote.
+    """(label, words) of what the author wrote, as far as `blind_inputs` shows it."""
+    return [
+        (
+            config.component(name).title.removeprefix("Your ").capitalize(),
+            config.display(name, value),
+        )
+        for name, value in blind_inputs(config, example).items()
+    ]
+
+
+def blind_inputs(config: TaskConfig, example: Example) -> dict[str, Any]:
+    """What the author wrote, by field.
 
     For a blind label without the labels that the author chose, and without what was asked because
     of them.
     """
     hidden = set(config.target_fields) if label_field(config) else set()
-    return [
-        (component.title.removeprefix("Your ").capitalize(), config.display(component.name, value))
+    return {
+        component.name: value
         for component in config.input
         if component.name not in hidden
         and not (label_field(config) and component.when)
         and (value := example.inputs.get(component.name)) is not None
-    ]
+    }
 
 
 def legend(config: TaskConfig) -> str:
@@ -132,7 +145,7 @@ class Desk:
         if self.is_paused:
             return {**values, "missed": [shown_miss(self.task.config, one) for one in self.missed]}
         if self.lease is None:
-            return values
+            return {**values, "full_round": caps.full_round(self.validator, self.task)}
         config, example = self.task.config, self.lease.example
         text, asked = self.task.config_text, tuple(q.name for q in questions(config, None, example))
         return {
@@ -161,6 +174,16 @@ class Desk:
         vote = selectors.last_vote(self.validator, self.task)
         since = vote.created_at if vote else timezone.now() - selectors.UNDO_TIME
         return self.gold[-1] if self.gold and self.gold[-1].created_at > since else vote
+
+
+def own_vote(validator: Annotator, uuid: UUID) -> Validation | GoldAnswer:
+    """Somebody's vote on an example, or their answer to a gold item. Raises Http404."""
+    rows = Validation.objects.select_related("example__context", "example__round__task")
+    vote = rows.filter(example__uuid=uuid, validator=validator, is_imported=False).first()
+    answers = GoldAnswer.objects.select_related(
+        "gold__example__context", "gold__example__round__task"
+    )
+    return vote or get_object_or_404(answers, gold__example__uuid=uuid, validator=validator)
 
 
 def judged_today(validator: Annotator, task: Task, answers: Sequence[GoldAnswer]) -> int:

@@ -55,6 +55,11 @@ SELECT COUNT(*) FROM validation_validation AS vote JOIN annotation_example AS ex
 WHERE vote.validator_id = %(validator)s AND vote.created_at >= %(since)s
   AND round.task_id = %(task)s
 """
+VOTES_IN = """
+SELECT COUNT(*) FROM validation_validation AS vote JOIN annotation_example AS example
+  ON example.id = vote.example_id
+WHERE vote.validator_id = %(validator)s AND example.round_id = %(round)s
+"""
 # One level of `still_needed` at a time, so that the walk begins in the index at `start`.
 NEXT_PLACE = """
 SELECT item.example_id, lease.id
@@ -151,6 +156,12 @@ def judged_today(validator: Annotator, task: Task) -> int:
     """How many examples of the task the validator has judged since 00:00 UTC."""
     midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
     found = _first(JUDGED_SINCE, validator=validator.pk, task=task.pk, since=midnight)
+    return int(found[0]) if found else 0
+
+
+def votes_in(round: int, validator: Annotator) -> int:
+    """How many votes the validator has given in the round."""
+    found = _first(VOTES_IN, validator=validator.pk, round=round)
     return int(found[0]) if found else 0
 
 

@@ -1,6 +1,6 @@
 """Writes about judging: places in the queue, votes, owners' decisions. Locks: docs/locking.md."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
@@ -10,12 +10,12 @@ from django.db.models import F
 from django.utils import timezone
 
 from annotation.models import Example
-from annotation.services import ForPeople, Refused
+from annotation.services import CapReached, ForPeople, Refused
 from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import log
 from tasks.models import Round, Task
 from tasks.services import close_if_due
-from validation import gold, selectors
+from validation import caps, gold, selectors
 from validation.assignment import is_judged, order_key
 from validation.consensus import Policy, Vote, votes_still_needed
 from validation.derive import derive_all, derive_one, judging_of
@@ -57,7 +57,8 @@ def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
     """What the validator judges now: the current example, or the next one for 15 minutes.
 
     Avoids the author of the last one unless there is no other. Locks the item of the queue that it
-    takes; items that others are taking are passed by. None: nothing to judge.
+    takes; items that others are taking are passed by. None: nothing to judge, or the validator has
+    given all votes that one person may give.
     """
     latest = selectors.latest_lease(validator, task)
     if latest and latest.is_current:
@@ -65,15 +66,17 @@ def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
         return rows.get(pk=latest.lease)
     if latest and (lease := gold.lease_gold(validator, task, after=latest, lasts=LEASE_TIME)):
         return lease
-    return (latest and _go_on(validator, latest)) or _start_anew(validator, task, latest)
+    return (latest and _go_on(validator, task, latest)) or _start_anew(validator, task, latest)
 
 
-def _go_on(validator: Annotator, latest: Held) -> JudgeLease | None:
+def _go_on(validator: Annotator, task: Task, latest: Held) -> JudgeLease | None:
     """The next place after the last one, so that the walk does not pass by all that was judged.
 
     Now and then by chance none, for the sake of what came back at the front meanwhile.
     """
     if latest.round_state not in selectors.JUDGED_STATES or latest.uuid.int % WALKS == 0:
+        return None
+    if not caps.may_go_on(validator, task, latest):
         return None
     return _take_next(latest.round, validator, latest.author, start=order_key(latest.uuid))
 
@@ -82,13 +85,17 @@ def _start_anew(validator: Annotator, task: Task, latest: Held | None) -> JudgeL
     """The first place of all rounds, the oldest round first."""
     return_expired()
     avoid = latest.author if latest else None
-    for round in selectors.rounds_with_places(task):
+
+    def open_to(rounds: Sequence[Round]) -> Iterator[Round]:
+        return (one for one in rounds if caps.may_judge(validator, task, one.pk))
+
+    for round in open_to(selectors.rounds_with_places(task)):
         if lease := _take_next(round.pk, validator, avoid):
             return lease
-    for round in selectors.rounds_to_fill(task):
+    for round in open_to(selectors.rounds_to_fill(task)):
         if fill_queue(round=round) and (lease := _take_next(round.pk, validator, avoid)):
             return lease
-    for round in selectors.rounds_with_places(task):
+    for round in open_to(selectors.rounds_with_places(task)):
         if lease := _take_last(round.pk, validator):
             return lease
     return None
@@ -248,7 +255,8 @@ def cast_validation(
 
     Of a gold item only the answer is stored.
 
-    Locks the example, as retracting it does. Raises NotHandedOut, TooLate, ForPeople, Refused.
+    Locks the example, as retracting it does. Raises NotHandedOut, TooLate, CapReached,
+    ForPeople, Refused.
     """
     if by_program:
         check_programs_judge(example.round.task)
@@ -314,8 +322,11 @@ def _check_may_vote(
         raise TooLate("The round was released while you judged. Nothing is lost for you.")
     if any(vote.validator_id == validator.pk for vote in votes):
         raise TooLate("You have judged this example already. Your first answer counts.")
-    if lease.until <= timezone.now() and not _still_needed(example):
-        raise TooLate("Others have decided this example since your 15 minutes ran out.")
+    if lease.until <= timezone.now():
+        if not _still_needed(example):
+            raise TooLate("Others have decided this example since your 15 minutes ran out.")
+        if not caps.may_judge(validator, example.round.task, example.round_id):
+            raise CapReached("You have given all votes that one person may give in this round.")
 
 
 def _still_needed(example: Example) -> bool:

@@ -132,7 +132,10 @@ class Validator:
 
 @pytest.mark.django_db(transaction=True)
 def test_acknowledged_votes_outlive_killed_processes(tmp_path):
-    round = RoundFactory(task=TaskFactory(code="nli"))
+    task = TaskFactory(code="nli")
+    task.config_text = task.config_text.replace("limits: {", "limits: {share_of_votes: 0.9, ")
+    task.save()
+    round = RoundFactory(task=task)
     ContextFactory(round=round)
     authors = Annotator.objects.bulk_create(Annotator() for _ in range(20))
     examples(round, authors, VOTES // 2)
