@@ -1,8 +1,11 @@
 """A task in which there is something at every address of the API, for tests that walk them all."""
 
+import gzip
+import json
 from dataclasses import dataclass
 from typing import Any
 
+from django.core.files.base import ContentFile
 from django.utils import timezone
 
 from annotation.models import Assignment, Attempt, Example
@@ -107,8 +110,12 @@ def _attempt(assignment: Assignment) -> Attempt:
 
 def _models(task: Task, owner: User) -> dict[str, list[Any]]:
     first, *_ = fill_board(task)
+    task.evaluation_sets.update(may_leave=True)
     version = task.evaluation_sets.first().versions.last()
     mine = measured(accepted_model(task, owner, name="mine"), version, 0.7)
+    plain = mine.runs.get(suite="plain")
+    answer = {"uid": "u0", "answer": "neutral", "prob": None}
+    plain.predictions.save("p", ContentFile(gzip.compress(json.dumps(answer).encode())))
     Weights.objects.create(task=task, name="speed-first", owner=owner, metrics={"accuracy": 1})
     snapshot = take_snapshot(task=task, actor=owner, title="First")
     upload = begin_upload(owner, "model.zip", 1000)
@@ -120,7 +127,7 @@ def _models(task: Task, owner: User) -> dict[str, list[Any]]:
     token, _ = create_token(user=owner, name="spare", scopes=["read"], days=9)
     return {
         "models": [mine.pk, first.pk],
-        "runs": [mine.runs.first().pk],
+        "runs": [plain.pk],
         "evaluation-sets": [version.evaluation_set.name],
         "predictions": [version.evaluation_set.name],
         "forks": ["speed-first"],

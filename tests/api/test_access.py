@@ -1,0 +1,115 @@
+"""Who gets what at every address of the API: each role with a session, each scope with a token.
+
+A new address fails until its line is in the table. `UPDATE_ACCESS=1 ./test api/test_access.py`
+writes the lines as they are; read each of them.
+"""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from django.db import transaction
+from django.urls import URLPattern
+from rest_framework.test import APIClient
+
+from dynabench import api as root
+from dynabench.accounts.authentication import ScopeThrottle
+from dynabench.accounts.tokens import create_token
+from tasks.models import Task
+from tests.api.world import SCOPES, make_world
+
+KNOWN = Path(__file__).with_name("access.txt")
+METHODS = ("get", "post", "put", "patch", "delete")
+WHO = ["anonymous", "other", "owner", "admin", *SCOPES]  # a scope: the owner's token with only it
+HEAD = " " * 7 + " ".join(f"{who:9}" for who in WHO)
+
+
+def routes(patterns=root.urlpatterns, before=""):
+    """(METHOD, address as it is written) of everything below /api/v1/."""
+    for one in patterns:
+        address = before + str(one.pattern)
+        if isinstance(one, URLPattern):
+            view = getattr(one.callback, "cls", None)
+            assert view, address
+            yield from ((m.upper(), address) for m in METHODS if hasattr(view, m))
+        else:
+            yield from routes(one.url_patterns, address)
+
+
+@pytest.fixture
+def world(db, settings, tmp_path, monkeypatch):
+    settings.MEDIA_ROOT = tmp_path
+    monkeypatch.setattr(ScopeThrottle, "allow_request", lambda self, request, view: True)
+    return make_world()
+
+
+@pytest.fixture
+def clients(world):
+    """A client for each of WHO."""
+    made = {who: APIClient() for who in WHO}
+    for who in ("other", "owner", "admin"):
+        made[who].force_login(getattr(world, who))
+    for scope in SCOPES:
+        _, key = create_token(user=world.owner, name=scope, scopes=[scope], days=1)
+        made[scope].credentials(HTTP_AUTHORIZATION=f"Bearer {key}")
+    return made
+
+
+def address_of(world, route):
+    """The address of what is there; released data are of the first round, the rest of the live.
+
+    Models and examples are the owner's.
+    """
+    parts = route.split("/")
+    for place, part in enumerate(parts):
+        if part.startswith("<"):
+            ids = world.ids[parts[place - 1]]
+            is_last = parts[place - 1] == "examples" or "datasets" in parts[place + 1 :]
+            parts[place] = str(ids[-1] if is_last else ids[0])
+    return "/api/v1/" + "/".join(parts)
+
+
+def ask(client, method, address):
+    """The status of a request with an empty body; what it did is undone."""
+    with transaction.atomic():
+        response = getattr(client, method.lower())(address, {} if method != "GET" else None)
+        transaction.set_rollback(True)
+    return response.status_code
+
+
+def table(world, clients):
+    """A line for each address and method."""
+    lines = [HEAD]
+    for method, route in routes():
+        if route.startswith("^"):  # nothing is there
+            continue
+        found = [ask(clients[who], method, address_of(world, route)) for who in WHO]
+        lines.append(f"{method:6} {' '.join(f'{one:<9}' for one in found)} {route}")
+    return lines
+
+
+def test_every_address_answers_everybody_as_the_table_says(world, clients):
+    found = table(world, clients)
+    if os.environ.get("UPDATE_ACCESS"):
+        KNOWN.write_text("\n".join(found) + "\n")
+    assert found == KNOWN.read_text().splitlines()
+
+
+def test_nothing_of_a_hidden_task_is_there_for_others(world, clients):
+    """Whoever may not see the task learns nothing of it and changes nothing in it."""
+    Task.objects.update(is_visible=False)
+    for method, route in routes():
+        if re.match(r"(tasks|models|examples|attempts|assignments)/<", route):
+            address = address_of(world, route)
+            assert ask(clients["anonymous"], method, address) in (401, 404), (method, route)
+            assert ask(clients["other"], method, address) == 404, (method, route)
+
+
+def test_what_is_ones_own_is_there_for_nobody_else(world, clients):
+    """Uploads, webhooks and tokens are not even an administrator's."""
+    for method, route in routes():
+        if re.match(r"(uploads|webhooks|tokens)/<", route):
+            address = address_of(world, route)
+            for who in ("other", "admin"):
+                assert ask(clients[who], method, address) == 404, (method, route, who)
