@@ -3,12 +3,13 @@
 import pytest
 from playwright.sync_api import expect
 
+from annotation import selectors as writing
 from annotation.services import pass_gate
 from dynabench.accounts.services import annotator_of
 from tests.browser.conftest import assign, audit, make_round, submit, visit
 from tests.factories import UserFactory
 from tests.web.test_judge import answered, with_reveal, write
-from validation.models import Validation
+from validation.models import Gold, GoldAnswer, Validation
 
 
 @pytest.fixture
@@ -136,3 +137,65 @@ def test_a_narrow_screen_and_a_sensitive_task(open_page, alice):
     visit(page, "/t/hate-speech/judge/")
     audit(page)
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def missed_gold(user, code):
+    """A round in which the person missed eight gold items; one more example is there to judge."""
+    round, author = make_round(code), UserFactory()
+    text = {"nli": "hypothesis", "hate-speech": "text"}[code]
+    right, wrong = {"nli": ("neutral", "entailment"), "hate-speech": ("hate", "not-hate")}[code]
+    for number in range(9):
+        said = {text: f"Statement {number} that Jonas wrote.", "label": right}
+        example = write(round, author, number, **said)
+        if number:
+            gold = Gold.objects.create(
+                example=example, label=right, explanation="No clue is given."
+            )
+            me = annotator_of(user)
+            GoldAnswer.objects.create(gold=gold, validator=me, label=wrong, is_correct=False)
+    pass_gate(annotator=annotator_of(user), task=round.task)
+    return round
+
+
+@pytest.mark.parametrize("code", ["nli", "hate-speech"])
+def test_the_refresher(page, alice, code):
+    missed_gold(alice, code)
+    visit(page, f"/t/{code}/judge/")
+    expect(title(page)).to_have_text("Paused for a refresher")
+    expect(page.get_by_text("No clue is given.")).to_have_count(8)
+    words = page.get_by_text("Statement 3 that Jonas wrote.")
+    expect(words).to_be_visible(visible=code == "nli")
+    audit(page)  # it opens what is shielded
+    expect(words).to_be_visible()
+    page.get_by_role("button", name="I have read them. Go on").focus()
+    page.keyboard.press("Enter")
+    expect(title(page)).to_have_text("What do you think?")
+    expect(title(page)).to_be_focused()
+    expect(page.get_by_role("status")).to_have_text("Thank you. Here is your next example.")
+    assert not GoldAnswer.objects.filter(counts=True).exists()
+    audit(page)
+
+
+def test_the_refresher_without_javascript(open_page, alice):
+    missed_gold(alice, "nli")
+    page = open_page(alice, java_script_enabled=False)
+    page.goto("/t/nli/judge/")
+    page.get_by_role("button", name="I have read them. Go on").click()
+    expect(title(page)).to_have_text("What do you think?")
+    expect(page.get_by_text("Thank you. Here is your next example.")).to_be_visible()
+
+
+def test_who_has_given_their_share_is_thanked(page, round, monkeypatch):
+    monkeypatch.setattr(writing, "LARGE", 3)
+    text = round.task.config_text
+    round.task.config_text = text.replace("limits: {", "limits: {share_of_votes: 0.12, ")
+    round.task.save()  # one of the nine votes
+    visit(page, "/t/nli/judge/")
+    page.get_by_role("radio").first.check()
+    page.get_by_role("button", name="Continue").click()
+    expect(title(page)).to_have_text("Thank you, you have given your share")
+    expect(title(page)).to_be_focused()
+    expect(page.get_by_text("12% of the votes that round 1 needs")).to_be_visible()
+    audit(page)
+    page.get_by_role("button", name="Undo my last answer").click()
+    expect(title(page)).to_have_text("What do you think?")

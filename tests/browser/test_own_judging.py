@@ -12,7 +12,7 @@ from tests.browser.conftest import audit, make_round, visit
 from tests.factories import UserFactory
 from tests.web.test_judge import answered, write
 from validation.consensus import Policy
-from validation.models import OwnerDecision, Validation
+from validation.models import Consensus, OwnerDecision, Validation
 from validation.services import rederive
 
 
@@ -144,3 +144,30 @@ def test_the_dashboard_refreshes_until_it_is_paused(page, judged):
     page.clock.fast_forward(31_000)  # what has the focus is not swapped away
     expect(page.get_by_role("region", name="Labels")).to_be_focused()
     assert len([url for url in asked if "/tiles/" in url]) == before + 1
+
+
+def test_the_second_opinion(page, code, judged):
+    path = f"/own/{code}/rounds/1/second-opinion/"
+    visit(page, path)
+    expect(page.get_by_text("Nowhere.")).to_be_visible()
+    expect(page.get_by_role("region", name="Validators")).to_be_visible()
+    audit(page)
+    example = Example.objects.earliest("pk")
+    label = {"nli": "entailment", "hate-speech": "not-hate"}[code]
+    Consensus.objects.filter(example=example).update(label=label)
+    visit(page, path)
+    row = page.get_by_role("region", name="Where it says otherwise").get_by_role("row").last
+    expect(row).to_contain_text(label)
+    audit(page)
+    row.get_by_role("link").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_have_text(f"Review example {str(example.uuid)[:8]}")
+
+
+@pytest.mark.parametrize("code", ["nli"], indirect=True)
+def test_no_second_opinion_without_labels(open_page, alice, judged):
+    Consensus.objects.all().delete()
+    Validation.objects.all().delete()
+    page = open_page(alice, java_script_enabled=False)
+    visit(page, "/own/nli/rounds/1/second-opinion/")
+    expect(page.get_by_text("There is none: nobody has given a label")).to_be_visible()
