@@ -33,6 +33,23 @@ def dynabench(wheel, tmp_path_factory) -> Path:
     return python.with_name("dynabench")
 
 
+@pytest.fixture
+def home(tmp_path, settings) -> Path:
+    """The server's."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    settings.MEDIA_ROOT = folder / "media"
+    return folder
+
+
+@pytest.fixture
+def desk(tmp_path) -> Path:
+    """The folder that a person works in."""
+    folder = tmp_path / "desk"
+    folder.mkdir()
+    return folder
+
+
 class Shell:
     """A person's shell: a folder, a home and the address of a server."""
 
@@ -61,18 +78,16 @@ class Shell:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_from_a_key_to_a_place_on_the_board(dynabench, tmp_path):
+def test_from_a_key_to_a_place_on_the_board(dynabench, home, desk):
     task = TaskFactory(code="nli", name="NLI")
     RoundFactory(task=task)
-    set_version(task, "control", size=12, is_open=True)
+    set_version(task, "control", size=12, may_leave=True)
     _, key = create_token(user=UserFactory(), name="laptop", scopes=SCOPES, days=9)
-    (tmp_path / "home").mkdir()
-    (tmp_path / "desk").mkdir()
-    with installation(tmp_path / "home") as url:
-        shell = Shell(dynabench, tmp_path / "desk", url)
+    with installation(home) as url:
+        shell = Shell(dynabench, desk, url)
         said, _ = shell.run("login", stdin=f"{key}\n")
         assert f"at {url}. The token “laptop” may read, submit" in said
-        kept = tmp_path / "desk" / "config" / "dynabench" / "keys.json"
+        kept = desk / "config" / "dynabench" / "keys.json"
         assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
         said, _ = shell.run("init", "nli")
@@ -95,10 +110,10 @@ def test_from_a_key_to_a_place_on_the_board(dynabench, tmp_path):
         assert shell.json("logs", model["id"])[0]["of"] == "check"
 
         shell.run("data", "nli", "--inputs", "control")
-        inputs = (tmp_path / "desk" / "nli-control.inputs.jsonl").read_text().splitlines()
+        inputs = (desk / "nli-control.inputs.jsonl").read_text().splitlines()
         assert len(inputs) == 12
         answers = [{"id": json.loads(one)["id"], "output": {"label": "neutral"}} for one in inputs]
-        (tmp_path / "desk" / "answers.jsonl").write_text("\n".join(map(json.dumps, answers)))
+        (desk / "answers.jsonl").write_text("\n".join(map(json.dumps, answers)))
         said, _ = shell.run(
             "submit", "--predictions", "answers.jsonl", "--set", "control", "--task", "nli"
         )
@@ -106,16 +121,14 @@ def test_from_a_key_to_a_place_on_the_board(dynabench, tmp_path):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_the_server_refuses_the_check_refuses_in_the_same_words(dynabench, tmp_path):
+def test_what_the_server_refuses_the_check_refuses_in_the_same_words(dynabench, home, desk):
     RoundFactory(task=TaskFactory(code="nli", name="NLI"))
     _, key = create_token(user=UserFactory(), name="laptop", scopes=SCOPES, days=9)
-    (tmp_path / "home").mkdir()
-    (tmp_path / "desk").mkdir()
-    with installation(tmp_path / "home") as url:
-        shell = Shell(dynabench, tmp_path / "desk", url)
+    with installation(home) as url:
+        shell = Shell(dynabench, desk, url)
         shell.run("login", "--key", key)
         shell.run("init", "nli", "mine")
-        about = tmp_path / "desk" / "mine" / "model" / "config.json"
+        about = desk / "mine" / "model" / "config.json"
         config = json.loads(about.read_text())
         config["id2label"] = {"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"}
         about.write_text(json.dumps(config))
