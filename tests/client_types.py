@@ -11,8 +11,9 @@ ROOT = Path(__file__).resolve().parents[1]
 TYPES = ROOT / "dynabench" / "client" / "types.py"
 SHAPES = (
     *("Me", "Task", "FullTask", "Round", "Statistics"),
-    *("Dataset", "EvaluationSet", "Upload", "Model", "Run", "Score", "Quota", "CheckInputs"),
-    *("Assignment", "Example"),
+    *("Dataset", "EvaluationSet", "Check", "Upload", "Quota"),
+    *("Model", "WholeModel", "Run", "WholeRun", "Score"),
+    *("Assignment", "Example", "JudgedExample", "Item", "OwnValidation"),
     *("Seen", "Compared", "ListedSnapshot", "OneSnapshot"),
 )
 """The schemas that methods return; those that they refer to come along."""
@@ -47,6 +48,13 @@ class Card(TypedDict, total=False):
     license: str
     paper_url: str
     parameters: int | None
+
+
+class Flag(TypedDict, total=False):
+    """Why an example cannot be used."""
+
+    flag_reason: str
+    comment: str
 '''
 PLAIN = {
     "string": "str",

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 from dynabench.client.asking import Asking
 from dynabench.client.errors import (
@@ -18,7 +18,17 @@ from dynabench.client.errors import (
 from dynabench.client.flow import Flow, Pause, method
 from dynabench.client.packing import digest_of, packed
 from dynabench.client.progress import bytes_shown, lines_shown
-from dynabench.client.types import Card, Model, Results, Run, Upload
+from dynabench.client.types import (
+    Card,
+    Model,
+    Quota,
+    Results,
+    Run,
+    Score,
+    Upload,
+    WholeModel,
+    WholeRun,
+)
 
 GOOD = ("accepted", "scored", "published")
 """Phases in which a model stays that did not fail."""
@@ -132,11 +142,11 @@ class Models(Asking):
             now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
             name = f"{name.resolve().name[:80]} {now}"
         body = {"kind": kind, "name": name, "card": card, **told}
-        model: Model = yield from self._write("POST", f"/tasks/{task}/models/", body)
+        model: WholeModel = yield from self._write("POST", f"/tasks/{task}/models/", body)
         return model["id"]
 
     def _check_quota(self, task: str) -> Flow[None]:
-        quota = yield from self._get(f"/tasks/{task}/quota/")
+        quota: Quota = yield from self._get(f"/tasks/{task}/quota/")
         if not quota["left"]:
             when = f" The next one is free at {quota['free_at']}." if quota["free_at"] else ""
             raise QuotaReached(f"You have handed in all models of today.{when}", code="quota")
@@ -191,7 +201,7 @@ class Models(Asking):
         return self._all(f"/tasks/{task}/models/" if task else "/me/models/")
 
     @method
-    def model(self, model_id: str) -> Flow[Model]:
+    def model(self, model_id: str) -> Flow[WholeModel]:
         """A model, and how far it is."""
         return self._get(f"/models/{model_id}/")
 
@@ -204,13 +214,22 @@ class Models(Asking):
     def logs(self, model_id: str, run_id: str | None = None) -> Flow[str]:
         """What the model wrote in an evaluation; without a run in the check at its arrival."""
         run = f"runs/{run_id}/" if run_id else ""
-        found: Model | Run = yield from self._get(f"/models/{model_id}/{run}")
+        found: WholeModel | WholeRun = yield from self._get(f"/models/{model_id}/{run}")
         return found["log"]
 
     @method
-    def scores(self, model_id: str) -> Flow[list[dict[str, Any]]]:
+    def scores(self, model_id: str) -> Flow[list[Score]]:
         """Every number that was measured of a model."""
         return self._all(f"/models/{model_id}/scores/")
+
+    @method
+    def download_predictions(
+        self, model_id: str, evaluation_set: str, to: str | Path = "."
+    ) -> Flow[Path]:
+        """The file with what a model answered on a set, as JSON lines, where one may have it."""
+        target = Path(to) / f"{model_id}-{evaluation_set}.predictions.jsonl"
+        yield from self._fetch(f"/models/{model_id}/predictions/{evaluation_set}/", target)
+        return target
 
     @method
     def get_results(
@@ -243,37 +262,37 @@ class Models(Asking):
         return _checked(results)
 
     @method
-    def quota(self, task: str) -> Flow[dict[str, Any]]:
+    def quota(self, task: str) -> Flow[Quota]:
         """How many models one may still hand in to a task today."""
         return self._get(f"/tasks/{task}/quota/")
 
     @method
-    def update_card(self, model_id: str, **card: Unpack[Card]) -> Flow[Model]:
+    def update_card(self, model_id: str, **card: Unpack[Card]) -> Flow[WholeModel]:
         """Change what is told of a model: `description`, `languages`, `license` …"""
         return self._write("PATCH", f"/models/{model_id}/", {"card": card})
 
     @method
-    def publish(self, model_id: str) -> Flow[Model]:
+    def publish(self, model_id: str) -> Flow[WholeModel]:
         """Show a model to everybody who sees its task."""
         return self._write("POST", f"/models/{model_id}/publish/")
 
     @method
-    def unpublish(self, model_id: str) -> Flow[Model]:
+    def unpublish(self, model_id: str) -> Flow[WholeModel]:
         """Show it to oneself and the task's owners only."""
         return self._write("POST", f"/models/{model_id}/unpublish/")
 
     @method
-    def cancel(self, model_id: str) -> Flow[Model]:
+    def cancel(self, model_id: str) -> Flow[WholeModel]:
         """End what is not over of its check and evaluations."""
         return self._write("POST", f"/models/{model_id}/cancel/")
 
     @method
-    def withdraw(self, model_id: str) -> Flow[Model]:
+    def withdraw(self, model_id: str) -> Flow[WholeModel]:
         """Take a model back for good: its files, name and card go."""
         return self._write("POST", f"/models/{model_id}/withdraw/")
 
     @method
-    def hide_names(self, model_id: str, until: date | None) -> Flow[Model]:
+    def hide_names(self, model_id: str, until: date | None) -> Flow[WholeModel]:
         """Hide the names of model and owner before a day; None shows them from now on."""
         told = {"until": until.isoformat() if until else None}
         return self._write("POST", f"/models/{model_id}/anonymous/", told)

@@ -1,12 +1,20 @@
 """Tasks, rounds and their data."""
 
 from pathlib import Path
-from typing import Any
 
 from dynabench.client.asking import Asking
 from dynabench.client.errors import NotFound
 from dynabench.client.flow import Flow, method
-from dynabench.client.types import FullTask, Me, Round, Statistics, Task
+from dynabench.client.types import (
+    Check,
+    Dataset,
+    EvaluationSet,
+    FullTask,
+    Me,
+    Round,
+    Statistics,
+    Task,
+)
 
 
 class Tasks(Asking):
@@ -38,7 +46,7 @@ class Tasks(Asking):
         return self._get(f"/tasks/{task}/statistics/")
 
     @method
-    def datasets(self, task: str) -> Flow[list[dict[str, Any]]]:
+    def datasets(self, task: str) -> Flow[list[Dataset]]:
         """The released versions of a task's rounds, with their files."""
         return self._all(f"/tasks/{task}/datasets/")
 
@@ -52,12 +60,12 @@ class Tasks(Asking):
         checked, and a file that is here is not asked for again. `as_pandas` and `as_dataset` read
         the folder. Raises NotFound, Damaged.
         """
-        every = yield from self._all(f"/tasks/{task}/datasets/")
+        every: list[Dataset] = yield from self._all(f"/tasks/{task}/datasets/")
         mine = [one for one in every if one["round"] == round and version in (None, one["version"])]
         if not mine:
             known = ", ".join(f"round {one['round']} v{one['version']}" for one in every)
             raise NotFound(f"{task} has released: {known or 'nothing yet'}.")
-        found = max(mine, key=lambda one: int(one["version"]))
+        found = max(mine, key=lambda one: one["version"])
         folder = Path(to) / f"{task}-round{round}-v{found['version']}"
         folder.mkdir(parents=True, exist_ok=True)
         files = f"/tasks/{task}/rounds/{round}/datasets/{found['version']}/files"
@@ -74,7 +82,7 @@ class Tasks(Asking):
         return target
 
     @method
-    def evaluation_sets(self, task: str) -> Flow[list[dict[str, Any]]]:
+    def evaluation_sets(self, task: str) -> Flow[list[EvaluationSet]]:
         """The sets that models are scored on."""
         return self._all(f"/tasks/{task}/evaluation-sets/")
 
@@ -86,6 +94,6 @@ class Tasks(Asking):
         return target
 
     @method
-    def check_inputs(self, task: str) -> Flow[dict[str, Any]]:
+    def check_inputs(self, task: str) -> Flow[Check]:
         """What a model must be (`model`), and the inputs that it gets when it arrives."""
         return self._get(f"/tasks/{task}/check-inputs/")

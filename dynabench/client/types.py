@@ -29,48 +29,21 @@ class Card(TypedDict, total=False):
     parameters: int | None
 
 
-class Model(TypedDict):
-    """A model that was handed in, and how far it is."""
+class Flag(TypedDict, total=False):
+    """Why an example cannot be used."""
 
-    id: str
-    task: str
-    name: str
-    kind: Literal["directory", "image", "predictions", "hub", "endpoint", "target"]
-    phase: str
-    sentence: str
-    is_over: bool
-    share: float | None
-    error: str
-    is_published: bool
-    card: Card
-    log: str
+    flag_reason: str
+    comment: str
 
 
-class Run(TypedDict):
-    """An evaluation of a model on a version of a set; `log` is shown to those who may see it.
+class Asked(TypedDict):
+    """What a model of a task reads and may answer."""
 
-    suite: `plain`, `robustness` or `fairness`; error: the sentence that says what went wrong.
-    """
-
-    id: str
-    evaluation_set: str
-    version: int
-    suite: str
-    number: int
-    state: str
-    outcome: str
-    error: str
-    log: str
-
-
-class Upload(TypedDict):
-    """A file on its way to the server."""
-
-    id: str
-    file_name: str
-    size: int
-    received: int
-    piece_bytes: int
+    kind: str | None
+    type: str
+    fields: list[str]
+    output: str
+    labels: list[str] | None
 
 
 class Assignment(TypedDict):
@@ -118,6 +91,17 @@ class BoardSet(TypedDict):
     access: str
     examples: int
     date: str
+
+
+class Check(TypedDict):
+    """With what a model is checked when it is handed in."""
+
+    inputs: list[dict[str, Any]]
+    model: Asked
+    config_text: str
+    memory_gib: int
+    cpus: float
+    seconds: float
 
 
 class Compared(TypedDict):
@@ -176,12 +160,60 @@ class ComparedRow(TypedDict):
     method: str
 
 
+class Consensus(TypedDict):
+    """What the votes decide, or an owner."""
+
+    state: Literal["undecided", "decided", "no_consensus"]
+    label: str
+    verdict: Literal["correct", "incorrect", "flagged", "cannot_tell"]
+    votes: int
+    still_needed: int
+    is_verified: bool
+    is_validated_error: bool
+    decided_by: str
+    decided_at: str | None
+
+
 class ContentWarning(TypedDict):
     """What people must know before they enter a task that can hurt."""
 
     text: str
     harms: list[str]
     share: str | None
+
+
+class Dataset(TypedDict):
+    """A released version of a round's data."""
+
+    name: str
+    round: int
+    version: int
+    released_at: str | None
+    license: str
+    description: str
+    files: list[DatasetFile]
+
+
+class DatasetFile(TypedDict):
+    """A file of a dataset."""
+
+    name: str
+    size: int
+    sha256: str
+    is_public: NotRequired[bool]
+    url: str
+
+
+class EvaluationSet(TypedDict):
+    """A set of examples, and its newest version."""
+
+    name: str
+    access: NotRequired[Literal["scoring", "standard", "hidden"]]
+    source: NotRequired[Literal["round", "upload", "control"]]
+    round: NotRequired[int | None]
+    description: NotRequired[str]
+    may_leave: NotRequired[bool]
+    newest: Version | None
 
 
 class Example(TypedDict):
@@ -257,6 +289,42 @@ class Interval(TypedDict):
     high: float | None
 
 
+class Item(TypedDict):
+    """An example to judge, without what its author and the models said is right."""
+
+    example: str
+    task: str
+    round: int
+    context: dict[str, Any]
+    inputs: dict[str, Any]
+    question: str
+    choices: list[VoteChoice]
+    flag_reasons: list[str]
+    until: str
+    judged_today: int
+
+
+class JudgedExample(TypedDict):
+    """An example with what others say of it: for its author, and for members of the task."""
+
+    id: str
+    task: str
+    round: int
+    context: GivenContext
+    inputs: dict[str, Any]
+    goal: str
+    outcome: Literal["fooled", "not_fooled", "undecided", "no_model", "unknown"]
+    decided_by: Literal["rule", "author"]
+    why: dict[str, Any]
+    parent: str | None
+    by_program: bool
+    created_at: str
+    retracted_at: str | None
+    answers: list[GivenAnswer]
+    annotator: str
+    consensus: Consensus | None
+
+
 class Kept(TypedDict):
     """A board as snapshots keep it: all that it rests on."""
 
@@ -291,6 +359,35 @@ class Me(TypedDict):
 
     pseudonym: str
     token: Token | None
+
+
+class Model(TypedDict):
+    """A model, and how far it is. Made of a submission; context: `viewer` says who asks."""
+
+    id: str
+    task: str
+    name: str
+    owner: str
+    kind: Literal["directory", "image", "predictions", "hub", "endpoint", "target"]
+    adapter: Literal["jsonl", "dynalab", "dynabench2"]
+    evaluation_set: str | None
+    state: Literal["queued", "running", "done", "failed", "lost", "cancelled"]
+    phase: str
+    sentence: str
+    is_over: bool
+    share: float | None
+    message: str
+    outcome: str
+    error: str
+    is_published: bool
+    anonymous_until: str | None
+    handed_in_at: str
+    withdrawn_at: str | None
+    digest: str
+    size: int | None
+    source: str
+    revision: str
+    card: ToldCard
 
 
 class Named(TypedDict):
@@ -352,11 +449,37 @@ class OpenedRound(TypedDict):
     ends_at: str | None
 
 
+class OwnValidation(TypedDict):
+    """One's own vote. Answers to examples that were settled before look the same."""
+
+    example: str
+    vote: str
+    flag_reason: str
+    comment: str
+    metadata: dict[str, Any]
+    reveal: str
+    reveal_choice: str
+    reveal_comment: str
+    by_program: bool
+    created_at: str
+    questions: list[str]
+    revealed: Revealed | None
+
+
 class Parent(TypedDict):
     """The example that is to be changed."""
 
     id: str
     inputs: dict[str, Any]
+
+
+class Quota(TypedDict):
+    """How many more models may be handed in."""
+
+    left: int
+    most: int
+    most_refused: int
+    free_at: str | None
 
 
 class Rate(TypedDict):
@@ -367,6 +490,13 @@ class Rate(TypedDict):
     high: float
     n: int
     method: str
+
+
+class Revealed(TypedDict):
+    """What is shown after the vote, where the task does so."""
+
+    author_said: Any
+    answers: list[GivenAnswer]
 
 
 class Round(TypedDict):
@@ -389,6 +519,50 @@ class Round(TypedDict):
     pay_example: int | None
     pay_validation: int | None
     pay_bonus: int | None
+
+
+class Run(TypedDict):
+    """An evaluation of a model on a version of a set, as it is or perturbed."""
+
+    id: str
+    evaluation_set: str
+    version: int
+    suite: NotRequired[Literal["plain", "robustness", "fairness"]]
+    number: int
+    state: NotRequired[Literal["queued", "running", "done", "failed", "lost", "cancelled"]]
+    outcome: NotRequired[str]
+    error: NotRequired[str]
+    limit: NotRequired[str]
+    measured: NotRequired[str]
+    warnings: list[str]
+    message: NotRequired[str]
+    progress: NotRequired[float]
+    position: int | None
+    wait_seconds: float | None
+    runner: NotRequired[str]
+    in_the_loop: NotRequired[bool]
+    attempts: NotRequired[int]
+    queued_at: str
+    started_at: NotRequired[str | None]
+    finished_at: NotRequired[str | None]
+    usage: Usage
+
+
+class Score(TypedDict):
+    """A number with its 95 % interval."""
+
+    run: str
+    evaluation_set: str
+    version: int
+    suite: Literal["plain", "robustness", "fairness"]
+    metric: str
+    metric_version: NotRequired[int]
+    slice: NotRequired[str]
+    kind: NotRequired[str]
+    value: NotRequired[float | None]
+    low: NotRequired[float | None]
+    high: NotRequired[float | None]
+    n: int
 
 
 class Leaderboard(TypedDict):
@@ -518,8 +692,117 @@ class Token(TypedDict):
     last_used_at: NotRequired[str | None]
 
 
+class ToldCard(TypedDict):
+    """The card as others read it."""
+
+    description: str
+    languages: str
+    license: str
+    paper_url: str
+    parameters: int | None
+
+
+class Upload(TypedDict):
+    """A file, and how much of it is here."""
+
+    id: str
+    file_name: str
+    size: int
+    received: int
+    piece_bytes: int
+    begun_at: str
+
+
+class Usage(TypedDict):
+    """What a run used; null: not measured."""
+
+    seconds: NotRequired[float | None]
+    start_seconds: NotRequired[float | None]
+    answer_seconds: NotRequired[float | None]
+    examples_per_second: NotRequired[float | None]
+    cpu_seconds: NotRequired[float | None]
+    peak_bytes: NotRequired[int | None]
+    mean_bytes: NotRequired[int | None]
+    answers: NotRequired[int | None]
+
+
+class Version(TypedDict):
+    """A version of an evaluation set; it never changes."""
+
+    version: int
+    size: int
+    made_at: str
+
+
+class VoteChoice(TypedDict):
+    """One of the answers to choose from."""
+
+    vote: str
+    words: str
+
+
 class Weights(TypedDict):
     """What counts how much: only ratios matter."""
 
     metrics: dict[str, float]
     sets: dict[str, float]
+
+
+class WholeModel(TypedDict):
+    """A model with its place in the queue and its log; context: `runs` are all of its runs."""
+
+    id: str
+    task: str
+    name: str
+    owner: str
+    kind: Literal["directory", "image", "predictions", "hub", "endpoint", "target"]
+    adapter: Literal["jsonl", "dynalab", "dynabench2"]
+    evaluation_set: str | None
+    state: Literal["queued", "running", "done", "failed", "lost", "cancelled"]
+    phase: str
+    sentence: str
+    is_over: bool
+    share: float | None
+    message: str
+    outcome: str
+    error: str
+    is_published: bool
+    anonymous_until: str | None
+    handed_in_at: str
+    withdrawn_at: str | None
+    digest: str
+    size: int | None
+    source: str
+    revision: str
+    card: ToldCard
+    position: int | None
+    wait_seconds: float | None
+    log: str
+
+
+class WholeRun(TypedDict):
+    """An evaluation with the end of its log."""
+
+    id: str
+    evaluation_set: str
+    version: int
+    suite: NotRequired[Literal["plain", "robustness", "fairness"]]
+    number: int
+    state: NotRequired[Literal["queued", "running", "done", "failed", "lost", "cancelled"]]
+    outcome: NotRequired[str]
+    error: NotRequired[str]
+    limit: NotRequired[str]
+    measured: NotRequired[str]
+    warnings: list[str]
+    message: NotRequired[str]
+    progress: NotRequired[float]
+    position: int | None
+    wait_seconds: float | None
+    runner: NotRequired[str]
+    in_the_loop: NotRequired[bool]
+    attempts: NotRequired[int]
+    queued_at: str
+    started_at: NotRequired[str | None]
+    finished_at: NotRequired[str | None]
+    usage: Usage
+    log: NotRequired[str]

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from time import monotonic
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 from dynabench.client.asking import Asking
 from dynabench.client.errors import Refused, TimedOut
 from dynabench.client.flow import Flow, Pause, method
-from dynabench.client.types import Assignment, Example
+from dynabench.client.types import Assignment, Example, Flag, Item, JudgedExample, OwnValidation
 
 LONGEST_ASKING, PAUSE = 120.0, 2.0
 """Seconds in which the targets have answered or were given up; between two questions."""
@@ -47,22 +47,22 @@ class Writing(Asking):
         return example
 
     @method
-    def example(self, example_id: str) -> Flow[dict[str, Any]]:
+    def example(self, example_id: str) -> Flow[JudgedExample]:
         """An example, as one may see it."""
         return self._get(f"/examples/{example_id}/")
 
     @method
-    def my_examples(self) -> Flow[list[dict[str, Any]]]:
-        """What one has written."""
+    def my_examples(self) -> Flow[list[JudgedExample]]:
+        """What one has written, and what became of it."""
         return self._all("/me/examples/")
 
     @method
-    def retract(self, example_id: str) -> Flow[dict[str, Any]]:
+    def retract(self, example_id: str) -> Flow[Example]:
         """Take an example of one's own back."""
         return self._write("POST", f"/examples/{example_id}/retract/")
 
     @method
-    def next_to_judge(self, task: str) -> Flow[dict[str, Any] | None]:
+    def next_to_judge(self, task: str) -> Flow[Item | None]:
         """An example of somebody else to judge, without what its author said; None: there is none.
 
         It is held for a quarter of an hour.
@@ -70,12 +70,21 @@ class Writing(Asking):
         return self._write("POST", f"/tasks/{task}/judging/next/")
 
     @method
-    def validate(self, /, example_id: str, vote: str, **told: Any) -> Flow[dict[str, Any]]:
-        """Judge the example that was handed out."""
+    def validate(self, example_id: str, vote: str, **told: Unpack[Flag]) -> Flow[OwnValidation]:
+        """Judge the example that was handed out.
+
+        vote: one of those in its `choices`. To flag it takes a `flag_reason` of its `flag_reasons`
+        too, and perhaps a `comment`.
+        """
         body = {"vote": vote, **told}
         return self._write("POST", f"/examples/{example_id}/validations/", body)
 
     @method
-    def skip(self, example_id: str) -> Flow[Any]:
+    def undo_validation(self, example_id: str) -> Flow[None]:
+        """Take one's vote back, within ten minutes."""
+        return self._write("DELETE", f"/examples/{example_id}/validations/mine/")
+
+    @method
+    def skip(self, example_id: str) -> Flow[None]:
         """Leave the example that was handed out to others."""
         return self._write("POST", f"/examples/{example_id}/skip/")
