@@ -146,14 +146,7 @@ def refresher(request: HttpRequest, code: str) -> HttpResponse:
 def _own_vote(request: HttpRequest, uuid: UUID) -> tuple[Annotator, Validation | GoldAnswer]:
     """The signed-in person, and their vote on an example, or their answer to a gold item."""
     validator = annotator_of(request.user)  # type: ignore[arg-type]
-    rows = Validation.objects.select_related("example__context", "example__round__task")
-    vote = rows.filter(example__uuid=uuid, validator=validator, is_imported=False).first()
-    answers = GoldAnswer.objects.select_related(
-        "gold__example__context", "gold__example__round__task"
-    )
-    return validator, vote or get_object_or_404(
-        answers, gold__example__uuid=uuid, validator=validator
-    )
+    return validator, judging.own_vote(validator, uuid)
 
 
 @require_POST

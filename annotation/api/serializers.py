@@ -163,21 +163,24 @@ class ExampleSerializer(serializers.ModelSerializer[Example]):
 
     @extend_schema_field(GivenAnswerSerializer(many=True))
     def get_answers(self, example: Example) -> list[dict[str, Any]]:
-        """As far as the task shows them, from prefetched outputs."""
-        full = self.context.get("full", False)
-        shown = "full" if full else example.round.task.config.limits.show_confidence
-        return [
-            {
-                "target": output.target.name
-                if full
-                else example.round.shown_name(output.target, output.position),
-                "output": output.output,
-                "prob": shown_chances(output.prob, shown),
-                "fooled": output.fooled,
-                "score": output.score,
-            }
-            for output in example.target_outputs.all()
-        ]
+        return given_answers(example, full=self.context.get("full", False))
+
+
+def given_answers(example: Example, *, full: bool = False) -> list[dict[str, Any]]:
+    """What the targets said, as GivenAnswerSerializer says: all of it, or what the task shows."""
+    round, limits = example.round, example.round.task.config.limits
+    return [
+        {
+            "target": output.target.name
+            if full
+            else round.shown_name(output.target, output.position),
+            "output": output.output,
+            "prob": shown_chances(output.prob, "full" if full else limits.show_confidence),
+            "fooled": output.fooled,
+            "score": output.score,
+        }
+        for output in example.target_outputs.all()
+    ]
 
 
 class AttemptSerializer(serializers.ModelSerializer[Attempt]):

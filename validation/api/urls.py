@@ -2,6 +2,13 @@
 
 from django.urls import path
 
+from validation.api.examples import (
+    ExampleView,
+    OwnExamples,
+    RoundExamples,
+    RoundValidations,
+)
+from validation.api.judging import NextView, OwnVoteView, RefresherView, SkipView, VotesView
 from validation.api.statistics import RoundStatistics, TaskStatistics
 
 urlpatterns = [
@@ -10,5 +17,22 @@ urlpatterns = [
         "tasks/<slug:code>/rounds/<int:number>/statistics/",
         RoundStatistics.as_view(),
         name="round-statistics",
+    ),
+    path("me/examples/", OwnExamples.as_view(), name="own-examples"),
+    path("examples/<uuid:uuid>/", ExampleView.as_view(), name="example"),
+    path("examples/<uuid:uuid>/skip/", SkipView.as_view(), name="example-skip"),
+    path("examples/<uuid:uuid>/validations/", VotesView.as_view(), name="example-validations"),
+    path("examples/<uuid:uuid>/validations/mine/", OwnVoteView.as_view(), name="own-validation"),
+    path("tasks/<slug:code>/judging/next/", NextView.as_view(), name="judging-next"),
+    path("tasks/<slug:code>/judging/refresher/", RefresherView.as_view(), name="judging-refresher"),
+    path(
+        "tasks/<slug:code>/rounds/<int:number>/examples/",
+        RoundExamples.as_view(),
+        name="round-examples",
+    ),
+    path(
+        "tasks/<slug:code>/rounds/<int:number>/validations/",
+        RoundValidations.as_view(),
+        name="round-validations",
     ),
 ]

@@ -1,0 +1,182 @@
+"""The API's lists of examples and votes: one's own, and those of a round for its members."""
+
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Prefetch, Q, QuerySet, TextField
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast
+from django.http import Http404
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics, serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from annotation.models import Example, TargetOutput
+from dynabench.accounts.models import Annotator
+from dynabench.lib.api import Pages
+from tasks.access import find_task
+from tasks.models import Round
+from tasks.permissions import can_read
+from validation.api.serializers import JudgedExampleSerializer, ValidationSerializer
+from validation.models import Consensus, Validation
+
+UNJUDGED = "unjudged"
+
+
+def shown(examples: QuerySet[Example]) -> QuerySet[Example]:
+    """With all that is told of them, but for the round: three queries for a page."""
+    outputs = TargetOutput.objects.select_related("target")
+    return examples.select_related("context", "annotator", "parent", "consensus").prefetch_related(
+        Prefetch("target_outputs", outputs)
+    )
+
+
+class NewestFirst(Pages):
+    """What one wrote last comes first."""
+
+    ordering = "-pk"
+
+
+class OwnExamplesQuery(serializers.Serializer[Any]):
+    """Which of one's examples."""
+
+    task = serializers.SlugField(required=False, help_text="A task's code.")
+    outcome = serializers.ChoiceField(Example.Outcome.choices, required=False)
+
+
+class RoundExamplesQuery(serializers.Serializer[Any]):
+    """Which examples of a round."""
+
+    outcome = serializers.ChoiceField(Example.Outcome.choices, required=False)
+    state = serializers.ChoiceField(
+        [(UNJUDGED, "nobody has judged it"), *Consensus.State.choices], required=False
+    )
+    label: Any = serializers.CharField(required=False, help_text="The author's.")
+    annotator = serializers.CharField(required=False, help_text="A pseudonym.")
+    by_program = serializers.BooleanField(required=False, allow_null=True, default=None)
+
+
+class RoundValidationsQuery(serializers.Serializer[Any]):
+    """Which votes of a round."""
+
+    example = serializers.UUIDField(required=False)
+    by_program = serializers.BooleanField(required=False, allow_null=True, default=None)
+
+
+def wanted(query: type[serializers.Serializer[Any]], request: Request) -> dict[str, Any]:
+    """The filters that are set. Raises ValidationError."""
+    asked = query(data=request.query_params)
+    asked.is_valid(raise_exception=True)
+    return {name: value for name, value in asked.validated_data.items() if value is not None}
+
+
+class OwnExamples(generics.ListAPIView[Example]):
+    """What one wrote."""
+
+    serializer_class = JudgedExampleSerializer
+    pagination_class = NewestFirst
+    queryset = Example.objects.none()
+
+    def get_queryset(self) -> QuerySet[Example]:
+        asked = wanted(OwnExamplesQuery, self.request)
+        mine = Example.objects.filter(annotator__user=self.request.user.pk)
+        if "task" in asked:
+            mine = mine.filter(round__task__code=asked["task"])
+        if "outcome" in asked:
+            mine = mine.filter(outcome=asked["outcome"])
+        return shown(mine).select_related("round__task")
+
+    @extend_schema(operation_id="me_examples_list", parameters=[OwnExamplesQuery])
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """One's own examples, newest first, retracted ones too."""
+        return super().get(request, *args, **kwargs)
+
+
+class ExampleView(APIView):
+    """One example."""
+
+    @extend_schema(operation_id="examples_get", responses=JudgedExampleSerializer)
+    def get(self, request: Request, uuid: UUID) -> Response:
+        """For its author, and for members of its task, who read the targets' names too."""
+        rows = shown(Example.objects.all()).select_related("round__task", "annotator")
+        example = get_object_or_404(rows, uuid=uuid)
+        is_member = can_read(request.user, example.round.task)
+        is_own = example.annotator is not None and example.annotator.user_id == request.user.pk
+        if not (is_member or is_own):
+            raise Http404
+        return Response(JudgedExampleSerializer(example, context={"full": is_member}).data)
+
+
+class OfRound(generics.ListAPIView[Any]):
+    """What members of a task read of one of its rounds."""
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        return {**super().get_serializer_context(), "full": True}
+
+    @cached_property
+    def round(self) -> Round:
+        task = find_task(self.request, self.kwargs["code"], can_read)
+        return get_object_or_404(
+            Round.objects.select_related("task"), task=task, number=self.kwargs["number"]
+        )
+
+
+class RoundExamples(OfRound):
+    """The examples of a round."""
+
+    serializer_class = JudgedExampleSerializer
+    queryset = Example.objects.none()
+
+    def get_queryset(self) -> QuerySet[Example]:
+        round, asked = self.round, wanted(RoundExamplesQuery, self.request)
+        found = Example.objects.filter(round=round, retracted_at__isnull=True)
+        plain = {n: asked[n] for n in ("outcome", "by_program") if n in asked}
+        found = found.filter(**plain)
+        if asked.get("state") == UNJUDGED:
+            found = found.filter(consensus__isnull=True)
+        elif "state" in asked:
+            found = found.filter(consensus__state=asked["state"])
+        if "label" in asked:
+            field = round.task.config.answer_field
+            found = found.annotate(said=Cast(KeyTextTransform(field, "inputs"), TextField()))
+            found = found.filter(said=asked["label"])
+        if "annotator" in asked:  # imported names may be ids of a panel, so nobody asks for them
+            imported = Q(annotator__source=Annotator.Source.IMPORT)
+            found = found.filter(~imported, annotator__pseudonym=asked["annotator"])
+        return shown(found)
+
+    def paginate_queryset(self, queryset: Any) -> Any:
+        page = super().paginate_queryset(queryset)
+        for example in page or ():
+            example.round = self.round  # known, so not read again
+        return page
+
+    @extend_schema(operation_id="rounds_examples_list", parameters=[RoundExamplesQuery])
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """The examples of a round that stand, for members of the task, in the order of writing."""
+        return super().get(request, *args, **kwargs)
+
+
+class RoundValidations(OfRound):
+    """The votes of a round."""
+
+    serializer_class = ValidationSerializer
+    queryset = Validation.objects.none()
+
+    def get_queryset(self) -> QuerySet[Validation]:
+        asked = wanted(RoundValidationsQuery, self.request)
+        found = Validation.objects.filter(example__round=self.round)
+        if "example" in asked:
+            found = found.filter(example__uuid=asked["example"])
+        if "by_program" in asked:
+            found = found.filter(by_program=asked["by_program"])
+        return found.select_related("example", "validator")
+
+    @extend_schema(operation_id="rounds_validations_list", parameters=[RoundValidationsQuery])
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """The votes on a round's examples, for members of the task, in the order of voting."""
+        return super().get(request, *args, **kwargs)

@@ -1,0 +1,264 @@
+"""The API's views of judging: what to judge, one's vote, and what is asked after it."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from django.forms import Form
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.reverse import reverse
+from rest_framework.views import APIView
+
+from annotation.api.entry import enter, is_program, refusals
+from annotation.models import Example
+from annotation.panels import read_context
+from dynabench.accounts.api import once
+from dynabench.accounts.models import Annotator, ApiToken
+from dynabench.lib.api import Refused
+from tasks.access import find_task
+from tasks.models import Task
+from tasks.schema import TaskConfig
+from validation import caps, gold, services
+from validation import judging as desks
+from validation.api.serializers import (
+    AfterwardsSerializer,
+    ItemSerializer,
+    MissSerializer,
+    NewValidationSerializer,
+    OwnValidationSerializer,
+    vote_of,
+)
+from validation.checks import Check
+from validation.consensus import Vote
+from validation.forms import AfterForm, FlagForm, choices
+from validation.judging import Desk
+from validation.models import Answer, GoldAnswer, Validation, Verdict
+
+FLAGGED = f"verdict:{Verdict.FLAGGED}"
+
+
+class JudgingView(APIView):
+    """Judging in a task."""
+
+    write_scope = ApiToken.Scope.ANNOTATE
+
+    def enter(self, code: str) -> tuple[Task, Annotator]:
+        task = find_task(self.request, code)
+        return task, enter(self.request, task, services.check_programs_judge)
+
+
+class NextView(JudgingView):
+    """What one judges now."""
+
+    @extend_schema(
+        operation_id="judging_next", request=None, responses={200: ItemSerializer, 204: None}
+    )
+    @once
+    def post(self, request: Request, code: str) -> Response:
+        """The example that one has, or the next one for 15 minutes; 204: nothing to judge."""
+        task, validator = self.enter(code)
+        desk = Desk.next(task, validator)
+        if desk.is_paused:
+            url = reverse("judging-refresher", args=[code], request=request)
+            raise Refused(
+                f"Some of your answers show a misunderstanding. GET {url} and read them, then POST "
+                "there and go on.",
+                code="refresher",
+            )
+        if desk.lease is None:
+            if full := caps.full_round(validator, task):
+                raise Refused(
+                    f"You have given all votes that one person may give in round {full.number}.",
+                    code="cap",
+                    status=429,
+                )
+            return Response(status=status.HTTP_204_NO_CONTENT)
+        return Response(ItemSerializer(_item(desk)).data)
+
+
+def _item(desk: Desk) -> dict[str, Any]:
+    """What is blind is never put into it."""
+    assert desk.lease
+    config, example = desk.task.config, desk.lease.example
+    offered = [*choices(config), (FLAGGED, "Not usable: flag it")]
+    return {
+        "example": example.uuid,
+        "task": desk.task.code,
+        "round": example.round.number,
+        "context": read_context(config, example.context),
+        "inputs": desks.blind_inputs(config, example),
+        "question": desks.legend(config),
+        "choices": [{"vote": vote, "words": words} for vote, words in offered],
+        "flag_reasons": Answer.FlagReason.values,
+        "until": desk.lease.until,
+        "judged_today": desks.judged_today(desk.validator, desk.task, desk.gold),
+    }
+
+
+class RefresherView(JudgingView):
+    """What one misunderstood."""
+
+    @extend_schema(operation_id="judging_refresher", responses=MissSerializer(many=True))
+    def get(self, request: Request, code: str) -> Response:
+        """The examples that were answered otherwise than is right, while judging is paused."""
+        task, validator = self.enter(code)
+        answers = gold.gold_answers(validator, task)
+        is_paused = gold.check(answers) is Check.FAIL
+        missed = Desk(task, validator, None, answers).missed if is_paused else []
+        return Response(MissSerializer([_miss(task.config, one) for one in missed], many=True).data)
+
+    @extend_schema(operation_id="judging_refresher_read", request=None, responses={204: None})
+    @once
+    def post(self, request: Request, code: str) -> Response:
+        """They are read; judging goes on."""
+        task, validator = self.enter(code)
+        gold.finish_refresher(validator=validator, task=task)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+def _miss(config: TaskConfig, answer: GoldAnswer) -> dict[str, Any]:
+    return {
+        "context": read_context(config, answer.example.context),
+        "inputs": desks.blind_inputs(config, answer.example),
+        "said": vote_of(answer),
+        "right": vote_of(answer.gold),
+        "explanation": answer.gold.explanation,
+    }
+
+
+class OfExample(APIView):
+    """Judging one example."""
+
+    write_scope = ApiToken.Scope.ANNOTATE
+
+    def enter(self, uuid: UUID) -> tuple[Example, Annotator]:
+        rows = Example.objects.select_related("round__task")
+        example = get_object_or_404(rows, uuid=uuid)
+        task = example.round.task
+        return example, enter(self.request, task, services.check_programs_judge)
+
+
+class VotesView(OfExample):
+    """Votes on an example."""
+
+    @extend_schema(
+        operation_id="validations_create",
+        request=NewValidationSerializer,
+        responses={201: OwnValidationSerializer},
+    )
+    @once
+    def post(self, request: Request, uuid: UUID) -> Response:
+        """Vote on the example that one was handed."""
+        example, validator = self.enter(uuid)
+        asked = NewValidationSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        said = _said(example, asked.validated_data)
+        with refusals():
+            services.cast_validation(
+                validator=validator, example=example, by_program=is_program(request), **said
+            )
+        told = OwnValidationSerializer(desks.own_vote(validator, uuid))
+        return Response(told.data, status.HTTP_201_CREATED)
+
+
+def _said(example: Example, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """A vote as the service takes it, by the rules of the page. Raises ValidationError."""
+    config = example.round.task.config
+    offered = [*dict(choices(config)), FLAGGED]
+    if asked["vote"] not in offered:
+        raise serializers.ValidationError({"vote": [f"Choose one of: {', '.join(offered)}"]})
+    kind, _, value = asked["vote"].partition(":")
+    if asked["vote"] != FLAGGED:
+        if more := asked.keys() - {"vote"}:
+            wrong = [f"Only with {FLAGGED}. Questions are answered with PATCH mine/"]
+            raise serializers.ValidationError(dict.fromkeys(more, wrong))
+        return {"vote": Vote(**{kind: value})}
+    metadata = asked.get("metadata", {})
+    told = {"flag_comment": asked.get("comment", ""), "flag_reason": asked.get("flag_reason", "")}
+    form = FlagForm(
+        desks.questions(config, None, example), {**metadata, **told, "example": example.uuid}
+    )
+    _check(form, metadata)
+    return {
+        "vote": Vote(verdict="flagged"),
+        "flag_reason": form.cleaned_data["flag_reason"],
+        "comment": form.cleaned_data["flag_comment"],
+        "metadata": form.metadata,
+    }
+
+
+def _check(form: Form, metadata: Mapping[str, Any]) -> None:
+    """Raises ValidationError with what the form finds, and questions that nobody asks."""
+    errors: dict[str, Any] = {}
+    for name in metadata.keys() - form.fields.keys():
+        errors.setdefault("metadata", {})[name] = ["There is no such question here"]
+    for name, messages in form.errors.items():
+        if name in metadata:
+            errors.setdefault("metadata", {})[name] = messages
+        else:
+            errors["comment" if name == "flag_comment" else name] = messages
+    if errors:
+        raise serializers.ValidationError(errors)
+
+
+class OwnVoteView(OfExample):
+    """One's own vote on an example."""
+
+    def vote(self, uuid: UUID) -> Validation | GoldAnswer:
+        return desks.own_vote(self.enter(uuid)[1], uuid)
+
+    @extend_schema(operation_id="validations_get_mine", responses=OwnValidationSerializer)
+    def get(self, request: Request, uuid: UUID) -> Response:
+        """One's vote, and what is asked or shown after it."""
+        return Response(OwnValidationSerializer(self.vote(uuid)).data)
+
+    @extend_schema(
+        operation_id="validations_answer_mine",
+        request=AfterwardsSerializer,
+        responses=OwnValidationSerializer,
+    )
+    @once
+    def patch(self, request: Request, uuid: UUID) -> Response:
+        """Answer what is asked after the vote. The vote stays as it is."""
+        vote = self.vote(uuid)
+        asked = AfterwardsSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        config = vote.example.round.task.config
+        told = dict(asked.validated_data)
+        metadata = told.pop("metadata", {})
+        form = AfterForm(
+            desks.questions(config, vote, vote.example),
+            {**metadata, **told},
+            config=config,
+            reveal=desks.asks_reveal(config, vote),
+        )
+        _check(form, metadata)
+        services.answer_afterwards(validation=vote, reveal=form.revealed, metadata=form.metadata)
+        return Response(OwnValidationSerializer(vote).data)
+
+    @extend_schema(operation_id="validations_undo", responses={204: None})
+    @once
+    def delete(self, request: Request, uuid: UUID) -> Response:
+        """Take it back, within ten minutes; the example is one's current one again."""
+        _, validator = self.enter(uuid)
+        vote = desks.own_vote(validator, uuid)
+        with refusals():
+            services.undo_validation(validator=validator, validation=vote)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class SkipView(OfExample):
+    """Passing an example by."""
+
+    @extend_schema(operation_id="examples_skip", request=None, responses={204: None})
+    @once
+    def post(self, request: Request, uuid: UUID) -> Response:
+        """Pass it by; it does not come back."""
+        example, validator = self.enter(uuid)
+        with refusals():
+            services.skip_example(validator=validator, example=example)
+        return Response(status=status.HTTP_204_NO_CONTENT)

@@ -1,0 +1,176 @@
+"""What the API says of judging: items, votes, what they decide."""
+
+from typing import Any
+
+from django.db.models import Prefetch, prefetch_related_objects
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from annotation.api.serializers import (
+    ExampleSerializer,
+    GivenAnswerSerializer,
+    Values,
+    given_answers,
+)
+from annotation.models import Example, TargetOutput
+from dynabench.accounts.people import shown_name
+from validation import judging
+from validation.derive import label_field
+from validation.models import Answer, Choice, Consensus, GoldAnswer, Validation
+
+VOTE = "`label:<label>` or `verdict:<verdict>`; an item lists those that it takes."
+
+
+def vote_of(choice: Choice) -> str:
+    """A choice as the judge page sends it."""
+    return f"label:{choice.label}" if choice.label else f"verdict:{choice.verdict}"
+
+
+class VoteChoiceSerializer(serializers.Serializer[Any]):
+    """One of the answers to choose from."""
+
+    vote = serializers.CharField()
+    words = serializers.CharField()
+
+
+class ItemSerializer(serializers.Serializer[Any]):
+    """An example to judge, without what its author and the models said is right."""
+
+    example = serializers.UUIDField()
+    task = serializers.CharField()
+    round = serializers.IntegerField()
+    context: Any = serializers.DictField()
+    inputs = serializers.DictField()
+    question = serializers.CharField()
+    choices = VoteChoiceSerializer(many=True)
+    flag_reasons = serializers.ListField(child=serializers.CharField())
+    until = serializers.DateTimeField(help_text="Others may get it after that.")
+    judged_today = serializers.IntegerField()
+
+
+class MissSerializer(serializers.Serializer[Any]):
+    """An example whose right answer is known, and that one answered otherwise."""
+
+    context: Any = serializers.DictField()
+    inputs = serializers.DictField()
+    said = serializers.CharField()
+    right = serializers.CharField()
+    explanation = serializers.CharField(allow_blank=True)
+
+
+class NewValidationSerializer(serializers.Serializer[Any]):
+    """A vote. The last three fields belong to `verdict:flagged`."""
+
+    vote = serializers.CharField(max_length=210, help_text=VOTE)
+    flag_reason = serializers.ChoiceField(Answer.FlagReason.choices, required=False)
+    comment = serializers.CharField(max_length=500, required=False, allow_blank=True)
+    metadata = Values(required=False, help_text="Answers to the task's questions.")
+
+
+class AfterwardsSerializer(serializers.Serializer[Any]):
+    """What is said once the vote is stored."""
+
+    reveal = serializers.ChoiceField(
+        Answer.Reveal.choices,
+        required=False,
+        help_text="Whether one keeps one's answer, where the author's was shown.",
+    )
+    reveal_choice = serializers.CharField(
+        max_length=210, required=False, allow_blank=True, help_text="To what one changes it."
+    )
+    reveal_comment = serializers.CharField(max_length=500, required=False, allow_blank=True)
+    metadata = Values(required=False, help_text="Answers to the task's questions.")
+
+
+class RevealedSerializer(serializers.Serializer[Any]):
+    """What is shown after the vote, where the task does so."""
+
+    author_said = serializers.JSONField()
+    answers = GivenAnswerSerializer(many=True)
+
+
+class OwnValidationSerializer(serializers.Serializer[Any]):
+    """One's own vote. Answers to examples that were settled before look the same."""
+
+    example = serializers.UUIDField(source="example.uuid")
+    vote = serializers.SerializerMethodField(help_text=VOTE)
+    flag_reason = serializers.CharField(allow_blank=True)
+    comment = serializers.CharField(allow_blank=True)
+    metadata = serializers.DictField()
+    reveal = serializers.CharField(allow_blank=True)
+    reveal_choice = serializers.CharField(allow_blank=True)
+    reveal_comment = serializers.CharField(allow_blank=True)
+    by_program = serializers.BooleanField()
+    created_at = serializers.DateTimeField()
+    questions = serializers.SerializerMethodField(
+        help_text="The task's questions that follow this vote; answered with PATCH."
+    )
+    revealed = serializers.SerializerMethodField(help_text="null: this task shows nothing.")
+
+    def get_vote(self, vote: Answer) -> str:
+        return vote_of(vote)
+
+    def get_questions(self, vote: Validation | GoldAnswer) -> list[str]:
+        config = vote.example.round.task.config
+        return [component.name for component in judging.questions(config, vote, vote.example)]
+
+    @extend_schema_field(RevealedSerializer(allow_null=True))
+    def get_revealed(self, vote: Validation | GoldAnswer) -> dict[str, Any] | None:
+        example = vote.example
+        config = example.round.task.config
+        if not judging.asks_reveal(config, vote):
+            return None
+        outputs = TargetOutput.objects.select_related("target")
+        prefetch_related_objects([example], Prefetch("target_outputs", outputs))
+        said = example.inputs.get(label_field(config) or config.answer_field)
+        return {"author_said": said, "answers": given_answers(example)}
+
+
+class ConsensusSerializer(serializers.ModelSerializer[Consensus]):
+    """What the votes decide, or an owner."""
+
+    decided_by: Any = serializers.CharField(help_text="votes or owner; empty while undecided.")
+
+    class Meta:
+        model = Consensus
+        fields = read_only_fields = (
+            *("state", "label", "verdict", "votes", "still_needed", "is_verified"),
+            *("is_validated_error", "decided_by", "decided_at"),
+        )
+
+
+class JudgedExampleSerializer(ExampleSerializer):
+    """An example with what others say of it: for its author, and for members of the task."""
+
+    annotator = serializers.SerializerMethodField(help_text="The author's pseudonym.")
+    consensus = ConsensusSerializer(allow_null=True, help_text="null: nobody has judged it.")
+
+    class Meta(ExampleSerializer.Meta):
+        fields = (*ExampleSerializer.Meta.fields, "annotator", "consensus")
+        read_only_fields = fields
+
+    def get_annotator(self, example: Example) -> str:
+        return shown_name(example.annotator)
+
+
+class ValidationSerializer(serializers.ModelSerializer[Validation]):
+    """A vote, as members of the task see it."""
+
+    example: Any = serializers.UUIDField(source="example.uuid")
+    validator = serializers.SerializerMethodField(help_text="The validator's pseudonym.")
+    vote = serializers.SerializerMethodField(help_text=VOTE)
+    metadata = serializers.DictField()
+
+    class Meta:
+        model = Validation
+        fields = read_only_fields = (
+            *("example", "validator", "vote", "flag_reason", "comment", "metadata", "reveal"),
+            *("reveal_choice", "reveal_comment", "seconds", "by_program", "is_imported"),
+            "created_at",
+        )
+
+    def get_vote(self, vote: Validation) -> str:
+        return vote_of(vote)
+
+    def get_validator(self, vote: Validation) -> str:
+        return shown_name(vote.validator)
