@@ -21,6 +21,8 @@ from evaluation.evaluating import (
     read_predictions,
 )
 from evaluation.janitor import TEMPORARY, key_by_hand
+from evaluation.paraphrase import KIND as PARAPHRASE
+from evaluation.paraphrase import Paraphrase, Paraphraser
 from evaluation.run_work import asking
 from evaluation.runs import cost_cents, newest_versions
 from evaluation.set_files import SetFile, WrongLines
@@ -87,6 +89,21 @@ def find_model(task: Task, model: str, runner: str | None) -> tuple[Runnable, Ru
         raise CannotEvaluate(str(error)) from None
 
 
+def find_paraphrase(folder: str | None) -> Paraphrase | None:
+    """The seq2seq model in a folder; None: none is wanted. Raises CannotEvaluate."""
+    if folder is None:
+        return None
+    if not Path(folder).is_dir():
+        raise CannotEvaluate(f"--paraphrase: there is no folder {folder}.")
+    try:
+        return Paraphraser(Path(folder))
+    except (OSError, ValueError) as error:
+        raise CannotEvaluate(
+            f"--paraphrase {folder}: a seq2seq model as save_pretrained writes it, with its "
+            f"tokenizer and safetensors weights, is needed ({error})"
+        ) from None
+
+
 def evaluate_by_hand(
     task: Task,
     examples: Examples,
@@ -94,10 +111,16 @@ def evaluate_by_hand(
     runner: Runner,
     suites: Sequence[str],
     tell: Tell,
+    paraphrase: Paraphrase | None = None,
 ) -> dict[str, Any]:
-    """The report of a plain evaluation and, if it succeeded, of perturbed suites."""
+    """The report of a plain evaluation and, if it succeeded, of perturbed suites.
+
+    With `paraphrase` the last suite is of examples in other words.
+    """
     name, ask = asking(runner, model)
-    question = Question(task.config, examples.rows, sp_model=settings.SP_BLEU_MODEL)
+    question = Question(
+        task.config, examples.rows, sp_model=settings.SP_BLEU_MODEL, paraphrase=paraphrase
+    )
     with tempfile.TemporaryDirectory(prefix=TEMPORARY) as first:
         plain = evaluate(question, ask, tell, Path(first), name)
         report = {
@@ -111,7 +134,7 @@ def evaluate_by_hand(
         if plain.ending.outcome == Outcome.OK:
             assert plain.predictions
             read = partial(_answers, plain.predictions)
-            for suite in suites:
+            for suite in (*suites, *([PARAPHRASE] if paraphrase else [])):
                 with tempfile.TemporaryDirectory(prefix=TEMPORARY) as folder:
                     found = evaluate_suite(question, suite, read, ask, tell, Path(folder), name)
                 report["perturbations"][suite] = _report(found, "kinds")

@@ -2,7 +2,7 @@
 
 import gzip
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -26,7 +26,9 @@ from evaluation.contract import (
 )
 from evaluation.deltas import Twins, delta_numbers
 from evaluation.logs import redacted
-from evaluation.perturb import Family, variants
+from evaluation.paraphrase import KIND as PARAPHRASE
+from evaluation.paraphrase import Paraphrase, paraphrased
+from evaluation.perturb import Family, Variant, variants
 from evaluation.scoring import score
 from tasks.schema import TaskConfig
 
@@ -46,6 +48,7 @@ class Question:
     rows: Callable[[], Iterable[SetRow]]  # the examples in order; the same at each call
     seed: int = 0
     sp_model: Path | None = None  # the SentencePiece file of sp_bleu
+    paraphrase: Paraphrase | None = None  # what says texts in other words, for that suite
 
 
 def evaluate(question: Question, ask: Ask, tell: Tell, folder: Path, runner: str) -> Evaluated:
@@ -124,22 +127,41 @@ def _perturbed(
     question: Question, suite: str, tell: Tell, file: IO[bytes]
 ) -> Iterator[Mapping[str, Any]]:
     """The inputs of each twin; what else is to be known of them is written down on the way."""
-    config = question.config
-    answer = config.component(config.answer_field)
     for row in ticking(question.rows(), tell, "perturbing the examples"):
-        found = variants(
-            row,
-            family=cast(Family, suite),
-            fields=config.model_fields,
-            language=config.language,
-            answer_field=config.answer_field,
-            passage_field=answer.reference if answer.type == "span" else None,
-            labels=labels_of(config) or (),
-            seed=question.seed,
-        )
+        found = _twins(question, suite, row)
         file.write(orjson.dumps([(twin.kind, twin.row.gold) for twin in found]) + b"\n")
         for twin in found:
             yield twin.row.inputs
+
+
+def _twins(question: Question, suite: str, row: SetRow) -> Sequence[Variant]:
+    """The twins of an example in a suite."""
+    config = question.config
+    answer = config.component(config.answer_field)
+    passage = answer.reference if answer.type == "span" else None
+    fields, labels = config.model_fields, labels_of(config) or ()
+    if suite == PARAPHRASE:
+        assert question.paraphrase
+        twin = paraphrased(
+            question.paraphrase,
+            row,
+            fields=fields,
+            passage_field=passage,
+            labels=labels,
+            seed=question.seed,
+        )
+        return [twin] if twin else []
+    return variants(
+        row,
+        family=cast(Family, suite),
+        fields=fields,
+        language=config.language,
+        answer_field=config.answer_field,
+        passage_field=passage,
+        labels=labels,
+        seed=question.seed,
+        group_terms=config.metrics.group_terms,
+    )
 
 
 def _pairs(

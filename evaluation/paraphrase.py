@@ -1,6 +1,6 @@
 """Paraphrases by a seq2seq model in a local folder: a kind of perturbation for who has one."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from evaluation.contract import SetRow
@@ -10,6 +10,8 @@ from evaluation.perturbations.source import Edit, distance, protected
 
 KIND, VERSION = "paraphrase", 1
 MOST_TOKENS = 256
+Paraphrase = Callable[[str], str]
+"""Says a text in other words, always the same ones."""
 
 
 class Paraphraser:
@@ -28,7 +30,7 @@ class Paraphraser:
             folder, local_files_only=True, use_safetensors=True
         ).eval()
 
-    def text(self, text: str) -> str:
+    def __call__(self, text: str) -> str:
         """The text in other words."""
         import torch
 
@@ -47,7 +49,7 @@ class Paraphraser:
 
 
 def paraphrased(
-    paraphrase: Paraphraser,
+    paraphrase: Paraphrase,
     row: SetRow,
     *,
     fields: Sequence[str],
@@ -65,7 +67,7 @@ def paraphrased(
     for name in fields:
         text = row.inputs.get(name)
         if isinstance(text, str) and text and name != passage_field:
-            new = paraphrase.text(text)
+            new = paraphrase(text)
             spans = protected(text, [phrase for phrase in kept if phrase])
             if new not in ("", text) and all(text[start:end] in new for start, end in spans):
                 found[name] = new

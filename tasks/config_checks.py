@@ -319,6 +319,13 @@ def _scores(config: "TaskConfig") -> Iterator[Finding]:
         yield Finding(("metrics", "also"), f'"{name}" is there twice', "name each metric once")
     if _twice(metrics.deltas) is not None:
         yield Finding(("metrics", "deltas"), "a delta is named twice", "name each once")
+    for index, terms in enumerate(metrics.group_terms):
+        if len(terms) < 2:
+            at_terms = ("metrics", "group_terms", index)
+            yield Finding(at_terms, "no term can become another one", "name at least two terms")
+    term = _twice(" ".join(t.lower().split()) for terms in metrics.group_terms for t in terms)
+    if term is not None:
+        yield Finding(("metrics", "group_terms"), f'"{term}" is there twice', "name it once")
     for key in weights:
         if key not in metrics.names:
             at = ("leaderboard", "weights", key)

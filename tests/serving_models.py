@@ -25,6 +25,21 @@ def tokenizer_files(folder: Path) -> None:
         shutil.copy(Path(get_model_path()) / name, folder / name)
 
 
+def tiny_seq2seq(folder: Path) -> Path:
+    """A T5 of one layer with random weights."""
+    import torch
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    torch.manual_seed(0)
+    config = T5Config(
+        vocab_size=30_522, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2,
+        decoder_start_token_id=0, max_new_tokens=5,
+    )  # fmt: skip
+    T5ForConditionalGeneration(config).save_pretrained(folder)
+    tokenizer_files(folder)
+    return folder
+
+
 def tiny_model(folder: Path, kind: str, *, seed: int = 0, max_length: int = 64) -> Path:
     """A one-layer BERT of the kind, 16 numbers wide, with large weights so that answers differ."""
     import torch

@@ -6,7 +6,7 @@ from random import Random
 
 from evaluation.perturbations.people_tables import GENDERED, NAMES, NO_NOUN
 from evaluation.perturbations.source import Edit, Source
-from evaluation.perturbations.words import cased_as, key_of, phrase_pattern
+from evaluation.perturbations.words import cased_as, key_of, phrases
 
 NOUN_AFTER = re.compile(r"\s+([^\W\d_]+)")
 OR_HER = re.compile(r"\s+or\s+(?:her|his)\b", re.IGNORECASE)
@@ -71,8 +71,8 @@ def other_groups(
     """
     other: dict[str, str] = {}
     for terms in groups:
-        other |= _rotated([term.lower() for term in terms], chance)
-    for match in source.found(phrase_pattern(frozenset(other))):
+        other |= _rotated([key_of(term) for term in terms], chance)
+    for match in phrases(source, other):
         if match[0].istitle() and NAME_AFTER.match(source.text, match.end()):
             continue
         new = cased_as(other[key_of(match[0])], match[0])
@@ -91,5 +91,5 @@ def _rotated(items: Sequence[str], chance: Random) -> dict[str, str]:
 
 def dialect(source: Source, chance: Random, *, table: Mapping[str, str]) -> Iterator[Edit]:
     """Words and forms of another dialect."""
-    for match in source.found(phrase_pattern(frozenset(table))):
+    for match in phrases(source, table):
         yield Edit(*match.span(), cased_as(table[key_of(match[0])], match[0]))

@@ -1,7 +1,7 @@
 """Changes of English words that leave the meaning: contractions, misspellings, fillers."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from random import Random
 
@@ -20,9 +20,9 @@ NEXT_WORD = re.compile(r"\s+([a-z]+)", re.IGNORECASE)
 
 
 @lru_cache
-def phrase_pattern(phrases: frozenset[str]) -> re.Pattern[str]:
+def phrase_pattern(table: frozenset[str]) -> re.Pattern[str]:
     """Any of the phrases as whole words, in any case; the longest first."""
-    keys = sorted(phrases, key=len, reverse=True)
+    keys = sorted(table, key=len, reverse=True)
     either = "|".join(re.escape(key).replace(r"\ ", r"\s+").replace("'", "['’]") for key in keys)
     return re.compile(rf"(?<![\w'’])(?:{either})(?![\w'’])", re.IGNORECASE)
 
@@ -30,6 +30,15 @@ def phrase_pattern(phrases: frozenset[str]) -> re.Pattern[str]:
 def key_of(found: str) -> str:
     """What was found, as the tables write it."""
     return " ".join(found.lower().replace("’", "'").split())
+
+
+def phrases(source: Source, table: Collection[str]) -> list[re.Match[str]]:
+    """Where the text has phrases of a table that may change.
+
+    A pattern takes some letters for others (ſ for s, ı for i); such words are not the table's.
+    """
+    found = source.found(phrase_pattern(frozenset(table)))
+    return [match for match in found if key_of(match[0]) in table]
 
 
 def cased_as(new: str, old: str) -> str:
@@ -43,15 +52,12 @@ def cased_as(new: str, old: str) -> str:
     return new[:1].upper() + new[1:] if old[0].isupper() else new
 
 
-IN_FULL = phrase_pattern(frozenset(CONTRACTIONS))
 EXPANSIONS = {short: full for full, short in CONTRACTIONS.items()}
-CONTRACTED = phrase_pattern(frozenset(EXPANSIONS))
-SPELLED = phrase_pattern(frozenset(MISSPELLINGS))
 
 
 def contracted(source: Source, chance: Random) -> Iterator[Edit]:
     """“do not” → “don't”. Not at a clause's end (“yes, I am.”); have only before participles."""
-    for match in source.found(IN_FULL):
+    for match in phrases(source, CONTRACTIONS):
         full = key_of(match[0])
         after = NEXT_WORD.match(source.text, match.end())
         if full.endswith(" not") or full == "cannot":
@@ -66,7 +72,7 @@ def contracted(source: Source, chance: Random) -> Iterator[Edit]:
 
 def expanded(source: Source, chance: Random) -> Iterator[Edit]:
     """“don't” → “do not”. An 's before a participle is left alone: it may stand for “has”."""
-    for match in source.found(CONTRACTED):
+    for match in phrases(source, EXPANSIONS):
         short = key_of(match[0])
         after = NEXT_WORD.match(source.text, match.end())
         is_has = short.endswith("'s") and after is not None and is_participle(after[1])
@@ -85,7 +91,7 @@ def _with_i(text: str) -> str:
 
 def misspelled(source: Source, chance: Random, *, low: float, high: float) -> Iterator[Edit]:
     """Some words as many people misspell them."""
-    known = source.found(SPELLED)
+    known = phrases(source, MISSPELLINGS)
     for match in some(known, len(known), chance, low, high):
         yield Edit(*match.span(), cased_as(MISSPELLINGS[key_of(match[0])], match[0]))
 

@@ -7,12 +7,12 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from evaluation import by_hand, containers
-from evaluation.contract import Ending, Outcome, Usage
+from evaluation.contract import Ending, Outcome, SetRow, Usage
 from evaluation.models import EvaluationRun
 from evaluation.process_runner import ProcessRunner
 from tests.evaluations import LABELS, ScriptedRunner, set_version
 from tests.factories import TaskFactory
-from tests.serving_models import tiny_model
+from tests.serving_models import tiny_model, tiny_seq2seq
 
 
 @pytest.fixture(autouse=True)
@@ -179,3 +179,25 @@ def test_a_real_model_in_a_process(no_engine, tmp_path):
     assert report["cpu_seconds"] > 0
     again = json.loads(evaluate("--json", "--suites", "plain", model=str(folder)))
     assert (again["metrics"], again["slices"]) == (report["metrics"], report["slices"])
+
+
+def test_a_suite_in_other_words(task, runner, tmp_path, monkeypatch):
+    folder = str(tiny_seq2seq(tmp_path / "t5"))
+    texts = {"premise": "the shop is open", "hypothesis": "it is closed"}
+    set_version(task, "plain", rows=[SetRow(str(n), texts, ("neutral",)) for n in range(6)])
+    runner.answer = lambda inputs: "neutral"
+    monkeypatch.setattr("evaluation.paraphrase.MOST_TOKENS", 8)
+    options = ["--json", "--paraphrase", folder, "--suites"]
+    report = json.loads(evaluate(*options, "robustness", dataset="plain"))
+    assert list(report["perturbations"]) == ["robustness", "paraphrase"]
+    part = report["perturbations"]["paraphrase"]
+    assert part["outcome"] == "ok"
+    assert part["kinds"].keys() == {"paraphrase"}
+    assert part["metrics"]["accuracy_before"]["n"] == 6
+    again = json.loads(evaluate(*options, "plain", dataset="plain"))
+    assert again["perturbations"]["paraphrase"]["metrics"] == part["metrics"]
+
+
+def test_there_must_be_a_model_that_paraphrases(runner, tmp_path):
+    assert "there is no folder" in refusal("--paraphrase", str(tmp_path / "nowhere"))
+    assert "a seq2seq model as save_pretrained writes it" in refusal("--paraphrase", str(tmp_path))

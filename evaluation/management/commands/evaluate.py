@@ -36,6 +36,8 @@ class Command(BaseCommand):
                             help="default: docker where an engine answers")  # fmt: skip
         parser.add_argument("--suites", help="plain,robustness,fairness; default: plain and those "
                             "that the task names")  # fmt: skip
+        parser.add_argument("--paraphrase", metavar="FOLDER", help="also evaluate on examples in "
+                            "other words, by the seq2seq model in the folder")  # fmt: skip
         parser.add_argument("--limit", type=int, help="the first N examples only")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -45,10 +47,13 @@ class Command(BaseCommand):
             task = self._task(options["task"])
             suites = self._suites(task, options["suites"])
             examples = by_hand.find_examples(task, options["dataset"], options["limit"])
+            paraphrase = by_hand.find_paraphrase(options["paraphrase"])
             model, runner = by_hand.find_model(task, options["model"], options["runner"])
         except CannotEvaluate as error:
             raise CommandError(str(error), returncode=WRONG_CALL) from None
-        report = by_hand.evaluate_by_hand(task, examples, model, runner, suites, self._teller())
+        report = by_hand.evaluate_by_hand(
+            task, examples, model, runner, suites, self._teller(), paraphrase
+        )
         report = {"model": options["model"], **report}
         lines = [json.dumps(report, indent=2)] if options["json"] else table(report)
         self.stdout.write("\n".join(lines))

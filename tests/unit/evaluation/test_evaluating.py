@@ -181,6 +181,21 @@ def test_perturbed_twins_are_asked_and_compared_with_their_bases(question, tmp_p
     assert sorted(line["uid"] for line in kept) == [line["uid"] for line in kept]
 
 
+def test_owners_terms_for_groups_are_used(tmp_path):
+    text = (OFFICIAL / "nli" / "task.yaml").read_text()
+    config = load_config(
+        text.replace("deltas: [", "group_terms: [[potters, weavers]], deltas: [", 1)
+    )
+    texts = {"premise": "the potters sing", "hypothesis": "potters dance"}
+    question = Question(config, lambda: iter([SetRow("u", texts, ("neutral",))]))
+    runner, plain = ScriptedRunner(), [Answer("neutral")]
+    evaluate_suite(
+        question, "fairness", lambda: iter(plain), ask(runner), ignore, tmp_path, "scripted"
+    )
+    sent = [line["inputs"] for line in runner.sent[0]]
+    assert sent == [{"premise": "the weavers sing", "hypothesis": "weavers dance"}]
+
+
 def test_of_a_large_set_some_are_perturbed(question, tmp_path, monkeypatch):
     monkeypatch.setattr(evaluating, "MOST_BASES", 4)
     outcome = evaluate_suite(

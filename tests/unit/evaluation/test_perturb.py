@@ -178,6 +178,26 @@ def test_owners_give_their_own_groups():
     assert said("group_terms", "A Celt") is None
 
 
+def test_owners_terms_may_be_written_freely():
+    lists = [["Old  Folk’s", "teens"]]
+    assert said("group_terms", "These old folk's homes", group_terms=lists) == "These teens homes"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("group_terms", "a muſlim"),
+        ("british", "ſoccer"),
+        ("contractions", "it iſ not"),
+        ("expansions", "it iſn't"),
+        ("misspellings", "ſpecial"),
+    ],
+)
+def test_letters_that_patterns_take_for_others_are_not_those_of_a_table(kind, text):
+    assert said(kind, text) is None
+    assert said(kind, text.replace("ſ", "s"))
+
+
 def test_groups_and_given_names_within_names_stay():
     assert said("group_terms", "He saw Indian Airlines and Christian Bale.") is None
     assert said("group_terms", "He saw INDIAN SHIPS.")

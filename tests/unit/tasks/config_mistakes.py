@@ -283,6 +283,22 @@ MISTAKES = [
     ),
     ("main: squad_f1", "main: f1", "metrics.main", "main: f", '"f1" is not possible', "use one of"),
     ("also: [accuracy]", "also: [squad_f1]", "metrics.also", "also: [", "twice", "once"),
+    (
+        "[fairness]",
+        "[fairness], group_terms: [[Celts], [old, young]]",
+        "metrics.group_terms[0]",
+        "[Celts]",
+        "no term can become another",
+        "at least two",
+    ),
+    (
+        "[fairness]",
+        "[fairness], group_terms: [[Celts, Angles], [angles, young]]",
+        "metrics.group_terms",
+        "group_terms: [[Celts",
+        '"angles" is there twice',
+        "name it once",
+    ),
     ("[fairness]", "[fairness, fairness]", "metrics.deltas", "deltas: [", "twice", "once"),
     (
         "memory: 1",
