@@ -23,9 +23,9 @@ class Command(BaseCommand):
             snapshot = refreeze_rates(task=task, actor=None)
         except BoardRefused as error:
             raise CommandError(str(error)) from None
-        rates = snapshot.table["rates"].items()
+        table = snapshot.table
+        rates = [(one["name"], table["rates"][one["name"]]) for one in table["metrics"]]
         worth = ", ".join(f"{name} {rate:.4g}" for name, rate in rates if rate is not None)
         self.stdout.write(
-            f"Frozen on {', '.join(snapshot.table['pool'])}: {worth}. Snapshot {snapshot.number} "
-            "was taken."
+            f"Frozen on {', '.join(table['pool'])}: {worth}. Snapshot {snapshot.number} was taken."
         )
