@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from statistics import median
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 from django.core.cache import cache
-from django.db.models import Count, Min, Q
+from django.db.models import Count, F, Min, Q
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import TruncDate
 from django.utils import timezone
+from django.utils.text import Truncator
 
 from annotation.models import Example
 from tasks.models import Round
@@ -20,6 +21,8 @@ from validation.models import QueueItem, Validation
 DAYS = 30
 TIMED = 500
 """Medians are of so many latest examples and votes."""
+THIN = 20
+"""So many values of a slice are shown, the thinnest."""
 KEPT_SECONDS = 30
 KEPT_TIMES = 50
 """In a large round it is kept longer: for so many times as long as it took to count."""
@@ -35,6 +38,7 @@ class Activity:
     people: who wrote or judged since 00:00 UTC. writing, judging: median seconds of the latest,
     None where none was measured. days: (day, tries, fooled, verified), without empty days.
     labels: (the author's label, tries, verified); empty where authors choose none.
+    slices: (which slice, its value, tries, verified), those with the fewest verified first.
     """
 
     waiting: int
@@ -44,11 +48,12 @@ class Activity:
     judging: float | None
     days: Sequence[tuple[date, int, int, int]]
     labels: Sequence[tuple[str, int, int]]
+    slices: Sequence[tuple[str, str, int, int]]
     counted_at: datetime
 
 
 def activity(round: Round) -> Activity:
-    """Counted now, or a little ago; seven queries."""
+    """Counted now, or a little ago; seven queries, and one for each slice of the task."""
     found: Activity | None = cache.get(key := f"activity:{round.pk}")
     if found is None:
         started = perf_counter()
@@ -91,6 +96,7 @@ def _count(round: Round) -> Activity:
         _median(seconds[:TIMED]),
         list(days),
         _labels(round),
+        _slices(round),
         now,
     )
 
@@ -112,3 +118,34 @@ def _labels(round: Round) -> Sequence[tuple[str, int, int]]:
     )
     counts = {label: numbers for label, *numbers in rows}
     return [(label.words, *counts.get(label.value, (0, 0))) for label in config.labels(name)]
+
+
+def _slices(round: Round) -> Sequence[tuple[str, str, int, int]]:
+    config = round.task.config
+    fields = [name for name in config.slices if name not in ("tag", "language")]
+    if round.task.is_sensitive:  # what people wrote stands on no page unshielded
+        fields = [name for name in fields if config.labels(name)]
+    found = [("Tag", *row) for row in _thinnest(round, "tag")] if "tag" in config.slices else []
+    for name in fields:
+        title = config.component(name).title
+        rows = _thinnest(round, name)
+        found += [(title, config.display(name, value), *counts) for value, *counts in rows]
+    return [
+        (title, Truncator(value).chars(80), *counts) for title, value, *counts in found if value
+    ]
+
+
+def _thinnest(round: Round, name: str) -> Iterable[Any]:
+    """(value, tries, verified); of the contexts also what nobody has written about yet."""
+    of_context = name == "tag" or name in {one.name for one in round.task.config.context}
+    path = "examples__" if of_context else ""
+    kept = Q(**{f"{path}retracted_at__isnull": True, f"{path}by_program": False})
+    verified = kept & Q(**{f"{path}consensus__is_verified": True})
+    which: Any = (
+        F("tag") if name == "tag" else KeyTextTransform(name, "fields" if of_context else "inputs")
+    )
+    rows: Any = round.contexts.all() if of_context else round.examples.all()
+    counted = f"{path}pk" if of_context else "pk"
+    numbers = {"tries": Count(counted, filter=kept), "verified": Count(counted, filter=verified)}
+    thinnest = rows.values_list(which).annotate(**numbers).order_by("verified", "tries")
+    return cast(Iterable[Any], thinnest[:THIN])

@@ -71,6 +71,53 @@ def test_days_and_labels_are_tables_too(as_alice, busy):
     assert label.format("definitely false", 0, 0) in html
 
 
+def slices(html):
+    """(slice, tries, valid) of each row, from the top."""
+    part = html.split('aria-label="Slices"')[1].split("</table>")[0]
+    found = re.findall(
+        r'row">(.*?)</th><td class="number">(.*?)</td><td class="number">(.*?)<', part
+    )
+    return [(name, int(tries), int(valid)) for name, tries, valid in found]
+
+
+def test_thin_slices_come_first(as_alice, busy):
+    assert "No context of this round has a tag" in as_alice.get(URL).text
+    first, second, third = busy.contexts.order_by("pk")
+    for context, tag in ((first, "ferries"), (second, "negation"), (third, "ferries")):
+        context.tag = tag
+        context.save()
+    busy.examples.filter(digest="2").update(context=second)
+    busy.task.config_text += "slices: [tag, label, premise, language]\n"
+    busy.task.save()
+    cache.clear()
+    found = slices(as_alice.get(URL).text)
+    assert found[:2] == [("Tag: negation", 1, 0), ("Tag: ferries", 3, 1)]
+    assert found[2:4] == [
+        ("Your label: definitely true", 2, 0),
+        ("Your label: neither definitely true nor definitely false", 2, 1),
+    ]
+    assert sorted(found[4:]) == sorted(
+        [
+            (f"Passage: {third.fields['premise']}", 0, 0),
+            (f"Passage: {second.fields['premise']}", 1, 0),
+            (f"Passage: {first.fields['premise']}", 3, 1),
+        ]
+    )
+    busy.examples.update(retracted_at=timezone.now())
+    cache.clear()
+    assert not any(tries or valid for _, tries, valid in slices(as_alice.get(URL).text))
+
+
+def test_in_a_sensitive_task_slices_show_no_text(as_alice, alice, hate):
+    TaskMember.objects.create(task=hate.task, user=alice, role="viewer")
+    hate.contexts.update(tag="neighbours")
+    hate.task.config_text += "slices: [tag, prompt, text, label]\n"
+    hate.task.save()
+    write(hate, UserFactory(), text="They moved in.", label="not-hate")
+    names = [name for name, *_ in slices(as_alice.get("/own/hate-speech/").text)]
+    assert names == ["Tag: neighbours", "Your label: not hateful"]
+
+
 def test_pay_is_shown_where_a_round_pays(as_alice, busy):
     type(busy).objects.update(pay_example=20, pay_validation=5, pay_bonus=100, max_spent=5000)
     found = tiles(as_alice.get(URL).text)
