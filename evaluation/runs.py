@@ -147,32 +147,47 @@ def ensure_targets(task: Task) -> list[Submission]:
 def run_again(*, run: EvaluationRun, actor: User | None) -> EvaluationRun:
     """Repeat an evaluation; the last one that succeeds counts. No lock: `run_once` holds.
 
-    Raises RunRefused while one is under way.
+    A plain one that failed brings back the perturbed ones that ended for lack of it. Raises
+    RunRefused while one is under way.
     """
-    same = EvaluationRun.objects.filter(
-        submission=run.submission_id, version=run.version_id, suite=run.suite
-    )
-    last = same.order_by("-number").select_related("submission")[0]
+    last = _last_of_each_suite(run).select_related("submission").get(suite=run.suite)
     if not last.is_over:
         raise RunRefused("This evaluation is under way. Wait for its end, or cancel it.")
     if last.submission.withdrawn_at:
         raise RunRefused("This model was withdrawn.")
+    made = _next(last, actor)
     try:
         with transaction.atomic():
-            made = EvaluationRun.objects.create(
-                submission=last.submission,
-                version=last.version,
-                suite=last.suite,
-                number=last.number + 1,
-                seed=last.seed,
-                in_the_loop=last.in_the_loop,
-                requested_by=actor,
-            )
+            made.save(force_insert=True)
     except IntegrityError:
         raise RunRefused("Somebody else has just asked for it.") from None
     log(actor, "run.again", made)
     enqueue(EVALUATE, made.pk)
+    if last.suite == Suite.PLAIN and last.outcome != Outcome.OK:
+        lacking = _last_of_each_suite(last).filter(outcome=Outcome.INFRASTRUCTURE)
+        again = [_next(other, actor) for other in lacking.exclude(suite=Suite.PLAIN)]
+        EvaluationRun.objects.bulk_create(again, ignore_conflicts=True)  # the plain one's end rings
     return made
+
+
+def _next(run: EvaluationRun, actor: User | None) -> EvaluationRun:
+    """The same evaluation once more, not stored yet."""
+    return EvaluationRun(
+        submission=run.submission,
+        version=run.version,
+        suite=run.suite,
+        number=run.number + 1,
+        seed=run.seed,
+        in_the_loop=run.in_the_loop,
+        requested_by=actor,
+    )
+
+
+def _last_of_each_suite(run: EvaluationRun) -> QuerySet[EvaluationRun]:
+    """The last run of each suite on the run's set, with its model."""
+    same = EvaluationRun.objects.filter(submission=run.submission_id, version=run.version_id)
+    later = same.filter(suite=OuterRef("suite"), number__gt=OuterRef("number"))
+    return same.filter(~Exists(later))
 
 
 @transaction.atomic

@@ -57,6 +57,7 @@ def findings(config: "TaskConfig") -> tuple[Finding, ...]:
         *_goal(config),
         *_verdict(config),
         *_scores(config),
+        *_group_terms(config),
         *_validation(config),
         *_support(config),
     )
@@ -319,13 +320,6 @@ def _scores(config: "TaskConfig") -> Iterator[Finding]:
         yield Finding(("metrics", "also"), f'"{name}" is there twice', "name each metric once")
     if _twice(metrics.deltas) is not None:
         yield Finding(("metrics", "deltas"), "a delta is named twice", "name each once")
-    for index, terms in enumerate(metrics.group_terms):
-        if len(terms) < 2:
-            at_terms = ("metrics", "group_terms", index)
-            yield Finding(at_terms, "no term can become another one", "name at least two terms")
-    term = _twice(" ".join(t.lower().split()) for terms in metrics.group_terms for t in terms)
-    if term is not None:
-        yield Finding(("metrics", "group_terms"), f'"{term}" is there twice', "name it once")
     for key in weights:
         if key not in metrics.names:
             at = ("leaderboard", "weights", key)
@@ -339,6 +333,17 @@ def _scores(config: "TaskConfig") -> Iterator[Finding]:
             yield Finding(("slices", index), f'"{name}" is no field', nearest(name, fields))
     if _twice(config.slices) is not None:
         yield Finding(("slices",), "a slice is named twice", "name each once")
+
+
+def _group_terms(config: "TaskConfig") -> Iterator[Finding]:
+    lists, at = config.metrics.group_terms, ("metrics", "group_terms")
+    for index, terms in enumerate(lists):
+        if len(terms) < 2:
+            message = "no term can become another one"
+            yield Finding((*at, index), message, "name at least two terms")
+    term = _twice(" ".join(term.lower().split()) for terms in lists for term in terms)
+    if term is not None:
+        yield Finding(at, f'"{term}" is there twice', "name it once")
 
 
 def _validation(config: "TaskConfig") -> Iterator[Finding]:

@@ -130,6 +130,35 @@ def test_a_run_is_repeated_and_the_last_success_counts(task, version, alice):
     assert list(counting(EvaluationRun.objects.all())) == [third]
 
 
+def test_a_failed_plain_run_that_is_repeated_brings_its_perturbed_ones_back(task, version):
+    model = accepted_model(task)
+    plain, *perturbed = (
+        queued_run(model, version, suite) for suite in ("plain", "fairness", "robustness")
+    )
+    leases.fail(claim_next(), "broke", outcome=Outcome.MODEL_ERROR)
+    leases.fail(claim_next(), "no plain run", outcome=Outcome.INFRASTRUCTURE)
+    cancel_run(run=EvaluationRun.objects.get(state=State.QUEUED), actor=None)
+    failed = next(r for r in perturbed if EvaluationRun.objects.get(pk=r.pk).outcome != "cancelled")
+    again = run_again(run=plain, actor=None)
+    (other,) = EvaluationRun.objects.filter(state=State.QUEUED).exclude(pk=again.pk)
+    assert (other.suite, other.number, other.seed) == (failed.suite, 2, failed.seed)
+    mine = claim_next()
+    assert mine == again
+    assert claim_next() is None
+    end(mine)
+    assert claim_next() == other
+
+
+def test_a_plain_run_that_succeeded_brings_none_back(task, version):
+    model = accepted_model(task)
+    plain = queued_run(model, version)
+    queued_run(model, version, "fairness")
+    end(claim_next())
+    leases.fail(claim_next(), "the platform failed", outcome=Outcome.INFRASTRUCTURE)
+    again = run_again(run=plain, actor=None)
+    assert list(EvaluationRun.objects.filter(state=State.QUEUED)) == [again]
+
+
 def test_a_withdrawn_model_is_not_run_again(task, version):
     run = queued_run(accepted_model(task), version)
     end(claim_next())
