@@ -15,7 +15,7 @@ from evaluation.dataset_files import digest_of
 from evaluation.elsewhere import task_files
 from evaluation.fields import FEATURES, FIELDS, Field
 from evaluation.models import Dataset
-from evaluation.splits import DEV, SPLITS, TEST, TRAIN
+from evaluation.splits import DEV, PROGRAM, TEST, TRAIN
 from tasks.schema import TaskConfig
 
 LICENSES = {
@@ -26,7 +26,7 @@ LICENSES = {
     "cc0-1.0": "https://creativecommons.org/publicdomain/zero/1.0/",
 }
 """The hub's name of a licence, and where its text is."""
-HUB_SPLIT = {TRAIN: "train", DEV: "validation", TEST: "test"}
+HUB_SPLIT = {TRAIN: "train", DEV: "validation", TEST: "test", PROGRAM: "program"}
 HIDDEN_TEST = "test-unlabelled"
 """The name of a private test split's public files."""
 HUB_SIZES = {  # below so many rows
@@ -98,7 +98,7 @@ def _description(dataset: Dataset) -> str:
 def readme(dataset: Dataset, numbers: Numbers, *, has_tasks: bool) -> str:
     """The dataset card in the hub's format: YAML about it, then Markdown."""
     config, test = dataset.round.task.config, _test_file(dataset)
-    files = {TRAIN: "train.parquet", DEV: "dev.parquet", TEST: f"{test}.parquet"}
+    files = {split: f"{split}.parquet" for split in HUB_SPLIT} | {TEST: f"{test}.parquet"}
     rows = sum(numbers["rows"].values())
     front = {
         "pretty_name": title_of(dataset),
@@ -113,7 +113,7 @@ def readme(dataset: Dataset, numbers: Numbers, *, has_tasks: bool) -> str:
         "configs": [
             {
                 "config_name": "default",
-                "data_files": [{"split": HUB_SPLIT[s], "path": files[s]} for s in SPLITS],
+                "data_files": [{"split": HUB_SPLIT[s], "path": files[s]} for s in numbers["rows"]],
             }
         ],
     }
@@ -131,7 +131,7 @@ def readme(dataset: Dataset, numbers: Numbers, *, has_tasks: bool) -> str:
                     "withdrawn": numbers["withdrawn"][split],
                     "labels": _labels(numbers["labels"][split]),
                 }
-                for split in SPLITS
+                for split in numbers["rows"]
             ],
             "numbers": numbers,
             "fields": FIELDS,
@@ -197,8 +197,11 @@ def croissant(dataset: Dataset, digests: Mapping[str, str], folder: Path) -> dic
             }
             for name, digest in digests.items()
         ],
-        "recordSet": [_record_set(split, split) for split in (TRAIN, DEV)]
-        + [_record_set(TEST, test)],
+        "recordSet": [
+            _record_set(split, test if split == TEST else split)
+            for split in HUB_SPLIT
+            if split != PROGRAM or f"{PROGRAM}.parquet" in digests
+        ],
     }
 
 
@@ -282,8 +285,9 @@ def _data(dataset: Dataset, numbers: Numbers) -> dict[str, str]:
     report, rows = numbers["report"], numbers["rows"]
     return {
         "source": "Written by people for this round, each against the round's targets "
-        f"({_targets(dataset)}).",
-        "size": ", ".join(f"{rows[split]} {split}" for split in SPLITS),
+        f"({_targets(dataset)})."
+        + (" The split program was written by programs." if PROGRAM in rows else ""),
+        "size": ", ".join(f"{n} {split}" for split, n in rows.items()),
         "format": "JSON lines and Parquet",
         "annotation": f"{report['votes']} votes by {report['validators']} people, each given "
         "before the author's label was seen. Every row of dev and test has a consensus that "

@@ -18,10 +18,11 @@ class Field(NamedTuple):
 
 FIELDS = (
     Field("uid", "text", "Names the example, in all versions and for predictions."),
-    Field("split", "text", "train, dev or test; no author is in two of them."),
+    Field("split", "text", "train, dev or test, and no author is in two of them; or program."),
     Field("task", "text", "The task's code."),
     Field("round", "whole", "The round's number."),
     Field("anon_uid", "text", "The author: a keyed hash, the same in all rounds of the task."),
+    Field("by_program", "flag", "Whether a program wrote it; true in the split program alone."),
     Field("cid", "text", "A digest of the context; rows that share a context share it."),
     Field(
         "context",
@@ -48,7 +49,7 @@ FIELDS = (
     Field(
         "validations",
         "text",
-        "Each vote as [label or verdict, user or owner, keyed hash of the validator].",
+        "Each vote as [label or verdict; user, program or owner; keyed hash of the validator].",
         depth=2,
     ),
     Field("outcome", "text", "fooled, not_fooled, undecided, no_model or unknown."),

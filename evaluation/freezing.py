@@ -30,7 +30,7 @@ VERIFIED = Q(consensus__is_verified=True)
 UNJUDGED = Q(consensus__isnull=True, outcome=Example.Outcome.NOT_FOOLED)
 """Nobody judged it, and the model agreed with its author: for train only."""
 COLUMNS = (
-    *("pk", "uuid", "uid", "annotator_id", "context_id", "outcome"),
+    *("pk", "uuid", "uid", "annotator_id", "by_program", "context_id", "outcome"),
     *("shown_at", "created_at", "parent__uuid", "parent__uid"),
     *(f"consensus__{name}" for name in ("label", "is_verified", "decided_by", "votes")),
 )
@@ -49,7 +49,7 @@ def balanced_field(config: TaskConfig) -> str | None:
 
 
 def counts_of(round: Round) -> Counts:
-    """How many rows each author has of each label; one query."""
+    """How many rows each author has of each label, without those of programs; one query."""
     field = balanced_field(round.task.config)
     label: Any = Value("")
     if field:
@@ -58,6 +58,7 @@ def counts_of(round: Round) -> Counts:
         label = Coalesce(agreed, own, Value(""), output_field=TextField())
     rows = (
         releasable(round)
+        .filter(by_program=False)
         .annotate(wanted=label)
         .order_by()
         .values_list("annotator", "wanted", "consensus__is_verified")
@@ -112,7 +113,7 @@ class Freezer:
             yield [self._frozen(e, votes[e.pk], outputs[e.pk]) for e in chunk]
 
     def _new_pseudonym(self, role: str, annotator: int | None) -> str | None:
-        """A person's name in this task's datasets; as author and as validator another one."""
+        """A person's name in this task's datasets; another one in each role."""
         if annotator is None:
             return None
         return hmac.digest(self._key, f"{role}:{annotator}".encode(), "sha256").hex()[:20]
@@ -139,7 +140,10 @@ class Freezer:
             "split": "",
             "task": self._round.task.code,
             "round": self._round.number,
-            "anon_uid": self._pseudonym("author", example.annotator_id),
+            "anon_uid": self._pseudonym(
+                "program" if example.by_program else "author", example.annotator_id
+            ),
+            "by_program": example.by_program,
             **self._contexts[example.context_id],
             "input_json": to_json({n: inputs[n] for n in self._input if n in inputs}),
             "label": label,
@@ -179,16 +183,19 @@ class Freezer:
 
 
 _Votes = Sequence[tuple[str, str, int | None]]
-"""Label or verdict, user or owner, the validator."""
+"""Label or verdict; user, program or owner; the validator."""
 
 
 def _votes(ids: Sequence[int]) -> Mapping[int, _Votes]:
     """Votes and standing decisions of owners, by example, in the order in which they were cast."""
     found: dict[int, list[tuple[str, str, int | None]]] = defaultdict(list)
     columns = ("example_id", "label", "verdict")
+    modes = {False: "user", True: "program"}
     cast = Validation.objects.filter(example__gte=ids[0], example__lte=ids[-1]).order_by("pk")
-    for example, label, verdict, who in cast.values_list(*columns, "validator_id"):
-        found[example].append((label or verdict, "user", who))
+    for example, label, verdict, who, by_program in cast.values_list(
+        *columns, "validator_id", "by_program"
+    ):
+        found[example].append((label or verdict, modes[by_program], who))
     standing = OwnerDecision.objects.filter(
         example__gte=ids[0], example__lte=ids[-1], withdrawn_at__isnull=True
     )

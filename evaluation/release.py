@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +20,7 @@ from evaluation.dataset_files import SplitFiles, digest_of
 from evaluation.fields import FEATURES
 from evaluation.freezing import CHUNK, Freezer, counts_of, releasable, to_json
 from evaluation.models import Dataset, DatasetFile, DatasetItem
-from evaluation.splits import DEV, SPLITS, TEST, TRAIN, Dealer, Sizes, make_plan
+from evaluation.splits import DEV, PROGRAM, SPLITS, TEST, TRAIN, Dealer, Sizes, make_plan
 from tasks.models import Round
 from tasks.schema import TaskConfig
 from tasks.services import RoundError, set_round_state
@@ -85,7 +85,7 @@ class Build:
         numbers = self._numbers()
         with TemporaryDirectory() as name:
             folder = Path(name)
-            self._write_splits(folder)
+            self._write_splits(folder, numbers["rows"])
             self._tell(0.9, "writing cards")
             private = ["test.jsonl", "test.parquet"] if self.options.private_test else []
             write_cards(self.dataset, folder, numbers, private)
@@ -114,7 +114,7 @@ class Build:
             self.table.insert(rows)
 
     def _freeze(self) -> None:
-        """The first version: examples are dealt to the splits."""
+        """The first version: examples of people are dealt to the splits."""
         counts, seed = counts_of(self.round), self.options.seed
         dealer = Dealer(make_plan(counts, self.options.sizes, seed=seed), seed=seed)
         examples = releasable(self.round)
@@ -122,7 +122,9 @@ class Build:
         for number, chunk in enumerate(Freezer(self.round).chunks(examples)):
             rows = []
             for example, uid, author, label, is_verified, row in chunk:
-                row["split"] = split = dealer.deal(author, label, is_verified)
+                by_program = row["by_program"]
+                split = PROGRAM if by_program else dealer.deal(author, label, is_verified)
+                row["split"] = split
                 if split:
                     line = to_json(row)
                     values = (split, uid, example, line, label, is_verified, False)
@@ -152,8 +154,11 @@ class Build:
 
     def _numbers(self) -> dict[str, Any]:
         """What cards and pages tell of the version, counted from its rows."""
+        has_programs = self.dataset.items.filter(split=PROGRAM).exists()
+        splits = (*SPLITS, PROGRAM) if has_programs else SPLITS
         items = self.dataset.items.filter(is_withdrawn=False)
-        labels: dict[str, Any] = {s: {"validated": {}, "unjudged": {}} for s in SPLITS}
+        by_people = items.exclude(split=PROGRAM)
+        labels: dict[str, Any] = {s: {"validated": {}, "unjudged": {}} for s in splits}
         cells = items.order_by("label").values_list("split", "is_validated", "label")
         for split, is_validated, label, n in cells.annotate(n=Count("pk")):
             labels[split]["validated" if is_validated else "unjudged"][label] = n
@@ -162,13 +167,14 @@ class Build:
             .values_list("split")
             .annotate(n=Count("example__annotator", distinct=True))
         )
-        by_split = dict.fromkeys(SPLITS, 0) | dict(authors)
-        everybody = items.aggregate(n=Count("example__annotator", distinct=True))["n"]
+        by_split = dict.fromkeys(splits, 0) | dict(authors)
+        everybody = by_people.aggregate(n=Count("example__annotator", distinct=True))["n"]
         withdrawn = self.dataset.items.filter(is_withdrawn=True).order_by().values_list("split")
         self._tell(0.6, "comparing splits")  # long queries: the lease must not run out
         in_train = items.filter(split=TRAIN).values("example__context")
-        edits = items.filter(example__parent__dataset_items__dataset=self.dataset)
-        rows = {s: sum(n for kind in labels[s].values() for n in kind.values()) for s in SPLITS}
+        edits = by_people.filter(example__parent__dataset_items__dataset=self.dataset)
+        rows = {s: sum(n for kind in labels[s].values() for n in kind.values()) for s in splits}
+        people = releasable(self.round).filter(by_program=False)
         shared_contexts = {
             split: items.filter(split=split, example__context__in=in_train).count()
             for split in (DEV, TEST)
@@ -179,17 +185,17 @@ class Build:
             "rows": rows,
             "labels": labels,
             "authors": by_split,
-            "withdrawn": dict.fromkeys(SPLITS, 0) | dict(withdrawn.annotate(n=Count("pk"))),
-            "left_out": max(0, releasable(self.round).count() - sum(rows.values())),
-            "shared_authors": sum(by_split.values()) - everybody,
+            "withdrawn": dict.fromkeys(splits, 0) | dict(withdrawn.annotate(n=Count("pk"))),
+            "left_out": max(0, people.count() - sum(rows[s] for s in SPLITS)),
+            "shared_authors": sum(by_split[s] for s in SPLITS) - everybody,
             "shared_contexts": shared_contexts,
             "parted_edits": parted,
             "report": task_report([self.round], code=self.round.task.code)["rounds"][0],
         }
 
-    def _write_splits(self, folder: Path) -> None:
+    def _write_splits(self, folder: Path, splits: Iterable[str]) -> None:
         """The files of the rows, in one pass; a private test split once more without answers."""
-        names = [*SPLITS, *(["test-unlabelled"] if self.options.private_test else [])]
+        names = [*splits, *(["test-unlabelled"] if self.options.private_test else [])]
         files = {name: SplitFiles(folder, name) for name in names}
         hidden, config = files.get("test-unlabelled"), self.round.task.config
         total, number = self.dataset.items.count(), 0

@@ -21,7 +21,7 @@ from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
 from evaluation.cards import bibtex
 from evaluation.datasets import standing_lines
-from evaluation.freezing import counts_of
+from evaluation.freezing import counts_of, releasable
 from evaluation.models import Dataset, DatasetFile
 from evaluation.release_forms import ReleaseForm
 from evaluation.services import (
@@ -77,6 +77,7 @@ def _state(round: Round) -> dict[str, Any]:
         "form": ReleaseForm(sizes),
         "authors": counts.authors,
         "labels": [(label, verified[label], others[label]) for label, _ in labels],
+        "programs": releasable(round).filter(by_program=True).count(),
     }
 
 

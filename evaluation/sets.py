@@ -236,7 +236,7 @@ def version_of_release(dataset: Dataset) -> EvaluationSetVersion | None:
 
 
 def version_of_closed_round(round: Round) -> EvaluationSetVersion | None:
-    """What stands in a closed round and is verified, as a version of its set; None: nothing is.
+    """What people wrote in a closed round and others verified, as a version of its set, or None.
 
     Lock: `make_version`. Raises SetRefused while the round is not over.
     """
@@ -320,7 +320,10 @@ def sweep_rounds() -> list[EvaluationSetVersion]:
 
 def _verified(round: Any) -> QuerySet[Example]:
     return Example.objects.filter(
-        round=round, consensus__is_verified=True, retracted_at__isnull=True
+        round=round,
+        consensus__is_verified=True,
+        retracted_at__isnull=True,
+        by_program=False,
     )
 
 

@@ -14,6 +14,8 @@ from itertools import accumulate
 from typing import NamedTuple
 
 TRAIN, DEV, TEST = SPLITS = ("train", "dev", "test")
+PROGRAM = "program"
+"""What programs wrote. It is dealt to none of the others, and there only if there is any."""
 LARGEST_PART = 3
 """For the balance of a split no label gives more than this part (a third) of its rows."""
 WASTE = 0.5

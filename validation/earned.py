@@ -106,7 +106,10 @@ def _verified_labels(rounds: set[int]) -> Mapping[int, Mapping[str, int]]:
     """By round: how many verified examples have each label."""
     counts: dict[int, dict[str, int]] = {}
     rows = Consensus.objects.filter(
-        round__in=rounds, is_verified=True, example__retracted_at__isnull=True
+        round__in=rounds,
+        is_verified=True,
+        example__retracted_at__isnull=True,
+        example__by_program=False,
     ).exclude(label="")
     for round, label, number in rows.values_list("round", "label").annotate(Count("pk")):
         counts.setdefault(round, {})[label] = number

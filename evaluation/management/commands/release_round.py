@@ -11,7 +11,7 @@ from evaluation.leases import claim
 from evaluation.models import Dataset
 from evaluation.release import Options, make
 from evaluation.services import ReleaseRefused, request_release, suggested_sizes
-from evaluation.splits import SPLITS
+from evaluation.splits import PROGRAM, SPLITS
 from tasks.models import Round
 
 
@@ -54,7 +54,8 @@ class Command(BaseCommand):
         dataset.refresh_from_db()
         if dataset.state != Dataset.State.DONE:
             raise CommandError(f"{dataset} was not made: {dataset.error}")
-        rows = ", ".join(f"{split} {dataset.numbers['rows'][split]}" for split in SPLITS)
-        self.stdout.write(f"{dataset}: {rows}")
+        rows = dataset.numbers["rows"]
+        shown = ", ".join(f"{s} {rows[s]}" for s in (*SPLITS, PROGRAM) if s in rows)
+        self.stdout.write(f"{dataset}: {shown}")
         for file in dataset.files.all():
             self.stdout.write(f"{file.sha256}  {file.size:>12}  {file.file.name}")
