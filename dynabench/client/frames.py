@@ -10,13 +10,12 @@ if TYPE_CHECKING:
     import datasets
     import pandas
 
-SPLITS = ("train", "dev", "test")
 
-
-def as_pandas(folder: str | Path, splits: Iterable[str] = SPLITS) -> "pandas.DataFrame":
+def as_pandas(folder: str | Path, splits: Iterable[str] | None = None) -> "pandas.DataFrame":
     """The rows of a folder of `download_data`, or of one JSON lines file, as a data frame.
 
-    A column `split` is added for a folder. Needs `pip install 'dynabench-client[pandas]'`.
+    A column `split` is added for a folder. splits: all, unless told. Needs
+    `pip install 'dynabench-client[pandas]'`.
     """
     frame: type[pandas.DataFrame] = _needed("pandas").DataFrame
     path = Path(folder)
@@ -24,11 +23,19 @@ def as_pandas(folder: str | Path, splits: Iterable[str] = SPLITS) -> "pandas.Dat
         return frame(_rows(path))  # read_json would guess at dates and numbers
     rows = [
         {**row, "split": split}
-        for split in splits
-        if (file := path / f"{split}.jsonl").exists()
+        for split, file in _files(path, ".jsonl").items()
+        if splits is None or split in splits
         for row in _rows(file)
     ]
     return frame(rows)
+
+
+def _files(folder: Path, ending: str) -> dict[str, Path]:
+    """Files by their split; a test split without its answers only where it is not here whole."""
+    files = {file.stem: file for file in sorted(folder.glob(f"*{ending}"))}
+    if "test" in files:
+        files.pop("test-unlabelled", None)
+    return files
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -41,9 +48,8 @@ def as_dataset(folder: str | Path) -> "datasets.DatasetDict":
 
     Needs `pip install 'dynabench-client[datasets]'`.
     """
-    files = {
-        split: str(file) for split in SPLITS if (file := Path(folder) / f"{split}.parquet").exists()
-    }
+    found = _files(Path(folder), ".parquet")
+    files = {split.replace("-", "_"): str(file) for split, file in found.items()}
     splits: datasets.DatasetDict = _needed("datasets").load_dataset("parquet", data_files=files)
     return splits
 

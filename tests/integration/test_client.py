@@ -1,5 +1,6 @@
 """The client at a real installation: the published snippet, a killed upload, wrong input, data."""
 
+import json
 import os
 import re
 import signal
@@ -13,14 +14,22 @@ import pytest
 from dynabench import DynabenchClient
 from dynabench import client as errors
 from dynabench.accounts.tokens import create_token
+from dynabench.client import as_dataset, as_pandas
 from dynabench.client.packing import digest_of, packed
 from evaluation.models import EvaluationSet, Submission, Upload
 from evaluation.sets import make_version
 from evaluation.uploads import received
 from tests.evaluations import nli_rows
-from tests.factories import RoundFactory, TaskFactory, UserFactory
+from tests.factories import (
+    ContextFactory,
+    RoundFactory,
+    TaskFactory,
+    UserFactory,
+    scripted_target,
+)
 from tests.live import ROOT, installation
 from tests.serving_models import KINDS, tiny_model, tokenizer_files
+from tests.web.test_release import closed, people, released  # noqa: F401 - fixtures
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PAGE = ROOT / "docs" / "client.md"
@@ -36,14 +45,15 @@ def home(tmp_path, settings, monkeypatch) -> Path:
 
 @pytest.fixture
 def nli(home):
-    """A task whose round 1 is over and has a set."""
-    task = TaskFactory(code="nli")
-    round = RoundFactory(task=task, number=1, state="closed")
+    """Round 1 of a task, which is over and has a set."""
+    round = RoundFactory(task=TaskFactory(code="nli"), state="closed")
+    ContextFactory.create_batch(3, round=round)
     one = EvaluationSet.objects.create(
-        task=task, name="round-1", source="round", round=round, access="scoring", may_leave=True
-    )
+        task=round.task, name="round-1", source="round", round=round, access="scoring",
+        may_leave=True,
+    )  # fmt: skip
     make_version(one, nli_rows(12), None)
-    return task
+    return round
 
 
 @pytest.fixture
@@ -211,3 +221,85 @@ def test_keys_that_do_not_fit(person, nli, live_server, tiny):
         DynabenchClient(reading, live_server.url).submit_model(tiny, "nli")
     assert caught.value.code == "scope"
     assert [task["code"] for task in DynabenchClient(url=live_server.url).tasks()] == ["nli"]
+
+
+def test_released_data_comes_whole_and_goes_on(client, home, closed, monkeypatch):  # noqa: F811
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(home / "cache"))
+    released(closed, private_test=True)
+    folder = client.download_data("nli", 1, to=home)
+    assert {"train.jsonl", "train.parquet", "dev.jsonl"} <= {path.name for path in folder.iterdir()}
+    assert not (folder / "test.jsonl").exists()  # private
+    whole = (folder / "train.jsonl").read_bytes()
+    (folder / "train.jsonl").unlink()
+    (folder / "train.jsonl.part").write_bytes(whole[:100])
+    client.download_data("nli", 1, to=home)
+    assert (folder / "train.jsonl").read_bytes() == whole
+    frame = as_pandas(folder)
+    assert set(frame["split"]) == {"train", "dev", "test-unlabelled"}
+    assert frame["uid"].is_unique
+    assert set(as_dataset(folder)) >= {"train", "dev"}
+
+
+def test_examples_are_written_and_judged(client, nli, live_server):
+    """One account writes, another one judges, both by program."""
+    nli.task.config_text += "\nprograms: {judge: true}\n"
+    nli.task.save(update_fields=["config_text"])
+    round = RoundFactory(task=nli.task, number=2)
+    ContextFactory(round=round)
+    scripted_target(round, output={"label": "entailment"}, prob={"entailment": 1.0})
+    assignment = client.assignment("nli")
+    while assignment["goal"] == "entailment":
+        assignment = client.assignment("nli", want="goal")
+    with pytest.raises(errors.Invalid, match="hypothesis"):
+        client.annotate(assignment["id"], {})
+    example = client.annotate(assignment["id"], {"hypothesis": "Nobody was ever in this shop."})
+    assert (example["outcome"], example["by_program"]) == ("fooled", True)
+    assert example["answers"][0]["output"] == {"label": "entailment"}
+    assert client.next_to_judge("nli") is None  # it is one's own
+    _, key = create_token(user=UserFactory(), name="judges", scopes=["read", "annotate"], days=1)
+    other = DynabenchClient(key, live_server.url)
+    item = other.next_to_judge("nli")
+    assert item["example"] == example["id"]
+    assert "label" not in item["inputs"]
+    vote = item["choices"][0]["vote"]
+    assert other.validate(item["example"], vote)["by_program"]
+    other.undo_validation(item["example"])
+    assert other.next_to_judge("nli")["example"] == example["id"]
+    other.skip(item["example"])
+    assert other.next_to_judge("nli") is None
+    assert client.my_examples()[0]["id"] == client.example(example["id"])["id"] == example["id"]
+    assert client.retract(example["id"])["retracted_at"]
+
+
+def test_predictions_for_a_set_and_the_board(home, nli, key):
+    with installation(home) as url:
+        client = DynabenchClient(key, url, progress=False)
+        inputs = client.download_inputs("nli", "round-1", home)
+        answers = home / "answers.jsonl"
+        with inputs.open() as asked, answers.open("w") as told:
+            for line in asked:
+                answer = {"id": json.loads(line)["id"], "output": {"label": "neutral"}}
+                told.write(json.dumps(answer) + "\n")
+        models = [
+            client.submit_predictions(answers, "nli", "round-1", name=name, license="MIT")
+            for name in ("a", "b")
+        ]
+        found = [client.get_results(model) for model in models]
+        assert [one["round1_acc"] for one in found] == [pytest.approx(1 / 3)] * 2
+        (run,) = [run for run in client.runs(models[0]) if run["suite"] == "plain"]
+        assert (run["evaluation_set"], run["outcome"]) == ("round-1", "ok")
+        assert any(one["metric"] == "accuracy" for one in client.scores(models[0]))
+        board = client.leaderboard("nli", {"accuracy": 1}, mine=True)
+        assert {row["model"] for row in board["rows"]} == {"a", "b"}
+        assert client.leaderboard("nli")["rows"] == []
+        assert client.publish(models[0])["is_published"]
+        assert [row["model"] for row in client.leaderboard("nli")["rows"]] == ["a"]
+        assert client.compare(*models)["rows"][0]["difference"]["value"] == 0
+        assert client.update_card(models[0], license="BSD")["card"]["license"] == "BSD"
+        assert client.quota("nli")["left"] == client.quota("nli")["most"] - 2
+        assert {model["name"] for model in client.models()} == {"a", "b"}
+        assert [model["name"] for model in client.models("nli")] == ["a"]
+        assert client.snapshots("nli") == []
+        assert client.withdraw(models[1])["phase"] == "withdrawn"
+        with pytest.raises(errors.EvaluationFailed, match="withdrawn"):
+            client.get_results(models[1])

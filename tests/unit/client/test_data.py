@@ -155,10 +155,17 @@ def folder(tmp_path):
 
 def test_pandas_reads_it_as_it_is(folder):
     frame = as_pandas(folder)
-    assert list(frame["split"]) == ["train"] * 3 + ["test"] * 3
+    assert list(frame["split"]) == ["test"] * 3 + ["train"] * 3
     assert (frame["id"][0], frame["at"][0]) == ("007", "2026-01-01")
-    assert len(as_pandas(folder, splits=["test"])) == 3
+    assert len(as_pandas(folder, ["test"])) == 3
     assert list(as_pandas(folder / "train.jsonl").columns) == ["uid", "id", "at"]
+
+
+def test_a_test_split_without_answers_counts_only_alone(folder):
+    (folder / "test.jsonl").rename(folder / "test-unlabelled.jsonl")
+    assert set(as_pandas(folder)["split"]) == {"test-unlabelled", "train"}
+    (folder / "test.jsonl").write_text('{"uid": "whole"}\n')
+    assert set(as_pandas(folder)["split"]) == {"test", "train"}
 
 
 def test_datasets_reads_it(folder, monkeypatch):
