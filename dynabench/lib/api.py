@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import IO, Any
 
 from django.core.exceptions import PermissionDenied as DjangoDenied
+from django.core.exceptions import ValidationError
 from django.db import OperationalError
 from django.http import FileResponse, Http404, HttpResponse, StreamingHttpResponse
 from django.utils.http import parse_etags, quote_etag
@@ -93,6 +94,14 @@ class Pages(CursorPagination):
     max_page_size = 1000
     page_size_query_param = "page_size"
     ordering = "pk"
+
+    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> Any:
+        try:
+            return super().paginate_queryset(queryset, request, view)
+        except (ValueError, ValidationError):  # its position is no value of what is ordered by
+            if self.cursor is None:
+                raise
+            raise exceptions.NotFound(self.invalid_cursor_message) from None
 
 
 def versioned(request: Request, version: str, build: Callable[[], Any]) -> Response:

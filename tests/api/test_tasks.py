@@ -1,5 +1,7 @@
 """Tasks, groups and targets in the API."""
 
+from base64 import b64encode
+
 import pytest
 
 from tasks.models import TaskGroup, TaskMember
@@ -51,6 +53,17 @@ def test_pages_follow_the_cursor(anybody, nli, qa, sentiment):
     found = [task["code"] for task in first["results"] + second["results"]]
     assert found == ["nli", "qa", "sentiment"]
     assert second["next"] is None
+
+
+@pytest.mark.parametrize("cursor", ["p=abc", "p=%00", "p=", "o=x", "r=x", "\xff"])
+def test_a_cursor_that_nobody_gave(anybody, nli, cursor):
+    told = b64encode(cursor.encode()).decode()
+    for text in (told, cursor):
+        response = anybody.get(URL, {"cursor": text})
+        assert response.status_code == 404
+        assert response.json()["error"]["message"] == "Invalid cursor"
+    far = b64encode(b"p=99999999999999999999").decode()
+    assert listed(anybody, cursor=far) == []
 
 
 def test_a_task_in_a_list_says_which_rounds_have_opened(anybody, nli):
