@@ -2,14 +2,12 @@
 
 from uuid import UUID
 
-from django.http import Http404
-from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from evaluation.model_page import all_submissions, viewer_of
+from evaluation.access import find_model
 from leaderboard.api.schemas import Results
 
 
@@ -26,8 +24,5 @@ class ResultsView(APIView):
         """
         from leaderboard.results import results_of
 
-        submission = get_object_or_404(all_submissions(), pk=pk)
-        viewer = viewer_of(request.user, submission)
-        if viewer is None:
-            raise Http404
+        submission, viewer = find_model(request, pk)
         return Response(results_of(submission, viewer, request.user))
