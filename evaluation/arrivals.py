@@ -35,7 +35,7 @@ from evaluation.fetching import endpoint_for
 from evaluation.janitor import TEMPORARY, run_key
 from evaluation.logs import redacted
 from evaluation.model_cache import CHUNK, digest_of, pack
-from evaluation.model_folders import check_folder
+from evaluation.model_folders import check_folder, remove_macos_files
 from evaluation.models import Submission, Upload
 from evaluation.runners import runner_for
 from evaluation.sandbox_engine import engine
@@ -191,6 +191,7 @@ def _directory(submission: Submission, folder: Path, watch: Watch) -> Arrived:
     model = folder / "model"
     with assemble(_upload(submission), watch.beat) as path:
         archives.unpack(path, model, beat=watch.beat)
+    remove_macos_files(model)
     return _weights(submission.task, model, folder, watch)
 
 

@@ -1,6 +1,7 @@
 """Is this installation sound? Each check looks at one part and says what it found, in words."""
 
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +29,8 @@ SPARE_GIB = 5
 ANSWER_SECONDS = 5.0
 STUCK = timedelta(minutes=5)
 AT_ONCE = 2  # hostile models
+IMAGE_SCRIPT = settings.BASE_DIR / "scripts" / "runtime_image.sh"
+OUTDATED = 3  # its exit status
 NO_ENGINE = (
     "No Docker engine answers. Model folders are evaluated in a process of this machine, where "
     "throughput and memory cannot be compared with a sandbox's; submitted images wait until an "
@@ -140,12 +143,22 @@ def check_engine() -> Iterator[Finding]:
         else ("not installed: a flaw in the kernel is open to models (docs/operators.md)")
     )
     yield Finding("runsc", "ok" if found.has_runsc else "note", runsc)
-    if has_image(RUNTIME_IMAGE):
-        yield Finding("runtime image", "ok", RUNTIME_IMAGE)
-    else:
-        yield Finding(
-            "runtime image", "note", "Model folders need it: run scripts/runtime_image.sh."
-        )
+    yield check_runtime_image()
+
+
+def check_runtime_image() -> Finding:
+    """It is there, and of what this version would put into it."""
+    if not has_image(RUNTIME_IMAGE):
+        told = "Model folders need it: run scripts/runtime_image.sh."
+        return Finding("runtime image", "note", told)
+    done = subprocess.run([IMAGE_SCRIPT, "--is-current"], capture_output=True, text=True)
+    if done.returncode == OUTDATED:
+        told = "It was built of other sources or pins: run scripts/runtime_image.sh to rebuild it."
+        return Finding("runtime image", "note", told)
+    if done.returncode:
+        told = f"Whether it is of this version is not known: {done.stderr.strip()[-300:]}"
+        return Finding("runtime image", "note", told)
+    return Finding("runtime image", "ok", RUNTIME_IMAGE)
 
 
 def verdicts() -> Iterator[Verdict]:

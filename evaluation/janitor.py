@@ -10,12 +10,14 @@ from datetime import timedelta
 from pathlib import Path
 
 from django.conf import settings
+from django.core.files.storage import default_storage
 from django.db import connection
 from django.db.models import Q
 from django.utils import timezone
 
 from evaluation import containers
-from evaluation.models import EvaluationRun, Submission
+from evaluation.models import EvaluationRun, EvaluationSetVersion, Submission
+from evaluation.models.evaluation_sets import SETS
 from evaluation.sandbox_images import remove_nameless
 from evaluation.uploads import purge_old_uploads
 
@@ -47,7 +49,7 @@ def key_by_hand() -> str:
 
 def tidy() -> int:
     """Remove on this machine and in the storage what nobody needs; returns how many things."""
-    return _containers() + _images() + _folders() + purge_old_uploads()
+    return _containers() + _images() + _folders() + _set_files() + purge_old_uploads()
 
 
 def _containers() -> int:
@@ -100,3 +102,18 @@ def _folders() -> int:
     for folder in left:
         shutil.rmtree(folder, ignore_errors=True)
     return len(left)
+
+
+def _set_files() -> int:
+    """Files of evaluation sets that no version names: who made one was killed. No lock."""
+    sets = default_storage.listdir(SETS)[0] if default_storage.exists(SETS) else []
+    pairs = EvaluationSetVersion.objects.values_list("inputs", "gold")
+    named = {name for pair in pairs for name in pair}
+    old, removed = timezone.now() - LONG, 0
+    for one in sets:
+        for name in default_storage.listdir(f"{SETS}/{one}")[1]:
+            path = f"{SETS}/{one}/{name}"
+            if path not in named and default_storage.get_modified_time(path) < old:
+                default_storage.delete(path)
+                removed += 1
+    return removed

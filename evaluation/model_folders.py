@@ -30,7 +30,8 @@ SAVE = "model.save_pretrained(folder); tokenizer.save_pretrained(folder)"
 def check_folder(folder: Path, config: TaskConfig) -> Path:
     """The model's own folder, if it can be run for the task: `folder`, or the single one in it.
 
-    Raises MisconfiguredError with what to mend. No library reads anything of it here.
+    Raises MisconfiguredError with what to mend. No library reads anything of it here, and it
+    stays as it is.
     """
     try:
         shape = shape_of(config)
@@ -55,11 +56,15 @@ def check_folder(folder: Path, config: TaskConfig) -> Path:
     return root
 
 
-def _root(folder: Path) -> Path:
+def remove_macos_files(folder: Path) -> None:
+    """Take away what macOS packs beside people's files."""
     for name in FROM_MACOS:
         for path in [*folder.rglob(name)]:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-    inside = [*folder.iterdir()]
+
+
+def _root(folder: Path) -> Path:
+    inside = [path for path in folder.iterdir() if path.name not in FROM_MACOS]
     root = inside[0] if len(inside) == 1 and inside[0].is_dir() else folder
     if not (root / "config.json").is_file():
         raise MisconfiguredError(
@@ -69,9 +74,15 @@ def _root(folder: Path) -> Path:
     return root
 
 
+def _own(root: Path, pattern: str) -> list[Path]:
+    """What is in the folder at any depth, but for macOS's additions."""
+    found = sorted(root.rglob(pattern))
+    return [path for path in found if not {*path.relative_to(root).parts} & {*FROM_MACOS}]
+
+
 def _check_files(root: Path) -> None:
     size = 0
-    for path in sorted(root.rglob("*")):
+    for path in _own(root, "*"):
         name = path.relative_to(root).as_posix()
         size += path.stat().st_size
         if path.is_dir() or path.suffix == ".safetensors":  # these are looked into later
@@ -119,7 +130,7 @@ def _check_weights(root: Path) -> None:
                 f"{name[:200]}: these weights are missing at the top of the folder. Save them: "
                 "model.save_pretrained(folder, safe_serialization=True)"
             )
-    for path in sorted(root.rglob("*.safetensors")):
+    for path in _own(root, "*.safetensors"):
         try:
             check_tensors(path)
         except BadTensors as error:

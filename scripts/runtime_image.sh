@@ -3,9 +3,10 @@
 #   dynabench-base:latest     Debian with Python 3.11 and nothing else; `--base` stops here
 #   dynabench-runtime:latest  on top torch for the CPU, transformers and our harness, for model folders
 # An image is labelled with a digest of what goes into it, and is not built again while that is the
-# same. The base is python:3.11-slim where the engine can pull it, else debootstrap makes it (as
-# root; DEBIAN_MIRROR names another mirror). Wheels are fetched by pip into var/wheelhouse;
-# WHEELHOUSE names a folder that holds them all already, for machines without a package index.
+# same; `--is-current` builds nothing, and ends with 3 where something would be built. The base is
+# python:3.11-slim where the engine can pull it, else debootstrap makes it (as root; DEBIAN_MIRROR
+# names another mirror). Wheels are fetched by pip into var/wheelhouse; WHEELHOUSE names a folder
+# that holds them all already, for machines without a package index.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,6 +22,8 @@ is_current() {  # IMAGE DIGEST
   [ "$(docker image inspect --format "{{index .Config.Labels \"$LABEL\"}}" "$1" 2>/dev/null)" = "$2" ] &&
     say "$1 is up to date."
 }
+
+outdated() { [ "$mode" != --is-current ] || exit 3; return 1; }
 
 built() {  # ARGUMENTS OF docker build
   docker build "$@" >"$work/build.log" 2>&1 || { tail -n 20 "$work/build.log" >&2; fail "docker build failed."; }
@@ -84,16 +87,22 @@ LABEL $LABEL=$1
 ENTRYPOINT ["python3", "-m", "evaluation.harness"]
 DOCKERFILE
   say "building $RUNTIME …"
+  local older
+  older=$(docker image inspect --format '{{.Id}}' "$RUNTIME" 2>/dev/null) || older=
   built --network none --tag "$RUNTIME" "$work/runtime"
+  # It has no name now, unless somebody gave it one; a run that is under way keeps it.
+  [ -z "$older" ] || [ -n "$(docker image inspect --format '{{join .RepoTags ""}}' "$older")" ] ||
+    docker image rm "$older" >/dev/null 2>&1 || true
 }
 
 docker info >/dev/null 2>&1 || fail "no Docker engine answers. Start it, or set DOCKER_HOST."
+mode=${1:-}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 digest=$(declare -f base_from_registry base_from_debian | sha256sum | cut -d' ' -f1)
-is_current "$BASE" "$digest" || base_from_registry "$digest" || base_from_debian "$digest"
-[ "${1:-}" != --base ] || exit 0
+is_current "$BASE" "$digest" || outdated || base_from_registry "$digest" || base_from_debian "$digest"
+[ "$mode" != --base ] || exit 0
 
 python=.venv/bin/python
 [ -x "$python" ] || python=${PYTHON:-python3.11}
@@ -103,5 +112,5 @@ digest=$({
   find requirements-runtime.txt "${SOURCES[@]}" -name __pycache__ -prune -o -type f -print0 |
     sort -z | xargs -0 sha256sum
 } | sha256sum | cut -d' ' -f1)
-is_current "$RUNTIME" "$digest" || build_runtime "$digest"
+is_current "$RUNTIME" "$digest" || outdated || build_runtime "$digest"
 docker image ls --format '{{.Repository}}:{{.Tag}} {{.Size}}' | grep -E "^($BASE|$RUNTIME) " | while read -r line; do say "$line"; done

@@ -48,9 +48,13 @@ class EvaluationSet(models.Model):
         return f"{self.task.code}/{self.name}"
 
 
+SETS = "evaluation-sets"
+"""The folder of their files in the storage."""
+
+
 def set_path(version: "EvaluationSetVersion", name: str) -> str:
     """Where a file of an evaluation set is kept in the storage."""
-    return f"evaluation-sets/{version.evaluation_set_id}/v{version.version}-{name}"
+    return f"{SETS}/{version.evaluation_set_id}/v{version.version}-{name}"
 
 
 class EvaluationSetVersion(models.Model):

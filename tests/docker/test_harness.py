@@ -1,6 +1,7 @@
 """The runtime image with our harness, and the shim in images of others, in the real sandbox."""
 
 import json
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing
@@ -56,6 +57,23 @@ HTTPServer(("0.0.0.0", int(sys.argv[2])), Model).serve_forever()
 def images() -> None:
     """Both images; a moment when they are there."""
     subprocess.run([ROOT / "scripts" / "runtime_image.sh"], check=True)
+
+
+def test_an_image_of_other_pins_is_told_from_ours(tmp_path: Path) -> None:
+    def status(root: Path) -> int:
+        script = root / "scripts" / "runtime_image.sh"
+        return subprocess.run([script, "--is-current"], capture_output=True).returncode
+
+    assert status(ROOT) == 0
+    for name in ("scripts", "tasks/serving", "evaluation/harness"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    for name in ("tasks/__init__.py", "evaluation/__init__.py", "evaluation/contract.py"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    pins = (ROOT / "requirements-runtime.txt").read_text()
+    (tmp_path / "requirements-runtime.txt").write_text(pins)
+    assert status(tmp_path) == 0
+    (tmp_path / "requirements-runtime.txt").write_text(f"{pins}# more\n")
+    assert status(tmp_path) == 3
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ ENGINE = Engine(
 def _sound_engine(monkeypatch):
     monkeypatch.setattr(doctor, "engine", lambda: ENGINE)
     monkeypatch.setattr(doctor, "has_image", lambda name: True)
+    monkeypatch.setattr(doctor, "IMAGE_SCRIPT", "true")
     monkeypatch.setattr(command, "engine", lambda: ENGINE)
 
 
@@ -155,3 +156,19 @@ def test_an_engine_without_seccomp(monkeypatch):
     monkeypatch.setattr(doctor, "has_image", lambda name: False)
     found = {one.what: one.state for one in doctor.check_engine()}
     assert found == {"engine": "ok", "seccomp": "bad", "runsc": "note", "runtime image": "note"}
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(3, "to rebuild it"), (1, "is not known: no docker here")],
+)
+def test_a_runtime_image_of_another_version(monkeypatch, tmp_path, status, words):
+    script = tmp_path / "script"
+    script.write_text(
+        f"#!/bin/sh\n[ $1 = --is-current ] || exit 0\necho no docker here >&2\nexit {status}\n"
+    )
+    script.chmod(0o755)
+    monkeypatch.setattr(doctor, "IMAGE_SCRIPT", script)
+    found = doctor.check_runtime_image()
+    assert found.state == "note"
+    assert words in found.told

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation import model_folders
-from evaluation.model_folders import check_folder
+from evaluation.model_folders import check_folder, remove_macos_files
 from evaluation.safetensors_headers import BadTensors, check_tensors
 from tasks.schema import load_config
 from tasks.services import OFFICIAL
@@ -67,8 +67,15 @@ def test_the_model_may_be_in_one_single_folder(folder):
     (folder.parent / "__MACOSX").mkdir()
     (folder.parent / "__MACOSX" / "._model.py").write_bytes(b"")
     (folder / ".DS_Store").write_bytes(b"")
+    (folder / "__MACOSX").mkdir()
+    for name in ("._code.py", "._model.safetensors"):
+        (folder / "__MACOSX" / name).write_bytes(b"")
     assert check_folder(folder.parent, NLI) == folder
-    assert not (folder / ".DS_Store").exists()
+    assert (folder / ".DS_Store").exists()  # it may be the operator's own folder
+    remove_macos_files(folder.parent)
+    left = [path.name for path in folder.parent.rglob("*")]
+    assert not {"__MACOSX", ".DS_Store", "._code.py"} & {*left}
+    assert "config.json" in left
     (folder.parent / "other").mkdir()
     refused(folder.parent, "config.json is missing.*save_pretrained")
 
