@@ -91,6 +91,7 @@ def _examples(round: Round, author: User, size: int, outcome: str = "fooled") ->
         for number in range(size)
     ]
     answered(made[0])
+    round.targets.update(options={"label": "entailment", "prob": None})
     derive_all(made)
     return made
 
@@ -103,7 +104,7 @@ def _attempt(assignment: Assignment) -> Attempt:
         key="0" * 32,
         inputs={"hypothesis": "It failed.", "label": "neutral"},
         state=Attempt.State.FAILED,
-        failure="The target did not answer.",
+        failure="slow",
         asked_at=timezone.now(),
     )
 
