@@ -40,11 +40,15 @@ class OutputInline(ByRole, admin.TabularInline):
 
 @admin.register(Example)
 class ExampleAdmin(RoleAdmin):
-    list_display = ["uuid", "text", "round", "outcome", "decided_by", "annotator", "created_at"]
+    list_display = [
+        *("uuid", "text", "round", "outcome", "decided_by", "annotator", "by_program"),
+        "created_at",
+    ]
     list_filter = [
         RoundFilter,
         "outcome",
         "decided_by",
+        "by_program",
         ("retracted_at", admin.EmptyFieldListFilter),
     ]
     list_select_related = ["context", "annotator", "parent"]
@@ -52,7 +56,16 @@ class ExampleAdmin(RoleAdmin):
     search_fields = ["=uuid", "=annotator__pseudonym"]
     ordering = ["-pk"]
     fields = readonly_fields = (
-        *("uuid", "round", "annotator", "whole_context", "goal", "whole_inputs", "answers"),
+        *(
+            "uuid",
+            "round",
+            "annotator",
+            "by_program",
+            "whole_context",
+            "goal",
+            "whole_inputs",
+            "answers",
+        ),
         *("outcome", "decided_by", "parent", "shown_at", "created_at", "retracted_at"),
     )
     inlines = [OutputInline]

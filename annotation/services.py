@@ -238,8 +238,7 @@ def begin_attempt(
         _check_may_write(assignment, context_digest(dict(inputs)), text)
         own, other = selectors.resembling(assignment, text)
         if own and own.context_id != assignment.context_id:
-            day = date_format(own.created_at, "j M")
-            raise Duplicate(f"You wrote this on {day}. Try a different idea.", example=own)
+            raise _written_before(own)
         asked = {
             "assignment": assignment,
             "inputs": dict(inputs),
@@ -252,12 +251,16 @@ def begin_attempt(
             "asked_at": timezone.now(),
         }
         if attempt is None:
-            attempt = Attempt.objects.create(annotator=annotator, key=key, **asked)
-        else:
-            Attempt.objects.filter(pk=attempt.pk).update(**asked)
-            attempt = Attempt.objects.get(pk=attempt.pk)
-            attempt.assignment = assignment
+            return Attempt.objects.create(annotator=annotator, key=key, **asked), True
+        Attempt.objects.filter(pk=attempt.pk).update(**asked)
+        attempt = Attempt.objects.get(pk=attempt.pk)
+        attempt.assignment = assignment
     return attempt, True
+
+
+def _written_before(own: Example) -> Duplicate:
+    day = date_format(own.created_at, "j M")
+    return Duplicate(f"You wrote this on {day}. Try a different idea.", example=own)
 
 
 def check_programs_write(task: Task) -> None:

@@ -10,8 +10,8 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from dynabench.accounts.models import Annotator
-from dynabench.own.access import owned_task
 from dynabench.accounts.people import shown_name
+from dynabench.own.access import owned_task
 from tasks.models import Round, Task
 from validation.checks import Check
 from validation.quality import (

@@ -7,8 +7,8 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from annotation.models import Example
-from dynabench.own.access import owned_task
 from dynabench.accounts.people import shown_name
+from dynabench.own.access import owned_task
 from tasks.models import Round
 from validation.models import Consensus
 from validation.second_opinion import SecondOpinion

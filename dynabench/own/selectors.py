@@ -21,6 +21,10 @@ PAGE = 20
 LOOKED_AT = 1000
 """Most examples that one page looks at to find those that need a look."""
 State = Consensus.State
+COLUMNS = (
+    *("pk", "example__uuid", "example__by_program"),
+    *("state", "verdict", "votes", "decided_by"),
+)
 
 
 class Kind(models.TextChoices):
@@ -55,6 +59,7 @@ class Item:
     pk: int
     uuid: UUID
     votes: int
+    by_program: bool
     kinds: frozenset[Kind]
 
     @property
@@ -82,14 +87,22 @@ def to_review(rounds: Iterable[Round], kind: Kind, after: int = 0, size: int = P
             MAY_BE[kind], round__in=list(rounds), pk__gt=after, example__retracted_at__isnull=True
         )
         .order_by("pk")
-        .values("pk", "example__uuid", "state", "verdict", "votes", "decided_by")[:LOOKED_AT]
+        .values(*COLUMNS)[:LOOKED_AT]
     )
     narrow = _decided_by_one([row["pk"] for row in rows if row["votes"] >= 3])
     items: list[Item] = []
     for row in rows:
         kinds = _kinds(row, is_narrow=row["pk"] in narrow)
         if kind in kinds or (kind == Kind.ALL and kinds):
-            items.append(Item(row["pk"], row["example__uuid"], row["votes"], frozenset(kinds)))
+            items.append(
+                Item(
+                    row["pk"],
+                    row["example__uuid"],
+                    row["votes"],
+                    row["example__by_program"],
+                    frozenset(kinds),
+                )
+            )
         if len(items) == size:
             return Found(items, row["pk"] if row != rows[-1] or len(rows) == LOOKED_AT else None)
     return Found(items, rows[-1]["pk"] if len(rows) == LOOKED_AT else None)
@@ -134,6 +147,7 @@ class ShownVote:
     said: str
     seconds: float | None
     notes: Sequence[tuple[str, str]]
+    by_program: bool
 
 
 def case_file(task: Task, example: Example) -> dict[str, Any]:
@@ -197,4 +211,5 @@ def _shown_vote(config: TaskConfig, vote: Validation) -> ShownVote:
         ("Why", vote.reveal_comment),
     ]
     told = [(title, words) for title, words in notes if words]
-    return ShownVote(shown_name(vote.validator), said(config, vote), vote.seconds, told)
+    name = shown_name(vote.validator)
+    return ShownVote(name, said(config, vote), vote.seconds, told, vote.by_program)

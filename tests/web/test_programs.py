@@ -7,7 +7,7 @@ from annotation.models import Example
 from annotation.services import ForPeople, assign, begin_attempt
 from dynabench.accounts.services import annotator_of
 from leaderboard.selectors import badges_of, standings, team_week, weeks_of
-from tasks.models import Round
+from tasks.models import Round, TaskMember
 from tasks.selectors import used
 from tests.factories import UserFactory
 from tests.web.test_judge import write
@@ -103,3 +103,25 @@ def test_a_task_may_be_for_people_only(nli, alice, bob):
     assignment = assign(annotator=me, round=nli)
     with pytest.raises(ForPeople, match="Only people write"):
         begin_attempt(annotator=me, assignment=assignment, key=None, inputs={}, by_program=True)
+
+
+def test_owners_see_what_programs_did(mixed, as_alice, alice):
+    TaskMember.objects.create(task=mixed.task, user=alice, role="owner")
+    mark = '<span class="tag">by a program</span>'
+    for example in Example.objects.all():
+        example.consensus.state = "no_consensus"
+        example.consensus.save()
+    assert as_alice.get("/own/nli/review/").text.count(mark) == 2
+    ours, theirs = Example.objects.earliest("pk"), Example.objects.latest("pk")
+    assert as_alice.get(f"/own/nli/review/{ours.uuid}/").text.count(mark) == 1  # its fourth vote
+    assert as_alice.get(f"/own/nli/review/{theirs.uuid}/").text.count(mark) == 1
+    assert "<dt>Besides, by programs</dt><dd>2</dd>" in as_alice.get("/own/nli/rounds/").text
+    page = " ".join(as_alice.get("/t/nli/").text.split())
+    assert "Round 1 has 2 more examples and 1 vote by programs" in page
+
+
+def test_ones_own_page_says_what_a_program_wrote(mixed, client, bob):
+    client.force_login(bob)
+    page = client.get("/me/").text
+    assert page.count("by your program") == 2
+    assert "0 tries, 0 judged" in page
