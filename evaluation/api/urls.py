@@ -2,13 +2,14 @@
 
 from django.urls import path
 
-from evaluation.api import datasets, models, runs, sets, uploads
+from evaluation.api import datasets, models, releases, runs, sets, uploads
 
 TASK, SETS = "tasks/<slug:code>/", "tasks/<slug:code>/evaluation-sets/"
 ROUND = "tasks/<slug:code>/rounds/<int:number>/"
 MODEL = "models/<uuid:pk>/"
 urlpatterns = [
     path(f"{TASK}datasets/", datasets.Datasets.as_view(), name="datasets"),
+    path(f"{ROUND}datasets/", releases.Releases.as_view(), name="releases"),
     path(
         f"{ROUND}datasets/<int:version>/files/<str:name>",
         datasets.DatasetFileView.as_view(),

@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from evaluation.jobs import build_dataset
 from evaluation.models import Dataset
 from tasks.models import TaskMember
 from tests.api.test_base import error
@@ -109,3 +110,57 @@ def test_what_is_not_there(api, alice, data, url):
     TaskMember.objects.create(task=data.round.task, user=alice, role="owner")
     reply = api.get(url)
     assert (reply.status_code, error(reply)["code"]) == (404, "not_found")
+
+
+# Releasing
+
+RELEASES = "/api/v1/tasks/nli/rounds/1/datasets/"
+
+
+def test_an_owner_releases_a_round(api, alice, closed):
+    TaskMember.objects.create(task=closed.task, user=alice, role="owner")
+    told = {"license": "cc-by-4.0", "description": "All *short*.", "dev": 8, "private_test": True}
+    reply = api.post(RELEASES, told)
+    assert (reply.status_code, reply.json()["version"], reply.json()["state"]) == (202, 1, "queued")
+    dataset = Dataset.objects.get()
+    assert dataset.requested_by == alice
+    options = dataset.options
+    assert (options["dev"], options["private_test"], options["train"]) == (8, True, None)
+    assert options["test"] > 0  # as suggested
+    assert options["url"] == "http://testserver/t/nli/rounds/1/data/"
+    again = api.post(RELEASES, told)
+    assert (again.status_code, error(again)["code"]) == (409, "release")
+    assert api.get(URL).json()["results"] == []
+    build_dataset(dataset.pk)
+    (one,) = api.get(RELEASES).json()["results"]
+    assert (one["version"], one["state"], one["error"]) == (1, "done", "")
+    same = api.post(RELEASES, {"license": "cc-by-4.0"})
+    assert "Nothing was withdrawn since version 1" in error(same)["message"]
+
+
+@pytest.mark.parametrize(
+    ("told", "field"),
+    [
+        ({}, "license"),
+        ({"license": "mine"}, "license"),
+        ({"license": "cc-by-4.0", "dev": -1}, "dev"),
+        ({"license": "cc-by-4.0", "test": 2**31}, "test"),
+    ],
+)
+def test_what_no_release_can_be(api, alice, closed, told, field):
+    TaskMember.objects.create(task=closed.task, user=alice, role="owner")
+    reply = api.post(RELEASES, told)
+    assert (reply.status_code, set(error(reply)["fields"])) == (422, {field})
+    large = api.post(RELEASES, {"license": "cc-by-4.0", "test": 10**6})
+    assert "Too many rows are wanted for" in error(large)["message"]
+    assert not Dataset.objects.exists()
+
+
+@pytest.mark.parametrize("role", ["editor", "viewer", None])
+def test_only_owners_release(api, anybody, alice, closed, role):
+    if role:
+        TaskMember.objects.create(task=closed.task, user=alice, role=role)
+    assert api.get(RELEASES).status_code == 404
+    assert api.post(RELEASES, {"license": "cc-by-4.0"}).status_code == 404
+    assert anybody.get(RELEASES).status_code == 401
+    assert not Dataset.objects.exists()

@@ -56,16 +56,21 @@ def test_query_count(address, as_alice, alice, nli, settings, tmp_path):
     check(address, few)
 
 
-def test_query_count_of_datasets(client, closed):
-    client.force_login(UserFactory())
-    url = "/api/v1/tasks/nli/datasets/"
+@pytest.mark.parametrize(
+    ("address", "url"),
+    [("API datasets", "tasks/nli/datasets/"), ("API releases", "tasks/nli/rounds/1/datasets/")],
+)
+def test_query_count_of_datasets(address, url, client, closed):
+    owner, url = UserFactory(), f"/api/v1/{url}"
+    TaskMember.objects.create(task=closed.task, user=owner, role="owner")
+    client.force_login(owner)
     options = released(closed).options
     few = count(client, url)
     for version in (2, 3):
         made = closed.datasets.create(version=version, state="done", options=options)
         made.files.create(name=f"a-{version}", size=1, sha256="0")
     assert count(client, url) == few
-    check("API datasets", few)
+    check(address, few)
 
 
 def test_query_count_of_uploads(as_alice, alice, settings, tmp_path):

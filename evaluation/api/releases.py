@@ -1,0 +1,118 @@
+"""Releasing a round: asking for a version of its data, and how far it is."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from dynabench.accounts.api import once
+from dynabench.accounts.models import ApiToken, User
+from dynabench.lib.api import Refused
+from evaluation.cards import LICENSES
+from evaluation.freezing import counts_of
+from evaluation.models import Dataset
+from evaluation.release import Options
+from evaluation.release_forms import ReleaseForm
+from evaluation.services import ReleaseRefused, request_release, suggested_sizes
+from tasks.access import find_task
+from tasks.models import Round
+from tasks.permissions import can_own
+
+LARGEST = 2**31 - 1
+
+
+def _rows(help_text: str) -> serializers.IntegerField:
+    return serializers.IntegerField(
+        min_value=0, max_value=LARGEST, required=False, help_text=help_text
+    )
+
+
+class NewReleaseSerializer(serializers.Serializer[Any]):
+    """What a version is to be. The splits are dealt once: later versions ignore the sizes."""
+
+    train = _rows("Rows; unless told all that dev and test leave.")
+    dev = _rows("Rows; unless told about a tenth.")
+    test = _rows("Rows; unless told about a tenth.")
+    seed = _rows("The same one gives the same splits.")
+    license = serializers.ChoiceField([*LICENSES])
+    description = serializers.CharField(
+        max_length=5000, required=False, allow_blank=True, help_text="Markdown."
+    )
+    private_test = serializers.BooleanField(
+        default=False, help_text="Only the task's members get the labels of the test split."
+    )
+
+
+class ReleaseSerializer(serializers.ModelSerializer[Dataset]):
+    """A version that is there, is being made, or failed."""
+
+    progress = serializers.FloatField(help_text="0-1.")
+    error = serializers.CharField(help_text="Why it failed.")
+
+    class Meta:
+        model = Dataset
+        fields = (
+            *("version", "state", "progress", "message", "error"),
+            *("queued_at", "started_at", "finished_at"),
+        )
+
+
+class Releases(generics.ListAPIView[Dataset]):
+    """The versions of a round's data, for its owners."""
+
+    write_scope = ApiToken.Scope.OWN
+    throttle = "submit"
+    serializer_class = ReleaseSerializer
+    queryset = Dataset.objects.none()
+
+    def round(self) -> Round:
+        """The round, for those who may release it."""
+        task = find_task(self.request, self.kwargs["code"], can_own)
+        rounds = task.rounds.select_related("task")
+        return get_object_or_404(rounds, number=self.kwargs["number"])
+
+    def get_queryset(self) -> QuerySet[Dataset]:
+        return self.round().datasets.all()
+
+    @extend_schema(operation_id="releases_list")
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Every version of a round's data, also one that is being made; for the task's owners."""
+        return super().get(request, *args, **kwargs)
+
+    @extend_schema(
+        operation_id="releases_create",
+        request=NewReleaseSerializer,
+        responses={202: ReleaseSerializer},
+    )
+    @once
+    def post(self, request: Request, code: str, number: int) -> Response:
+        """Release a closed round, or make its next version; what is released is not called back."""
+        round = self.round()
+        asked = NewReleaseSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        page = request.build_absolute_uri(reverse("evaluation:datasets", args=[code, number]))
+        assert isinstance(request.user, User)
+        options = _options(round, asked.validated_data, page)
+        try:
+            made = request_release(round=round, options=options, actor=request.user)
+        except ReleaseRefused as error:
+            raise Refused(str(error), code="release") from None
+        made.refresh_from_db()
+        return Response(ReleaseSerializer(made).data, status.HTTP_202_ACCEPTED)
+
+
+def _options(round: Round, asked: dict[str, Any], page: str) -> Options:
+    """The owner's options, by the rules of the page's form."""
+    if round.datasets.filter(state=Dataset.State.DONE).exists():
+        form = ReleaseForm(None, asked)
+    else:
+        sizes = suggested_sizes(counts_of(round))
+        form = ReleaseForm(sizes, {"dev": sizes.dev, "test": sizes.test, "seed": 0, **asked})
+    if not form.is_valid():
+        raise serializers.ValidationError(form.errors)  # type: ignore[arg-type]
+    return form.options(page)
