@@ -20,7 +20,9 @@ def allowed_files(folder: Path) -> list[Path]:
     """
     found = sorted(path for path in folder.iterdir() if _is_allowed(path))
     if folder / "config.json" not in found:
-        raise ValueError(f"config.json is missing in {folder}. Save model and tokenizer: {SAVE}")
+        inner = next(folder.glob("*/config.json"), None)
+        mend = f"Name {inner.parent}." if inner else f"Save model and tokenizer: {SAVE}"
+        raise ValueError(f"config.json is missing in {folder}. {mend}")
     return found
 
 

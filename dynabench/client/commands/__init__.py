@@ -10,6 +10,7 @@ from dynabench.client.commands.shared import FAILED, NO_ACCESS, CommandError, no
 from dynabench.client.errors import (
     AuthenticationError,
     DynabenchError,
+    NotFound,
     PermissionDenied,
     ServerError,
     Unreachable,
@@ -17,6 +18,7 @@ from dynabench.client.errors import (
 
 STOPPED = 130
 LOGIN = "Then: dynabench login"
+UNKNOWN = "Check the name: what is not for you is not found either."
 NOTHING = "It failed and nothing says why. Please report it."
 FIRST = "Try: dynabench login, dynabench init nli, dynabench test nli-model/model --task nli."
 
@@ -39,6 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(f"{error} {LOGIN}", NO_ACCESS)
     except PermissionDenied as error:
         return _fail(f"{error} {LOGIN}" if error.code == "scope" else str(error), NO_ACCESS)
+    except NotFound as error:
+        return _fail(f"{error} {UNKNOWN}" if error.code == "not_found" else str(error), FAILED)
     except (Unreachable, ServerError) as error:
         return _fail(f"{error} The server is named by --server or DYNABENCH_URL.", NO_ACCESS)
     except (DynabenchError, OSError, ValueError) as error:

@@ -8,6 +8,7 @@ from uuid import UUID
 from dynabench.client.commands.shared import client_for, command, table, tell
 
 Numbers = Mapping[str, Any]
+UNITS = {"throughput": "throughput (examples/s)", "memory": "memory (GiB)"}
 
 
 def add(commands: Any) -> None:
@@ -18,10 +19,13 @@ def add(commands: Any) -> None:
     parser = command(commands, "leaderboard", leaderboard, "the models of a task, ranked")
     parser.add_argument("task", help="the task's code, such as nli")
     parser.add_argument(
-        "--weights", type=_weights, metavar="accuracy=4,…", help="of metrics, 0 to 8; else ours"
+        "--weights",
+        type=_weights,
+        metavar="accuracy=4,…",
+        help="of metrics, 0 to 8; the owner's where none is told",
     )
     parser.add_argument(
-        "--datasets", type=_weights, metavar="round-1=5,…", help="of evaluation sets, 0 to 8"
+        "--datasets", type=_weights, metavar="round-1=5,…", help="of evaluation sets, likewise"
     )
     parser.add_argument("--mine", action="store_true", help="your unpublished models too")
 
@@ -52,7 +56,7 @@ def shown(results: Numbers) -> str:
         sure = f" ({low:.2f} to {high:.2f})" if low is not None else ""
         lines.append(f"Dynascore {results['dynascore']:.2f}{sure}{place}")
     rows = [
-        [name, metric, f"{number['value']:.4g}", _interval(number), number["n"]]
+        [name, UNITS.get(metric, metric), f"{number['value']:.4g}", _interval(number), number["n"]]
         for name, metrics in results["scores"].items()
         for metric, number in metrics.items()
     ]
@@ -82,7 +86,7 @@ def leaderboard(args: argparse.Namespace) -> int:
         ]
         for row in board["rows"]
     ]
-    heads = ["rank", "model", "Dynascore", *metrics]
+    heads = ["rank", "model", "Dynascore", *(UNITS.get(name, name) for name in metrics)]
     tell(args, board, table(heads, rows) if rows else f"{args.task} has no published model yet.")
     return 0
 

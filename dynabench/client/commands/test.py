@@ -99,6 +99,12 @@ def _handed_in(model: str) -> Iterator[str]:
     if not folder.is_dir():
         yield model
         return
+    if (folder / "Dockerfile").exists():
+        raise CommandError(
+            f"{model} makes an image. Build it and test that: docker build -t name:1 {model}; "
+            "then: dynabench test name:1",
+            USAGE,
+        )
     files = allowed_files(folder)
     for path in sorted({*folder.iterdir()} - {*files}):
         if not path.name.startswith("."):

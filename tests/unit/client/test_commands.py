@@ -163,7 +163,7 @@ def test_a_variable_that_goes_before_the_login_is_named(server, capsys, monkeypa
         (httpx.ConnectError(""), 3, "cannot be reached"),
         (refusal(403, "This token lacks the scope read.", "scope"), 3, "Then: dynabench login"),
         (refusal(403, "You may not."), 3, "You may not."),
-        (refusal(404, "There is no such task."), 1, "There is no such task."),
+        (refusal(404, "Not found.", "not_found"), 1, "Not found. Check the name"),
         (refusal(409, "The round is closed."), 1, "The round is closed."),
         (refusal(500, "It failed. Tell us the number 17."), 3, "the number 17"),
         (httpx.Response(200, text="<html>"), 3, "is none of a Dynabench server"),
@@ -261,7 +261,7 @@ def test_the_example_image_answers_as_the_server_wants_it(server, code):
             answers.take(line)
         assert answers.missing() == 0
     readme = Path("mine", "README.md").read_text()
-    assert f"dynabench test mine --task {code}" in readme
+    assert f"dynabench test mine:1 --task {code}" in readme
     assert "$" not in readme
 
 
@@ -377,7 +377,17 @@ def test_a_folder_without_a_configuration_is_refused(server, failing, checked):
     Path("model", "config.json").unlink()
     code, said = failing("test", "model", "--task", "nli")
     assert code == 1
-    assert "config.json is missing in model" in said
+    assert "config.json is missing in model. Save model and tokenizer" in said
+    Path("model", "inner").mkdir()
+    Path("model", "inner", "config.json").write_text("{}")
+    assert failing("test", "model", "--task", "nli")[1].endswith("Name model/inner.")
+
+
+def test_a_folder_that_makes_an_image_is_built_first(server, failing, checked):
+    Path("model", "Dockerfile").write_text("FROM scratch\n")
+    code, said = failing("test", "model", "--task", "nli")
+    assert code == 2
+    assert "docker build -t name:1 model" in said
 
 
 # submit, status, logs, results
