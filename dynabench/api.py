@@ -48,7 +48,7 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
 
 def with_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """The schema with the one shape of errors at every operation, and when to come back."""
-    result["components"]["schemas"]["Error"] = ERROR
+    result["components"].setdefault("schemas", {})["Error"] = ERROR  # none: no address was found
     content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
     retry = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}}
     errors = {

@@ -13,6 +13,7 @@ from django.http import FileResponse, Http404, HttpResponse, StreamingHttpRespon
 from django.utils.http import parse_etags, quote_etag
 from rest_framework import exceptions, status
 from rest_framework.pagination import CursorPagination
+from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
@@ -20,6 +21,7 @@ from rest_framework.views import exception_handler
 logger = logging.getLogger(__name__)
 RANGE = re.compile(r"bytes=(\d+)-(\d*)$")
 BLOCK = 2**16
+LARGEST_JSON = 32 << 20
 OCTETS = "application/octet-stream"  # not guessed by the name: the schema says it of every file
 
 
@@ -85,6 +87,23 @@ def _by_field(detail: Any, name: str = "") -> dict[str, list[str]]:
     if any(isinstance(one, Mapping | list) for one in detail):
         return _by_field({str(n): one for n, one in enumerate(detail) if one}, name)
     return {name: [str(one) for one in detail]}
+
+
+class TooLarge(exceptions.APIException):
+    """More than anybody needs to send at once."""
+
+    status_code = status.HTTP_413_REQUEST_ENTITY_TOO_LARGE
+    default_detail = f"A request has at most {LARGEST_JSON >> 20} MiB of JSON."
+    default_code = "too_large"
+
+
+class Json(JSONParser):
+    """JSON of a bounded size; Django bounds forms only."""
+
+    def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Any:
+        if int(parser_context["request"].META.get("CONTENT_LENGTH") or 0) > LARGEST_JSON:
+            raise TooLarge
+        return super().parse(stream, media_type, parser_context)
 
 
 class Pages(CursorPagination):
