@@ -127,7 +127,13 @@ def test_imported_people_and_what_lies_beside_a_text_stay_here(member, nli):
     context.save()
     Validation.objects.create(example=example, validator=None, label="neutral", is_imported=True)
     other = write(nli, _user(worker), 2)
-    Validation.objects.create(example=other, validator=worker, label="neutral", is_imported=True)
+    Validation.objects.create(
+        example=other,
+        validator=worker,
+        label="neutral",
+        is_imported=True,
+        metadata={"worker": "A1SECRETWORKER"},
+    )
     rows, cast = member.get(EXAMPLES), member.get(VOTES)
     assert rows.json()["results"][0]["annotator"] == shown_name(worker)
     assert [row["validator"] for row in cast.json()["results"]] == ["unknown", shown_name(worker)]

@@ -176,6 +176,12 @@ class RoundValidations(OfRound):
             found = found.filter(by_program=asked["by_program"])
         return found.select_related("example", "validator")
 
+    def paginate_queryset(self, queryset: Any) -> Any:
+        page = super().paginate_queryset(queryset)
+        for vote in page or ():
+            vote.example.round = self.round
+        return page
+
     @extend_schema(operation_id="rounds_validations_list", parameters=[RoundValidationsQuery])
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """The votes on a round's examples, for members of the task, in the order of voting."""

@@ -11,6 +11,7 @@ from annotation.api.serializers import (
     GivenAnswerSerializer,
     Values,
     given_answers,
+    named,
 )
 from annotation.models import Example, TargetOutput
 from dynabench.accounts.people import shown_name
@@ -159,7 +160,7 @@ class ValidationSerializer(serializers.ModelSerializer[Validation]):
     example: Any = serializers.UUIDField(source="example.uuid")
     validator = serializers.SerializerMethodField(help_text="The validator's pseudonym.")
     vote = serializers.SerializerMethodField(help_text=VOTE)
-    metadata = serializers.DictField()
+    metadata = serializers.SerializerMethodField(help_text="Answers to the task's questions.")
 
     class Meta:
         model = Validation
@@ -171,6 +172,9 @@ class ValidationSerializer(serializers.ModelSerializer[Validation]):
 
     def get_vote(self, vote: Validation) -> str:
         return vote_of(vote)
+
+    def get_metadata(self, vote: Validation) -> dict[str, Any]:
+        return named(vote.example.round.task.config.metadata.validate, vote.metadata)
 
     def get_validator(self, vote: Validation) -> str:
         return shown_name(vote.validator)
