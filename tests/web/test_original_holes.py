@@ -112,7 +112,7 @@ def test_s1_nor_whatever_a_program_claims(world, owners):
     assert (stored.outcome == "fooled") == (goal != "entailment")
     address = f"{V1}examples/{stored.uuid}/"
     assert owners.patch(address, CLAIMS).status_code in (403, 405)
-    assert owners.post(f"{address}answer/", {"model_right": False}).status_code == 409
+    assert owners.post(f"{address}answer/", {"model_right": False}).status_code == 403
     stored.refresh_from_db()
     assert (stored.outcome == "fooled") == (goal != "entailment")
 

@@ -14,9 +14,11 @@ from django.core import mail
 from django.core.management import call_command
 from django.utils import timezone
 from django_q.models import OrmQ
+from rest_framework.test import APIClient
 
-from dynabench.accounts.models import LogEntry
+from dynabench.accounts.models import IdempotentAnswer, LogEntry
 from dynabench.accounts.services import annotator_of
+from dynabench.accounts.tokens import create_token
 from dynabench.lib.encryption import decrypt
 from dynabench.webhooks import delivering, services
 from dynabench.webhooks.delivering import FAILS_FOR, WAITS, claim, note_events
@@ -31,6 +33,7 @@ from tasks.services import set_round_state
 from tests.evaluations import accepted_model, queued_run, set_version
 from tests.factories import UserFactory
 from tests.unit.tasks.endpoints.conftest import serve  # noqa: F401
+from tests.web.test_queries import check, count
 
 HOOKS = "/account/webhooks/"
 ALL = list(Webhook.Event)
@@ -492,3 +495,91 @@ def test_nobody_elses_webhook_is_there(client, bob, hook, nli):
         assert client.post(f"{page}{deed}").status_code == 404
     assert hook.url not in client.get(HOOKS).text
     assert Webhook.objects.get().is_on
+
+
+def test_pages_and_lists_take_as_many_queries_with_many_rows(as_alice, alice, nli):
+    def add(rows):
+        for _ in range(rows):
+            create_webhook(user=alice, url="https://a.test", events=ALL, task=nli.task)
+            create_token(user=alice, name="a", scopes=["read"], days=1)
+            send_test(webhook=alice.webhooks.first())
+
+    add(1)
+    first = alice.webhooks.first().pk
+    pages = {
+        "tokens": "/account/tokens/",
+        "webhooks": HOOKS,
+        "webhook": f"{HOOKS}{first}/",
+        "api, webhooks": "/api/v1/webhooks/",
+        "api, deliveries": f"/api/v1/webhooks/{first}/deliveries/",
+        "api, tokens": "/api/v1/tokens/",
+    }
+    few = {name: count(as_alice, page) for name, page in pages.items()}
+    add(8)
+    assert {name: count(as_alice, page) for name, page in pages.items()} == few
+    for name, queries in few.items():
+        check(name, queries)
+
+
+# The API
+
+
+@pytest.fixture
+def api(alice):
+    client = APIClient()
+    _, key = create_token(user=alice, name="t", scopes=["read", "submit"], days=1)
+    client.credentials(HTTP_AUTHORIZATION=f"Bearer {key}")
+    return client
+
+
+API = "/api/v1/webhooks/"
+
+
+def test_a_program_makes_changes_tests_reads_and_deletes(api, nli, receiver):
+    server = receiver(200)
+    asked = {"url": server.url, "events": ["snapshot.made", "round.closed"], "task": "nli"}
+    made = api.post(API, asked)
+    assert made.status_code == 201
+    told = made.json()
+    assert told["task"] == "nli"
+    assert told["events"] == ["round.closed", "snapshot.made"]
+    address = f"{API}{told['id']}/"
+    assert "secret" not in api.get(address).json()
+    assert [one["id"] for one in api.get(API).json()["results"]] == [told["id"]]
+    test = api.post(f"{address}test/")
+    assert test.status_code == 202
+    deliver_due()
+    verified(server.seen[0], told["secret"], timezone.now().timestamp())
+    (delivery,) = api.get(f"{address}deliveries/").json()["results"]
+    assert (delivery["id"], delivery["state"]) == (test.json()["id"], "sent")
+    assert delivery["status"] == 200
+    assert api.patch(address, {"is_on": False}).json()["is_on"] is False
+    assert api.post(f"{address}test/").status_code == 409
+    assert api.patch(address, {"is_on": True, "events": ["round.closed"]}).json()["is_on"]
+    assert Webhook.objects.get().events == ["round.closed"]
+    assert api.delete(address).status_code == 204
+    assert not Webhook.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("told", "field"),
+    [
+        ({"url": "http://example.org"}, "url"),
+        ({"url": "x\x00"}, "url"),
+        ({"events": []}, "events"),
+        ({"events": ["all"]}, "events.0"),
+        ({"task": "hidden"}, "task"),
+    ],
+)
+def test_a_program_is_told_what_to_mend(api, nli, told, field):
+    hide(nli)
+    answer = api.post(API, {"url": "https://a.test", "events": ["round.closed"], **told})
+    assert answer.status_code == 422
+    assert list(answer.json()["error"]["fields"]) == [field]
+
+
+def test_a_secret_is_not_kept_for_repeats(api):
+    asked = {"url": "https://a.test", "events": ["round.closed"]}
+    made = api.post(API, asked, headers={"Idempotency-Key": "k"})
+    secret = made.json()["secret"]
+    assert secret not in str(list(IdempotentAnswer.objects.values()))

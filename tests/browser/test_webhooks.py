@@ -1,0 +1,47 @@
+"""Webhooks in the browser: made, tested, read, switched off, deleted."""
+
+from django.utils import timezone
+from playwright.sync_api import expect
+
+from dynabench.webhooks.models import Delivery, Webhook
+from tests.browser.conftest import audit, make_round, visit
+
+
+def test_a_webhook_is_made_tested_and_deleted(page, alice):
+    make_round("nli")
+    visit(page, "/account/webhooks/")
+    audit(page)
+    page.get_by_label("Address").fill("http://example.org")
+    page.get_by_label("a round closed").check()
+    page.get_by_role("button", name="Make it").click()
+    expect(page.locator(".error-summary")).to_be_focused()
+    audit(page)
+    page.get_by_label("Address").fill("https://example.org/told")
+    page.get_by_role("button", name="Make it").click()
+    expect(page.get_by_role("heading", name="The webhook is made")).to_be_focused()
+    audit(page)
+    page.get_by_role("link", name="I have kept it").click()
+    page.get_by_role("button", name="Send a test").click()
+    expect(page.get_by_text("The test is on its way")).to_be_visible()
+    Delivery.objects.update(state="given_up", tries=6, status=500, error="It answered 500.")
+    hook, now = Webhook.objects.get(), timezone.now()
+    for state, tries in (("sent", 1), ("waiting", 2), ("withheld", 0)):
+        Delivery.objects.create(
+            webhook=hook, event="round.closed", key=state, state=state, tries=tries,
+            data={"url": "http://localhost/t/nli/"}, happened_at=now, due_at=now,
+            error="The receiver did not answer in time." if state == "waiting" else "",
+        )  # fmt: skip
+    page.reload()
+    audit(page)
+    page.get_by_role("button", name="Send again webhook.test").click()
+    expect(page.get_by_text("It is sent again.")).to_be_visible()
+    page.get_by_role("button", name="Switch it off").click()
+    expect(page.get_by_text("It is off.")).to_be_visible()
+    audit(page)
+    visit(page, "/account/webhooks/")
+    audit(page)
+    page.get_by_role("link", name="https://example.org/told").click()
+    page.get_by_role("link", name="Delete it").click()
+    audit(page)
+    page.get_by_role("button", name="Delete it").click()
+    expect(page.get_by_text("The webhook is deleted.")).to_be_visible()
