@@ -7,7 +7,13 @@ from django.shortcuts import get_object_or_404
 from rest_framework.request import Request
 
 from dynabench.accounts.models import User
-from evaluation.model_page import Viewer, all_submissions, may_see_scores, viewer_of
+from evaluation.model_page import (
+    Viewer,
+    all_submissions,
+    may_see_scores,
+    may_see_wrong,
+    viewer_of,
+)
 from evaluation.models import EvaluationRun, Submission
 
 
@@ -36,6 +42,19 @@ def find_run(
     rows = EvaluationRun.objects.select_related("version__evaluation_set")
     run = get_object_or_404(rows, pk=run_id, submission=submission)
     if not viewer.is_inside or not may_see_scores(run, viewer) or submission.withdrawn_at:
+        raise Http404
+    run.submission = submission
+    return run, viewer
+
+
+def find_wrong(
+    request: HttpRequest | Request, pk: UUID, run_id: UUID
+) -> tuple[EvaluationRun, Viewer]:
+    """A run of which this person may read what was wrong; 404 for others."""
+    submission, viewer = find_model(request, pk)
+    rows = EvaluationRun.objects.select_related("version__evaluation_set", "version__dataset")
+    run = get_object_or_404(rows, pk=run_id, submission=submission)
+    if not may_see_wrong(run, viewer) or submission.withdrawn_at:
         raise Http404
     run.submission = submission
     return run, viewer

@@ -20,10 +20,14 @@ from evaluation.models import (
 from evaluation.runs import expected_wait_seconds, queue_positions
 from tasks.models import Task
 from tasks.permissions import Person, can_edit, can_see
+from validation.breakdowns import count_cells
+from validation.report import Number, standing
 
 State = EvaluationRun.State
 SUITES = [*EvaluationRun.Suite]  # in the order in which they are shown
 ANONYMOUS = "An anonymous model"
+MOST_READ = 100_000
+"""Examples of a set that is read for a page."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,8 @@ def models_of(user: User) -> QuerySet[Submission]:
 
 
 def _runs() -> QuerySet[EvaluationRun]:
-    runs = EvaluationRun.objects.select_related("version__evaluation_set").defer("log")
+    runs = EvaluationRun.objects.select_related("version__evaluation_set", "version__dataset")
+    runs = runs.defer("log", "version__dataset__numbers")
     return runs.order_by("version__evaluation_set__name", "version__version", "suite", "number")
 
 
@@ -99,6 +104,50 @@ def may_see_scores(run: EvaluationRun, viewer: Viewer) -> bool:
     """Whether the person may know the set and what was measured on it."""
     hidden = run.version.evaluation_set.access == EvaluationSet.Access.HIDDEN
     return viewer.is_task_owner or not hidden
+
+
+def may_see_wrong(run: EvaluationRun, viewer: Viewer) -> bool:
+    """Whether the person may read which answers were wrong, and with them the right ones.
+
+    The task's owners; everybody where a release has published both texts and labels.
+    """
+    if run.suite != EvaluationRun.Suite.PLAIN or not run.predictions:
+        return False
+    version = run.version
+    is_public = bool(
+        version.dataset
+        and not version.dataset.options.get("private_test")
+        and version.evaluation_set.may_leave
+    )
+    return (
+        version.size <= MOST_READ
+        and may_see_scores(run, viewer)
+        and (viewer.is_task_owner or is_public)
+    )
+
+
+@dataclass(frozen=True)
+class InTheLoop:
+    """What people wrote against a target in a round."""
+
+    round: int
+    collected: Number
+    vmer: Number
+
+
+def rounds_in_the_loop(submission: Submission) -> list[InTheLoop]:
+    """The rounds in which a target was in the loop, as far as anything was written; two queries."""
+    target = submission.target
+    rounds = list(target.rounds.select_related("task").order_by("number")) if target else []
+    if target is None or not rounds:
+        return []
+    counted = count_cells(rounds, "target")
+    return [
+        InTheLoop(round.number, found["collected"], found["vmer"])
+        for round in rounds
+        if (part := counted.parts.get((round.pk, target.name)))
+        for found in [standing(part)]
+    ]
 
 
 def ended(submissions: QuerySet[Submission]) -> QuerySet[Any]:
@@ -311,6 +360,7 @@ class SetResults:
     scores: list[Score]  # over all examples
     slices: list[Score]  # of the main metric
     suites: list["SuiteResults"]
+    plain: EvaluationRun | None  # whose scores these are
 
 
 @dataclass(frozen=True)
@@ -353,6 +403,7 @@ def results_of(runs: Iterable[EvaluationRun], main_metric: str) -> list[SetResul
                     for suite in SUITES[1:]
                     if (version_id, suite) in counting
                 ],
+                plain=plain,
             )
         )
     return found

@@ -1,6 +1,7 @@
 """The page of one submitted model, and what its owner may do with it."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -14,12 +15,14 @@ from dynabench.accounts.models import User
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
 from evaluation import submissions
-from evaluation.access import find_model, find_owned, find_run
+from evaluation.access import find_model, find_owned, find_run, find_wrong
 from evaluation.model_page import (
     Viewer,
     may_see_scores,
+    may_see_wrong,
     progress_of,
     results_of,
+    rounds_in_the_loop,
     runs_of,
     shown_name,
     shown_owner,
@@ -53,6 +56,7 @@ def model(request: HttpRequest, pk: UUID) -> HttpResponse:
         "description": render_markdown(submission.description),
         "anonymous_form": AnonymousForm(initial=vars(submission)),
         "others": _other_files(submission, viewer),
+        "in_the_loop": partial(rounds_in_the_loop, submission),  # counted where it is shown
         **_results(submission, viewer, runs),
     }
     return render_page(request, "evaluation/model.html", values, part="job")
@@ -77,6 +81,7 @@ def _results(
     return {
         "results": results_of(shown, submission.task.config.metrics.main),
         "hidden": len({run.version_id for run in runs} - {run.version_id for run in shown}),
+        "wrong": {run.pk for run in shown if may_see_wrong(run, viewer)},
         "can_publish": any(run.outcome == "ok" for run in runs),
     }
 
@@ -183,3 +188,26 @@ def run_log(request: HttpRequest, pk: UUID, run_id: UUID) -> HttpResponse:
         "left_out": max(0, len(lines) - LOG_LINES),
     }
     return render(request, "evaluation/run_log.html", values)
+
+
+@login_not_required
+@require_safe
+def wrong(request: HttpRequest, pk: UUID, run_id: UUID) -> HttpResponse:
+    """Examples that a model got wrong, a page at a time, for who may see right answers."""
+    from evaluation.wrong import SHOWN, wrong_answers
+
+    run, viewer = find_wrong(request, pk, run_id)
+    text = request.GET.get("page", "")
+    number = int(text) if text.isdecimal() and 0 < len(text) < 6 and int(text) else 1
+    found = wrong_answers(run, number)
+    values = {
+        "run": run,
+        "submission": run.submission,
+        "task": run.submission.task,
+        "name": shown_name(run.submission, viewer),
+        "examples": found[:SHOWN],
+        "number": number,
+        "previous": number - 1 or None,
+        "next": number + 1 if len(found) > SHOWN else None,
+    }
+    return render(request, "evaluation/wrong.html", values)

@@ -53,5 +53,6 @@ urlpatterns = [
         for deed in model_views.DEEDS
     ),
     path("m/<uuid:pk>/runs/<uuid:run_id>/", model_views.run_log, name="run-log"),
+    path("m/<uuid:pk>/runs/<uuid:run_id>/wrong/", model_views.wrong, name="run-wrong"),
     path("m/<uuid:pk>/runs/<uuid:run_id>/again/", model_views.again, name="run-again"),
 ]

@@ -177,10 +177,10 @@ def count(rounds: Sequence[Round], by: str | None = None, *, stored: bool = True
     return counted
 
 
-def count_cells(rounds: Sequence[Round]) -> Counted:
-    """What is stored of consensus alone, of rounds of any tasks; one query."""
-    counted = _empty(rounds, None)
-    _count_cells(counted, _examples(rounds, None), None)
+def count_cells(rounds: Sequence[Round], by: str | None = None) -> Counted:
+    """What is stored of consensus alone, of rounds of any tasks; one query. by: as of `count`."""
+    counted = _empty(rounds, by)
+    _count_cells(counted, _examples(rounds, by), by)
     return counted
 
 

@@ -11,7 +11,7 @@ from evaluation.jobs import check_submission, evaluate_next
 from evaluation.models import EvaluationRun, Submission, Upload
 from tests.browser.conftest import audit, make_round, visit
 from tests.serving_models import tiny_model
-from tests.web.test_model_pages import make_set, scored, submission_of
+from tests.web.test_model_pages import answered, make_set, release_of, scored, submission_of
 
 PIECE = 256 * 1024
 
@@ -129,11 +129,14 @@ def test_pages_of_submissions(page, alice, task):
         audit(page)
     model = submission_of(task, alice, state="done", outcome="ok", is_published=True)
     run = scored(model, version)
+    answered(run, *["neutral"] * 6)
+    release_of(version)
     scored(model, version, "robustness", accuracy_before=0.5, drop=0.25, consistency=0.5)
     refused = submission_of(task, alice, state="failed", error="Line 2: wrong.", log="Loading")
     for path in (
         f"/m/{model.pk}/", f"/m/{model.pk}/card/", f"/m/{model.pk}/withdraw/",
-        f"/m/{model.pk}/runs/{run.pk}/", f"/m/{refused.pk}/", "/t/nli/models/", "/me/models/",
+        f"/m/{model.pk}/runs/{run.pk}/", f"/m/{model.pk}/runs/{run.pk}/wrong/",
+        f"/m/{refused.pk}/", "/t/nli/models/", "/me/models/",
     ):  # fmt: skip
         visit(page, path)
         audit(page)

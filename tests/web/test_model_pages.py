@@ -1,24 +1,32 @@
 """Pages of submitted models: handing in, the model's page for every role, what its owner does."""
 
+import gzip
 import json
 import re
 from datetime import timedelta
 
 import pytest
+from django.core.files.base import ContentFile
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from annotation.models import Example, TargetOutput
+from dynabench.accounts.models import Annotator
 from evaluation import leases
-from evaluation.contract import SetRow
-from evaluation.models import EvaluationRun, EvaluationSet, Score, Submission, Upload
+from evaluation.contract import Answer, SetRow
+from evaluation.evaluating import prediction_line
+from evaluation.models import Dataset, EvaluationRun, EvaluationSet, Score, Submission, Upload
+from evaluation.runs import ensure_targets
 from evaluation.sets import create_set, make_version
 from evaluation.uploads import add_file
-from tasks.models import TaskMember
-from tests.factories import TaskFactory, UserFactory
+from tasks.models import RoundTarget, TargetVersion, TaskMember
+from tests.factories import RoundFactory, TaskFactory, UserFactory, scripted_target
 from tests.web.conftest import HTMX
 from tests.web.test_queries import check
+from validation.derive import derive_one
+from validation.models import Validation
 
 State = Submission.State
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -34,6 +42,11 @@ def _media(settings, tmp_path):
 @pytest.fixture
 def task(db):
     return TaskFactory(code="nli", name="Natural language inference")
+
+
+@pytest.fixture
+def people(db):
+    return Annotator.objects.bulk_create([Annotator(pseudonym=f"w-{n}") for n in range(4)])
 
 
 def make_set(task, name, **told):
@@ -329,6 +342,100 @@ def test_the_page_shows_what_was_measured(as_alice, model):
         assert words in page, words
 
 
+def answered(run, *answers):
+    """The predictions of a run, in the order of its set."""
+    lines = b"".join(prediction_line(str(n), Answer(one)) for n, one in enumerate(answers))
+    run.predictions.save("p.jsonl.gz", ContentFile(gzip.compress(lines)))
+
+
+def release_of(version, **options):
+    """A version that was released; with private labels where the options say so."""
+    round = RoundFactory(task=version.evaluation_set.task, number=9, state="released")
+    dataset = Dataset.objects.create(round=round, version=1, state="done", options=options)
+    type(version).objects.filter(pk=version.pk).update(dataset=dataset)
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("release", ["none", "public", "private", "hidden"])
+def test_what_was_wrong_is_for_who_may_know_what_is_right(client, model, role, release):
+    Submission.objects.filter(pk=model.pk).update(is_published=True)
+    name = "sealed" if release == "hidden" else "open"
+    run = model.runs.get(version__evaluation_set__name=name)
+    answered(run, *["entailment"] * 4, "neutral", "contradiction")
+    if release != "none":
+        release_of(run.version, private_test=release == "private")
+    client = visit_as(client, role, model)
+    page = client.get(url_of(model, f"runs/{run.pk}/wrong/"))
+    allowed = role in TASK_OWNERS or release == "public"
+    assert page.status_code == (200 if allowed else 404)
+    assert (f"runs/{run.pk}/wrong/" in client.get(url_of(model)).text) == allowed
+    if allowed:
+        assert "Premise 4." in page.text
+        assert "Premise 5." in page.text
+        assert "Premise 3." not in page.text
+        assert "neither definitely true nor definitely false" in page.text
+
+
+def test_what_was_wrong_comes_in_pages(as_alice, model, monkeypatch):
+    monkeypatch.setattr("evaluation.wrong.SHOWN", 2)
+    run = model.runs.get(version__evaluation_set__name="open")
+    release_of(run.version, private_test=False)
+    answered(run, "entailment", "neutral", "neutral", "neutral", "entailment", "entailment")
+    url = url_of(model, f"runs/{run.pk}/wrong/")
+    first, second = as_alice.get(url).text, as_alice.get(f"{url}?page=2").text
+    assert ("Premise 2." in first, "Premise 3." in first, "page=2" in first) == (True, False, True)
+    assert ("Premise 2." in second, "Premise 3." in second) == (False, True)
+    assert "page=1" in second
+    assert "page=3" not in second
+    assert "No more example" in as_alice.get(f"{url}?page=3").text
+    assert "Premise 1." in as_alice.get(f"{url}?page=0").text
+    perturbed = scored(model, run.version, "robustness", consistency=1.0)
+    answered(perturbed, "neutral")
+    assert as_alice.get(url_of(model, f"runs/{perturbed.pk}/wrong/")).status_code == 404
+
+
+def test_texts_of_a_sensitive_task_are_behind_a_shield(as_alice, alice):
+    task = TaskFactory(code="hate-speech")
+    rows = [SetRow("u", {"text": "Some words."}, ("hate",))]
+    version = make_version(
+        create_set(task=task, name="open", actor=None, may_leave=True), rows, None
+    )
+    release_of(version)
+    run = scored(submission_of(task, alice, state=State.DONE), version)
+    answered(run, None)
+    page = as_alice.get(url_of(run.submission, f"runs/{run.pk}/wrong/")).text
+    shield = page.index('<details class="shield">')
+    assert shield < page.index("Some words.") < page.index("</details>", shield)
+
+
+def test_a_targets_page_tells_its_rounds(as_alice, nli, people):
+    target = scripted_target(nli, name="nli-target")
+    version = TargetVersion.objects.create(target=target, digest="d" * 64)
+    other = RoundFactory(task=nli.task, number=2, state="draft")
+    RoundTarget.objects.create(round=other, target=target, position=0)
+    for number in range(4):
+        example = Example.objects.create(
+            round=nli, context=nli.contexts.first(), annotator=people[0], digest=str(number),
+            inputs={"hypothesis": f"{number}.", "label": "neutral"}, outcome="fooled",
+        )  # fmt: skip
+        TargetOutput.objects.create(
+            example=example, target=target, version=version, output={"label": "entailment"},
+            seconds=0.1, fooled=number < 2,
+        )  # fmt: skip
+        for who in people[1:4]:
+            Validation.objects.create(
+                example=example, validator=who, author_id=people[0].pk, label="neutral"
+            )
+        derive_one(example, list(example.validations.all()))
+    (submission,) = ensure_targets(nli.task)
+    page = as_alice.get(url_of(submission)).text
+    table = page[page.index("In the loop") :]
+    assert "50.0%" in table
+    assert table.count('<th scope="row">') == 1
+    part = as_alice.get(url_of(submission), **HTMX).text
+    assert "In the loop" not in part
+
+
 def test_a_failed_run_says_why(as_alice, task, alice):
     submission = submission_of(task, alice, state=State.DONE, outcome="ok")
     EvaluationRun.objects.create(
@@ -471,7 +578,11 @@ def test_query_counts(as_alice, alice, task, model):
     waiting = submission_of(task, alice, state=State.DONE, outcome="ok")
     versions = [one.versions.get() for one in task.evaluation_sets.order_by("name")]
     EvaluationRun.objects.create(submission=waiting, version=versions[0])
+    shown = model.runs.get(version=versions[0])
+    answered(shown, *["neutral"] * 6)
+    release_of(shown.version)
     pages = {
+        "model, wrong": url_of(model, f"runs/{shown.pk}/wrong/"),
         "submit a model": f"{URL}?kind=hub",
         "model": url_of(model),
         "model, waiting": url_of(waiting),
