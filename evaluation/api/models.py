@@ -81,13 +81,6 @@ class Models(generics.ListAPIView[Submission]):
     pagination_class = NewestFirst
     queryset = Submission.objects.none()
 
-    def viewer(self, submission: Submission) -> Viewer:
-        """What the person is to a model of the list."""
-        raise NotImplementedError
-
-    def get_serializer_context(self) -> dict[str, Any]:
-        return {**super().get_serializer_context(), "viewer": self.viewer}
-
 
 class TaskModels(OfTask, Models):
     """The models of a task."""
@@ -100,14 +93,15 @@ class TaskModels(OfTask, Models):
         shown = all_submissions().filter(task=self.task, is_published=True, withdrawn_at=None)
         return with_runs(shown.defer("log"))
 
-    def viewer(self, submission: Submission) -> Viewer:
-        user = self.request.user
-        is_owner = user.is_authenticated and submission.owner_id == user.pk
-        return Viewer(is_owner, self.is_editor)
-
     def get_serializer_context(self) -> dict[str, Any]:
-        self.is_editor = can_edit(self.request.user, self.task)
-        return super().get_serializer_context()
+        user = self.request.user
+        is_editor = can_edit(user, self.task)
+
+        def viewer(submission: Submission) -> Viewer:
+            is_owner = user.is_authenticated and submission.owner_id == user.pk
+            return Viewer(is_owner, is_editor)
+
+        return {**super().get_serializer_context(), "viewer": viewer}
 
     @extend_schema(operation_id="models_list")
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
@@ -183,8 +177,9 @@ class MyModels(Models):
         assert isinstance(self.request.user, User)
         return models_of(self.request.user).defer("log")
 
-    def viewer(self, submission: Submission) -> Viewer:
-        return Viewer(is_owner=True, is_task_owner=False)
+    def get_serializer_context(self) -> dict[str, Any]:
+        mine = Viewer(is_owner=True, is_task_owner=False)
+        return {**super().get_serializer_context(), "viewer": lambda _: mine}
 
     @extend_schema(operation_id="my_models_list")
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:

@@ -252,6 +252,13 @@ def test_every_role_reads_the_logs_it_may(visit_as, model, role):
             assert client.post(url_of(model, f"runs/{run.pk}/again/")).status_code == 409
 
 
+def test_a_model_without_an_owner_is_nobodys(anybody, task):
+    submission = accepted_model(task, source="org/hidden", is_published=True)
+    (listed,) = anybody.get(URL).json()["results"]
+    for told in (listed, anybody.get(url_of(submission)).json()):
+        assert (told["owner"], told["source"]) == ("", "")
+
+
 def test_a_hidden_task_hides_its_models(bobs, model):
     Submission.objects.filter(pk=model.pk).update(is_published=True)
     model.task.is_visible = False
