@@ -61,7 +61,12 @@ def _rounds(since: datetime) -> Iterator[Happened]:
             key=f"{Event.ROUND_CLOSED}:{one.pk}:{one.closed_at.isoformat()}",  # it may reopen
             at=one.closed_at,
             task=one.task,
-            data={"task": code, "round": one.number, **_links("task", code)},
+            data={
+                "task": code,
+                "round": one.number,
+                "url": _link("task", code),
+                "api_url": _link("v1:round", code, one.number),
+            },
         )
 
 
@@ -77,7 +82,8 @@ def _submissions(since: datetime) -> Iterator[Happened]:
             data={
                 "task": one.task.code,
                 "model": str(one.pk),
-                **_links("evaluation:model", one.pk),
+                "url": _link("evaluation:model", one.pk),
+                "api_url": _link("v1:model", one.pk),
             },
         )
 
@@ -94,11 +100,12 @@ def _snapshots(since: datetime) -> Iterator[Happened]:
             data={
                 "task": code,
                 "snapshot": one.number,
-                **_links("leaderboard:snapshot", code, one.number),
+                "url": _link("leaderboard:snapshot", code, one.number),
+                "api_url": _link("v1:snapshot", code, one.number),
             },
         )
 
 
-def _links(name: str, *ids: object) -> dict[str, str]:
-    """Where people read of it."""
-    return {"url": settings.SITE_URL + reverse(name, args=ids)}
+def _link(name: str, *ids: object) -> str:
+    """Where people or programs read of it."""
+    return settings.SITE_URL + reverse(name, args=ids)

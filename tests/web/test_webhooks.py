@@ -106,7 +106,10 @@ def test_a_closed_round_is_told_once_and_signed(hook, nli):
     assert (seen.method, seen.path) == ("POST", "/told?x=1")
     body = verified(seen, hook.key, timezone.now().timestamp())
     assert body["type"] == "round.closed"
-    assert body["data"] == {"task": "nli", "round": 1, "url": "https://site.example/t/nli/"}
+    assert body["data"] == {
+        "task": "nli", "round": 1, "url": "https://site.example/t/nli/",
+        "api_url": "https://site.example/api/v1/tasks/nli/rounds/1/",
+    }  # fmt: skip
     delivery = Delivery.objects.get()
     assert {k.lower(): v for k, v in seen.headers.items()}["webhook-id"] == str(delivery.pk)
     assert (delivery.state, delivery.tries, delivery.status) == (State.SENT, 1, 200)
@@ -149,8 +152,10 @@ def test_a_finished_model_is_told_to_its_owner_and_its_tasks_editors(
     )
     assert deliver_due() == 2
     body = verified(hook.server.seen[0], hook.key, timezone.now().timestamp())
-    url = f"https://site.example/m/{model.pk}/"
-    assert body["data"] == {"task": "nli", "model": str(model.pk), "url": url}
+    assert body["data"] == {
+        "task": "nli", "model": str(model.pk), "url": f"https://site.example/m/{model.pk}/",
+        "api_url": f"https://site.example/api/v1/models/{model.pk}/",
+    }  # fmt: skip
     assert "Secret name" not in str(hook.server.seen)
     assert annotator_of(alice).pseudonym not in str(bobs_server.seen)
     assert len(bobs_server.seen) == 1
@@ -170,6 +175,7 @@ def test_a_snapshot_is_told(hook, nli):
     assert hook.server.seen[0].body["data"] == {
         "task": "nli", "snapshot": 7,
         "url": "https://site.example/t/nli/leaderboard/snapshots/7/",
+        "api_url": "https://site.example/api/v1/tasks/nli/leaderboard/snapshots/7/",
     }  # fmt: skip
 
 
