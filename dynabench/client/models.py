@@ -16,7 +16,7 @@ from dynabench.client.errors import (
     Unreachable,
 )
 from dynabench.client.flow import Flow, Pause, method
-from dynabench.client.packing import digest_of, packed
+from dynabench.client.packing import digest_of, own_name, packed
 from dynabench.client.progress import bytes_shown, lines_shown
 from dynabench.client.types import (
     Card,
@@ -140,7 +140,7 @@ class Models(Asking):
             told |= {"upload": (yield from self._upload(file))}
         if isinstance(name, Path):
             now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
-            name = f"{name.resolve().name[:80]} {now}"
+            name = f"{own_name(name)[:80]} {now}"
         body = {"kind": kind, "name": name, "card": card, **told}
         model: WholeModel = yield from self._write("POST", f"/tasks/{task}/models/", body)
         return model["id"]

@@ -1,6 +1,7 @@
 """A model's folder as one file: the same folder always gives the same bytes."""
 
 import hashlib
+import os
 import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,7 +45,7 @@ def packed(path: Path) -> Iterator[Path]:
         return
     files = allowed_files(path)
     with TemporaryDirectory() as folder:
-        archive = Path(folder) / f"{path.resolve().name}.tar"
+        archive = Path(folder) / f"{own_name(path)}.tar"
         with tarfile.open(archive, "w", format=tarfile.GNU_FORMAT) as tar:
             for file in files:
                 member = tarfile.TarInfo(file.name)
@@ -52,6 +53,11 @@ def packed(path: Path) -> Iterator[Path]:
                 with file.open("rb") as source:
                     tar.addfile(member, source)
         yield archive
+
+
+def own_name(path: Path) -> str:
+    """What a path is called, also where it is `.`; of a link its own name."""
+    return Path(os.path.abspath(path)).name
 
 
 def digest_of(path: Path) -> str:

@@ -117,6 +117,16 @@ def test_the_name_is_the_folders_with_the_time(server, client, folder):
     assert re.fullmatch(r"my-model \d{4}-\d\d-\d\d \d\d:\d\d:\d\d", server.told()["name"])
 
 
+def test_the_name_of_where_one_stands_and_of_a_link(server, client, folder, monkeypatch):
+    server.route = Uploads()
+    monkeypatch.chdir(folder)
+    client.submit_model(".", "nli")
+    assert server.told()["name"].startswith("my-model 20")
+    (folder.parent / "link").symlink_to(folder)
+    client.submit_model("../link", "nli")
+    assert server.told()["name"].startswith("link 20")
+
+
 def test_a_broken_connection_goes_on(server, client, folder):
     server.route = uploads = Uploads(breaks=[2, 3])
     client.submit_model(folder, "nli")
