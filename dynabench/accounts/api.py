@@ -41,6 +41,8 @@ def once(handler: Handler) -> Handler:
 class Token(serializers.ModelSerializer[ApiToken]):
     """A token without its key."""
 
+    scopes = serializers.ListField(child=serializers.ChoiceField(ApiToken.Scope.choices))
+
     class Meta:
         model = ApiToken
         fields = ("id", "name", "prefix", "scopes", "created_at", "expires_at", "last_used_at")

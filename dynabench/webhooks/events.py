@@ -71,11 +71,12 @@ def _rounds(since: datetime) -> Iterator[Happened]:
 
 
 def _submissions(since: datetime) -> Iterator[Happened]:
+    # A model that runs again, on a new set, ends again: that is another event.
     over = ended(Submission.objects.select_related("task")).filter(ended_at__gte=since)
     for one in over:
         yield Happened(
             event=Event.SUBMISSION_FINISHED,
-            key=f"{Event.SUBMISSION_FINISHED}:{one.pk}:{one.ended_at.isoformat()}",  # it may run again
+            key=f"{Event.SUBMISSION_FINISHED}:{one.pk}:{one.ended_at.isoformat()}",
             at=one.ended_at,
             task=one.task,
             submission=one,
