@@ -686,7 +686,7 @@ class Token(TypedDict):
     id: int
     name: str
     prefix: str
-    scopes: Any
+    scopes: list[Literal["read", "annotate", "submit", "own"]]
     created_at: str
     expires_at: str
     last_used_at: NotRequired[str | None]
