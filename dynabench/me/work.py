@@ -163,7 +163,10 @@ class Today:
 
 
 def today_of(me: Annotator, points_a_vote: Mapping[int, float]) -> Today:
-    """What the person did today, without their programs; points for judgements as `points_a_vote` says by task."""
+    """What the person did today, without their programs.
+
+    points_a_vote: for a judgement, by task.
+    """
     midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
     mine = Example.objects.filter(annotator=me, by_program=False, created_at__gte=midnight)
     examples = list(mine.select_related("round__task", "consensus"))

@@ -7,9 +7,9 @@ import pytest
 
 from annotation.models import Example
 from dynabench.accounts.models import Annotator
+from dynabench.accounts.people import shown_name
 from dynabench.accounts.services import annotator_of
 from dynabench.own.people import agreement_check, labels_check
-from dynabench.accounts.people import shown_name
 from tasks.models import TaskMember
 from tests.factories import RoundFactory, UserFactory
 from tests.web.test_judge import write

@@ -4,9 +4,9 @@ import pytest
 
 from annotation.models import Example
 from dynabench.accounts.models import Annotator, LogEntry
+from dynabench.accounts.people import shown_name
 from dynabench.accounts.services import annotator_of
 from dynabench.own import selectors
-from dynabench.accounts.people import shown_name
 from dynabench.own.selectors import Kind, to_review
 from tasks.models import TaskMember
 from tests.factories import UserFactory
