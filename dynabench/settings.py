@@ -213,10 +213,6 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1",
     "OAS_VERSION": "3.1.1",
     "COMPONENT_SPLIT_REQUEST": True,
-    "ENUM_NAME_OVERRIDES": {
-        "RoundStateEnum": "tasks.models.Round.State",
-        "WantedStateEnum": "tasks.api.rounds.WANTED_STATES",
-    },
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
@@ -224,6 +220,7 @@ SPECTACULAR_SETTINGS = {
     ],
     "ENUM_NAME_OVERRIDES": {
         "JobStateEnum": "evaluation.models.Job.State",
+        "WantedStateEnum": "tasks.api.rounds.WANTED_STATES",
         "RoundStateEnum": "tasks.models.Round.State",
         "ModelKindEnum": "evaluation.models.Submission.Kind",
     },
