@@ -101,7 +101,12 @@ def test_the_web_process_loads_no_model_library():
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("path", PYTHON, ids=lambda p: str(p.relative_to(ROOT)))
+MADE = ROOT / "dynabench" / "client" / "types.py"  # of the API's schema, by a program
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in PYTHON if p != MADE], ids=lambda p: str(p.relative_to(ROOT))
+)
 def test_files_stay_short(path):
     assert len(path.read_text().splitlines()) <= 500
 
