@@ -274,7 +274,8 @@ def measured(config: TaskConfig, pair: Pair) -> Measured:
     values: dict[str, set[str]] = defaultdict(set)
     names = [component.name for component in config.context]
     for place, (row, *answers) in enumerate(side_by_side(pair)):
-        contexts.append(hash(orjson.dumps([row.inputs.get(name) for name in names] or place)))
+        told = [row.inputs[name] for name in names if row.inputs.get(name)]
+        contexts.append(hash(orjson.dumps(told or place)))  # without a context each is its own
         for metric in metrics:
             for column, answer in zip(grades[metric.name], answers, strict=True):
                 column.append(_graded(metric, answer, row))

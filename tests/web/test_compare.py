@@ -123,6 +123,27 @@ def test_metrics_are_tested_on_the_same_examples(client, pair):
     assert backwards[4] == "Ada is better"
 
 
+def test_examples_without_their_context_are_not_one_cluster(client, db):
+    """Sentiment's prompt is optional: history and models may lack it."""
+    task = TaskFactory(code="sentiment")
+    moods = ("positive", "negative", "neutral")
+    rows = [SetRow(f"u{n}", {"text": f"Text {n}."}, (moods[n % 3],)) for n in range(90)]
+    version = set_version(task, "round-1", rows=rows)
+    pair = [accepted_model(task, name=name, is_published=True) for name in ("Ada", "Ben")]
+    for model, share in zip(pair, (90, 45), strict=True):
+        lines = b"".join(
+            prediction_line(f"u{n}", Answer(moods[(n + (n >= share)) % 3])) for n in range(90)
+        )
+        EvaluationRun.objects.create(
+            submission=model, version=version, state="done", outcome="ok", runner="process",
+            predictions=ContentFile(gzip.compress(lines), name="p.jsonl.gz"),
+        )  # fmt: skip
+    query = {"a": pair[0].pk, "b": pair[1].pk}
+    page = client.get("/t/sentiment/leaderboard/compare/", query).text
+    accuracy = next(row for row in tables(page)[0] if row[0] == "round-1 v1, Accuracy")
+    assert accuracy[4:] == ["Ada is better", "McNemar&#x27;s exact test"]
+
+
 def test_the_p_is_mcnemars_and_corrected_for_the_table(task, version, pair):
     from leaderboard.matrix import score_matrix
 
