@@ -27,6 +27,9 @@ MEMORY_BUDGET = 16.0
 """GB, as in the paper's caption; the numbers printed there come out with 32."""
 GAPS = {"classic": 1e-4, "robust": 5e-3}
 """Pairs count that differ in the main metric by more than this share of its greatest value."""
+NOISE = 5e-3
+"""In robust, a smaller share of a metric's greatest utility is no difference: of the same model
+twice, memory differs by so much. So nothing is divided by what happens to be almost equal."""
 ROUNDING = 1e-12
 """Differences below this share of the greatest value are of the computer's making."""
 
@@ -163,6 +166,8 @@ def _ratios(rule: Rule, rows: Sequence[Sequence[float]], metrics: int) -> "NDArr
         gaps[np.isnan(gaps)] = gap
     steps = np.abs(values[one] - values[other])
     steps[steps <= ROUNDING * greatest] = 0
+    if rule.mode == "robust":
+        steps[:, 1:][steps[:, 1:] <= NOISE * greatest[1:]] = 0
     kept = steps[steps[:, 0] > gaps + ROUNDING * greatest[0]]
     ratios: NDArray[np.float64] = (kept[:, 1:] / kept[:, :1]).T
     return ratios

@@ -149,6 +149,16 @@ class TestRobust:
         )
         assert [*scores(ROBUST, FOUR)] == ["A", "B", "C", "D"]
 
+    def test_what_differs_by_noise_alone_has_no_rate(self):
+        same = table({"a": (80, 100, 0.40, 90, 80), "b": (40, 300, 0.41, 95, 85)})
+        rates = exchange_rates(ROBUST, same)
+        assert rates.values["memory"] is None
+        assert "do not differ" in rates.notices[0]
+        # Such a price would be 0.00025 GB a point, and 15.6 GB then worth thousands of points.
+        assert max(scores(ROBUST, same).values()) < 1000
+        other = table({"a": (80, 100, 2.4, 90, 80), "b": (40, 300, 0.4, 95, 85)})
+        assert exchange_rates(ROBUST, other).values["memory"] == pytest.approx(0.05)
+
     def test_a_model_worse_than_all_decides_the_winner_only_in_classic(self):
         rule = {mode: Rule(mode, TWO) for mode in ("classic", "robust")}
         before, after = two(XYZ), two(XYZ | SOCK_PUPPET)
