@@ -7,7 +7,6 @@ from typing import Any
 from django.contrib.auth.decorators import login_not_required
 from django.http import (
     FileResponse,
-    Http404,
     HttpRequest,
     HttpResponse,
     StreamingHttpResponse,
@@ -19,10 +18,11 @@ from django.views.decorators.http import require_http_methods, require_safe
 from dynabench.accounts.models import User
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
+from evaluation.access import find_dataset_file
 from evaluation.cards import bibtex
 from evaluation.datasets import standing_lines
 from evaluation.freezing import counts_of, releasable
-from evaluation.models import Dataset, DatasetFile
+from evaluation.models import Dataset
 from evaluation.release_forms import ReleaseForm
 from evaluation.services import (
     ReleaseRefused,
@@ -152,16 +152,7 @@ def dataset_file(
     request: HttpRequest, code: str, number: int, version: int, name: str
 ) -> FileResponse:
     """One file of a version, as it was written."""
-    task = find_task(request, code)
-    files = DatasetFile.objects.filter(
-        dataset__round__task=task,
-        dataset__round__number=number,
-        dataset__version=version,
-        dataset__state=Done,
-    )
-    file = next((file for file in files if file.name == name), None)
-    if file is None or not (file.is_public or can_read(request.user, task)):
-        raise Http404
+    file = find_dataset_file(request, code, number, version, name)
     return FileResponse(file.file.open("rb"), as_attachment=True, filename=name)
 
 

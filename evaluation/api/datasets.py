@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.db.models import Prefetch, QuerySet
-from django.http import Http404, HttpResponseBase
+from django.http import HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from drf_spectacular.types import OpenApiTypes
@@ -14,6 +14,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from dynabench.lib.api import file_part, lines
+from evaluation.access import find_dataset_file
 from evaluation.datasets import standing_lines
 from evaluation.models import Dataset, DatasetFile
 from tasks.access import find_task
@@ -98,16 +99,7 @@ class DatasetFileView(APIView):
         self, request: Request, code: str, number: int, version: int, name: str
     ) -> HttpResponseBase:
         """Download a file, or the rest of it; its SHA-256 is its ETag and `X-Content-SHA256`."""
-        task = find_task(request, code)
-        files = DatasetFile.objects.filter(
-            dataset__round__task=task,
-            dataset__round__number=number,
-            dataset__version=version,
-            dataset__state=Done,
-        )
-        file = next((file for file in files if file.name == name), None)
-        if file is None or not (file.is_public or can_read(request.user, task)):
-            raise Http404
+        file = find_dataset_file(request, code, number, version, name)
         return file_part(request, file.file.open("rb"), file.size, name, file.sha256)
 
 
