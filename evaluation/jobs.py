@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from uuid import UUID
 
+from dynabench.accounts.idempotency import purge_answers
 from evaluation import arrivals, run_work, runs
 from evaluation.janitor import tidy
 from evaluation.leases import LeaseLost, claim, sweep
@@ -81,4 +82,5 @@ def sweep_all() -> int:
     runs.request_missing()
     tell_ends()
     tidy()
+    purge_answers()
     return rung

@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
@@ -35,7 +34,9 @@ def answer_once(request: Request, user: User, work: Callable[[], Response]) -> R
         raise Refused(f"{HEADER} has more than 200 letters.", code="bad_key", status=400)
     row = _begin(user, key, _digest(request))
     if row.status is not None:
-        return Response(row.body, row.status, headers={"Idempotent-Replayed": "true"})
+        return Response(
+            json.loads(row.body or "null"), row.status, headers={"Idempotent-Replayed": "true"}
+        )
     try:
         response = work()
     except BaseException:
@@ -79,12 +80,7 @@ def _end(row: IdempotentAnswer, response: Response) -> None:
     if response.status_code >= 500 or response.status_code == 429:
         mine.delete()
     else:
-        mine.update(status=response.status_code, body=_plain(response.data))
-
-
-def _plain(data: Any) -> Any:
-    """The answer as JSON holds it."""
-    return json.loads(json.dumps(data, cls=JSONEncoder))
+        mine.update(status=response.status_code, body=json.dumps(response.data, cls=JSONEncoder))
 
 
 def purge_answers() -> int:

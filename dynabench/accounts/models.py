@@ -143,7 +143,7 @@ class IdempotentAnswer(models.Model):
     key = models.CharField(max_length=200)
     digest = models.CharField(max_length=64)  # of method, path and body
     status = models.PositiveSmallIntegerField(null=True)
-    body = models.JSONField(null=True)
+    body = models.TextField(null=True)  # JSON; jsonb would turn its keys around
     begun_at = models.DateTimeField()
 
     class Meta:

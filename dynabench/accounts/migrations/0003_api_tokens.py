@@ -37,7 +37,7 @@ class Migration(migrations.Migration):
                 ('key', models.CharField(max_length=200)),
                 ('digest', models.CharField(max_length=64)),
                 ('status', models.PositiveSmallIntegerField(null=True)),
-                ('body', models.JSONField(null=True)),
+                ('body', models.TextField(null=True)),
                 ('begun_at', models.DateTimeField()),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL)),
             ],
