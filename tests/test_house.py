@@ -157,3 +157,15 @@ def test_deploy_checks_are_clean_with_production_settings():
             text=True,
         )
         assert f"{name} is not set" in done.stderr
+
+
+@pytest.mark.parametrize("first", ["dynabench.lib.api", "evaluation.jobs"])
+def test_the_api_may_be_imported_first(first):
+    """Django REST framework imports by settings what imports it: whoever comes first must work."""
+    code = f"import django; django.setup(); import {first}"
+    subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "dynabench.settings"},
+        check=True,
+    )

@@ -16,7 +16,6 @@ from rest_framework.pagination import CursorPagination
 from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import exception_handler
 
 logger = logging.getLogger(__name__)
 RANGE = re.compile(r"bytes=(\d+)-(\d*)$")
@@ -52,9 +51,13 @@ def answer_error(error: Exception, context: Mapping[str, Any]) -> Response | Non
 
     fields: messages by the name of the field, for what did not validate (422).
     """
+    from rest_framework.views import exception_handler  # at the top it would import this module
+
     if isinstance(error, OperationalError) and "lock" in str(error):
         logger.warning("busy: %s", error)
         error = Busy()
+    from rest_framework.views import exception_handler  # it imports this module by a setting
+
     response = exception_handler(error, dict(context))  # type: ignore[arg-type]
     if response is None:
         return None
