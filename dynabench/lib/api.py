@@ -56,8 +56,6 @@ def answer_error(error: Exception, context: Mapping[str, Any]) -> Response | Non
     if isinstance(error, OperationalError) and "lock" in str(error):
         logger.warning("busy: %s", error)
         error = Busy()
-    from rest_framework.views import exception_handler  # it imports this module by a setting
-
     response = exception_handler(error, dict(context))  # type: ignore[arg-type]
     if response is None:
         return None
