@@ -9,9 +9,9 @@ from django.apps import apps
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
+from dynabench.lib.queue import enqueue, is_empty
 from evaluation.contract import Outcome
 from evaluation.models import Job
-from evaluation.queue import enqueue, is_empty
 
 LEASE_TIME = timedelta(minutes=2)
 MAX_ATTEMPTS = 3

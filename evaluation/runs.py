@@ -13,11 +13,11 @@ from django.utils import timezone
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
+from dynabench.lib.queue import enqueue
 from evaluation import leases
 from evaluation.contract import Outcome
 from evaluation.fairness import Served, Waiting, in_turn
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Submission
-from evaluation.queue import enqueue
 from tasks.models import RoundTarget, Task
 
 EVALUATE = "evaluation.jobs.evaluate_next"

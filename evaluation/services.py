@@ -7,9 +7,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from dynabench.accounts.models import User
+from dynabench.lib.queue import enqueue
 from evaluation.freezing import counts_of
 from evaluation.models import Dataset
-from evaluation.queue import enqueue
 from evaluation.release import Options
 from evaluation.splits import SPLITS, Counts, Sizes, make_plan
 from tasks.models import Round

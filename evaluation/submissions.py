@@ -14,6 +14,7 @@ from django.utils import timezone
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.lib.encryption import encrypt
+from dynabench.lib.queue import enqueue
 from evaluation import leases
 from evaluation.contract import Outcome
 from evaluation.models import (
@@ -23,7 +24,6 @@ from evaluation.models import (
     Submission,
     Upload,
 )
-from evaluation.queue import enqueue
 from evaluation.quota import WINDOW, Caps, Charge, Entry, Quota, charge_of, quota_of
 from evaluation.runs import newest_versions
 from evaluation.submission_rules import problem_of

@@ -6,7 +6,7 @@ from typing import Any
 from django import forms
 
 from evaluation.selectors import NOT_OPENED, latest_datasets
-from evaluation.trainings import MOST_WEIGHT, SEED, default_base, free_name, has_seed
+from evaluation.trainings import MOST_WEIGHT, SEED, bases, default_base, free_name, has_seed
 from tasks.models import TargetModel, Task
 
 ENCODER = "encoder"
@@ -35,7 +35,7 @@ class TrainingForm(forms.Form):
                 max_value=MOST_WEIGHT,
                 help_text="How often an epoch sees a row of it; 0 leaves it out.",
             )
-        self._targets = list(task.targets.filter(url="").exclude(source=""))
+        self._targets = bases(task)
         self._add_base(default_base(task))
         self.fields["seed"] = forms.IntegerField(
             label="Seed of chance", initial=0, min_value=0, max_value=2**31 - 1

@@ -9,8 +9,8 @@ from django.db.models import Max
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
+from dynabench.lib.queue import enqueue
 from evaluation.models import TrainingRun
-from evaluation.queue import enqueue
 from evaluation.selectors import NOT_OPENED, current_target, latest_datasets
 from evaluation.training_rows import Untrainable, shape_of
 from tasks.models import Round, TargetModel, Task
@@ -29,6 +29,11 @@ class TrainingRefused(Exception):
 def has_seed(task: Task) -> bool:
     """Whether seed rows of the task are shipped."""
     return task.is_official and (OFFICIAL / task.code / "seed.jsonl").exists()
+
+
+def bases(task: Task) -> list[TargetModel]:
+    """The targets that a training may start from: those whose files our model server has."""
+    return list(task.targets.filter(url="").exclude(source=""))
 
 
 def default_base(task: Task) -> tuple[str, str]:

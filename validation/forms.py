@@ -6,6 +6,7 @@ from typing import Any
 from django import forms
 
 from annotation.forms import ComponentForm
+from tasks.models import Task
 from tasks.schema import Component, TaskConfig
 from tasks.values import check_value
 from validation.consensus import Vote
@@ -55,6 +56,26 @@ class VoteForm(forms.Form):
         """The chosen answer, once the form is valid."""
         kind, _, value = self.cleaned_data["answer"].partition(":")
         return Vote(label=value) if kind == "label" else Vote(verdict=value)
+
+
+class DecisionForm(VoteForm):
+    """An expert's answer to one example, and what its author reads about it."""
+
+    example = None  # type: ignore[assignment]  # the address names it
+    reason = forms.CharField(
+        max_length=500,
+        required=False,
+        label="Comment to the author",
+        help_text="The author reads it with your decision, without your name.",
+        widget=forms.Textarea(attrs={"rows": 3}),
+    )
+
+    def __init__(self, *args: Any, task: Task) -> None:
+        super().__init__(*args, config=task.config, legend="What is right?")
+        offered = [*choices(task.config), (f"verdict:{Verdict.FLAGGED}", "Not usable: flag it")]
+        self.fields["answer"].choices = offered  # type: ignore[attr-defined]
+        named = ", ".join(answer for answer, _ in offered)
+        self.fields["answer"].error_messages["invalid_choice"] = f"Choose one of: {named}"
 
 
 class QuestionForm(ComponentForm):

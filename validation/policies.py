@@ -5,8 +5,10 @@ from dataclasses import asdict
 from django.db import transaction
 
 from annotation.models import Example
+from annotation.services import Refused
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
+from dynabench.lib.queue import enqueue
 from tasks.models import Round
 from validation.consensus import Policy
 from validation.derive import derive_all, policy_of
@@ -14,6 +16,15 @@ from validation.models import Judging
 from validation.second_opinion import fit
 
 CHUNK = 500
+AT_ONCE = 5_000
+"""Up to so many examples are counted again while the owner waits; more by a worker."""
+
+
+class RoundReleased(Refused):
+    """What was decided is published."""
+
+    status = 409
+    code = "released"
 
 
 def change_policy(*, round: Round, owner: User, policy: Policy) -> None:
@@ -24,6 +35,25 @@ def change_policy(*, round: Round, owner: User, policy: Policy) -> None:
     with transaction.atomic():
         Judging.objects.update_or_create(round=round, defaults={"policy": asdict(policy)})
         log(owner, "policy.changed", round, **asdict(policy))
+
+
+def apply_policy(*, round: Round, owner: User, policy: Policy) -> int | None:
+    """Change the policy and count again; returns how many examples changed.
+
+    None: the round is large, so a worker counts. Locks as `derive_round`. Raises RoundReleased.
+    """
+    if round.state == Round.State.RELEASED:
+        raise RoundReleased("This round is released. What was decided in it stays.")
+    change_policy(round=round, owner=owner, policy=policy)
+    if Example.objects.filter(round=round).count() > AT_ONCE:
+        enqueue("validation.policies.count_again", round.pk)
+        return None
+    return derive_round(round=round)
+
+
+def count_again(round: int) -> None:
+    """What a worker does for a large round; twice does no harm."""
+    derive_round(round=Round.objects.select_related("task").get(pk=round))
 
 
 def derive_round(*, round: Round) -> int:

@@ -5,14 +5,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from annotation.models import Example
 from tasks.models import Round
 from validation.breakdowns import Cell, Part
 from validation.consensus import Policy
-from validation.models import Consensus
+from validation.models import Consensus, Judging
 from validation.redecide import Case, decided
 from validation.statistics import Rate, Undefined, round_rates
 
 SHOWN_CHANGES = 20
+MOST_PREVIEWED = 50_000
 
 
 class Standing(NamedTuple):
@@ -55,6 +57,31 @@ class Preview:
     def reopened(self) -> int:
         """How many that are closed would be open again, so that people are asked once more."""
         return sum(n for (_, after), n in self.transitions.items() if after == "undecided")
+
+
+def in_force(round: Round) -> Policy:
+    """What decides in the round now: what was settled, else what the task's configuration says."""
+    judging = Judging.objects.filter(round=round).first()
+    if judging is None:
+        return Policy.from_votes(round.task.config.validation.votes)
+    return Policy(**judging.policy)
+
+
+def in_words(policy: Policy) -> str:
+    """A policy as a phrase that follows “decided by”."""
+    of = f"{policy.of} votes" if policy.of else "all votes that are there"
+    return {
+        "n-equal": f"{policy.needed} equal votes" + (f" of at most {policy.of}" * bool(policy.of)),
+        "at-least": f"at least {policy.needed} equal votes of {of}",
+        "strict": f"more than half of {of}",
+        "plurality": f"the most frequent answer of {of}",
+        "dawid-skene": f"a Dawid–Skene probability of {policy.threshold:g} or more, of {of}",
+    }[policy.rule]
+
+
+def is_too_large(round: Round) -> bool:
+    """Whether the round has more examples than can be decided while somebody waits."""
+    return Example.objects.filter(round=round).count() > MOST_PREVIEWED
 
 
 def preview(round: Round, policy: Policy) -> Preview:

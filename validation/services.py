@@ -50,6 +50,13 @@ class TooLate(Refused):
     code = "too_late"
 
 
+class NoDecision(Refused):
+    """An owner's decision cannot be made, or there is none."""
+
+    status = 409
+    code = "no_decision"
+
+
 # The queue
 
 
@@ -381,9 +388,14 @@ def answer_afterwards(
 def override_consensus(
     *, example: Example, owner: User, choice: Vote, reason: str = ""
 ) -> OwnerDecision:
-    """An owner decides over all votes; an earlier decision is withdrawn. Locks the example."""
+    """An owner decides over all votes; an earlier decision is withdrawn. Locks the example.
+
+    Raises NoDecision when the example is withdrawn.
+    """
     with transaction.atomic():
         locked = _locked(example)
+        if locked.retracted_at is not None:
+            raise NoDecision("This example is withdrawn already.")
         locked.owner_decisions.filter(withdrawn_at__isnull=True).update(withdrawn_at=timezone.now())
         decision = OwnerDecision.objects.create(
             example=locked,
@@ -398,12 +410,12 @@ def override_consensus(
 
 
 def withdraw_override(*, example: Example, owner: User) -> None:
-    """Let the votes decide again. Locks the example. Raises Refused when no decision stands."""
+    """Let the votes decide again. Locks the example. Raises NoDecision."""
     with transaction.atomic():
         locked = _locked(example)
         standing = locked.owner_decisions.filter(withdrawn_at__isnull=True)
         if not standing.update(withdrawn_at=timezone.now()):
-            raise Refused("No decision of an owner stands here.")
+            raise NoDecision("No decision of an owner stands here.")
         derive_all([locked])
         log(owner, "consensus.override_withdrawn", locked)
 

@@ -16,11 +16,11 @@ from annotation.services import Refused
 from annotation.withdrawals import withdraw_example
 from dynabench.lib.htmx import htmx_partial, render_page
 from dynabench.own.access import owned_task
-from dynabench.own.selectors import PAGE, Found, Kind, case_file, shown_texts, to_review
+from dynabench.own.selectors import case_file, shown_texts
 from tasks.models import Task
 from validation import gold, services
-from validation.forms import VoteForm
-from validation.models import Verdict
+from validation.forms import DecisionForm
+from validation.review import PAGE, Found, Kind, to_review
 
 
 class Wanted(forms.Form):
@@ -48,24 +48,6 @@ class Wanted(forms.Form):
         """The filters, for the end of an address."""
         chosen = {name: self.cleaned_data.get(name, "") for name in ("kind", "round")}
         return "?" + urlencode({name: value for name, value in chosen.items() if value != ""})
-
-
-class DecisionForm(VoteForm):
-    """An expert's answer to one example, and what its author reads about it."""
-
-    example = None  # type: ignore[assignment]  # the address names it
-    reason = forms.CharField(
-        max_length=500,
-        required=False,
-        label="Comment to the author",
-        help_text="The author reads it with your decision, without your name.",
-        widget=forms.Textarea(attrs={"rows": 3}),
-    )
-
-    def __init__(self, *args: Any, task: Task) -> None:
-        super().__init__(*args, config=task.config, legend="What is right?")
-        flagged = (f"verdict:{Verdict.FLAGGED}", "Not usable: flag it")
-        self.fields["answer"].choices += [flagged]  # type: ignore[attr-defined]
 
 
 class WithdrawalForm(forms.Form):
@@ -124,14 +106,15 @@ def review_example(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
     form = DecisionForm(request.POST, task=example.round.task)
     if not form.is_valid():
         return _show(request, example, form, status=422)
-    if example.retracted_at is not None:
-        return _show(request, example, form, "This example is withdrawn already.", 409)
-    services.override_consensus(
-        example=example,
-        owner=request.user,  # type: ignore[arg-type]
-        choice=form.vote,
-        reason=form.cleaned_data["reason"],
-    )
+    try:
+        services.override_consensus(
+            example=example,
+            owner=request.user,  # type: ignore[arg-type]
+            choice=form.vote,
+            reason=form.cleaned_data["reason"],
+        )
+    except Refused as error:
+        return _show(request, example, form, str(error), error.status)
     return _go_on(request, example, "Your decision is saved.")
 
 

@@ -11,9 +11,9 @@ from django.utils import timezone
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.lib.encryption import encrypt
+from dynabench.lib.queue import enqueue
 from dynabench.webhooks.models import Delivery, Webhook
 from dynabench.webhooks.signing import new_secret
-from evaluation.queue import enqueue
 from tasks.endpoints.base import EndpointError
 from tasks.endpoints.transport import parse_url
 from tasks.models import Task

@@ -24,10 +24,10 @@ from django.core.files.storage import default_storage
 from django.db import InterfaceError, OperationalError, connection
 from django.utils import timezone
 
+from dynabench.lib.queue import enqueue
 from evaluation import containers, jobs, leases, runs
 from evaluation.janitor import installation
 from evaluation.models import EvaluationRun, Submission
-from evaluation.queue import enqueue
 from evaluation.runners import NO_ENGINE
 from tasks.models import TargetModel
 from tests.evaluations import accepted_model, queued_run, set_version

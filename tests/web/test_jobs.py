@@ -13,10 +13,10 @@ from django.utils.module_loading import import_string
 from django_q.models import OrmQ, Schedule
 from django_q.signing import SignedPackage
 
+from dynabench.lib.queue import enqueue, every_minute
 from evaluation import jobs, leases
 from evaluation.leases import LEASE_TIME, MAX_ATTEMPTS, LeaseLost
 from evaluation.models import EvaluationRun, Submission, TrainingRun
-from evaluation.queue import enqueue, every_minute
 from tests.factories import TaskFactory
 
 State = TrainingRun.State

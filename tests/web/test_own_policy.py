@@ -5,11 +5,11 @@ import pytest
 from annotation.models import Example
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
-from dynabench.own import policy as page
 from tasks.models import TaskMember
 from tests.factories import UserFactory
 from tests.web.conftest import HTMX
 from tests.web.test_judge import write
+from validation import policies, policy_preview
 from validation.consensus import Policy, Vote
 from validation.models import Consensus, Judging, QueueItem, Validation
 from validation.policies import derive_round
@@ -109,19 +109,19 @@ def test_applying_counts_again_and_is_noted(as_alice, alice, judged):
 
 def test_a_large_round_is_counted_by_a_worker(as_alice, judged, monkeypatch):
     calls = []
-    monkeypatch.setattr(page, "AT_ONCE", 4)
-    monkeypatch.setattr(page, "enqueue", lambda *call: calls.append(call))
+    monkeypatch.setattr(policies, "AT_ONCE", 4)
+    monkeypatch.setattr(policies, "enqueue", lambda *call: calls.append(call))
     before = stored()
     assert "A worker counts its votes again" in as_alice.post(URL, STRICT, follow=True).text
     assert stored() == before
-    assert calls == [("dynabench.own.policy.count_again", judged.pk)]
-    page.count_again(judged.pk)
+    assert calls == [("validation.policies.count_again", judged.pk)]
+    policies.count_again(judged.pk)
     assert [row[0] for row in stored()] == ["decided", "decided", "no_consensus", "decided"]
     assert derive_round(round=judged) == 0
 
 
 def test_a_round_too_large_to_preview_says_how_else(as_alice, judged, monkeypatch):
-    monkeypatch.setattr(page, "MOST_PREVIEWED", 4)
+    monkeypatch.setattr(policy_preview, "MOST_PREVIEWED", 4)
     text = as_alice.get(URL, STRICT).text
     assert "manage.py task_report nli --round 1 --policy" in text
     assert "Apply this policy" in text

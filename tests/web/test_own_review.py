@@ -6,15 +6,15 @@ from annotation.models import Example
 from dynabench.accounts.models import Annotator, LogEntry
 from dynabench.accounts.people import shown_name
 from dynabench.accounts.services import annotator_of
-from dynabench.own import selectors
-from dynabench.own.selectors import Kind, to_review
 from tasks.models import TaskMember
 from tests.factories import UserFactory
 from tests.web.conftest import HTMX
 from tests.web.test_judge import answered, write
+from validation import review
 from validation.assignment import is_in_share, is_sampled_for_review
 from validation.consensus import Policy, Vote
 from validation.models import Consensus, Gold, OwnerDecision, Validation
+from validation.review import Kind, to_review
 from validation.services import override_consensus, rederive
 
 URL = "/own/nli/review/"
@@ -30,7 +30,7 @@ def moderator(alice, request):
 
 @pytest.fixture
 def no_sample(monkeypatch):
-    monkeypatch.setattr(selectors, "is_sampled_for_review", lambda uuid: False)
+    monkeypatch.setattr(review, "is_sampled_for_review", lambda uuid: False)
 
 
 @pytest.fixture
@@ -89,14 +89,14 @@ def test_the_sample_is_a_twentieth_of_those_that_are_judged_for_a_share(nli):
 
 
 def test_pages_follow_one_another_without_gap(nli, bob, people, monkeypatch):
-    monkeypatch.setattr(selectors, "is_sampled_for_review", lambda uuid: uuid.int % 2 == 0)
+    monkeypatch.setattr(review, "is_sampled_for_review", lambda uuid: uuid.int % 2 == 0)
     for number in range(12):
         example = write(nli, bob, number)
         Validation.objects.create(example=example, validator=people[0], label="neutral")
     rederive(round=nli, policy=Policy("plurality"))
     wanted = [e.pk for e in Example.objects.order_by("pk") if e.uuid.int % 2 == 0]
     for looked_at in (1, 3, 1000):
-        monkeypatch.setattr(selectors, "LOOKED_AT", looked_at)
+        monkeypatch.setattr(review, "LOOKED_AT", looked_at)
         after, pages = 0, []
         while after is not None:
             page = to_review([nli], Kind.ALL, after, size=2)
@@ -177,7 +177,7 @@ def test_withdrawing_a_decision_lets_the_votes_decide(as_alice, alice, split):
     assert "Withdraw the decision" not in page
     assert Consensus.objects.get().decided_by == "votes"
     again = as_alice.post(f"{URL}{split.uuid}/undecide/", **HTMX)
-    assert again.status_code == 403
+    assert again.status_code == 409
     assert "No decision of an owner stands here." in again.text
 
 

@@ -23,9 +23,9 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, connection
 
 from dynabench.accounts.models import User
+from dynabench.lib.queue import every_minute
 from evaluation.jobs import sweep_all
 from evaluation.leases import stuck
-from evaluation.queue import every_minute
 from evaluation.starters import STARTERS, starter_folder
 from tasks.models import Task, TaskMember
 from tasks.services import install_official_tasks, register_target
