@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from evaluation.api import datasets, models, releases, runs, sets, uploads
+from evaluation.api import datasets, models, releases, runs, sets, trainings, uploads
 
 TASK, SETS = "tasks/<slug:code>/", "tasks/<slug:code>/evaluation-sets/"
 ROUND = "tasks/<slug:code>/rounds/<int:number>/"
@@ -16,6 +16,13 @@ urlpatterns = [
         name="dataset-file",
     ),
     path(f"{ROUND}export/", datasets.RoundExport.as_view(), name="export"),
+    path(f"{TASK}trainings/", trainings.Trainings.as_view(), name="trainings"),
+    path(f"{TASK}trainings/<int:pk>/", trainings.TrainingView.as_view(), name="training"),
+    path(
+        f"{TASK}trainings/<int:pk>/target/",
+        trainings.TrainedTarget.as_view(),
+        name="training-target",
+    ),
     path(SETS, sets.EvaluationSets.as_view(), name="evaluation-sets"),
     path(f"{SETS}<slug:name>/", sets.EvaluationSetView.as_view(), name="evaluation-set"),
     path(f"{SETS}<slug:name>/versions/", sets.Versions.as_view(), name="evaluation-set-versions"),

@@ -16,6 +16,7 @@ from dynabench.accounts.tokens import create_token
 from dynabench.webhooks.models import Delivery
 from dynabench.webhooks.services import create_webhook
 from evaluation.jobs import build_dataset
+from evaluation.models import TrainingRun
 from evaluation.release import Options
 from evaluation.services import request_release
 from evaluation.uploads import begin_upload
@@ -27,6 +28,7 @@ from tests.boards import fill_board, measured
 from tests.evaluations import accepted_model
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory, scripted_target
 from tests.web.test_judge import answered, write
+from tests.web.test_training_pages import REPORT
 from validation.derive import derive_all
 
 CONFIG = (OFFICIAL / "nli" / "task.yaml").read_text() + "\nprograms: {judge: true}\n"
@@ -65,6 +67,9 @@ def _rounds(task: Task, owner: User, other: User) -> dict[str, list[Any]]:
     examples = [*_examples(live, other, 3), *_examples(live, owner, 2)]
     assignment = assign(annotator=annotator_of(owner), round=live)
     attempt = _attempt(assignment)
+    training = TrainingRun.objects.create(
+        task=task, options={"weights": {"round1": 1}}, state="done", report=REPORT
+    )
     return {
         "tasks": [task.code],
         "groups": ["texts"],
@@ -74,6 +79,7 @@ def _rounds(task: Task, owner: User, other: User) -> dict[str, list[Any]]:
         "files": [file.name for file in dataset.files.all()],
         "assignments": [assignment.pk],
         "attempts": [attempt.uuid],
+        "trainings": [training.pk],
         "examples": [example.uuid for example in examples],
     }
 

@@ -16,7 +16,7 @@ from tests.web.test_queries import check
 State = TrainingRun.State
 URL = "/own/nli/trainings/"
 FORM = {"weight_seed": "", "weight_round1": "2", "base": "encoder", "seed": "3", "epochs": "1"}
-RATE = {"value": 0.5, "low": 0.25, "high": 0.75, "n": 20}
+RATE = {"value": 0.5, "low": 0.25, "high": 0.75, "n": 20, "method": "wilson"}
 REPORT = {
     "labels": ["entailment", "neutral", "contradiction"],
     "old": "tiny",

@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from validation.api.decisions import DecisionView, ReviewView
 from validation.api.examples import (
     ExampleView,
     OwnExamples,
@@ -9,6 +10,7 @@ from validation.api.examples import (
     RoundValidations,
 )
 from validation.api.judging import NextView, OwnVoteView, RefresherView, SkipView, VotesView
+from validation.api.policies import PolicyView
 from validation.api.statistics import RoundStatistics, TaskStatistics
 
 urlpatterns = [
@@ -34,5 +36,12 @@ urlpatterns = [
         "tasks/<slug:code>/rounds/<int:number>/validations/",
         RoundValidations.as_view(),
         name="round-validations",
+    ),
+    path("tasks/<slug:code>/review/", ReviewView.as_view(), name="review"),
+    path("examples/<uuid:uuid>/decision/", DecisionView.as_view(), name="example-decision"),
+    path(
+        "tasks/<slug:code>/rounds/<int:number>/policy/",
+        PolicyView.as_view(),
+        name="round-policy",
     ),
 ]

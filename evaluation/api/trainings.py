@@ -1,0 +1,270 @@
+"""Training a task's next target: asking for it, how far it is, its report, and its use."""
+
+import re
+from typing import Any
+
+from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import generics, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from dynabench.accounts.api import once
+from dynabench.accounts.models import ApiToken, User
+from dynabench.lib.api import Pages, Refused
+from evaluation.models import TrainingRun
+from evaluation.trainings import (
+    MOST_WEIGHT,
+    TrainingRefused,
+    bases,
+    default_base,
+    free_name,
+    register_trained,
+    request_training,
+)
+from tasks.access import find_edited
+from tasks.models import Task
+from validation.api.statistics import RateSerializer
+
+SOURCE = re.compile(r"seed|round[0-9]{1,9}")
+LARGEST = 2**31 - 1
+
+
+class Weights(serializers.DictField):
+    """How often a row is seen in an epoch, by the source it is of."""
+
+    child = serializers.FloatField(min_value=0, max_value=MOST_WEIGHT)
+
+    def to_internal_value(self, data: Any) -> dict[str, float]:
+        if isinstance(data, dict) and not all(map(SOURCE.fullmatch, map(str, data))):
+            raise serializers.ValidationError("A source is seed, or round1, round2 …")
+        return {name: one for name, one in super().to_internal_value(data).items() if one}
+
+
+class NewTrainingSerializer(serializers.Serializer[Any]):
+    """What the next target is trained on and starts from."""
+
+    weights = Weights(
+        help_text="By source: seed, round1 …; how often an epoch sees a row of it. Only these are "
+        "trained on."
+    )
+    base = serializers.CharField(
+        required=False,
+        allow_null=True,
+        help_text="A target's name; null: the encoder of the starter models. Unless told: the "
+        "current target, where its files are here.",
+    )
+    seed = serializers.IntegerField(min_value=0, max_value=LARGEST, default=0)
+    epochs = serializers.IntegerField(
+        min_value=1, max_value=100, required=False, allow_null=True, help_text="At most."
+    )
+
+
+class TrainingSourceSerializer(serializers.Serializer[Any]):
+    """Rows that it learned from, or was tested on."""
+
+    name = serializers.CharField()
+    dataset = serializers.CharField(allow_null=True, help_text="null: shipped.")
+    weight = serializers.FloatField(allow_null=True, help_text="null: tested on only.")
+    train = serializers.IntegerField()
+    dev = serializers.IntegerField()
+    test = serializers.IntegerField()
+    left_out = serializers.IntegerField()
+
+
+class TrainingCurveSerializer(serializers.Serializer[Any]):
+    """How training went."""
+
+    best_epoch = serializers.IntegerField(help_text="The one that is kept, from 1.")
+    curve = serializers.ListField(
+        child=serializers.DictField(child=serializers.FloatField()),
+        help_text="Loss and dev scores of each epoch.",
+    )
+
+
+class MendedExampleSerializer(serializers.Serializer[Any]):
+    """An example that only the new model got right."""
+
+    inputs = serializers.DictField()
+    expected = serializers.CharField()
+    before = serializers.CharField()
+    after = serializers.CharField()
+
+
+class TrainingTestSerializer(serializers.Serializer[Any]):
+    """The old and the new model on one test; null: there is no old one."""
+
+    name = serializers.CharField()
+    before = RateSerializer(allow_null=True)
+    after = RateSerializer()
+    mended = serializers.IntegerField(allow_null=True, help_text="Only the new one is right.")
+    broken = serializers.IntegerField(allow_null=True, help_text="Only the old one is right.")
+    p = serializers.FloatField(allow_null=True, help_text="McNemar's exact test.")
+    examples = MendedExampleSerializer(many=True, help_text="The first 50 that are mended.")
+
+
+class TrainingReportSerializer(serializers.Serializer[Any]):
+    """What a training did."""
+
+    labels = serializers.ListField(child=serializers.CharField(), allow_null=True)
+    base = serializers.CharField()
+    seed = serializers.IntegerField()
+    old = serializers.CharField(allow_null=True, help_text="The target it is compared with.")
+    old_missing = serializers.CharField(help_text="Why there are no numbers of it.")
+    sources = TrainingSourceSerializer(many=True)
+    training = TrainingCurveSerializer()
+    tests = TrainingTestSerializer(many=True)
+
+
+class TrainingSerializer(serializers.ModelSerializer[TrainingRun]):
+    """A training, and how far it is."""
+
+    progress = serializers.FloatField(help_text="0-1.")
+    message = serializers.CharField(help_text="What is done now.")
+    error = serializers.CharField(help_text="Why it failed.")
+    weights = serializers.DictField(child=serializers.FloatField(), source="options.weights")
+    target = serializers.CharField(
+        source="target.name", default=None, allow_null=True, help_text="That it became."
+    )
+    round: Any = serializers.IntegerField(
+        source="round.number", default=None, allow_null=True, help_text="Of that target."
+    )
+
+    class Meta:
+        model = TrainingRun
+        fields: tuple[str, ...] = (
+            *("id", "state", "progress", "message", "error", "weights", "target", "round"),
+            *("queued_at", "started_at", "finished_at"),
+        )
+
+
+class WholeTrainingSerializer(TrainingSerializer):
+    """A training with its report."""
+
+    report = serializers.SerializerMethodField(help_text="null: it is not done.")
+
+    class Meta(TrainingSerializer.Meta):
+        fields = (*TrainingSerializer.Meta.fields, "report")
+
+    @extend_schema_field(TrainingReportSerializer(allow_null=True))
+    def get_report(self, run: TrainingRun) -> Any:
+        return TrainingReportSerializer(run.report).data if run.report else None
+
+
+class NewestFirst(Pages):
+    """The last that was asked for comes first."""
+
+    ordering = "-pk"
+
+
+class Trainings(generics.ListAPIView[TrainingRun]):
+    """The trainings of a task."""
+
+    write_scope = ApiToken.Scope.OWN
+    throttle = "submit"
+    serializer_class = TrainingSerializer
+    pagination_class = NewestFirst
+    queryset = TrainingRun.objects.none()
+
+    def get_queryset(self) -> QuerySet[TrainingRun]:
+        task, _ = find_edited(self.request, self.kwargs["code"])
+        return task.training_runs.defer("report").select_related("target", "round")
+
+    @extend_schema(operation_id="trainings_list")
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """The trainings so far, the newest first; for the task's editors."""
+        return super().get(request, *args, **kwargs)
+
+    @extend_schema(
+        operation_id="trainings_create",
+        request=NewTrainingSerializer,
+        responses={202: TrainingSerializer},
+    )
+    @once
+    def post(self, request: Request, code: str) -> Response:
+        """Train the next target; ask for it again to see how far it is. One at a time."""
+        task, editor = find_edited(request, code)
+        asked = NewTrainingSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        told = dict(asked.validated_data)
+        told["base"], told["revision"] = _base(task, told)
+        try:
+            run = request_training(task=task, actor=editor, **told)
+        except TrainingRefused as error:
+            raise Refused(str(error), code="training") from None
+        run.refresh_from_db()
+        return Response(TrainingSerializer(run).data, status.HTTP_202_ACCEPTED)
+
+
+def _base(task: Task, asked: dict[str, Any]) -> tuple[str, str]:
+    """(source, revision) of what it starts from. Raises ValidationError."""
+    if "base" not in asked:
+        return default_base(task)
+    if asked["base"] is None:
+        return "", ""
+    known = {target.name: (target.source, target.revision) for target in bases(task)}
+    if asked["base"] not in known:
+        names = ", ".join(known) or "none"
+        message = f"No target of that name has its files here. There are: {names}."
+        raise serializers.ValidationError({"base": [message]})
+    return known[asked["base"]]
+
+
+class OfTraining(APIView):
+    """One training."""
+
+    write_scope = ApiToken.Scope.OWN
+
+    def enter(self, code: str, pk: int) -> tuple[TrainingRun, User]:
+        """The training, for those who edit its task."""
+        task, editor = find_edited(self.request, code)
+        return get_object_or_404(
+            task.training_runs.select_related("target", "round"), pk=pk
+        ), editor
+
+
+class TrainingView(OfTraining):
+    """How a training went."""
+
+    @extend_schema(operation_id="trainings_get", responses=WholeTrainingSerializer)
+    def get(self, request: Request, code: str, pk: int) -> Response:
+        """How far it is, and its report; for the task's editors."""
+        return Response(WholeTrainingSerializer(self.enter(code, pk)[0]).data)
+
+
+class NewTargetSerializer(serializers.Serializer[Any]):
+    """Which round gets the trained model, and under which name."""
+
+    round = serializers.IntegerField(
+        min_value=0,
+        max_value=LARGEST,
+        help_text="One that has not been opened, or the next number, for a new draft.",
+    )
+    name = serializers.SlugField(
+        max_length=60, required=False, help_text="Unless told: after the task and the round."
+    )
+
+
+class TrainedTarget(OfTraining):
+    """The target that a trained model becomes."""
+
+    @extend_schema(
+        operation_id="trainings_register",
+        request=NewTargetSerializer,
+        responses=WholeTrainingSerializer,
+    )
+    @once
+    def post(self, request: Request, code: str, pk: int) -> Response:
+        """Make the trained model a target of a round."""
+        run, editor = self.enter(code, pk)
+        asked = NewTargetSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        number = asked.validated_data["round"]
+        name = asked.validated_data.get("name") or free_name(run.task, number)
+        try:
+            register_trained(run=run, number=number, name=name, actor=editor)
+        except TrainingRefused as error:
+            raise Refused(str(error), code="training") from None
+        return Response(WholeTrainingSerializer(self.enter(code, pk)[0]).data)

@@ -1,0 +1,196 @@
+"""The review queue and owners' decisions in the API: the pages' rules, for moderators."""
+
+import pytest
+
+from annotation.models import Example
+from annotation.withdrawals import withdraw_example
+from dynabench.accounts.models import Annotator, LogEntry
+from dynabench.accounts.services import annotator_of
+from tasks.models import TaskMember
+from tests.api.test_writing import error
+from tests.factories import UserFactory
+from tests.web.test_judge import answered, write
+from tests.web.test_queries import check, count, fill_review
+from validation import review
+from validation.consensus import Policy
+from validation.models import Consensus, OwnerDecision, Validation
+from validation.services import rederive
+
+URL = "/api/v1/tasks/nli/review/"
+MINE = {"answer": "label:entailment", "reason": "Read the passage again."}
+
+
+@pytest.fixture
+def people(db):
+    return [annotator_of(UserFactory()) for _ in range(3)]
+
+
+@pytest.fixture
+def moderator(api, alice, nli):
+    TaskMember.objects.create(task=nli.task, user=alice, role="moderator")
+    return api
+
+
+def judged(round, author, people, *labels, number=0):
+    """An example with these votes."""
+    example = write(round, author, number)
+    for person, label in zip(people, labels, strict=True):
+        Validation.objects.create(example=example, validator=person, label=label)
+    rederive(round=round, policy=Policy("plurality", of=len(labels)))
+    return example
+
+
+@pytest.fixture
+def split(nli, bob, people, monkeypatch):
+    """An example that two of three found neutral, as its author says; no sample is drawn."""
+    monkeypatch.setattr(review, "is_sampled_for_review", lambda uuid: False)
+    return judged(nli, bob, people, "neutral", "neutral", "entailment")
+
+
+def decision(example):
+    return f"/api/v1/examples/{example.uuid}/decision/"
+
+
+@pytest.mark.parametrize("role", [None, "viewer", "moderator", "editor", "owner"])
+def test_who_may_review(api, alice, split, role):
+    if role:
+        TaskMember.objects.create(task=split.round.task, user=alice, role=role)
+    may = role not in (None, "viewer")
+    assert api.get(URL).status_code == (200 if may else 404)
+    assert api.post(decision(split), MINE).status_code == (201 if may else 404)
+    assert api.delete(decision(split)).status_code == (204 if may else 404)
+    assert OwnerDecision.objects.count() == may
+
+
+def test_without_an_account_or_the_scope_nothing_is_decided(anybody, api_of, alice, nli, split):
+    TaskMember.objects.create(task=nli.task, user=alice, role="owner")
+    assert anybody.get(URL).status_code == anybody.post(decision(split), MINE).status_code == 401
+    client = api_of(alice, "read", "annotate", "submit")
+    error(client.post(decision(split), MINE), 403, "scope")
+    error(client.delete(decision(split)), 403, "scope")
+    assert not OwnerDecision.objects.exists()
+
+
+def test_the_queue_tells_why_and_all_of_the_example_without_identities(
+    moderator, nli, split, people, bob
+):
+    answered(split, "entailment")
+    agreed = judged(nli, bob, people, *["neutral"] * 3, number=1)
+    panel = Annotator.objects.create(pseudonym="nli:A1WORKERID", source="import")
+    Example.objects.filter(pk=split.pk).update(annotator=panel)
+    reply = moderator.get(URL)
+    (item,) = reply.json()["results"]
+    assert reply.json()["next"] is None
+    assert item["reasons"] == ["split"]
+    example = item["example"]
+    assert (example["id"], example["round"], example["task"]) == (str(split.uuid), 1, "nli")
+    assert example["inputs"]["hypothesis"] == "Statement 0."
+    assert example["answers"][0]["target"] == f"target-{split.pk}"
+    assert (example["consensus"]["label"], example["consensus"]["votes"]) == ("neutral", 3)
+    assert example["annotator"].startswith("import-")
+    assert not [w for w in ("A1WORKERID", bob.email, str(agreed.uuid)) if w in reply.text]
+
+
+def test_the_queue_is_filtered(moderator, split):
+    def found(**query):
+        return len(moderator.get(URL, query).json()["results"])
+
+    assert (found(kind="split"), found(kind="flagged"), found(kind="owner")) == (1, 0, 0)
+    assert (found(round=1), found(round=2)) == (1, 0)
+    assert moderator.post(decision(split), MINE).status_code == 201
+    assert (found(), found(kind="owner")) == (0, 1)
+    for query in ({"kind": "other"}, {"round": "x"}, {"after": -1}, {"after": 2**63},
+                  {"page_size": 0}, {"page_size": 101}):  # fmt: skip
+        assert set(error(moderator.get(URL, query), 422, "invalid")["fields"]) == set(query)
+
+
+def test_next_leads_through_the_whole_queue(moderator, nli, bob, people, monkeypatch):
+    monkeypatch.setattr(review, "is_sampled_for_review", lambda uuid: uuid.int % 2 == 0)
+    for number in range(9):
+        judged(nli, bob, people[:1], "neutral", number=number)
+    wanted = [str(e.uuid) for e in Example.objects.order_by("pk") if e.uuid.int % 2 == 0]
+    for looked_at in (1, 1000):  # at the first size pages are empty
+        monkeypatch.setattr(review, "LOOKED_AT", looked_at)
+        found, url = [], f"{URL}?kind=sample&page_size=2"
+        while url:
+            page = moderator.get(url).json()
+            assert len(page["results"]) <= 2
+            found += [item["example"]["id"] for item in page["results"]]
+            url = page["next"]
+        assert found == wanted
+
+
+def test_a_decision_counts_over_all_votes(moderator, alice, split):
+    reply = moderator.post(decision(split), MINE)
+    assert reply.status_code == 201
+    told = reply.json()
+    assert (told["example"], told["answer"]) == (str(split.uuid), MINE["answer"])
+    assert (told["reason"], told["consensus"]["label"]) == (MINE["reason"], "entailment")
+    assert (told["consensus"]["decided_by"], told["consensus"]["votes"]) == ("owner", 3)
+    made = OwnerDecision.objects.get()
+    assert (made.owner, made.label, made.reason) == (alice, "entailment", MINE["reason"])
+    assert LogEntry.objects.get(action="consensus.overridden").actor == alice
+    told = moderator.post(decision(split), {"answer": "verdict:flagged"}).json()
+    assert (told["answer"], told["reason"]) == ("verdict:flagged", "")
+    assert told["consensus"]["verdict"] == "flagged"
+    assert OwnerDecision.objects.filter(withdrawn_at=None).count() == 1
+
+
+def test_one_key_decides_once(moderator, split):
+    for _ in range(2):
+        assert moderator.post(decision(split), MINE, HTTP_IDEMPOTENCY_KEY="k").status_code == 201
+    assert OwnerDecision.objects.count() == 1
+
+
+def test_withdrawing_it_lets_the_votes_decide_again(moderator, split):
+    moderator.post(decision(split), MINE)
+    assert moderator.delete(decision(split)).status_code == 204
+    now = Consensus.objects.get()
+    assert (now.label, now.decided_by, now.is_verified) == ("neutral", "votes", True)
+    found = error(moderator.delete(decision(split)), 409, "no_decision")
+    assert found["message"] == "No decision of an owner stands here."
+
+
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [
+        ({}, "answer"),
+        ({"answer": None}, "answer"),
+        ({"answer": "neutral"}, "answer"),
+        ({"answer": "label:other"}, "answer"),
+        ({"answer": "verdict:correct"}, "answer"),
+        ({**MINE, "reason": "x" * 501}, "reason"),
+        ({**MINE, "reason": "a\0"}, "reason"),
+        ([], ""),
+    ],
+)
+def test_what_no_decision_can_be(moderator, split, asked, field):
+    found = error(moderator.post(decision(split), asked), 422, "invalid")
+    assert set(found["fields"]) == {field}
+    if isinstance(asked, dict) and isinstance(asked.get("answer"), str) and field == "answer":
+        assert "label:neutral, label:contradiction" in found["fields"]["answer"][0]
+    assert not OwnerDecision.objects.exists()
+
+
+def test_a_withdrawn_example_is_not_decided(moderator, alice, nli, bob):
+    example = write(nli, bob)
+    withdraw_example(example=example, actor=alice, reason="It names somebody.")
+    found = error(moderator.post(decision(example), MINE), 409, "no_decision")
+    assert found["message"] == "This example is withdrawn already."
+    assert not OwnerDecision.objects.exists()
+
+
+def test_an_example_of_another_task_is_not_there(moderator, sentiment, bob):
+    example = write(sentiment, bob)
+    assert moderator.post(decision(example), MINE).status_code == 404
+    assert moderator.delete(decision(example)).status_code == 404
+
+
+def test_query_count(as_alice, alice, nli):
+    TaskMember.objects.create(task=nli.task, user=alice, role="owner")
+    people = UserFactory.create_batch(5)
+    fill_review(1, nli, people)
+    few = count(as_alice, URL)
+    fill_review(12, nli, people, first=1)
+    assert count(as_alice, URL) == few
+    check("API review", few)

@@ -1,0 +1,187 @@
+"""A round's policy in the API: read, tried without storing anything, and applied; for editors."""
+
+# ruff: noqa: F811  (fixtures are named where they are used)
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from annotation.models import Example
+from dynabench.accounts.models import LogEntry
+from tasks.models import Round, TaskMember
+from tests.api.test_writing import error
+from tests.factories import UserFactory
+from tests.web.test_own_policy import POLICIES, judged, stored  # noqa: F401
+from tests.web.test_queries import check, fill_review
+from validation import policies, policy_preview
+from validation.models import Judging, QueueItem
+from validation.policies import derive_round
+
+URL = "/api/v1/tasks/nli/rounds/1/policy/"
+STRICT = {"rule": "strict", "of": 3}
+TRIED = {**STRICT, "dry_run": True}
+
+
+@pytest.mark.parametrize("role", [None, "viewer", "moderator", "editor", "owner"])
+def test_who_may(bobs, bob, judged, role):
+    if role:
+        TaskMember.objects.create(task=judged.task, user=bob, role=role)
+    status = 200 if role in ("editor", "owner") else 404
+    assert bobs.get(URL).status_code == status
+    assert bobs.put(URL, TRIED).status_code == status
+    assert bobs.put(URL, STRICT).status_code == status
+    rule = "strict" if status == 200 else "at-least"
+    assert Judging.objects.get().policy["rule"] == rule
+
+
+def test_without_an_account_or_the_scope_nothing_changes(anybody, api_of, alice, judged):
+    assert anybody.get(URL).status_code == anybody.put(URL, STRICT).status_code == 401
+    error(api_of(alice, "read", "annotate", "submit").put(URL, STRICT), 403, "scope")
+    assert Judging.objects.get().policy["rule"] == "at-least"
+
+
+def test_the_policy_in_force_is_told(api, alice, judged):
+    assert api.get(URL).json() == {
+        "rule": "at-least",
+        "needed": 3,
+        "of": 5,
+        "threshold": 0.8,
+        "words": "at least 3 equal votes of 5 votes",
+    }
+    Judging.objects.all().delete()
+    votes = judged.task.config.validation.votes
+    told = api.get(URL).json()
+    assert (told["rule"], told["needed"], told["of"]) == (votes.rule, votes.needed, votes.of)
+    assert not Judging.objects.exists()
+
+
+def test_a_dry_run_tells_what_changes_and_stores_nothing(api, judged):
+    before = stored()
+    told = api.put(URL, TRIED).json()
+    assert told["policy"]["words"] == "more than half of 3 votes"
+    preview = told["preview"]
+    assert (told["changed"], preview["changed"], preview["examples"]) == (3, 3, 5)
+    assert preview["reopened"] == 0
+    assert sum(one["examples"] for one in preview["transitions"]) == 3
+    rate = preview["rates"]["vmer"]
+    assert (rate["before"]["value"], rate["after"]["value"]) == (0.2, 0.4)
+    assert set(preview["rates"]) == {"vmer", "fooled_of_decided", "verified_of_judged"}
+    first = preview["first"][0]
+    assert first["example"] == str(Example.objects.first().uuid)
+    assert (first["before"]["state"], first["after"]["state"]) == ("undecided", "decided")
+    assert (first["after"]["label"], first["after"]["is_verified"]) == ("neutral", True)
+    assert (stored(), Judging.objects.get().policy["rule"]) == (before, "at-least")
+    assert not LogEntry.objects.filter(action="policy.changed").exists()
+
+
+def test_numbers_that_are_not_known_are_null(api, nli, alice):
+    TaskMember.objects.create(task=nli.task, user=alice, role="editor")
+    told = api.put(URL, TRIED).json()
+    assert told["preview"]["examples"] == told["changed"] == 0
+    assert told["preview"]["rates"]["vmer"] == {"before": None, "after": None}
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+def test_what_is_tried_is_what_a_put_changes(api, judged, policy):
+    asked = {"rule": policy.rule, "needed": policy.needed, "of": policy.of}
+    tried = api.put(URL, {**asked, "dry_run": True}).json()
+    told = api.put(URL, asked).json()
+    assert (told["changed"], told["preview"]) == (tried["changed"], None)
+    assert told["policy"] == tried["policy"] == api.get(URL).json()
+    assert api.put(URL, {**asked, "dry_run": True}).json()["changed"] == 0
+
+
+def test_applying_counts_again_and_is_noted(api, alice, judged):
+    assert api.put(URL, STRICT).json()["changed"] == 3
+    assert [row[0] for row in stored()] == ["decided", "decided", "no_consensus", "decided"]
+    assert QueueItem.objects.filter(still_needed__gt=0).count() == 1
+    entry = LogEntry.objects.get(action="policy.changed")
+    assert (entry.actor, entry.data["rule"], entry.data["of"]) == (alice, "strict", 3)
+
+
+def test_one_key_applies_once(api, judged):
+    for _ in range(2):
+        assert api.put(URL, STRICT, HTTP_IDEMPOTENCY_KEY="k").json()["changed"] == 3
+    assert LogEntry.objects.filter(action="policy.changed").count() == 1
+
+
+def test_a_large_round_is_counted_by_a_worker(api, judged, monkeypatch):
+    calls = []
+    monkeypatch.setattr(policies, "AT_ONCE", 4)
+    monkeypatch.setattr(policies, "enqueue", lambda *call: calls.append(call))
+    before = stored()
+    assert api.put(URL, STRICT).json()["changed"] is None
+    assert (stored(), calls) == (before, [("validation.policies.count_again", judged.pk)])
+    assert derive_round(round=judged) == 3
+
+
+def test_a_round_too_large_to_try_it_on_says_how_else(api, judged, monkeypatch):
+    monkeypatch.setattr(policy_preview, "MOST_PREVIEWED", 4)
+    found = error(api.put(URL, TRIED), 409, "too_large")
+    assert "manage.py task_report nli --round 1 --policy" in found["message"]
+    assert api.put(URL, STRICT).json()["changed"] == 3
+
+
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [
+        ({}, "rule"),
+        ({"rule": "mine", "of": 5}, "rule"),
+        ({"rule": "at-least", "of": 5}, "needed"),
+        ({"rule": "at-least", "needed": 5, "of": 3}, "needed"),
+        ({"rule": "plurality"}, "of"),
+        ({"rule": "plurality", "of": 101}, "of"),
+        ({"rule": "n-equal", "needed": "many"}, "needed"),
+        ({"rule": "n-equal", "needed": 0}, "needed"),
+        ({"rule": "dawid-skene", "of": 5, "threshold": 0.5}, "threshold"),
+        ({"rule": "dawid-skene", "of": 5, "threshold": "nan"}, "threshold"),
+        ({**STRICT, "dry_run": "perhaps"}, "dry_run"),
+        ([], ""),
+    ],
+)
+def test_what_no_policy_can_be(api, judged, asked, field):
+    found = error(api.put(URL, asked), 422, "invalid")
+    assert set(found["fields"]) == {field}
+    assert Judging.objects.get().policy["rule"] == "at-least"
+
+
+def test_a_closed_round_needs_no_number_of_votes(api, judged):
+    Round.objects.update(state="closed")
+    told = api.put(URL, {"rule": "plurality"}).json()
+    assert told["policy"]["words"] == "the most frequent answer of all votes that are there"
+
+
+def test_a_released_round_stays_but_can_be_tried(api, judged):
+    Round.objects.update(state="released")
+    assert api.put(URL, TRIED).json()["changed"] == 3
+    error(api.put(URL, STRICT), 409, "released")
+    assert Judging.objects.get().policy["rule"] == "at-least"
+
+
+def test_a_task_with_verdicts_takes_no_dawid_skene(api, alice, qa):
+    TaskMember.objects.create(task=qa.task, user=alice, role="owner")
+    reply = api.put("/api/v1/tasks/qa/rounds/1/policy/", {"rule": "dawid-skene", "of": 5})
+    assert set(error(reply, 422, "invalid")["fields"]) == {"rule"}
+
+
+@pytest.mark.parametrize("number", [9, 2**31, 10**30])
+def test_another_round_is_not_there(api, judged, number):
+    url = f"/api/v1/tasks/nli/rounds/{number}/policy/"
+    assert api.get(url).status_code == api.put(url, TRIED).status_code == 404
+
+
+def test_query_count(as_alice, alice, nli):
+    TaskMember.objects.create(task=nli.task, user=alice, role="owner")
+    people = UserFactory.create_batch(5)
+    fill_review(1, nli, people)
+
+    def ask():
+        as_alice.put(URL, TRIED, "application/json")
+        with CaptureQueriesContext(connection) as queries:
+            assert as_alice.put(URL, TRIED, "application/json").status_code == 200
+        return len(queries)
+
+    few = ask()
+    fill_review(12, nli, people, first=1)
+    assert ask() == few
+    check("API policy, dry run", few)

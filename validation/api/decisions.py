@@ -1,0 +1,164 @@
+"""The API's views of the review queue, and of what owners decide over all votes."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.utils.urls import replace_query_param
+from rest_framework.views import APIView
+
+from annotation.api.entry import refusals
+from annotation.models import Example
+from dynabench.accounts.api import once
+from dynabench.accounts.models import ApiToken, User
+from tasks.access import find_task
+from tasks.models import Round
+from tasks.permissions import can_moderate
+from validation import services
+from validation.api.examples import shown, wanted
+from validation.api.serializers import (
+    VOTE,
+    ConsensusSerializer,
+    JudgedExampleSerializer,
+    vote_of,
+)
+from validation.forms import DecisionForm
+from validation.models import OwnerDecision
+from validation.review import PAGE, Found, Kind, to_review
+
+REASONS = [choice for choice in Kind.choices if choice[0] != Kind.ALL]
+
+
+class ReviewQuery(serializers.Serializer[Any]):
+    """Which part of the queue."""
+
+    kind = serializers.ChoiceField(Kind.choices, default=Kind.ALL)
+    round = serializers.IntegerField(required=False, help_text="Its number; all unless told.")
+    after = serializers.IntegerField(
+        min_value=0, max_value=2**63 - 1, default=0, help_text="Where `next` goes on."
+    )
+    page_size = serializers.IntegerField(min_value=1, max_value=100, default=PAGE)
+
+
+class ReviewItemSerializer(serializers.Serializer[Any]):
+    """An example that needs an expert's look, and why."""
+
+    reasons = serializers.ListField(child=serializers.ChoiceField(REASONS))
+    example = JudgedExampleSerializer()
+
+
+class ReviewSerializer(serializers.Serializer[Any]):
+    """A page of the queue. `results` may be few, or none, though `next` leads on."""
+
+    next = serializers.URLField(allow_null=True)
+    results = ReviewItemSerializer(many=True)
+
+
+class ReviewView(APIView):
+    """The review queue of a task."""
+
+    @extend_schema(operation_id="review_list", parameters=[ReviewQuery], responses=ReviewSerializer)
+    def get(self, request: Request, code: str) -> Response:
+        """A twentieth of what is judged, and all disagreements, oldest first; for moderators."""
+        task = find_task(request, code, can_moderate)
+        asked = wanted(ReviewQuery, request)
+        rounds = {
+            round.pk: round
+            for round in task.rounds.select_related("task")
+            if asked.get("round", round.number) == round.number
+        }
+        found = to_review(rounds.values(), Kind(asked["kind"]), asked["after"], asked["page_size"])
+        here = request.build_absolute_uri()
+        told = {
+            "next": replace_query_param(here, "after", found.after) if found.after else None,
+            "results": _items(found, rounds),
+        }
+        return Response(ReviewSerializer(told, context={"full": True}).data)
+
+
+def _items(found: Found, rounds: Mapping[int, Round]) -> list[dict[str, Any]]:
+    """What ReviewItemSerializer tells of."""
+    examples = shown(Example.objects.all()).in_bulk([item.pk for item in found.items])
+    for example in examples.values():
+        example.round = rounds[example.round_id]  # known, so not read again
+    return [
+        {"reasons": sorted(item.kinds, key=[*Kind].index), "example": examples[item.pk]}
+        for item in found.items
+    ]
+
+
+class NewDecisionSerializer(serializers.Serializer[Any]):
+    """What an owner says is right."""
+
+    answer = serializers.CharField(max_length=210, help_text=VOTE)
+    reason = serializers.CharField(
+        max_length=500,
+        required=False,
+        allow_blank=True,
+        help_text="The author reads it, without your name.",
+    )
+
+
+class DecisionSerializer(serializers.ModelSerializer[OwnerDecision]):
+    """A decision of an owner, and what stands by it."""
+
+    example: Any = serializers.UUIDField(source="example.uuid")
+    answer = serializers.SerializerMethodField(help_text=VOTE)
+    consensus = ConsensusSerializer(source="example.consensus")
+
+    class Meta:
+        model = OwnerDecision
+        fields = read_only_fields = ("example", "answer", "reason", "created_at", "consensus")
+
+    def get_answer(self, decision: OwnerDecision) -> str:
+        return vote_of(decision)
+
+
+class DecisionView(APIView):
+    """An owner's decision on an example."""
+
+    write_scope = ApiToken.Scope.OWN
+
+    def enter(self, uuid: UUID) -> tuple[Example, User]:
+        """The example, for those who moderate its task."""
+        rows = Example.objects.select_related("round__task")
+        example, user = get_object_or_404(rows, uuid=uuid), self.request.user
+        if not (isinstance(user, User) and can_moderate(user, example.round.task)):
+            raise Http404
+        return example, user
+
+    @extend_schema(
+        operation_id="decisions_create",
+        request=NewDecisionSerializer,
+        responses={201: DecisionSerializer},
+    )
+    @once
+    def post(self, request: Request, uuid: UUID) -> Response:
+        """Decide over all votes; an earlier decision does not count any more. For moderators."""
+        example, owner = self.enter(uuid)
+        asked = NewDecisionSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        form = DecisionForm(asked.validated_data, task=example.round.task)
+        if not form.is_valid():
+            raise serializers.ValidationError(form.errors)  # type: ignore[arg-type]
+        with refusals():
+            made = services.override_consensus(
+                example=example, owner=owner, choice=form.vote, reason=form.cleaned_data["reason"]
+            )
+        made.refresh_from_db()
+        return Response(DecisionSerializer(made).data, status.HTTP_201_CREATED)
+
+    @extend_schema(operation_id="decisions_withdraw", responses={204: None})
+    @once
+    def delete(self, request: Request, uuid: UUID) -> Response:
+        """Let the votes decide again. For moderators."""
+        example, owner = self.enter(uuid)
+        with refusals():
+            services.withdraw_override(example=example, owner=owner)
+        return Response(status=status.HTTP_204_NO_CONTENT)

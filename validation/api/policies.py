@@ -1,0 +1,192 @@
+"""The API's view of how a round is decided, and of what another policy would change."""
+
+from typing import Any
+
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from annotation.api.entry import refusals
+from annotation.models import Example
+from dynabench.accounts.api import once
+from dynabench.accounts.models import ApiToken, User
+from dynabench.lib.api import Refused
+from tasks.access import find_edited
+from tasks.models import Round
+from validation.api.statistics import RateSerializer
+from validation.consensus import Policy
+from validation.models import Consensus
+from validation.policies import apply_policy
+from validation.policy_forms import RULES, PolicyForm
+from validation.policy_preview import Preview, in_force, in_words, is_too_large, preview
+from validation.statistics import Rate
+
+RULE_CHOICES = [*RULES.items()]
+RATES = ("vmer", "fooled_of_decided", "verified_of_judged")
+
+
+class PolicySerializer(serializers.Serializer[Policy]):
+    """How the votes of a round decide."""
+
+    rule = serializers.ChoiceField(RULE_CHOICES)
+    needed = serializers.IntegerField(help_text="Equal votes, for n-equal and at-least.")
+    of = serializers.IntegerField(allow_null=True, help_text="Most votes; null: all there are.")
+    threshold = serializers.FloatField(help_text="Of a probability, for dawid-skene.")
+    words = serializers.SerializerMethodField(help_text="The same in words.")
+
+    def get_words(self, policy: Policy) -> str:
+        return in_words(policy)
+
+
+def _votes(words: str) -> serializers.IntegerField:
+    return serializers.IntegerField(
+        min_value=1, max_value=100, required=False, allow_null=True, help_text=words
+    )
+
+
+class NewPolicySerializer(serializers.Serializer[Any]):
+    """Another policy for a round."""
+
+    rule = serializers.ChoiceField(RULE_CHOICES)
+    needed = _votes("Equal votes; for n-equal and at-least.")
+    of = _votes("Most votes asked for; needed for all but n-equal, unless the round is closed.")
+    threshold = serializers.FloatField(
+        min_value=0.5,
+        max_value=1,
+        required=False,
+        allow_null=True,
+        help_text="For dawid-skene: above 0.5, at most 1; 0.8 unless told.",
+    )
+    dry_run = serializers.BooleanField(
+        default=False, help_text="Only tell what would change; for released rounds too."
+    )
+
+
+class StandingSerializer(serializers.Serializer[Any]):
+    """What is, or would be, said of an example."""
+
+    state = serializers.ChoiceField(Consensus.State.choices)
+    label: Any = serializers.CharField()
+    verdict = serializers.CharField()
+    is_verified = serializers.BooleanField()
+    is_validated_error = serializers.BooleanField()
+
+
+class ChangedExampleSerializer(serializers.Serializer[Any]):
+    """An example that would change."""
+
+    example = serializers.UUIDField()
+    before = StandingSerializer()
+    after = StandingSerializer()
+
+
+class ChangedRateSerializer(serializers.Serializer[Any]):
+    """A number of the round; null: it is not known."""
+
+    before = RateSerializer(allow_null=True)
+    after = RateSerializer(allow_null=True)
+
+
+class TransitionSerializer(serializers.Serializer[Any]):
+    """How many examples would change alike; the same words twice: another label or verdict."""
+
+    before = serializers.CharField()
+    after = serializers.CharField()
+    examples = serializers.IntegerField()
+
+
+class PreviewSerializer(serializers.Serializer[Any]):
+    """What a policy would change."""
+
+    examples = serializers.IntegerField()
+    changed = serializers.IntegerField()
+    reopened = serializers.IntegerField(help_text="Of them: people would be asked once more.")
+    rates = serializers.DictField(child=ChangedRateSerializer(), help_text=", ".join(RATES))
+    transitions = TransitionSerializer(many=True)
+    first = ChangedExampleSerializer(many=True, help_text="The first 20 that would change.")
+
+
+class ChangedPolicySerializer(serializers.Serializer[Any]):
+    """What a PUT did, or would do."""
+
+    policy = PolicySerializer()
+    changed = serializers.IntegerField(
+        allow_null=True, help_text="Examples; null: the round is large, and a worker counts again."
+    )
+    preview = PreviewSerializer(allow_null=True, help_text="Of a dry run.")
+
+
+class PolicyView(APIView):
+    """How a round is decided."""
+
+    write_scope = ApiToken.Scope.OWN
+
+    def enter(self, code: str, number: int) -> tuple[Round, User]:
+        """The round, for those who edit its task."""
+        task, editor = find_edited(self.request, code)
+        rounds = task.rounds.select_related("task")
+        return get_object_or_404(rounds, number=number), editor
+
+    @extend_schema(operation_id="policy_get", responses=PolicySerializer)
+    def get(self, request: Request, code: str, number: int) -> Response:
+        """The policy that decides in the round now; for the task's editors."""
+        round, _ = self.enter(code, number)
+        return Response(PolicySerializer(in_force(round)).data)
+
+    @extend_schema(
+        operation_id="policy_change",
+        request=NewPolicySerializer,
+        responses=ChangedPolicySerializer,
+    )
+    @once
+    def put(self, request: Request, code: str, number: int) -> Response:
+        """Decide by another policy from now on, and count all votes of the round again."""
+        round, editor = self.enter(code, number)
+        asked = NewPolicySerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        form = PolicyForm(round, asked.validated_data)
+        if not form.is_valid():
+            raise serializers.ValidationError(form.errors)  # type: ignore[arg-type]
+        told: dict[str, Any] = {"policy": form.policy, "preview": None}
+        if asked.validated_data["dry_run"]:
+            told["preview"] = _preview(round, form.policy)
+            told["changed"] = told["preview"]["changed"]
+        else:
+            with refusals():
+                told["changed"] = apply_policy(round=round, owner=editor, policy=form.policy)
+        return Response(ChangedPolicySerializer(told).data)
+
+
+def _preview(round: Round, policy: Policy) -> dict[str, Any]:
+    """What PreviewSerializer tells of. Raises Refused."""
+    if is_too_large(round):
+        raise Refused(
+            "The round has more examples than can be decided while you wait. An operator sees the "
+            f"numbers with manage.py task_report {round.task.code} --round {round.number} "
+            "--policy ….",
+            code="too_large",
+        )
+    found: Preview = preview(round, policy)
+    uuids = dict(Example.objects.filter(pk__in=found.first).values_list("pk", "uuid"))
+    return {
+        **{name: getattr(found, name) for name in ("examples", "changed", "reopened")},
+        "rates": {
+            name: {"before": _known(found.before[name]), "after": _known(found.after[name])}
+            for name in RATES
+        },
+        "transitions": [
+            {"before": before, "after": after, "examples": times}
+            for (before, after), times in found.transitions.most_common()
+        ],
+        "first": [
+            {"example": uuids[pk], "before": before, "after": after}
+            for pk, (before, after) in found.first.items()
+        ],
+    }
+
+
+def _known(rate: Any) -> Rate | None:
+    return rate if isinstance(rate, Rate) else None
