@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from uuid import UUID
 
+from django.utils import timezone
+
 from dynabench.accounts.idempotency import purge_answers
 from evaluation import arrivals, run_work, runs
 from evaluation.janitor import tidy
@@ -61,13 +63,25 @@ def check_submission(submission_id: UUID) -> None:
 
 
 def evaluate_next(run_id: UUID) -> None:
-    """Evaluate the run whose turn it is, which need not be the one that rang."""
+    """Evaluate the run whose turn it is, which need not be the one that rang.
+
+    A check that waits goes first: it takes seconds, and somebody watches its page.
+    """
+    if (waiting := _longest_waiting()) is not None:
+        check_submission(waiting)
     run = runs.claim_next()
     if run is None:
         return
     with _giving_up():
         run_work.carry_out(run)
     runs.ring_suites(run)
+
+
+def _longest_waiting() -> UUID | None:
+    """The submission whose check has waited longest; None: no check is due."""
+    queued = Submission.objects.filter(state=Job.State.QUEUED)
+    due = queued.exclude(not_before__gt=timezone.now()).order_by("queued_at")
+    return due.values_list("pk", flat=True).first()
 
 
 def sweep_all() -> int:

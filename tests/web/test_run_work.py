@@ -11,14 +11,14 @@ from django.core.files.storage import default_storage
 from django.db import OperationalError
 from django.utils import timezone
 
-from evaluation import containers, leases, run_work, runners, runs
+from evaluation import containers, jobs, leases, run_work, runners, runs
 from evaluation.contract import Ending, Outcome, Runnable, Usage
 from evaluation.fetching import CannotFetch
 from evaluation.models import EvaluationRun, Score, Submission
 from evaluation.run_work import carry_out
 from evaluation.runs import claim_next, cost_cents
 from tests.evaluations import LABELS, ScriptedRunner, accepted_model, queued_run, set_version
-from tests.factories import TaskFactory
+from tests.factories import TaskFactory, UserFactory
 
 State = EvaluationRun.State
 
@@ -256,8 +256,6 @@ def test_costs_are_estimated_where_a_price_is_set(settings):
 def test_the_perturbed_runs_are_rung_for_when_the_plain_one_is_over(task, version, runner):
     from django_q.models import OrmQ
 
-    from evaluation import jobs
-
     model = accepted_model(task)
     plain, fairness = (queued_run(model, version, suite) for suite in ("plain", "fairness"))
     jobs.evaluate_next(plain.pk)
@@ -267,3 +265,19 @@ def test_the_perturbed_runs_are_rung_for_when_the_plain_one_is_over(task, versio
     assert OrmQ.objects.count() == 1
     assert set(EvaluationRun.objects.values_list("state")) == {(State.DONE,)}
     assert runs.counting(EvaluationRun.objects.all()).count() == 2
+
+
+def test_a_check_that_waits_goes_before_runs(task, monkeypatch):
+    alice, order = UserFactory(), []
+    monkeypatch.setattr(jobs.arrivals, "check", lambda one: order.append(one.name))
+    monkeypatch.setattr(jobs.run_work, "carry_out", lambda run: order.append("a run"))
+    queued_run(accepted_model(task, alice), set_version(task))
+    for name in ("later", "first"):
+        Submission.objects.create(task=task, owner=alice, name=name, kind=Submission.Kind.HUB)
+    hour = timedelta(hours=1)
+    Submission.objects.filter(name="first").update(queued_at=timezone.now() - hour)
+    Submission.objects.create(
+        task=task, owner=alice, name="not yet", kind="hub", not_before=timezone.now() + hour
+    )
+    jobs.evaluate_next(None)
+    assert order == ["first", "a run"]
