@@ -29,7 +29,7 @@ from tests.boards import fill_board
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory, scripted_target
 from tests.web.test_judge import answered, write
 from tests.web.test_write import open_form
-from validation import gold
+from validation import gold, services
 from validation.consensus import Policy, Vote
 from validation.models import JudgeLease, Validation
 from validation.services import override_consensus, rederive, withdraw_override
@@ -118,7 +118,9 @@ def test_query_count_of_a_submit(as_alice, nli):
 
 
 def test_query_count_of_judging(as_alice, bob, nli, monkeypatch):
-    monkeypatch.setattr(gold, "EVERY", 2**64)  # whether it is gold's turn is chance
+    # Whether it is gold's turn, and whether the walk begins anew, is chance.
+    monkeypatch.setattr(gold, "EVERY", 2**64)
+    monkeypatch.setattr(services, "WALKS", 2**129)
     fill(1, nli, bob)
     few = count(as_alice, "/t/nli/judge/")
     fill(14, nli, bob, first=1)
