@@ -18,6 +18,7 @@ from annotation.models import Example, TargetOutput
 from annotation.panels import why_components
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken
+from dynabench.lib.api import read
 
 
 class OwnExample(APIView):
@@ -59,9 +60,8 @@ class WhyView(OwnExample):
     def post(self, request: Request, uuid: UUID) -> Response:
         """Say why the label is right and why a model might miss it; all may be left out."""
         example = self.example(uuid)
-        asked = WhySerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        config, why = example.round.task.config, asked.validated_data["why"]
+        asked = read(WhySerializer, request)
+        config, why = example.round.task.config, asked["why"]
         form = WhyForm(why_components(config, example.outcome, example.inputs), why)
         unknown = {name: ["There is no such question here"] for name in why.keys() - form.fields}
         if unknown or not form.is_valid():
@@ -82,8 +82,7 @@ class AuthorAnswerView(OwnExample):
     def post(self, request: Request, uuid: UUID) -> Response:
         """Of an undecided example, say whether the model's answer is acceptable; once."""
         example = self.example(uuid)
-        asked = AuthorAnswerSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
+        asked = read(AuthorAnswerSerializer, request)
         with refusals():
-            services.answer_undecided(example=example, **asked.validated_data)
+            services.answer_undecided(example=example, **asked)
         return self.answer(uuid)

@@ -32,7 +32,7 @@ from annotation.work import FAILED_STATUS, FAILURES, Work
 from dynabench.accounts.api import once
 from dynabench.accounts.idempotency import HEADER
 from dynabench.accounts.models import ApiToken
-from dynabench.lib.api import Refused
+from dynabench.lib.api import Refused, read
 from tasks.access import find_task
 from tasks.schema import validate_inputs
 
@@ -70,9 +70,8 @@ class AssignmentView(APIView):
         """The context and the goal that one has, or others. The server chooses both."""
         task = find_task(request, code)
         annotator = enter(request, task, services.check_programs_write)
-        asked = WantSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        want = asked.validated_data["want"]
+        asked = read(WantSerializer, request)
+        want = asked["want"]
         current = want == "current"
         round = round_to_write(task, annotator) if current else live_round(task)
         with refusals():
@@ -109,10 +108,9 @@ class NewExampleView(APIView):
         """
         assignment = _own_assignment(request, pk)
         annotator = enter(request, assignment.round.task, services.check_programs_write)
-        asked = NewExampleSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        inputs = checked(assignment, asked.validated_data["inputs"])
-        parent = _parent(assignment, asked.validated_data.get("parent"))
+        asked = read(NewExampleSerializer, request)
+        inputs = checked(assignment, asked["inputs"])
+        parent = _parent(assignment, asked.get("parent"))
         with refusals():
             attempt, is_mine = services.begin_attempt(
                 annotator=annotator,

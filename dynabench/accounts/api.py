@@ -15,7 +15,7 @@ from dynabench.accounts.idempotency import HEADER, answer_once
 from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.services import annotator_of
 from dynabench.accounts.tokens import LONGEST, TokenRefused, create_token, revoke_token
-from dynabench.lib.api import Refused
+from dynabench.lib.api import Refused, read
 
 View = TypeVar("View", bound=APIView)
 Handler = Callable[..., Response]
@@ -100,11 +100,10 @@ class Tokens(generics.ListAPIView[ApiToken]):
     @extend_schema(operation_id="tokens_create", request=NewToken, responses={201: MadeToken})
     def post(self, request: Request) -> Response:
         """Make a token. The key is in this answer and nowhere else; it is not kept for repeats."""
-        asked = NewToken(data=request.data)
-        asked.is_valid(raise_exception=True)
+        asked = read(NewToken, request)
         assert isinstance(request.user, User)
         try:
-            token, key = create_token(user=request.user, **asked.validated_data)
+            token, key = create_token(user=request.user, **asked)
         except TokenRefused as error:
             raise Refused(str(error), field=error.field, status=422) from None
         return Response({**Token(token).data, "key": key}, status.HTTP_201_CREATED)

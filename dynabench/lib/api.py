@@ -16,6 +16,7 @@ from rest_framework.pagination import CursorPagination
 from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.serializers import Serializer
 
 logger = logging.getLogger(__name__)
 RANGE = re.compile(r"bytes=(\d+)-(\d*)$")
@@ -105,6 +106,13 @@ class Json(JSONParser):
         if int(parser_context["request"].META.get("CONTENT_LENGTH") or 0) > LARGEST_JSON:
             raise TooLarge
         return super().parse(stream, media_type, parser_context)
+
+
+def read(shape: type[Serializer[Any]], request: Request) -> dict[str, Any]:
+    """The request's body as the serializer takes it. Raises ValidationError, by field."""
+    body = shape(data=request.data)
+    body.is_valid(raise_exception=True)
+    return dict(body.validated_data)
 
 
 class Pages(CursorPagination):

@@ -12,7 +12,7 @@ from rest_framework.views import APIView
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
-from dynabench.lib.api import Pages, Refused
+from dynabench.lib.api import Pages, Refused, read
 from dynabench.webhooks import services
 from dynabench.webhooks.models import Delivery, Webhook
 from dynabench.webhooks.services import WebhookRefused
@@ -115,17 +115,14 @@ class Webhooks(generics.ListAPIView[Webhook]):
 
         Of models it is told to their owners and to the editors of their tasks.
         """
-        asked = WebhookNew(data=request.data)
-        asked.is_valid(raise_exception=True)
+        asked = read(WebhookNew, request)
         assert isinstance(request.user, User)
-        code = asked.validated_data["task"]
+        code = asked["task"]
         task = listed_tasks(request.user).filter(code=code).first() if code else None
         if code and task is None:
             raise Refused("There is no task of that code.", field="task", status=422)
         try:
-            made, secret = services.create_webhook(
-                user=request.user, **{**asked.validated_data, "task": task}
-            )
+            made, secret = services.create_webhook(user=request.user, **{**asked, "task": task})
         except WebhookRefused as error:
             raise _refused(error) from None
         return Response({**WebhookShown(made).data, "secret": secret}, status.HTTP_201_CREATED)
@@ -146,11 +143,10 @@ class WebhookView(APIView):
     def patch(self, request: Request, pk: int) -> Response:
         """Change the address or the events, or switch it on or off."""
         hook, user = _find(request, pk)
-        asked = WebhookChange(data=request.data)
-        asked.is_valid(raise_exception=True)
+        asked = read(WebhookChange, request)
         now = {"url": hook.url, "events": hook.events, "is_on": hook.is_on}
         try:
-            services.change_webhook(webhook=hook, actor=user, **{**now, **asked.validated_data})
+            services.change_webhook(webhook=hook, actor=user, **{**now, **asked})
         except WebhookRefused as error:
             raise _refused(error) from None
         return Response(WebhookShown(hook).data)

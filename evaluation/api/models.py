@@ -15,7 +15,7 @@ from rest_framework.views import APIView
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.services import annotator_of
-from dynabench.lib.api import Pages, Refused
+from dynabench.lib.api import Pages, Refused, read
 from evaluation import submissions
 from evaluation.access import find_model, find_owned
 from evaluation.api.model_data import (
@@ -120,11 +120,9 @@ class TaskModels(OfTask, Models):
         409 with the code `quota` when you have handed in all models of a day.
         """
         task = find_task(request, code, can_annotate)
-        asked = NewModelSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
+        told = read(NewModelSerializer, request)
         assert isinstance(request.user, User)
         annotator_of(request.user)  # the public name of who hands in
-        told = dict(asked.validated_data)
         told["card"] = Card(**told.get("card", {}))
         told["upload"] = _upload(request.user, told.get("upload"))
         told["evaluation_set"] = _version(task, told.get("evaluation_set"))
@@ -213,10 +211,9 @@ class ModelView(APIView):
     def patch(self, request: Request, pk: UUID) -> Response:
         """Change its card; for its owner."""
         submission, user = find_owned(request, pk)
-        asked = ModelChangeSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
+        asked = read(ModelChangeSerializer, request)
         now = {name: getattr(submission, name) for name in vars(Card())}
-        card = Card(**now | asked.validated_data["card"])
+        card = Card(**now | asked["card"])
         try:
             submissions.update_card(submission=submission, actor=user, card=card)
         except SubmissionRefused as error:
@@ -279,12 +276,9 @@ class AnonymousView(APIView):
     def post(self, request: Request, pk: UUID) -> Response:
         """Hide the names of model and owner before a day, at most a year ahead, or show them."""
         submission, user = find_owned(request, pk)
-        asked = AnonymousSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
+        asked = read(AnonymousSerializer, request)
         try:
-            submissions.set_anonymous_until(
-                submission=submission, actor=user, **asked.validated_data
-            )
+            submissions.set_anonymous_until(submission=submission, actor=user, **asked)
         except SubmissionRefused as error:
             raise _refused(error) from None
         return Response(whole(request, pk))

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
-from dynabench.lib.api import Refused
+from dynabench.lib.api import Refused, read
 from evaluation.cards import LICENSES
 from evaluation.freezing import counts_of
 from evaluation.models import Dataset
@@ -93,11 +93,10 @@ class Releases(generics.ListAPIView[Dataset]):
     def post(self, request: Request, code: str, number: int) -> Response:
         """Release a closed round, or make its next version; what is released is not called back."""
         round = self.round()
-        asked = NewReleaseSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
+        asked = read(NewReleaseSerializer, request)
         page = request.build_absolute_uri(reverse("evaluation:datasets", args=[code, number]))
         assert isinstance(request.user, User)
-        options = _options(round, asked.validated_data, page)
+        options = _options(round, asked, page)
         try:
             made = request_release(round=round, options=options, actor=request.user)
         except ReleaseRefused as error:

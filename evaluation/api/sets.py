@@ -18,7 +18,7 @@ from rest_framework.views import APIView
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
-from dynabench.lib.api import Refused, lines
+from dynabench.lib.api import Refused, lines, read
 from evaluation.asked import model_for, text_for_models
 from evaluation.checking import CHECK_SECONDS
 from evaluation.models import EvaluationSet, EvaluationSetVersion
@@ -131,9 +131,7 @@ class EvaluationSets(OfSets, generics.ListAPIView[EvaluationSet]):
     def post(self, request: Request, code: str) -> Response:
         """Make a set of an upload; wrong lines are named, and then nothing is stored."""
         task, editor = find_edited(request, code)
-        asked = NewSetSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        about = dict(asked.validated_data)
+        about = read(NewSetSerializer, request)
         upload = about.pop("upload")
         _made_of(
             upload, task, editor, lambda rows: create_set_of(rows, task=task, actor=editor, **about)
@@ -159,10 +157,9 @@ class EvaluationSetView(OfSets, generics.RetrieveAPIView[EvaluationSet]):
         """Change who sees it and what is said of it."""
         task, editor = find_edited(request, code)
         one = get_object_or_404(task.evaluation_sets, name=name)
-        asked = AboutSetSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
+        asked = read(AboutSetSerializer, request)
         now = {field: getattr(one, field) for field in ("access", "may_leave", "description")}
-        change_set(evaluation_set=one, actor=editor, **now | asked.validated_data)
+        change_set(evaluation_set=one, actor=editor, **now | asked)
         return self.told(name)
 
 
@@ -182,9 +179,8 @@ class Versions(OfSets):
         task, editor = find_edited(request, code)
         uploaded = task.evaluation_sets.filter(source=EvaluationSet.Source.UPLOAD)
         one = get_object_or_404(uploaded, name=name)
-        asked = NewVersionSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        upload = asked.validated_data["upload"]
+        asked = read(NewVersionSerializer, request)
+        upload = asked["upload"]
         _made_of(upload, task, editor, lambda rows: make_version(one, rows, editor))
         return self.told(name, status.HTTP_201_CREATED)
 

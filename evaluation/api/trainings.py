@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
-from dynabench.lib.api import Pages, Refused
+from dynabench.lib.api import Pages, Refused, read
 from evaluation.models import TrainingRun
 from evaluation.trainings import (
     MOST_WEIGHT,
@@ -186,9 +186,7 @@ class Trainings(generics.ListAPIView[TrainingRun]):
     def post(self, request: Request, code: str) -> Response:
         """Train the next target; ask for it again to see how far it is. One at a time."""
         task, editor = find_edited(request, code)
-        asked = NewTrainingSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        told = dict(asked.validated_data)
+        told = read(NewTrainingSerializer, request)
         told["base"], told["revision"] = _base(task, told)
         try:
             run = request_training(task=task, actor=editor, **told)
@@ -259,10 +257,9 @@ class TrainedTarget(OfTraining):
     def post(self, request: Request, code: str, pk: int) -> Response:
         """Make the trained model a target of a round."""
         run, editor = self.enter(code, pk)
-        asked = NewTargetSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        number = asked.validated_data["round"]
-        name = asked.validated_data.get("name") or free_name(run.task, number)
+        asked = read(NewTargetSerializer, request)
+        number = asked["round"]
+        name = asked.get("name") or free_name(run.task, number)
         try:
             register_trained(run=run, number=number, name=name, actor=editor)
         except TrainingRefused as error:

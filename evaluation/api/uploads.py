@@ -17,7 +17,7 @@ from rest_framework.views import APIView
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
-from dynabench.lib.api import Refused
+from dynabench.lib.api import Refused, read
 from evaluation.models import Upload
 from evaluation.uploads import (
     PIECE_BYTES,
@@ -90,11 +90,10 @@ class Uploads(generics.ListAPIView[Upload]):
     @once
     def post(self, request: Request) -> Response:
         """Begin a file of so many bytes. Then PUT its pieces."""
-        asked = NewUploadSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
+        asked = read(NewUploadSerializer, request)
         assert isinstance(request.user, User)
         try:
-            made = begin_upload(request.user, **asked.validated_data)
+            made = begin_upload(request.user, **asked)
         except UploadRefused as error:
             raise Refused(str(error), code="upload", status=422) from None
         return Response(told(made.pk), status.HTTP_201_CREATED)

@@ -12,7 +12,7 @@ from rest_framework.views import APIView
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
-from dynabench.lib.api import Refused
+from dynabench.lib.api import Refused, read
 from leaderboard import models, services
 from leaderboard.board_views import start_of
 from leaderboard.services import BoardRefused
@@ -77,9 +77,8 @@ class Forks(generics.ListAPIView[models.Weights]):
         from leaderboard.matrix import score_matrix
 
         task = find_task(request, code)
-        asked = NewFork(data=request.data)
-        asked.is_valid(raise_exception=True)
-        told: dict[str, Any] = asked.validated_data
+        asked = read(NewFork, request)
+        told: dict[str, Any] = asked
         start = start_of(task, score_matrix(task), None)
         try:
             made = services.save_weights(

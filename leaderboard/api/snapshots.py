@@ -11,7 +11,7 @@ from rest_framework.views import APIView
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken
-from dynabench.lib.api import Pages, Refused, versioned
+from dynabench.lib.api import Pages, Refused, read, versioned
 from leaderboard import services
 from leaderboard.api.schemas import Kept
 from leaderboard.changes import what_changed
@@ -77,10 +77,9 @@ class Snapshots(generics.ListAPIView[Snapshot]):
     def post(self, request: Request, code: str) -> Response:
         """Keep the public board as it is now, for ever. For the task's editors."""
         task, user = find_edited(request, code)
-        asked = NewSnapshot(data=request.data)
-        asked.is_valid(raise_exception=True)
+        asked = read(NewSnapshot, request)
         try:
-            made = services.take_snapshot(task=task, actor=user, **asked.validated_data)
+            made = services.take_snapshot(task=task, actor=user, **asked)
         except BoardRefused as error:
             raise Refused(str(error), field=error.field) from None
         return Response(ListedSnapshot(made).data, status.HTTP_201_CREATED)

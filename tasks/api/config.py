@@ -11,7 +11,7 @@ from rest_framework.views import APIView
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken
-from dynabench.lib.api import Refused
+from dynabench.lib.api import Refused, read
 from tasks.access import find_edited, find_task
 from tasks.config_io import MAX_BYTES, ConfigError, Problem
 from tasks.config_saving import (
@@ -83,13 +83,12 @@ class ConfigView(APIView):
     def put(self, request: Request, code: str) -> Response:
         """Check another text and store it. A text that is refused gets a message for each line."""
         task, editor = find_edited(request, code)
-        asked = NewConfigSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        text = asked.validated_data["config_text"].replace("\r\n", "\n")
-        version, before = asked.validated_data["version"], task.config_text
+        asked = read(NewConfigSerializer, request)
+        text = asked["config_text"].replace("\r\n", "\n")
+        version, before = asked["version"], task.config_text
         try:
             warnings = checked(task, text, base=version)[1]
-            if not asked.validated_data["dry_run"]:
+            if not asked["dry_run"]:
                 task = save_config(task=task, text=text, base=version, actor=editor)
         except ConfigStale:
             raise Refused(STALE, code="stale", field="version") from None

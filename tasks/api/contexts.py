@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken
-from dynabench.lib.api import Refused
+from dynabench.lib.api import Refused, read
 from tasks.access import find_edited, find_task
 from tasks.api.serializers import ContextSerializer
 from tasks.context_files import Summary
@@ -89,15 +89,14 @@ class Contexts(generics.ListAPIView[Context]):
         """Bring contexts into a round; 201 when they are stored, 200 for a dry run."""
         task, editor = find_edited(request, code)
         round = get_object_or_404(task.rounds, number=number)
-        asked = NewContextsSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        file = BytesIO(asked.validated_data["text"].encode())
-        name = f"api.{asked.validated_data['format']}"
+        asked = read(NewContextsSerializer, request)
+        file = BytesIO(asked["text"].encode())
+        name = f"api.{asked['format']}"
         try:
             found = preview_contexts(round=round, lines=file, file_name=name)
-            if asked.validated_data["dry_run"]:
+            if asked["dry_run"]:
                 return Response(ImportedContextsSerializer({**vars(found), "stored": 0}).data)
-            if found.errors and not asked.validated_data["skip_bad"]:
+            if found.errors and not asked["skip_bad"]:
                 raise serializers.ValidationError({"text": _lines(found)})
             file.seek(0)
             stored = import_contexts(round=round, lines=file, file_name=name, actor=editor)
@@ -134,9 +133,8 @@ class ContextView(APIView):
     def patch(self, request: Request, code: str, number: int, pk: int) -> Response:
         """Retire it, so that it is not handed out any more, or hand it out again."""
         task, editor = find_edited(request, code)
-        asked = ContextChangeSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
+        asked = read(ContextChangeSerializer, request)
         chosen = Context.objects.filter(round__task=task, round__number=number, pk=pk)
         get_object_or_404(chosen)
-        set_retired(contexts=chosen, actor=editor, **asked.validated_data)
+        set_retired(contexts=chosen, actor=editor, **asked)
         return Response(ContextSerializer(chosen.select_related("batch").get()).data)

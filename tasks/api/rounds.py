@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken
-from dynabench.lib.api import Refused
+from dynabench.lib.api import Refused, read
 from tasks.access import find_edited
 from tasks.api.serializers import RoundSerializer
 from tasks.api.tasks import OfTask
@@ -123,9 +123,8 @@ class Rounds(_Rounds, generics.ListAPIView[Round]):
     def post(self, request: Request, code: str) -> Response:
         """Plan the next round. It is a draft."""
         task, editor = find_edited(request, code)
-        asked = RoundPlanSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        made = plan_round(task=task, actor=editor, **_plan(asked.validated_data, task))
+        asked = read(RoundPlanSerializer, request)
+        made = plan_round(task=task, actor=editor, **_plan(asked, task))
         return self.planned(task, made.number, status.HTTP_201_CREATED)
 
 
@@ -145,9 +144,8 @@ class RoundView(_Rounds, generics.RetrieveAPIView[Round]):
         """Change its plan. The rule, the targets and the contexts are fixed once it was opened."""
         task, editor = find_edited(request, code)
         round = get_object_or_404(task.rounds, number=number)
-        asked = RoundPlanSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        plan = _plan(asked.validated_data, task, round)
+        asked = read(RoundPlanSerializer, request)
+        plan = _plan(asked, task, round)
         try:
             change_round(round=round, actor=editor, **plan)
         except RoundError as error:
@@ -176,10 +174,9 @@ class RoundStateView(_Rounds):
         """Open, pause or close it, or take it back. Who is writing when it closes may finish."""
         task, editor = find_edited(request, code)
         round = get_object_or_404(task.rounds, number=number)
-        asked = WantedStateSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
+        asked = read(WantedStateSerializer, request)
         try:
-            set_round_state(round=round, state=asked.validated_data["state"], actor=editor)
+            set_round_state(round=round, state=asked["state"], actor=editor)
         except RoundError as error:
             raise Refused(str(error), code="state", field="state") from None
         return self.planned(task, number)

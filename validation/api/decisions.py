@@ -17,6 +17,7 @@ from annotation.api.entry import refusals
 from annotation.models import Example
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
+from dynabench.lib.api import read
 from tasks.access import find_task
 from tasks.models import Round
 from tasks.permissions import can_moderate
@@ -142,9 +143,8 @@ class DecisionView(APIView):
     def post(self, request: Request, uuid: UUID) -> Response:
         """Decide over all votes; an earlier decision does not count any more. For moderators."""
         example, owner = self.enter(uuid)
-        asked = NewDecisionSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        form = DecisionForm(asked.validated_data, task=example.round.task)
+        asked = read(NewDecisionSerializer, request)
+        form = DecisionForm(asked, task=example.round.task)
         if not form.is_valid():
             raise serializers.ValidationError(form.errors)  # type: ignore[arg-type]
         with refusals():

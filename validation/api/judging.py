@@ -18,7 +18,7 @@ from annotation.models import Example
 from annotation.panels import read_context
 from dynabench.accounts.api import once
 from dynabench.accounts.models import Annotator, ApiToken
-from dynabench.lib.api import Refused
+from dynabench.lib.api import Refused, read
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.schema import TaskConfig
@@ -154,9 +154,8 @@ class VotesView(OfExample):
     def post(self, request: Request, uuid: UUID) -> Response:
         """Vote on the example that one was handed."""
         example, validator = self.enter(uuid)
-        asked = NewValidationSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        said = _said(example, asked.validated_data)
+        asked = read(NewValidationSerializer, request)
+        said = _said(example, asked)
         with refusals():
             services.cast_validation(
                 validator=validator, example=example, by_program=is_program(request), **said
@@ -225,10 +224,8 @@ class OwnVoteView(OfExample):
     def patch(self, request: Request, uuid: UUID) -> Response:
         """Answer what is asked after the vote. The vote stays as it is."""
         vote = self.vote(uuid)
-        asked = AfterwardsSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
+        told = read(AfterwardsSerializer, request)
         config = vote.example.round.task.config
-        told = dict(asked.validated_data)
         metadata = told.pop("metadata", {})
         form = AfterForm(
             desks.questions(config, vote, vote.example),

@@ -13,7 +13,7 @@ from annotation.api.entry import refusals
 from annotation.models import Example
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
-from dynabench.lib.api import Refused
+from dynabench.lib.api import Refused, read
 from tasks.access import find_edited
 from tasks.models import Round
 from validation.api.statistics import RateSerializer
@@ -145,13 +145,12 @@ class PolicyView(APIView):
     def put(self, request: Request, code: str, number: int) -> Response:
         """Decide by another policy from now on, and count all votes of the round again."""
         round, editor = self.enter(code, number)
-        asked = NewPolicySerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        form = PolicyForm(round, asked.validated_data)
+        asked = read(NewPolicySerializer, request)
+        form = PolicyForm(round, asked)
         if not form.is_valid():
             raise serializers.ValidationError(form.errors)  # type: ignore[arg-type]
         told: dict[str, Any] = {"policy": form.policy, "preview": None}
-        if asked.validated_data["dry_run"]:
+        if asked["dry_run"]:
             told["preview"] = _preview(round, form.policy)
             told["changed"] = told["preview"]["changed"]
         else:
