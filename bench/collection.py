@@ -26,7 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.judging import judge_cycle
-from bench.site import database, environment, machine, manage
+from bench.machine import machine, versions
+from bench.site import database, environment, manage
 from bench.verdict_page import ROOT
 
 LABELS = ("entailment", "neutral", "contradiction")
@@ -388,10 +389,9 @@ def main() -> None:
     told = collection(options.database, examples, options.votes)
     seconds, rounds = (1.0, 2) if options.quick else (5.0, 5)
     told["judging"] = judge_cycle(options.database, seconds, rounds, options.processes)
-    for people in (1, 8):
-        name = f"judge / minimal CPU, {people}"
-        told["ratios"][name] = told["judging"][name]
-    told |= {"machine": machine(), "examples": examples, "votes": examples * options.votes}
+    told["ratios"] |= told["judging"].pop("ratios")
+    told |= {"examples": examples, "votes": examples * options.votes, "machine": machine()}
+    told["versions"] = versions("django", "psycopg", "gunicorn", "gunicorn_h1c")
     if options.json:
         print(json.dumps(told, indent=1))
         return

@@ -8,14 +8,12 @@ fed full sorted batches that are encoded already. See bench/README.md.
 import argparse
 import json
 import os
-import platform
 import statistics
 import sys
 import tempfile
 import time
 from argparse import Namespace
 from concurrent.futures import ThreadPoolExecutor
-from importlib.metadata import version
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,8 @@ from uuid import uuid4
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.serving import Server, free_port, load, machine, running, texts_of, wait_for  # noqa: E402
+from bench.machine import machine, versions  # noqa: E402
+from bench.serving import Server, free_port, load, running, texts_of, wait_for  # noqa: E402
 from evaluation.containers import RUNTIME_IMAGE, DockerRunner, has_image  # noqa: E402
 from evaluation.contract import Limits, Outcome, Runnable  # noqa: E402
 from evaluation.harness import arguments  # noqa: E402
@@ -204,8 +203,12 @@ def main() -> None:
         told["models"][size] = measure(size, count, rounds, 2.0 if options.quick else HTTP_SECONDS)
     told["paper"] = "7 to 10 examples a second: base-size models on eight processors (Dynaboard)"
     told["machine"]["load_average_at_end"] = os.getloadavg()[0]
-    packages = ("torch", "transformers", "tokenizers", "numpy", "docker")
-    told["versions"] = {"python": platform.python_version()} | {p: version(p) for p in packages}
+    told["versions"] = versions("torch", "transformers", "tokenizers", "numpy", "docker")
+    told["ratios"] = {
+        f"{size}: {name}": ratio
+        for size, found in told["models"].items()
+        for name, ratio in found["ratios"].items()
+    }
     print(json.dumps(told)) if options.json else show(told)
 
 

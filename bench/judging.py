@@ -2,8 +2,10 @@
 
 The site is a real one (gunicorn, sessions, CSRF). The people answer what their page shows, each on
 a connection that is kept. In turn with them the same people POST to the least view that Django can
-have behind the same middleware: it reads one row and inserts one. `python -m bench.judging
-[--database sqlite|postgres|ADDRESS] [--seconds 5] [--rounds 5]` prints one JSON object.
+have behind the same middleware: it reads one row and inserts one.
+
+    python -m bench.judging --quick
+    python -m bench.judging --database postgres --json
 """
 
 import argparse
@@ -18,8 +20,10 @@ import urllib.parse
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from bench.site import cpu_seconds, database, environment, machine, manage, python, web
+from bench.machine import machine, versions
+from bench.site import cpu_seconds, database, environment, manage, python, web
 
 PEOPLE = (1, 8)
 SETUP = """
@@ -157,7 +161,7 @@ def run(people: list[Person], step: str, seconds: float, pids: list[int]) -> Fig
     return Figures(len(latencies), len(failed), took, used, latencies)
 
 
-def judge_cycle(kind: str, seconds: float, rounds: int, processes: int) -> dict[str, object]:
+def judge_cycle(kind: str, seconds: float, rounds: int, processes: int) -> dict[str, Any]:
     """Medians over the rounds, and ratios taken within a round."""
     found: dict[str, list[dict[str, float]]] = {}
     with ExitStack() as stack:
@@ -179,24 +183,42 @@ def judge_cycle(kind: str, seconds: float, rounds: int, processes: int) -> dict[
                 for step in ("minimal", "judge"):
                     told = run(people[:count], step, seconds, [pid]).told()
                     found.setdefault(f"{step}, {count}", []).append(told)
-    result: dict[str, object] = {
+    result: dict[str, Any] = {
         name: {key: statistics.median(row[key] for row in rows) for key in rows[0]}
         for name, rows in found.items()
     }
+    result["failed"] = sum(row["failed"] for rows in found.values() for row in rows)
+    result["ratios"] = {}
     for count in PEOPLE:
         pairs = zip(found[f"judge, {count}"], found[f"minimal, {count}"], strict=True)
         ratios = [ours["cpu_ms"] / least["cpu_ms"] for ours, least in pairs]
-        result[f"judge / minimal CPU, {count}"] = statistics.median(ratios)
-    result["failed"] = sum(row["failed"] for rows in found.values() for row in rows)
+        result["ratios"][f"judge / minimal CPU, {count}"] = statistics.median(ratios)
     return result
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--database", default="sqlite")
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--database", default="sqlite", help="sqlite, postgres or an address")
+    parser.add_argument("--quick", action="store_true", help="two rounds of a second")
     parser.add_argument("--seconds", type=float, default=5, help="of each measurement")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--processes", type=int, default=2, help="web processes")
+    parser.add_argument("--json", action="store_true", help="one object on standard output")
     options = parser.parse_args()
-    cycle = judge_cycle(options.database, options.seconds, options.rounds, options.processes)
-    print(json.dumps({"machine": machine(), **cycle}, indent=1))
+    seconds, rounds = (1.0, 2) if options.quick else (options.seconds, options.rounds)
+    told = judge_cycle(options.database, seconds, rounds, options.processes)
+    told["machine"] = machine()
+    told["versions"] = versions("django", "psycopg", "gunicorn", "gunicorn_h1c")
+    if options.json:
+        print(json.dumps(told, indent=1))
+        return
+    for name, ratio in told["ratios"].items():
+        print(f"{name:32} {ratio:10.2f}   wanted at most 4")
+    for people in PEOPLE:
+        print(f"cycles a second, {people} people: {told[f'judge, {people}']['per_second']:.1f}")
+
+
+if __name__ == "__main__":
+    main()

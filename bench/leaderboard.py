@@ -16,11 +16,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bench.site import database, environment, machine, manage
+from bench.machine import machine, versions
+from bench.site import database, environment, manage
 from bench.verdict_page import ROOT
 
 SIZE = 1000  # examples of a set
@@ -256,7 +256,10 @@ def main() -> None:
         print(json.dumps(step(*given.step)))
         return
     sizes = (200, 10, 40) if given.quick else (given.models, given.sets, given.times)
-    told = measure(given.database, *sizes) | {"machine": machine(), "numpy": version("numpy")}
+    told = measure(given.database, *sizes) | {
+        "machine": machine(),
+        "versions": versions("django", "psycopg", "numpy"),
+    }
     if given.json:
         print(json.dumps(told, indent=2))
         return

@@ -15,13 +15,11 @@ import gzip
 import hashlib
 import json
 import os
-import platform
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +27,12 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from bench.machine import machine, versions  # noqa: E402
 from evaluation.comparison import compare  # noqa: E402
 from evaluation.starters import STARTERS, encoder, held_out, joined_rows, seed_rows  # noqa: E402
 from evaluation.training import TrainingOptions, answers, dev_part, train  # noqa: E402
 from evaluation.training_rows import shape_of, training_row  # noqa: E402
 from tasks.schema import load_config  # noqa: E402
-from tasks.serving.backends import cores  # noqa: E402
 from validation.consensus import Policy, Vote, decide  # noqa: E402
 
 DATA = Path(os.environ.get("DYNABENCH_DATA") or ROOT.parent / "shared" / "data")
@@ -136,16 +134,6 @@ def show(name: str, done: int, steps: int, said: str) -> None:
         print(f"\r{name.upper()}: {done} of {steps}, {said}   ", end="", file=sys.stderr)
 
 
-def machine() -> dict[str, Any]:
-    cpu = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line]
-    return {
-        "cpu": cpu[0].partition(": ")[2] if cpu else platform.processor(),
-        "cores": cores(),
-        "system": platform.platform(),
-        "load_average": os.getloadavg()[0],
-    }
-
-
 def print_table(told: dict[str, Any]) -> None:
     print(f"\nseed {told['seed']}, {told['seconds']:.0f} s; rows: {told['rows']}")
     for name, test in told["tests"].items():
@@ -168,8 +156,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as home:
         told = measure(quick=given.quick, seed=given.seed, home=Path(home))
     told["machine"] = machine()
-    packages = ("torch", "transformers", "tokenizers")
-    told["versions"] = {"python": platform.python_version()} | {p: version(p) for p in packages}
+    told["versions"] = versions("torch", "transformers", "tokenizers")
     if given.json:
         print(json.dumps(told, indent=2))
     else:

@@ -6,21 +6,19 @@ bench/README.md.
 
 import argparse
 import json
-import os
-import platform
 import random
 import resource
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from bench.machine import machine, versions  # noqa: E402
 from evaluation.contract import Answer, SetRow  # noqa: E402
 from evaluation.scoring import score  # noqa: E402
 
@@ -95,16 +93,6 @@ def measure(count: int, metrics: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def machine() -> dict[str, Any]:
-    cpu = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line]
-    return {
-        "cpu": cpu[0].partition(": ")[2] if cpu else platform.processor(),
-        "cores": len(os.sched_getaffinity(0)),
-        "system": platform.platform(),
-        "load_average": os.getloadavg()[0],
-    }
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -119,10 +107,7 @@ def main() -> None:
         return
     metrics = OF_LABELS + (OF_TEXTS[:-2] if given.quick else OF_TEXTS)
     told = measure(50_000 if given.quick else given.rows, metrics)
-    told["machine"] = machine()
-    told["versions"] = {"python": platform.python_version()} | {
-        package: version(package) for package in ("numpy", "sacrebleu")
-    }
+    told |= {"machine": machine(), "versions": versions("numpy", "sacrebleu")}
     if given.json:
         print(json.dumps(told, indent=2))
         return

@@ -9,7 +9,6 @@ import argparse
 import gzip
 import json
 import os
-import platform
 import signal
 import socket
 import statistics
@@ -22,13 +21,13 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from bench.machine import machine, versions  # noqa: E402
 from bench.peers import Bare  # noqa: E402
 from bench.verdict_page import verdict_page  # noqa: E402
 from evaluation.starters import seed_rows, train_starter  # noqa: E402
@@ -37,6 +36,10 @@ from tasks.serving.backends import cores  # noqa: E402
 CLIENTS = (1, 8, 32)
 OURS = {"fp32": "onnx", "int8": "onnx", "bf16": "torch"}  # versions of the model: backend
 LIMIT_BATCH = 16
+PACKAGES = (
+    *("torch", "transformers", "onnxruntime", "gunicorn", "gunicorn_h1c", "uvloop", "tokenizers"),
+    "numpy",
+)
 BARS = {
     "fp32 / limit at 32": 0.8,
     "int8 / limit at 32": 0.8,
@@ -259,16 +262,6 @@ def texts_of(count: int) -> tuple[str, list[str]]:
     return "sentiment seeds", [row["text"] for row in seed_rows("sentiment")][:count]
 
 
-def machine() -> dict[str, Any]:
-    cpu = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line]
-    return {
-        "cpu": cpu[0].partition(": ")[2] if cpu else platform.processor(),
-        "cores": cores(),
-        "system": platform.platform(),
-        "load_average_at_start": os.getloadavg()[0],
-    }
-
-
 def measure(model: Path, home: Path, options: argparse.Namespace) -> dict[str, Any]:
     """The whole run as one object."""
     seconds, turns = (1.0, 1) if options.quick else (options.seconds, options.rounds)
@@ -278,9 +271,9 @@ def measure(model: Path, home: Path, options: argparse.Namespace) -> dict[str, A
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         file, log = Path(folder, "texts.json"), Path(folder, "log")
         file.write_text(json.dumps(texts[:640]))
-        versions = {name: b for name, b in OURS.items() if not options.quick or name != "bf16"}
+        ours = {name: b for name, b in OURS.items() if not options.quick or name != "bf16"}
         stack.enter_context(running(found[0], log))
-        for name in versions:  # first, so that the others find the ONNX files
+        for name in ours:  # first, so that the others find the ONNX files
             wait_for(found[0], f"/models/{name}/predict", texts[0], log)
         for server in found[1:]:
             stack.enter_context(running(server, log))
@@ -288,7 +281,7 @@ def measure(model: Path, home: Path, options: argparse.Namespace) -> dict[str, A
             wait_for(server, server.path, texts[0], log)
         models = {
             name: Bare(str(model), home / "serving", backend=backend, precision=name)
-            for name, backend in versions.items()
+            for name, backend in ours.items()
         }
         rounds = [measured_round(found, models, file, seconds) for _ in range(turns)]
     told["ratios"] = ratios(rounds)
@@ -300,8 +293,7 @@ def measure(model: Path, home: Path, options: argparse.Namespace) -> dict[str, A
     }
     told["agreement"] = {"sentences": source, "count": len(texts), **agreement(models, texts)}
     told["machine"]["load_average_at_end"] = os.getloadavg()[0]
-    packages = ("torch", "transformers", "onnxruntime", "gunicorn", "uvloop", "tokenizers", "numpy")
-    told["versions"] = {"python": platform.python_version()} | {p: version(p) for p in packages}
+    told["versions"] = versions(*PACKAGES)
     told["seconds"], told["rounds"] = seconds, rounds
     return told
 

@@ -1,7 +1,6 @@
 """A site of its own for a measurement: home, throw-away database, web processes, their CPU."""
 
 import os
-import platform
 import shutil
 import socket
 import subprocess
@@ -9,7 +8,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 
 from bench.verdict_page import ROOT, process
@@ -102,19 +100,3 @@ def cpu_seconds(pid: int) -> float:
     own = sum(map(int, fields[11:15])) / TICKS  # user, system, and the same of children that ended
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return own + sum(cpu_seconds(int(child)) for child in children)
-
-
-def machine() -> dict[str, object]:
-    """Where and with what it was measured."""
-    model = next(
-        (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
-         if line.startswith("model name")), platform.processor(),
-    )  # fmt: skip
-    packages = ("django", "gunicorn", "psycopg")
-    return {
-        "processor": model,
-        "cores": len(os.sched_getaffinity(0)),
-        "load": os.getloadavg(),
-        "python": platform.python_version(),
-        "versions": {name: version(name) for name in packages},
-    }
