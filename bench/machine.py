@@ -1,0 +1,23 @@
+"""Where and with what something was measured."""
+
+import os
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+
+def machine() -> dict[str, Any]:
+    """The processor, how many cores of it may be used, the system and how busy it is."""
+    cpu = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line]
+    return {
+        "cpu": cpu[0].partition(": ")[2] if cpu else platform.processor(),
+        "cores": len(os.sched_getaffinity(0)),
+        "system": platform.platform(),
+        "load_average": os.getloadavg()[0],
+    }
+
+
+def versions(*packages: str) -> dict[str, str]:
+    """Of Python and of these packages."""
+    return {"python": platform.python_version()} | {name: version(name) for name in packages}
