@@ -1,4 +1,4 @@
-"""The answers that the client gives back, as the text of dynabench/client/types.py."""
+"""What the client gives back and takes, as the text of dynabench/client/types.py."""
 
 import json
 import subprocess
@@ -15,11 +15,17 @@ SHAPES = (
     *("Model", "WholeModel", "Run", "WholeRun", "Score"),
     *("Assignment", "Example", "JudgedExample", "Item", "OwnValidation"),
     *("Seen", "Compared", "ListedSnapshot", "OneSnapshot"),
+    *("Config", "ChangedConfig", "RoundPlanRequest", "Context", "ImportedContexts"),
+    *("Release", "NewReleaseRequest", "Training", "WholeTraining", "NewTrainingRequest"),
+    *("PatchedAboutSetRequest", "ReviewItem", "Decision"),
+    *("Policy", "ChangedPolicy", "NewPolicyRequest"),
+    *("WebhookShown", "WebhookMade", "WebhookNewRequest", "PatchedWebhookChangeRequest"),
+    "DeliveryShown",
 )
-"""The schemas that methods return; those that they refer to come along."""
-NAMES = {"Seen": "Leaderboard"}
+"""The schemas that methods return or take; those that they refer to come along."""
+NAMES = {"Seen": "Leaderboard", "WebhookShown": "Webhook", "DeliveryShown": "Delivery"}
 """What people read elsewhere, where a name of the server says little at the client."""
-HEAD = '''"""What methods return: plain dictionaries, with the keys that the server answers.
+HEAD = '''"""What methods return, and some take: plain dictionaries, with the keys of the API.
 
 Made by tests/unit/client/test_types.py of the API's schema. Times are ISO 8601, in UTC.
 """
@@ -71,7 +77,7 @@ Schema = Mapping[str, Any]
 def made(api: Schema) -> str:
     """The text of the file for an OpenAPI schema."""
     schemas = api["components"]["schemas"]
-    wanted = sorted(_with_all_below(schemas, SHAPES))
+    wanted = sorted(_with_all_below(schemas, SHAPES), key=_named)
     text = "\n\n".join([HEAD, *(_class(name, schemas) for name in wanted)])
     formatted = subprocess.run(
         [sys.executable, "-m", "ruff", "format", "--stdin-filename", TYPES, "-"],
@@ -106,12 +112,17 @@ def _referred(part: Any) -> Iterator[str]:
 def _class(name: str, schemas: Schema) -> str:
     schema = schemas[name]
     said = schema.get("description", "").partition("\n")[0]
-    lines = [f"class {NAMES.get(name, name)}(TypedDict):", f'    """{said}"""']
+    lines = [f"class {_named(name)}(TypedDict):", f'    """{said}"""']
     for key, part in schema["properties"].items():
         kind = _type(part, schemas)
         may_lack = key not in schema.get("required", ())
         lines.append(f"    {key}: " + (f"NotRequired[{kind}]" if may_lack else kind))
     return "\n".join(lines)
+
+
+def _named(name: str) -> str:
+    """The name of the class for a schema."""
+    return NAMES.get(name, name.removeprefix("Patched").removesuffix("Request"))
 
 
 def _type(part: Schema, schemas: Schema) -> str:
@@ -120,7 +131,7 @@ def _type(part: Schema, schemas: Schema) -> str:
         case {"$ref": ref}:
             name = ref.rpartition("/")[2]
             has_class = "properties" in schemas[name]
-            return NAMES.get(name, name) if has_class else _type(schemas[name], schemas)
+            return _named(name) if has_class else _type(schemas[name], schemas)
         case {"enum": values}:
             return f"Literal[{', '.join(json.dumps(value) for value in values)}]"
         case {"allOf": [one]}:

@@ -20,7 +20,7 @@ from dynabench.client.errors import (
     error_of,
     retry_after,
 )
-from dynabench.client.flow import Call, Flow, Pause
+from dynabench.client.flow import Call, Flow, Pause, Work, method
 from dynabench.client.packing import digest_of
 from dynabench.client.progress import bytes_shown
 
@@ -39,6 +39,17 @@ class Asking:
     server: str
     retries: int
     progress: bool
+
+    @method
+    def request(
+        self, method: str, path: str, json: Any = None, params: Mapping[str, Any] | None = None
+    ) -> Flow[Any]:
+        """Ask any address of the API; the JSON that it answers, None where it answers nothing.
+
+        method: of HTTP; path: below /api/v1/, such as `/tasks/nli/`; params: its query. A list
+        comes a page at a time. Tries and errors are those of all methods.
+        """
+        return self._write(method, f"/{path.lstrip('/')}", json, params)
 
     def _send(self, call: Callable[[], Call]) -> Flow[httpx.Response]:
         """The answer of success, after all tries that are allowed; `call` makes each of them.
@@ -101,14 +112,14 @@ class Asking:
 
         size: in bytes, 0 where it is not known. Raises Damaged when the digest is another one.
         """
-        if sha256 and target.exists() and digest_of(target) == sha256:
+        if sha256 and target.exists() and (yield Work(lambda: digest_of(target))) == sha256:
             return
         part = target.with_name(f"{target.name}.part")
         with part.open("ab", buffering=0) as file:
             if not sha256:
                 file.truncate(0)
             yield from self._fetch_rest(path, file, sha256, size, target.name)
-        if sha256 and (found := digest_of(part)) != sha256:
+        if sha256 and (found := (yield Work(lambda: digest_of(part)))) != sha256:
             part.unlink()
             raise Damaged(f"{target.name} arrived damaged (SHA-256 {found}). Download it again.")
         part.replace(target)

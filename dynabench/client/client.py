@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from asyncio import sleep as sleep_awaiting
+from asyncio import to_thread
 from time import sleep
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -9,9 +10,13 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from dynabench.client.boards import Boards
-from dynabench.client.flow import Awaiting, Blocking, Call, Flow, Pause
+from dynabench.client.flow import Awaiting, Blocking, Call, Flow, Pause, Step, Work
+from dynabench.client.hooks import Hooks
 from dynabench.client.keys import api_key, server_url
 from dynabench.client.models import Models
+from dynabench.client.moderating import Moderating
+from dynabench.client.owning import Owning
+from dynabench.client.releasing import Releasing
 from dynabench.client.tasks import Tasks
 from dynabench.client.writing import Writing
 
@@ -19,7 +24,7 @@ T = TypeVar("T")
 TIMEOUT = httpx.Timeout(120, connect=10)
 
 
-class Methods(Tasks, Models, Boards, Writing, ABC):
+class Methods(Tasks, Models, Boards, Writing, Owning, Releasing, Moderating, Hooks, ABC):
     """What both clients can do, and what they are told.
 
     api_key: also of DYNABENCH_API_KEY, or of `dynabench login`; without one only what is public is
@@ -56,7 +61,7 @@ class Methods(Tasks, Models, Boards, Writing, ABC):
 
 def _arguments(call: Call) -> dict[str, Any]:
     """Of `httpx.Client.stream`."""
-    told = {"params": call.params, "headers": call.headers, "content": call.content}
+    told = {"params": call.params or None, "headers": call.headers, "content": call.content}
     return told if call.json is None else {**told, "json": call.json}
 
 
@@ -71,20 +76,25 @@ class DynabenchClient(Methods, Blocking):
         try:
             step = next(flow)
             while True:
-                if isinstance(step, Pause):
-                    sleep(step.seconds)
-                    step = next(flow)
-                    continue
                 try:
-                    answer = self._answer(step)
-                except httpx.TransportError as error:
+                    found = self._do(step)
+                except Exception as error:
                     step = flow.throw(error)
                 else:
-                    step = flow.send(answer)
+                    step = flow.send(found)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
         finally:
             flow.close()
+
+    def _do(self, step: Step) -> Any:
+        match step:
+            case Call():
+                return self._answer(step)
+            case Pause():
+                sleep(step.seconds)
+            case Work():
+                return step.do()
 
     def _answer(self, call: Call) -> httpx.Response:
         with self._http.stream(call.method, call.path, **_arguments(call)) as response:
@@ -118,20 +128,25 @@ class AsyncDynabenchClient(Methods, Awaiting):
         try:
             step = next(flow)
             while True:
-                if isinstance(step, Pause):
-                    await sleep_awaiting(step.seconds)
-                    step = next(flow)
-                    continue
                 try:
-                    answer = await self._answer(step)
-                except httpx.TransportError as error:
+                    found = await self._do(step)
+                except Exception as error:
                     step = flow.throw(error)
                 else:
-                    step = flow.send(answer)
+                    step = flow.send(found)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
         finally:
             flow.close()
+
+    async def _do(self, step: Step) -> Any:
+        match step:
+            case Call():
+                return await self._answer(step)
+            case Pause():
+                await sleep_awaiting(step.seconds)
+            case Work():
+                return await to_thread(step.do)
 
     async def _answer(self, call: Call) -> httpx.Response:
         async with self._http.stream(call.method, call.path, **_arguments(call)) as response:

@@ -1,8 +1,8 @@
 """How a method is written once and called both ways.
 
-A method is a *flow*: a generator that yields what it wants done (a call, a pause) and is sent the
-answer. `DynabenchClient.run` does it and blocks, `AsyncDynabenchClient.run` awaits; the flows
-themselves know of neither.
+A method is a *flow*: a generator that yields what it wants done (a call, a pause, work with files)
+and is sent what came of it, or has raised in it what went wrong. `DynabenchClient.run` does it and
+blocks, `AsyncDynabenchClient.run` awaits; the flows themselves know of neither.
 """
 
 from abc import ABC, abstractmethod
@@ -41,7 +41,15 @@ class Pause:
     seconds: float
 
 
-Flow = Generator[Call | Pause, Any, T]
+@dataclass(frozen=True)
+class Work:
+    """What may take long on this machine, such as reading large files."""
+
+    do: Callable[[], Any]
+
+
+Step = Call | Pause | Work
+Flow = Generator[Step, Any, T]
 
 
 class Blocking(ABC):

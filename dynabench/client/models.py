@@ -1,43 +1,22 @@
 """Handing in models, and what becomes of them."""
 
-import time
-from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Unpack
 
-from dynabench.client.asking import Asking
-from dynabench.client.errors import (
-    EvaluationFailed,
-    QuotaReached,
-    Refused,
-    ServerError,
-    TimedOut,
-    Unreachable,
-)
-from dynabench.client.flow import Flow, Pause, method
-from dynabench.client.packing import digest_of, own_name, packed
-from dynabench.client.progress import bytes_shown, lines_shown
-from dynabench.client.types import (
-    Card,
-    Model,
-    Quota,
-    Results,
-    Run,
-    Score,
-    Upload,
-    WholeModel,
-    WholeRun,
-)
+from dynabench.client.errors import EvaluationFailed, QuotaReached
+from dynabench.client.flow import Flow, Work, method
+from dynabench.client.following import Following
+from dynabench.client.packing import own_name, packed
+from dynabench.client.types import Card, Model, Quota, Results, Run, Score, WholeModel, WholeRun
+from dynabench.client.uploading import Uploading
 
 GOOD = ("accepted", "scored", "published")
 """Phases in which a model stays that did not fail."""
-LONGEST_PAUSE = 10.0
-MOST_SILENCE = 10
-"""So many times in a row the server may not answer while we wait for results."""
 
 
-class Models(Asking):
+class Models(Uploading, Following):
     """The methods about models."""
 
     @method
@@ -55,7 +34,8 @@ class Models(Asking):
         FileNotFoundError, ValueError, Invalid, QuotaReached.
         """
         path = Path(model_path)
-        with packed(path) as file:
+        with TemporaryDirectory() as folder:
+            file: Path = yield Work(lambda: packed(path, Path(folder)))
             return (yield from self._submit(task, "directory", name or path, card, {}, file))
 
     @method
@@ -151,50 +131,6 @@ class Models(Asking):
             when = f" The next one is free at {quota['free_at']}." if quota["free_at"] else ""
             raise QuotaReached(f"You have handed in all models of today.{when}", code="quota")
 
-    def _upload(self, path: Path) -> Flow[str]:
-        """The id of an upload of the whole file; goes on with one of the same bytes.
-
-        The server knows it by its name, which holds the digest: so nothing is kept here.
-        """
-        size, digest = path.stat().st_size, digest_of(path)
-        name = f"{path.stem[:100]}.{digest}{path.suffix[:10]}"
-        known: list[Upload] = yield from self._all("/uploads/")
-        here = [one for one in known if (one["file_name"], one["size"]) == (name, size)]
-        upload = here[0] if here else None
-        if upload is None:
-            told = {"file_name": name, "size": size}
-            upload = yield from self._write("POST", "/uploads/", told)
-        with bytes_shown(path.name, size, upload["received"], is_shown=self.progress) as show:
-            yield from self._send_pieces(path, upload, show)
-        return upload["id"]
-
-    def _send_pieces(self, path: Path, upload: Upload, show: Callable[[int], object]) -> Flow[None]:
-        """What the server lacks, piece by piece; from where it says when that changed meanwhile."""
-        address, here = f"/uploads/{upload['id']}/", upload["received"]
-        with path.open("rb") as file:
-            while here < upload["size"]:
-                file.seek(here)
-                piece = file.read(upload["piece_bytes"])
-                at = {"offset": here}
-                try:
-                    now = yield from self._write("PUT", address, params=at, content=piece)
-                except Refused as error:
-                    now = yield from self._get(address)
-                    if error.code != "offset" or now["received"] == here:
-                        raise
-                here = now["received"]
-                show(here)
-
-    @method
-    def uploads(self) -> Flow[list[Upload]]:
-        """One's files that were not handed in yet; each is kept for three days."""
-        return self._all("/uploads/")
-
-    @method
-    def discard_upload(self, upload_id: str) -> Flow[None]:
-        """Throw one of them away."""
-        return self._write("DELETE", f"/uploads/{upload_id}/")
-
     @method
     def models(self, task: str | None = None) -> Flow[list[Model]]:
         """A task's published models; without a task one's own."""
@@ -240,25 +176,11 @@ class Models(Asking):
         wait: False returns at once what there is. timeout: seconds to wait at most. Raises
         EvaluationFailed (with the end of the log), TimedOut.
         """
-        begun, silence, pause = time.monotonic(), 0, 1.0
-        with lines_shown(is_shown=self.progress and wait) as tell:
-            while True:
-                try:
-                    results: Results = yield from self._get(f"/models/{model_id}/results/")
-                    silence = 0
-                except (Unreachable, ServerError) as error:
-                    silence += 1
-                    if not wait or silence > MOST_SILENCE:
-                        raise
-                    tell(f"{error.message} Trying again.")
-                else:
-                    tell(results["sentence"])
-                    if results["is_over"] or not wait:
-                        break
-                if timeout is not None and time.monotonic() - begun + pause > timeout:
-                    raise TimedOut(f"Not over after {timeout:g} seconds. Ask for it again later.")
-                yield Pause(pause)
-                pause = min(pause * 1.5, LONGEST_PAUSE)
+
+        def ask() -> Flow[Results]:
+            return self._get(f"/models/{model_id}/results/")
+
+        results = yield from self._follow(ask, _stands, timeout) if wait else ask()
         return _checked(results)
 
     @method
@@ -301,6 +223,10 @@ class Models(Asking):
     def run_again(self, model_id: str, run_id: str) -> Flow[Run]:
         """Repeat an evaluation."""
         return self._write("POST", f"/models/{model_id}/runs/{run_id}/again/")
+
+
+def _stands(results: Results) -> tuple[str, bool]:
+    return results["sentence"], results["is_over"]
 
 
 def _checked(results: Results) -> Results:

@@ -3,10 +3,7 @@
 import hashlib
 import os
 import tarfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 ALLOWED = (".json", ".safetensors", ".txt", ".model", ".md")
 """What transformers writes: configuration, weights without code in them, tokenizer, card."""
@@ -32,27 +29,24 @@ def _is_allowed(path: Path) -> bool:
     return path.is_file() and known and not path.name.startswith(".")
 
 
-@contextmanager
-def packed(path: Path) -> Iterator[Path]:
-    """The file to upload for a model: a tar of its folder as long as the context lasts, or itself.
+def packed(path: Path, folder: Path) -> Path:
+    """The file to upload for a model: a tar of its folder, made in `folder`, or the file itself.
 
     Raises FileNotFoundError, ValueError.
     """
     if not path.exists():
         raise FileNotFoundError(f"There is no {path}.")
     if not path.is_dir():
-        yield path
-        return
+        return path
     files = allowed_files(path)
-    with TemporaryDirectory() as folder:
-        archive = Path(folder) / f"{own_name(path)}.tar"
-        with tarfile.open(archive, "w", format=tarfile.GNU_FORMAT) as tar:
-            for file in files:
-                member = tarfile.TarInfo(file.name)
-                member.size = file.stat().st_size  # of what a link leads to
-                with file.open("rb") as source:
-                    tar.addfile(member, source)
-        yield archive
+    archive = folder / f"{own_name(path)}.tar"
+    with tarfile.open(archive, "w", format=tarfile.GNU_FORMAT) as tar:
+        for file in files:
+            member = tarfile.TarInfo(file.name)
+            member.size = file.stat().st_size  # of what a link leads to
+            with file.open("rb") as source:
+                tar.addfile(member, source)
+    return archive
 
 
 def own_name(path: Path) -> str:

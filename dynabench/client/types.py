@@ -1,4 +1,4 @@
-"""What methods return: plain dictionaries, with the keys that the server answers.
+"""What methods return, and some take: plain dictionaries, with the keys of the API.
 
 Made by tests/unit/client/test_types.py of the API's schema. Times are ISO 8601, in UTC.
 """
@@ -36,6 +36,14 @@ class Flag(TypedDict, total=False):
     comment: str
 
 
+class AboutSet(TypedDict):
+    """Who sees a set, and what is said of it."""
+
+    access: NotRequired[Literal["scoring", "standard", "hidden"]]
+    may_leave: NotRequired[bool]
+    description: NotRequired[str]
+
+
 class Asked(TypedDict):
     """What a model of a task reads and may answer."""
 
@@ -57,6 +65,13 @@ class Assignment(TypedDict):
     goal_text: str
     parent: Parent | None
     draft: dict[str, Any]
+
+
+class BadLine(TypedDict):
+    """A line that cannot be stored, and how to mend it."""
+
+    line: int
+    message: str
 
 
 class BoardMetric(TypedDict):
@@ -91,6 +106,40 @@ class BoardSet(TypedDict):
     access: str
     examples: int
     date: str
+
+
+class ChangedConfig(TypedDict):
+    """The configuration with what a PUT changed, or would change."""
+
+    config_text: str
+    version: str
+    fixed_because: str
+    fixed: list[str]
+    warnings: list[ConfigProblem]
+    diff: str
+
+
+class ChangedExample(TypedDict):
+    """An example that would change."""
+
+    example: str
+    before: Standing
+    after: Standing
+
+
+class ChangedPolicy(TypedDict):
+    """What a PUT did, or would do."""
+
+    policy: Policy
+    changed: int | None
+    preview: Preview | None
+
+
+class ChangedRate(TypedDict):
+    """A number of the round; null: it is not known."""
+
+    before: Rate | None
+    after: Rate | None
 
 
 class Check(TypedDict):
@@ -160,6 +209,26 @@ class ComparedRow(TypedDict):
     method: str
 
 
+class Config(TypedDict):
+    """A task's configuration as it is stored."""
+
+    config_text: str
+    version: str
+    fixed_because: str
+    fixed: list[str]
+    warnings: list[ConfigProblem]
+
+
+class ConfigProblem(TypedDict):
+    """Something to consider, and where it stands; line and column count from 1."""
+
+    path: str
+    line: int
+    column: int
+    message: str
+    fix: str
+
+
 class Consensus(TypedDict):
     """What the votes decide, or an owner."""
 
@@ -182,6 +251,17 @@ class ContentWarning(TypedDict):
     share: str | None
 
 
+class Context(TypedDict):
+    """A context of a round."""
+
+    id: int
+    fields: dict[str, Any]
+    tag: str
+    metadata: dict[str, Any]
+    is_retired: bool
+    file: str | None
+
+
 class Dataset(TypedDict):
     """A released version of a round's data."""
 
@@ -202,6 +282,40 @@ class DatasetFile(TypedDict):
     sha256: str
     is_public: NotRequired[bool]
     url: str
+
+
+class Decision(TypedDict):
+    """A decision of an owner, and what stands by it."""
+
+    example: str
+    answer: str
+    reason: str
+    created_at: str
+    consensus: Consensus
+
+
+class Delivery(TypedDict):
+    """One event for a webhook, and what came of it."""
+
+    id: str
+    event: str
+    data: dict[str, Any]
+    happened_at: str
+    state: NotRequired[Literal["waiting", "sent", "given_up", "withheld"]]
+    tries: NotRequired[int]
+    status: NotRequired[int | None]
+    error: NotRequired[str]
+    created_at: str
+    tried_at: NotRequired[str | None]
+    due_at: str
+
+
+class DuplicateContext(TypedDict):
+    """A line that is there already."""
+
+    line: int
+    message: str
+    of: int | None
 
 
 class EvaluationSet(TypedDict):
@@ -281,6 +395,17 @@ class GivenContext(TypedDict):
     fields: dict[str, Any]
 
 
+class ImportedContexts(TypedDict):
+    """What a file brought, or would bring. Errors and duplicates are listed up to 200."""
+
+    stored: int
+    new: int
+    error_count: int
+    duplicate_count: int
+    errors: list[BadLine]
+    duplicates: list[DuplicateContext]
+
+
 class Interval(TypedDict):
     """A number with its interval of 95 %; null: none."""
 
@@ -344,6 +469,25 @@ class Kept(TypedDict):
     rows: list[BoardRow]
 
 
+class Leaderboard(TypedDict):
+    """A board as it is now."""
+
+    task: Named
+    date: str
+    code: str
+    mode: Literal["robust", "classic"]
+    main: str
+    metrics: list[BoardMetric]
+    weights: Weights
+    rates: dict[str, float | None]
+    pool: list[str]
+    resamples: int
+    runner: str
+    sets: list[BoardSet]
+    notices: list[str]
+    rows: list[SeenRow]
+
+
 class ListedSnapshot(TypedDict):
     """A snapshot without its board."""
 
@@ -359,6 +503,15 @@ class Me(TypedDict):
 
     pseudonym: str
     token: Token | None
+
+
+class MendedExample(TypedDict):
+    """An example that only the new model got right."""
+
+    inputs: dict[str, Any]
+    expected: str
+    before: str
+    after: str
 
 
 class Model(TypedDict):
@@ -395,6 +548,37 @@ class Named(TypedDict):
 
     code: str
     name: str
+
+
+class NewPolicy(TypedDict):
+    """Another policy for a round."""
+
+    rule: Literal["n-equal", "at-least", "strict", "plurality", "dawid-skene"]
+    needed: NotRequired[int | None]
+    of: NotRequired[int | None]
+    threshold: NotRequired[float | None]
+    dry_run: NotRequired[bool]
+
+
+class NewRelease(TypedDict):
+    """What a version is to be. The splits are dealt once: later versions ignore the sizes."""
+
+    train: NotRequired[int]
+    dev: NotRequired[int]
+    test: NotRequired[int]
+    seed: NotRequired[int]
+    license: Literal["cc-by-4.0", "cc-by-sa-4.0", "cc-by-nc-4.0", "cc-by-nc-sa-4.0", "cc0-1.0"]
+    description: NotRequired[str]
+    private_test: NotRequired[bool]
+
+
+class NewTraining(TypedDict):
+    """What the next target is trained on and starts from."""
+
+    weights: dict[str, float]
+    base: NotRequired[str | None]
+    seed: NotRequired[int]
+    epochs: NotRequired[int | None]
 
 
 class Numbers(TypedDict):
@@ -473,6 +657,27 @@ class Parent(TypedDict):
     inputs: dict[str, Any]
 
 
+class Policy(TypedDict):
+    """How the votes of a round decide."""
+
+    rule: Literal["n-equal", "at-least", "strict", "plurality", "dawid-skene"]
+    needed: int
+    of: int | None
+    threshold: float
+    words: str
+
+
+class Preview(TypedDict):
+    """What a policy would change."""
+
+    examples: int
+    changed: int
+    reopened: int
+    rates: dict[str, ChangedRate]
+    transitions: list[Transition]
+    first: list[ChangedExample]
+
+
 class Quota(TypedDict):
     """How many more models may be handed in."""
 
@@ -492,11 +697,31 @@ class Rate(TypedDict):
     method: str
 
 
+class Release(TypedDict):
+    """A version that is there, is being made, or failed."""
+
+    version: int
+    state: NotRequired[Literal["queued", "running", "done", "failed", "lost", "cancelled"]]
+    progress: float
+    message: NotRequired[str]
+    error: str
+    queued_at: str
+    started_at: NotRequired[str | None]
+    finished_at: NotRequired[str | None]
+
+
 class Revealed(TypedDict):
     """What is shown after the vote, where the task does so."""
 
     author_said: Any
     answers: list[GivenAnswer]
+
+
+class ReviewItem(TypedDict):
+    """An example that needs an expert's look, and why."""
+
+    reasons: list[Literal["no-consensus", "split", "flagged", "sample", "owner"]]
+    example: JudgedExample
 
 
 class Round(TypedDict):
@@ -519,6 +744,24 @@ class Round(TypedDict):
     pay_example: int | None
     pay_validation: int | None
     pay_bonus: int | None
+
+
+class RoundPlan(TypedDict):
+    """What a round is to be; what is left out stays as it is, or as the form has it."""
+
+    description: NotRequired[str]
+    rule: NotRequired[Literal["majority", "all", "any"]]
+    show_target_name: NotRequired[bool]
+    targets: NotRequired[list[str]]
+    parents: NotRequired[list[int]]
+    contexts_of: NotRequired[int]
+    ends_at: NotRequired[str | None]
+    max_collected: NotRequired[int | None]
+    max_fooling: NotRequired[int | None]
+    max_spent: NotRequired[int | None]
+    pay_example: NotRequired[int]
+    pay_validation: NotRequired[int]
+    pay_bonus: NotRequired[int]
 
 
 class Run(TypedDict):
@@ -565,25 +808,6 @@ class Score(TypedDict):
     n: int
 
 
-class Leaderboard(TypedDict):
-    """A board as it is now."""
-
-    task: Named
-    date: str
-    code: str
-    mode: Literal["robust", "classic"]
-    main: str
-    metrics: list[BoardMetric]
-    weights: Weights
-    rates: dict[str, float | None]
-    pool: list[str]
-    resamples: int
-    runner: str
-    sets: list[BoardSet]
-    notices: list[str]
-    rows: list[SeenRow]
-
-
 class SeenRow(TypedDict):
     """A line of the board as it is now."""
 
@@ -614,6 +838,16 @@ class ShownExamples(TypedDict):
 
     good: list[ShownExample]
     bad: list[ShownExample]
+
+
+class Standing(TypedDict):
+    """What is, or would be, said of an example."""
+
+    state: Literal["undecided", "decided", "no_consensus"]
+    label: str
+    verdict: str
+    is_verified: bool
+    is_validated_error: bool
 
 
 class Statistics(TypedDict):
@@ -702,6 +936,74 @@ class ToldCard(TypedDict):
     parameters: int | None
 
 
+class Training(TypedDict):
+    """A training, and how far it is."""
+
+    id: int
+    state: NotRequired[Literal["queued", "running", "done", "failed", "lost", "cancelled"]]
+    progress: float
+    message: str
+    error: str
+    weights: dict[str, float]
+    target: NotRequired[str | None]
+    round: NotRequired[int | None]
+    queued_at: str
+    started_at: NotRequired[str | None]
+    finished_at: NotRequired[str | None]
+
+
+class TrainingCurve(TypedDict):
+    """How training went."""
+
+    best_epoch: int
+    curve: list[dict[str, float]]
+
+
+class TrainingReport(TypedDict):
+    """What a training did."""
+
+    labels: list[str] | None
+    base: str
+    seed: int
+    old: str | None
+    old_missing: str
+    sources: list[TrainingSource]
+    training: TrainingCurve
+    tests: list[TrainingTest]
+
+
+class TrainingSource(TypedDict):
+    """Rows that it learned from, or was tested on."""
+
+    name: str
+    dataset: str | None
+    weight: float | None
+    train: int
+    dev: int
+    test: int
+    left_out: int
+
+
+class TrainingTest(TypedDict):
+    """The old and the new model on one test; null: there is no old one."""
+
+    name: str
+    before: Rate | None
+    after: Rate
+    mended: int | None
+    broken: int | None
+    p: float | None
+    examples: list[MendedExample]
+
+
+class Transition(TypedDict):
+    """How many examples would change alike; the same words twice: another label or verdict."""
+
+    before: str
+    after: str
+    examples: int
+
+
 class Upload(TypedDict):
     """A file, and how much of it is here."""
 
@@ -739,6 +1041,47 @@ class VoteChoice(TypedDict):
 
     vote: str
     words: str
+
+
+class Webhook(TypedDict):
+    """A webhook without its secret."""
+
+    id: int
+    task: str | None
+    url: str
+    events: list[Literal["round.closed", "submission.finished", "snapshot.made"]]
+    is_on: bool
+    created_at: str
+    failing_since: NotRequired[str | None]
+
+
+class WebhookChange(TypedDict):
+    """What shall be other than it is."""
+
+    url: NotRequired[str]
+    events: NotRequired[list[Literal["round.closed", "submission.finished", "snapshot.made"]]]
+    is_on: NotRequired[bool]
+
+
+class WebhookMade(TypedDict):
+    """A webhook with its secret, which nobody sees again."""
+
+    id: int
+    task: str | None
+    url: str
+    events: list[Literal["round.closed", "submission.finished", "snapshot.made"]]
+    is_on: bool
+    created_at: str
+    failing_since: NotRequired[str | None]
+    secret: str
+
+
+class WebhookNew(TypedDict):
+    """What is told of what to whom."""
+
+    url: str
+    events: list[Literal["round.closed", "submission.finished", "snapshot.made"]]
+    task: NotRequired[str | None]
 
 
 class Weights(TypedDict):
@@ -806,3 +1149,20 @@ class WholeRun(TypedDict):
     finished_at: NotRequired[str | None]
     usage: Usage
     log: NotRequired[str]
+
+
+class WholeTraining(TypedDict):
+    """A training with its report."""
+
+    id: int
+    state: NotRequired[Literal["queued", "running", "done", "failed", "lost", "cancelled"]]
+    progress: float
+    message: str
+    error: str
+    weights: dict[str, float]
+    target: NotRequired[str | None]
+    round: NotRequired[int | None]
+    queued_at: str
+    started_at: NotRequired[str | None]
+    finished_at: NotRequired[str | None]
+    report: TrainingReport | None

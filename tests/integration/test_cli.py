@@ -120,7 +120,7 @@ def test_from_a_key_to_a_place_on_the_board(dynabench, home, desk):
         said, _ = shell.run(
             "submit", "--predictions", "answers.jsonl", "--set", "control", "--task", "nli"
         )
-        assert "Publish it on its page" in said
+        assert "Publish it: dynabench publish " in said
 
 
 @pytest.mark.django_db(transaction=True)

@@ -165,9 +165,9 @@ def test_a_killed_upload_goes_on(home, nli, key, minilm):
     submission = Submission.objects.get(pk=model)
     assert submission.upload_id == upload.pk
     assert sum(told) == upload.size - here
-    with packed(minilm) as archive:
-        assert digest_of(archive) in upload.file_name
-        assert received(upload) == archive.stat().st_size
+    archive = packed(minilm, home)
+    assert digest_of(archive) in upload.file_name
+    assert received(upload) == archive.stat().st_size
 
 
 @pytest.fixture

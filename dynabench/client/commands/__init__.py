@@ -1,12 +1,12 @@
-"""The command `dynabench`: make, check and hand in models, follow them, get data and numbers."""
+"""The command `dynabench`: make, check and hand in models, follow them, get data; run rounds."""
 
 import argparse
 import os
 import sys
 from collections.abc import Sequence
 
-from dynabench.client.commands import account, data, init, models, results, test
-from dynabench.client.commands.shared import FAILED, NO_ACCESS, CommandError, note
+from dynabench.client.commands import account, data, init, models, owning, results, test
+from dynabench.client.commands.shared import FAILED, NO_ACCESS, STOPPED, CommandError, note
 from dynabench.client.errors import (
     AuthenticationError,
     DynabenchError,
@@ -16,7 +16,6 @@ from dynabench.client.errors import (
     Unreachable,
 )
 
-STOPPED = 130
 LOGIN = "Then: dynabench login"
 UNKNOWN = "Check the name: what is not for you is not found either."
 NOTHING = "It failed and nothing says why. Please report it."
@@ -53,7 +52,7 @@ def make_parser() -> argparse.ArgumentParser:
     """All commands and their arguments."""
     parser = argparse.ArgumentParser(prog="dynabench", description=__doc__, epilog=FIRST)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for module in (account, init, test, models, results, data):
+    for module in (account, init, test, models, results, data, owning):
         module.add(commands)
     return parser
 

@@ -1,7 +1,8 @@
-"""`dynabench submit`, `status` and `logs`: handing in models, and where they are."""
+"""`dynabench submit`, `status`, `logs`, `publish` and `withdraw`: handing in models, and after."""
 
 import argparse
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from uuid import UUID
 from dynabench.client.client import DynabenchClient
 from dynabench.client.commands.results import shown
 from dynabench.client.commands.shared import (
+    STOPPED,
     USAGE,
     CommandError,
     client_for,
@@ -20,7 +22,6 @@ from dynabench.client.commands.shared import (
 )
 from dynabench.client.types import Card, Model, Run
 
-STOPPED = 130
 NO_LOG = "Nothing was written to the log."
 Submit = Callable[[DynabenchClient, argparse.Namespace, Card], str]
 
@@ -35,6 +36,13 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--run", type=UUID, help="of this evaluation only; `dynabench status MODEL` has ids"
     )
+    parser = command(commands, "publish", publish, "show a model to everybody who sees its task")
+    parser.add_argument("model", type=UUID, metavar="MODEL", help="its id")
+    parser = command(commands, "unpublish", unpublish, "show it to you and the task's owners only")
+    parser.add_argument("model", type=UUID, metavar="MODEL", help="its id")
+    parser = command(commands, "withdraw", withdraw, "take a model back for good")
+    parser.add_argument("model", type=UUID, metavar="MODEL", help="its id")
+    parser.add_argument("--yes", action="store_true", help="do not ask first")
 
 
 def _add_submit(commands: Any) -> None:
@@ -82,7 +90,7 @@ def submit(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         again = f"Stopped waiting. It goes on there; wait again: dynabench results {id} --wait"
         raise CommandError(again, STOPPED) from None
-    hint = "Published." if args.publish else f"Publish it on its page, {page}"
+    hint = "Published." if args.publish else f"Publish it: dynabench publish {id}"
     tell(args, results, f"{shown(results)}\n{hint}")
     return 0
 
@@ -171,4 +179,31 @@ def logs(args: argparse.Namespace) -> int:
         found.append({"of": f"{_of(run)}, run {run['id']}", "log": client.logs(model, run["id"])})
     parts = [f"== {one['of']} ==\n{one['log'].rstrip()}" for one in found if one["log"]]
     tell(args, found, "\n".join(parts) or NO_LOG)
+    return 0
+
+
+def publish(args: argparse.Namespace) -> int:
+    """Show a model to everybody."""
+    client = client_for(args)
+    model = client.publish(str(args.model))
+    tell(args, model, f"{model['name']} is published: {client.server}/m/{model['id']}/")
+    return 0
+
+
+def unpublish(args: argparse.Namespace) -> int:
+    """Show it to few again."""
+    model = client_for(args).unpublish(str(args.model))
+    tell(args, model, f"{model['name']} is not published any more.")
+    return 0
+
+
+def withdraw(args: argparse.Namespace) -> int:
+    """Take it back, once that was confirmed."""
+    client, id = client_for(args), str(args.model)
+    if not args.yes:
+        note(f"Withdraw {client.model(id)['name']} for good? Its files, name and card go. (y/n)")
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise CommandError("It was not withdrawn. With --yes it is not asked.")
+    model = client.withdraw(id)
+    tell(args, model, model["sentence"])
     return 0

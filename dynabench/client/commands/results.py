@@ -1,4 +1,4 @@
-"""`dynabench results` and `leaderboard`: what models reached."""
+"""`dynabench results`, `leaderboard` and `compare`: what models reached."""
 
 import argparse
 from collections.abc import Mapping
@@ -28,6 +28,8 @@ def add(commands: Any) -> None:
         "--datasets", type=_weights, metavar="round-1=5,…", help="of evaluation sets, likewise"
     )
     parser.add_argument("--mine", action="store_true", help="your unpublished models too")
+    parser = command(commands, "compare", compare, "two models of a task beside each other")
+    parser.add_argument("models", nargs=2, type=UUID, metavar="MODEL", help="their ids")
 
 
 def _weights(text: str) -> dict[str, float]:
@@ -88,6 +90,23 @@ def leaderboard(args: argparse.Namespace) -> int:
     ]
     heads = ["rank", "model", "Dynascore", *(UNITS.get(name, name) for name in metrics)]
     tell(args, board, table(heads, rows) if rows else f"{args.task} has no published model yet.")
+    return 0
+
+
+def compare(args: argparse.Namespace) -> int:
+    """Two models on each set, and which differences are more than chance."""
+    found = client_for(args).compare(*map(str, args.models))
+    names = {"a": found["a"]["model"], "b": found["b"]["model"]}
+    better = {**names, "": "not clear", "untested": "not tested"}
+    rows = [
+        [
+            *(row["set"], row["metric"], _number(row["a"]), _number(row["b"])),
+            *(_number(row["difference"]), _interval(row["difference"]), better[row["better"]]),
+        ]
+        for row in found["rows"]
+    ]
+    heads = ["set", "metric", *names.values(), "difference", "95 % interval", "better"]
+    tell(args, found, table(heads, rows) if rows else "They have no set in common.")
     return 0
 
 

@@ -9,8 +9,9 @@ from typing import Any
 from dynabench.client.client import DynabenchClient
 from dynabench.client.keys import server_url
 
-FAILED, USAGE, NO_ACCESS = 1, 2, 3
-"""Exit codes: it was refused or failed; not as it was asked; no connection or no key that fits."""
+FAILED, USAGE, NO_ACCESS, STOPPED = 1, 2, 3, 130
+"""Exit codes: it was refused or failed; not as it was asked; no connection or no key that fits;
+Ctrl-C."""
 RETRIES = 3
 """So that who waits is told after some seconds; what broke off goes on with the same command."""
 

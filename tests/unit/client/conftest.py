@@ -1,12 +1,19 @@
-"""A server of the API's words that tests script; nothing is sent anywhere."""
+"""A server of the API's words that tests script, and the real API; nothing is sent anywhere."""
 
 import json
 from collections import deque
 
 import httpx
 import pytest
+from django.core.handlers.wsgi import WSGIHandler
+from django.core.signals import request_finished, request_started
+from django.db import close_old_connections
 
 from dynabench import AsyncDynabenchClient, DynabenchClient
+from dynabench.accounts.models import ApiToken
+from dynabench.accounts.tokens import create_token
+from tasks.models import TaskMember
+from tests.web.conftest import _fast_and_clean, alice, bob, nli  # noqa: F401 - fixtures
 
 
 class Server:
@@ -66,10 +73,30 @@ def pauses(monkeypatch, tmp_path):
 
 @pytest.fixture
 def client(server):
+    """A client of the scripted server."""
     with DynabenchClient("key", transport=httpx.MockTransport(server)) as client:
         yield client
 
 
 @pytest.fixture
 def awaiting(server):
+    """The same, to be awaited."""
     return AsyncDynabenchClient("key", transport=httpx.MockTransport(server))
+
+
+@pytest.fixture
+def client_of(db):
+    """`client_of(user, task, "editor")`: a client of the real API with every scope."""
+
+    def made(user, task=None, role=None):
+        if role:
+            TaskMember.objects.create(task=task, user=user, role=role)
+        _, key = create_token(user=user, name="tests", scopes=[*ApiToken.Scope], days=1)
+        real = httpx.WSGITransport(app=WSGIHandler())
+        return DynabenchClient(key, "http://testserver", transport=real, progress=False, retries=0)
+
+    for signal in (request_started, request_finished):  # the connection is that of the test
+        signal.disconnect(close_old_connections)
+    yield made
+    for signal in (request_started, request_finished):
+        signal.connect(close_old_connections)

@@ -122,6 +122,31 @@ def test_pages_are_followed_at_our_server(server, client):
     assert server.asked[1].url.host == "127.0.0.1"
 
 
+def test_any_address_may_be_asked(server, client, pauses):
+    found = {"next": None, "results": []}
+    server.answers += [good(found), bad(503, "busy"), good({"id": 1}, 201), httpx.Response(204)]
+    assert client.request("GET", "/groups/", params={"page_size": 5}) == found
+    assert client.request("POST", "tasks/nli/rounds/", {"description": "It."}) == {"id": 1}
+    assert server.told() == {"description": "It."}
+    assert client.request("DELETE", "/webhooks/1/") is None
+    assert str(server.asked[0].url).endswith("/api/v1/groups/?page_size=5")
+    assert server.lines[1:] == ["POST /tasks/nli/rounds/"] * 2 + ["DELETE /webhooks/1/"]
+    assert len(pauses) == 1
+    server.answers.append(bad(409, "state", "It is closed."))
+    with pytest.raises(errors.Refused, match="It is closed"):
+        client.request("POST", "/tasks/nli/rounds/1/state/", {"state": "open"})
+
+
+@pytest.mark.parametrize("path", ["https://elsewhere.org/", "//elsewhere.org/", "/tasks/?search=x"])
+def test_an_address_is_always_one_of_our_server(server, client, path):
+    server.answers.append(bad(404))
+    with pytest.raises(errors.NotFound):
+        client.request("GET", path)
+    (request,) = server.asked
+    assert request.url.host == "127.0.0.1"
+    assert request.url.raw_path.endswith(path.lstrip("/").encode())
+
+
 def test_the_async_client_does_the_same(server, awaiting, pauses):
     server.answers += [REFUSED, good({"code": "a"}), bad(404), good({"code": "b"})]
 

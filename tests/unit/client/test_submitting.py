@@ -1,8 +1,11 @@
 """Folders as archives, uploads that go on where they were, and what is told of a model."""
 
+import asyncio
 import re
 import shutil
 import tarfile
+import threading
+from importlib import import_module
 
 import httpx
 import pytest
@@ -74,38 +77,36 @@ class Uploads:
 
 
 def test_a_folder_is_the_same_archive_each_time(folder, tmp_path):
-    with packed(folder) as archive:
-        first = digest_of(archive)
-        with tarfile.open(archive) as tar:
-            assert tar.getnames() == ["config.json", "model.safetensors", "vocab.txt"]
-        assert len(check_archive(archive)) == 3
-    assert not archive.exists()
+    archive = packed(folder, tmp_path)
+    with tarfile.open(archive) as tar:
+        assert tar.getnames() == ["config.json", "model.safetensors", "vocab.txt"]
+    assert len(check_archive(archive)) == 3
     copy = shutil.copytree(folder, tmp_path / "copy", copy_function=shutil.copyfile)
     (copy / "config.json").unlink()
     (copy / "config.json").symlink_to(folder / "config.json")  # as in the hub's cache
-    with packed(copy) as again:
-        assert digest_of(again) == first
+    assert digest_of(packed(copy, tmp_path)) == digest_of(archive)
 
 
 def test_what_cannot_be_packed(tmp_path, folder):
-    with pytest.raises(FileNotFoundError, match="There is no"), packed(tmp_path / "none"):
-        pass
+    with pytest.raises(FileNotFoundError, match="There is no"):
+        packed(tmp_path / "none", tmp_path)
     (folder / "config.json").unlink()
     with pytest.raises(ValueError, match=r"config\.json is missing .*save_pretrained"):
-        packed(folder).__enter__()
+        packed(folder, tmp_path)
 
 
-def test_a_file_is_sent_as_it_is(folder):
-    with packed(folder / "vocab.txt") as file:
-        assert file == folder / "vocab.txt"
+def test_a_file_is_sent_as_it_is(folder, tmp_path):
+    assert packed(folder / "vocab.txt", tmp_path) == folder / "vocab.txt"
 
 
-def test_a_model_is_handed_in(server, client, folder):
+def test_a_model_is_handed_in(server, client, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     server.route = uploads = Uploads()
     told = {"description": "Mine.", "license": "MIT"}
     assert client.submit_model(folder, "nli", name="one", **told) == "m1"
-    with packed(folder) as archive:
-        digest, content = digest_of(archive), archive.read_bytes()
+    assert [path.name for path in tmp_path.iterdir()] == ["my-model"]  # the archive is gone
+    archive = packed(folder, tmp_path)
+    digest, content = digest_of(archive), archive.read_bytes()
     assert uploads.rows[0]["file_name"] == f"my-model.{digest}.tar"
     assert uploads.data == {"u0": content}
     assert server.told() == {"kind": "directory", "name": "one", "card": told, "upload": "u0"}
@@ -127,17 +128,15 @@ def test_the_name_of_where_one_stands_and_of_a_link(server, client, folder, monk
     assert server.told()["name"].startswith("link 20")
 
 
-def test_a_broken_connection_goes_on(server, client, folder):
+def test_a_broken_connection_goes_on(server, client, folder, tmp_path):
     server.route = uploads = Uploads(breaks=[2, 3])
     client.submit_model(folder, "nli")
-    with packed(folder) as archive:
-        assert uploads.data == {"u0": archive.read_bytes()}
+    assert uploads.data == {"u0": packed(folder, tmp_path).read_bytes()}
 
 
-def test_a_killed_process_goes_on_in_another_one(server, folder):
+def test_a_killed_process_goes_on_in_another_one(server, folder, tmp_path):
     server.route = uploads = Uploads()
-    with packed(folder) as archive:
-        size = archive.stat().st_size
+    size = packed(folder, tmp_path).stat().st_size
 
     class Killed(BaseException):
         pass
@@ -154,6 +153,35 @@ def test_a_killed_process_goes_on_in_another_one(server, folder):
     DynabenchClient("key", transport=httpx.MockTransport(server)).submit_model(folder, "nli")
     assert [len(data) for data in uploads.data.values()] == [size]
     assert uploads.pieces == -(-size // PIECE)
+
+
+@pytest.mark.parametrize("slow", ["packing.allowed_files", "uploading.digest_of"])
+def test_packing_and_hashing_let_others_work(server, awaiting, folder, monkeypatch, slow):
+    server.route = uploads = Uploads()
+    begun, others_worked = threading.Event(), threading.Event()
+    module, name = slow.split(".")
+    quick = getattr(import_module(f"dynabench.client.{module}"), name)
+
+    def waits(path):
+        begun.set()
+        assert others_worked.wait(10)
+        return quick(path)
+
+    monkeypatch.setattr(f"dynabench.client.{slow}", waits)
+
+    async def both():
+        sending = asyncio.create_task(awaiting.submit_model(folder, "nli"))
+        await asyncio.to_thread(begun.wait, 10)
+        others_worked.set()
+        return await sending
+
+    assert asyncio.run(both()) == "m1"
+    assert len(uploads.data) == 1
+
+
+def test_what_fails_in_a_thread_is_raised(awaiting, tmp_path):
+    with pytest.raises(FileNotFoundError, match="There is no"):
+        asyncio.run(awaiting.submit_model(tmp_path / "none", "nli"))
 
 
 def test_another_folder_is_another_upload(server, client, folder):

@@ -1,0 +1,92 @@
+"""`dynabench rounds`, `round` and `contexts`: for who owns or edits a task."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from dynabench.client.commands.shared import (
+    FAILED,
+    STOPPED,
+    USAGE,
+    CommandError,
+    client_for,
+    command,
+    table,
+    tell,
+)
+from dynabench.client.types import ImportedContexts
+
+
+def add(commands: Any) -> None:
+    """Add the commands to the parser."""
+    parser = command(commands, "rounds", rounds, "the rounds of a task")
+    parser.add_argument("task", help="the task's code, such as nli")
+    parser = command(commands, "round", change, "open, pause, close or release a round of yours")
+    _add_round(parser)
+    what = parser.add_mutually_exclusive_group(required=True)
+    for name, state in (("open", "open"), ("pause", "paused"), ("close", "closed")):
+        what.add_argument(f"--{name}", dest="state", action="store_const", const=state)
+    what.add_argument("--release", action="store_true", help="and wait until its files are there")
+    parser.add_argument("--license", help="of what is released, such as cc-by-4.0")
+    parser = command(commands, "contexts", contexts, "bring a file of contexts into a round")
+    _add_round(parser)
+    parser.add_argument("file", type=Path, metavar="FILE", help=".jsonl or .csv")
+    parser.add_argument("--dry-run", action="store_true", help="only tell what it would bring")
+    parser.add_argument(
+        "--skip-bad", action="store_true", help="store the good lines where others are bad"
+    )
+
+
+def _add_round(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("task", help="the task's code, such as nli")
+    parser.add_argument("round", type=int, help="its number")
+
+
+def rounds(args: argparse.Namespace) -> int:
+    """A table of them."""
+    found = client_for(args).rounds(args.task)
+    rows = [
+        [one["number"], one["state"], ", ".join(one["targets"]), one["opened_at"], one["closed_at"]]
+        for one in found
+    ]
+    text = table(["round", "state", "targets", "opened", "closed"], rows)
+    tell(args, found, text if rows else f"{args.task} has no round yet.")
+    return 0
+
+
+def change(args: argparse.Namespace) -> int:
+    """Set its state; or release it, and wait."""
+    client = client_for(args)
+    if args.state:
+        now = client.set_round_state(args.task, args.round, args.state)
+        tell(args, now, f"Round {now['number']} of {args.task} is {now['state']}.")
+        return 0
+    if not args.license:
+        raise CommandError("Name the licence with --license, such as cc-by-4.0.", USAGE)
+    try:
+        made = client.release(args.task, args.round, license=args.license)
+    except KeyboardInterrupt:
+        again = f"Stopped waiting. It goes on there; look for it: dynabench data {args.task}"
+        raise CommandError(again, STOPPED) from None
+    where = f"dynabench data {args.task} {args.round}"
+    tell(args, made, f"Version {made['version']} is released. Download it: {where}")
+    return 0
+
+
+def contexts(args: argparse.Namespace) -> int:
+    """Import a file, or tell what it would bring; 1: it has bad lines and was not stored."""
+    found = client_for(args).import_contexts(
+        args.task, args.round, args.file, dry_run=args.dry_run, skip_bad=args.skip_bad
+    )
+    tell(args, found, _brought(found, is_dry=args.dry_run))
+    return FAILED if found["error_count"] and not args.skip_bad else 0
+
+
+def _brought(found: ImportedContexts, *, is_dry: bool) -> str:
+    new = f"{found['new']} are new" if is_dry else f"{found['stored']} contexts are stored"
+    lines = [
+        f"{new}, {found['duplicate_count']} were there, {found['error_count']} lines are bad.",
+        *(f"line {error['line']}: {error['message']}" for error in found["errors"]),
+    ]
+    more = found["error_count"] - len(found["errors"])
+    return "\n".join([*lines, *([f"{more} more lines are bad."] if more else [])])

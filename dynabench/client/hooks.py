@@ -1,0 +1,44 @@
+"""Webhooks: what the server tells one's own programs."""
+
+from typing import Unpack
+
+from dynabench.client.asking import Asking
+from dynabench.client.flow import Flow, method
+from dynabench.client.types import Delivery, Webhook, WebhookChange, WebhookMade, WebhookNew
+
+
+class Hooks(Asking):
+    """The methods about webhooks."""
+
+    @method
+    def webhooks(self) -> Flow[list[Webhook]]:
+        """One's webhooks, without their secrets."""
+        return self._all("/webhooks/")
+
+    @method
+    def create_webhook(self, **told: Unpack[WebhookNew]) -> Flow[WebhookMade]:
+        """Make one, such as `url="https://…", events=["round.closed"], task="nli"`.
+
+        Its `secret` is told here and never again. Raises Invalid, Refused.
+        """
+        return self._write("POST", "/webhooks/", told)
+
+    @method
+    def change_webhook(self, webhook_id: int, **told: Unpack[WebhookChange]) -> Flow[Webhook]:
+        """Change its `url` or `events`, or switch it off with `is_on=False`. Raises Invalid."""
+        return self._write("PATCH", f"/webhooks/{webhook_id}/", told)
+
+    @method
+    def delete_webhook(self, webhook_id: int) -> Flow[None]:
+        """Delete it, with its log."""
+        return self._write("DELETE", f"/webhooks/{webhook_id}/")
+
+    @method
+    def test_webhook(self, webhook_id: int) -> Flow[Delivery]:
+        """Send it an event that says nothing; `deliveries` has what came of it. Raises Refused."""
+        return self._write("POST", f"/webhooks/{webhook_id}/test/")
+
+    @method
+    def deliveries(self, webhook_id: int) -> Flow[list[Delivery]]:
+        """What it was told in the last 30 days, and what came of it; the newest first."""
+        return self._all(f"/webhooks/{webhook_id}/deliveries/")

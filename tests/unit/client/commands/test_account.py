@@ -1,0 +1,57 @@
+"""`dynabench login`, `logout` and `whoami`."""
+
+import io
+import json
+import stat
+import sys
+
+from dynabench.client.commands import main
+from dynabench.client.keys import keys_file
+from tests.unit.client.commands.conftest import refusal
+
+KEY = "dyna_verysecret"
+
+
+def test_a_key_that_the_server_takes_is_kept_for_its_owner_alone(server, capsys):
+    assert main(["login", "--key", KEY]) == 0
+    assert stat.S_IMODE(keys_file().stat().st_mode) == 0o600
+    assert main(["whoami"]) == 0
+    assert server.asked[-1].headers["Authorization"] == f"Bearer {KEY}"
+    out, err = capsys.readouterr()
+    assert "You are w-7f3k2m at http://dynabench.test." in out
+    assert "may read, submit and ends on 2099-01-02" in out
+    assert KEY not in out + err
+
+
+def test_a_key_may_come_from_standard_input(server, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{KEY}\n"))
+    assert main(["login"]) == 0
+    assert server.asked[-1].headers["Authorization"] == f"Bearer {KEY}"
+
+
+def test_no_key_is_no_login(failing, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    assert failing("login") == (
+        2, "No key was given. Make one at http://dynabench.test/account/tokens/."
+    )  # fmt: skip
+
+
+def test_a_key_that_the_server_refuses_is_not_kept(server, failing):
+    server.answers["GET /me/"] = refusal(401, "This token is unknown or was revoked.")
+    code, said = failing("login", "--key", KEY)
+    assert (code, said) == (3, "This token is unknown or was revoked. Then: dynabench login")
+    assert not keys_file().exists()
+
+
+def test_logout_forgets_the_key(server, capsys):
+    main(["login", "--key", KEY])
+    assert main(["logout"]) == 0
+    assert KEY not in keys_file().read_text()
+    assert main(["logout", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.partition("page.\n")[2])["deleted"] is False
+
+
+def test_a_variable_that_goes_before_the_login_is_named(server, capsys, monkeypatch):
+    monkeypatch.setenv("DYNABENCH_API_KEY", "dyna_old")
+    assert main(["login", "--key", KEY]) == 0
+    assert "DYNABENCH_API_KEY is another one" in capsys.readouterr().err

@@ -1,0 +1,102 @@
+"""How the command `dynabench` ends when something is wrong, and that its pages are true."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+
+import httpx
+import pytest
+
+from dynabench.client.commands import main, make_parser
+from dynabench.client.errors import DynabenchError
+from tests.unit.client.commands.conftest import ID, ROOT, refusal
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "said"),
+    [
+        (httpx.ConnectError("Connection refused"), 3, "cannot be reached: Connection refused"),
+        (httpx.ConnectError(""), 3, "cannot be reached"),
+        (refusal(403, "This token lacks the scope read.", "scope"), 3, "Then: dynabench login"),
+        (refusal(403, "You may not."), 3, "You may not."),
+        (refusal(404, "Not found.", "not_found"), 1, "Not found. Check the name"),
+        (refusal(409, "The round is closed."), 1, "The round is closed."),
+        (refusal(500, "It failed. Tell us the number 17."), 3, "the number 17"),
+        (httpx.Response(200, text="<html>"), 3, "is none of a Dynabench server"),
+        (httpx.Response(302, headers={"Location": "https://x.test"}), 3, "https://x.test"),
+    ],
+)
+def test_each_failure_is_a_sentence_and_an_exit_code(server, failing, answer, code, said):
+    server.answers["GET /me/models/"] = answer
+    found, text = failing("status")
+    assert found == code
+    assert said in text
+
+
+@pytest.mark.parametrize("error", [DynabenchError(""), OSError(), ValueError()])
+def test_a_failure_without_words_is_told_all_the_same(server, failing, error, monkeypatch):
+    def fail(args: object) -> int:
+        raise error
+
+    monkeypatch.setattr("dynabench.client.commands.models.client_for", fail)
+    assert failing("status") == (1, "It failed and nothing says why. Please report it.")
+
+
+def test_an_interrupt_is_no_traceback(server, failing, monkeypatch):
+    def stop(args: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dynabench.client.commands.models.client_for", stop)
+    assert failing("status")[0] == 130
+
+
+def test_who_has_seen_enough_is_left_in_peace(server):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "dynabench.client", "logout"]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, cwd=ROOT, text=True)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["nonsense"],
+        ["status", "no-id"],
+        ["submit", "--task", "nli"],
+        ["submit", "folder", "--image", "x.tar", "--task", "nli"],
+        ["leaderboard", "nli", "--weights", "accuracy"],
+    ],
+)
+def test_wrong_arguments_end_with_2(arguments):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+
+
+def test_an_address_needs_its_scheme(failing):
+    code, said = failing("whoami", "--server", "dynabench.test")
+    assert code == 2
+    assert "http://" in said
+
+
+def command_lines() -> list[tuple[str, str]]:
+    """Each line of a block in the documentation that calls the command, and where it stands."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    pages += (ROOT / "dynabench" / "client" / "examples").rglob("README.md")
+    line = re.compile(r"(?m)^(?:\$ )?dynabench ([^\n#]+)|`dynabench (?!-)([^`]+ [^`]+)`")
+    return [
+        (page.name, first or second)
+        for page in pages
+        for first, second in line.findall(page.read_text().replace("\\\n", " "))
+    ]
+
+
+@pytest.mark.parametrize(("page", "line"), command_lines())
+def test_documented_command_lines_are_understood(page, line):
+    words = [ID if word.startswith(("MODEL", "6")) else word for word in shlex.split(line)]
+    make_parser().parse_args(words)

@@ -1,0 +1,189 @@
+"""`dynabench init` and `test`: an example that works, and the check of a model at home."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dynabench.client.commands import main
+from dynabench.client.commands import test as test_command
+from evaluation.asked import answers_for
+from tasks.schema import TaskConfig, load_config
+from tests.unit.client.commands.conftest import ROOT
+
+OFFICIAL = ROOT / "tasks" / "official"
+NLI = {
+    "kind": "pair-classification",
+    "type": "multiclass",
+    "fields": ["premise", "hypothesis"],
+    "output": "label",
+    "labels": ["entailment", "neutral", "contradiction"],
+}
+PAIRS = [{"premise": f"Ann has {n} cats.", "hypothesis": "Ann has a cat."} for n in range(5)]
+
+
+# init
+
+
+def of_task(code: str) -> tuple[TaskConfig, dict[str, Any]]:
+    """An official task, and what the server tells of it before a model is made."""
+    from evaluation.training_rows import shape_of
+
+    config = load_config((OFFICIAL / code / "task.yaml").read_text())
+    shape = shape_of(config)
+    kind = config.component(shape.answer).type
+    cases = [*config.examples.good, *config.examples.bad][:5]
+    inputs = [{name: {**c.context, **c.input}[name] for name in shape.fields} for c in cases]
+    labels = list(shape.labels) if shape.labels else None
+    model = {"kind": shape.kind, "type": kind, "fields": list(shape.fields), "labels": labels}
+    return config, {"inputs": inputs, "model": {**model, "output": shape.answer}}
+
+
+@pytest.mark.parametrize("code", ["nli", "qa", "sentiment", "hate-speech"])
+def test_the_example_image_answers_as_the_server_wants_it(server, code):
+    config, told = of_task(code)
+    server.answers[f"GET /tasks/{code}/check-inputs/"] = told
+    assert main(["init", code, "mine", "--image"]) == 0
+    done = subprocess.run(
+        [sys.executable, "predict.py", "examples.jsonl"],
+        cwd="mine",
+        capture_output=True,
+        check=True,
+    )
+    shapes = Path("mine", "answers.jsonl").read_bytes()
+    for written in (done.stdout, shapes):
+        answers = answers_for(config, [f"example-{n}" for n in range(1, 6)])
+        for line in written.splitlines():
+            answers.take(line)
+        assert answers.missing() == 0
+    readme = Path("mine", "README.md").read_text()
+    assert f"dynabench test mine:1 --task {code}" in readme
+    assert "$" not in readme
+
+
+def test_a_folder_has_what_makes_a_model(server, capsys, monkeypatch):
+    server.answers["GET /tasks/nli/check-inputs/"] = {"inputs": PAIRS, "model": NLI}
+    monkeypatch.setattr("dynabench.client.commands.init.find_spec", lambda name: None)
+    assert main(["init", "nli"]) == 0
+    assert "pip install 'dynabench-client[test]'" in capsys.readouterr().out
+    files = {path.name for path in Path("nli-model").iterdir()}
+    assert files == {"README.md", "answers.jsonl", "examples.jsonl", "make_model.py", "task.json"}
+    assert json.loads(Path("nli-model/task.json").read_text()) == {"task": "nli", **NLI}
+
+
+def test_nothing_is_written_over(server, failing):
+    server.answers["GET /tasks/nli/check-inputs/"] = {"inputs": PAIRS, "model": NLI}
+    Path("mine").mkdir()
+    Path("mine", "README.md").write_text("My own.")
+    assert failing("init", "nli", "mine")[1].startswith("mine is there already.")
+    assert Path("mine", "README.md").read_text() == "My own."
+
+
+@pytest.mark.parametrize(
+    ("type", "arguments", "said"),
+    [("text", [], "--image"), ("multilabel", ["--image"], "answers of the type multilabel")],
+)
+def test_what_has_no_example_is_said(server, failing, type, arguments, said):
+    model = {**NLI, "kind": None, "type": type, "labels": None}
+    server.answers["GET /tasks/odd/check-inputs/"] = {"inputs": PAIRS, "model": model}
+    assert said in failing("init", "odd", *arguments)[1]
+    assert not Path("odd-model").exists()
+    assert not Path("odd-image").exists()
+
+
+# test
+
+
+@pytest.fixture
+def checked(server, monkeypatch):
+    """`checked(report)`: the check of a folder says so; what it was asked for is returned."""
+    limits = {"memory_gib": 4, "cpus": 2, "seconds": 300}
+    told = {"inputs": PAIRS, "config_text": "name: NLI\n", **limits}
+    server.answers["GET /tasks/nli/check-inputs/"] = told
+    Path("model").mkdir()
+    for name in ("config.json", "model.safetensors", "training_args.bin"):
+        Path("model", name).write_text("{}")
+    asked: list[Any] = []
+
+    def prepare(stdout: str, stderr: str = "") -> list[Any]:
+        def run(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+            names = sorted(path.name for path in Path(command[3]).iterdir())
+            text = Path(command[4].partition("=")[2]).read_text()
+            asked.append((names, text, command[6:], options["cwd"]))
+            return subprocess.CompletedProcess(command, 0, stdout, stderr)
+
+        monkeypatch.setattr(test_command.subprocess, "run", run)
+        return asked
+
+    return prepare
+
+
+def test_a_good_model_would_be_accepted(checked, capsys):
+    answers = [{"answer": "neutral", "prob": {"neutral": 0.75}}, {"answer": "a", "prob": None}]
+    report = {
+        "ok": True, "answers": answers, "warnings": ["Slow."], "runner": "process",
+        "seconds": 4.25, "peak_bytes": 2**29,
+    }  # fmt: skip
+    asked = checked(json.dumps(report))
+    assert main(["test", "model", "--task", "nli", "--runner", "process"]) == 0
+    [(names, config, arguments, root)] = asked
+    assert names == ["config.json", "model.safetensors"]
+    assert config == "name: NLI\n"
+    assert arguments == [
+        "--memory-gib=4", "--cpus=2", "--adapter=jsonl", "--runner=process"
+    ]  # fmt: skip
+    assert (root / "evaluation" / "checking.py").exists()
+    out, err = capsys.readouterr()
+    assert "model would be accepted: it answered 2 examples." in out
+    assert "1  neutral  (0.75)" in out
+    assert "Runner process: 4.2 s, 0.50 GiB of memory." in out
+    assert "training_args.bin is left out" in err
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code"), [("rejected", 1), ("timeout", 1), ("infrastructure", 2)]
+)
+def test_a_bad_model_is_refused_in_the_words_of_the_server(checked, failing, outcome, code):
+    report = {"ok": False, "outcome": outcome, "message": "Line 1: no JSON.", "log": "loading\n"}
+    checked(json.dumps(report))
+    assert failing("test", "model", "--task", "nli") == (code, "Line 1: no JSON.")
+    assert failing("test", "model", "--task", "nli", "--json") == (code, "Line 1: no JSON.")
+
+
+def test_a_check_that_breaks_says_what_to_install(checked, failing):
+    checked("", "Traceback …\nModuleNotFoundError: No module named 'yaml'")
+    code, said = failing("test", "model", "--task", "nli")
+    assert code == 2
+    assert "No module named 'yaml'" in said
+    assert "pip install 'dynabench-client[test]'" in said
+
+
+def test_what_the_check_needs_is_named_before_anything_is_asked(server, failing, monkeypatch):
+    monkeypatch.setattr(test_command, "find_spec", lambda name: name != "docker" or None)
+    code, said = failing("test", "no-such-folder", "--task", "nli")
+    assert code == 2
+    assert said == (
+        "There is no folder no-such-folder. If it is an image, the check lacks docker on this "
+        "machine. Install what it needs: pip install 'dynabench-client[test]'"
+    )
+    assert server.asked == []
+
+
+def test_a_folder_without_a_configuration_is_refused(server, failing, checked):
+    Path("model", "config.json").unlink()
+    code, said = failing("test", "model", "--task", "nli")
+    assert code == 1
+    assert "config.json is missing in model. Save model and tokenizer" in said
+    Path("model", "inner").mkdir()
+    Path("model", "inner", "config.json").write_text("{}")
+    assert failing("test", "model", "--task", "nli")[1].endswith("Name model/inner.")
+
+
+def test_a_folder_that_makes_an_image_is_built_first(server, failing, checked):
+    Path("model", "Dockerfile").write_text("FROM scratch\n")
+    code, said = failing("test", "model", "--task", "nli")
+    assert code == 2
+    assert "docker build -t name:1 model" in said

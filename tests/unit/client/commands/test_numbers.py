@@ -1,0 +1,78 @@
+"""`dynabench leaderboard`, `compare` and `data`."""
+
+from pathlib import Path
+
+import httpx
+
+from dynabench.client.commands import main
+from tests.unit.client.commands.conftest import ID
+
+
+def test_a_leaderboard_by_ones_own_weights(server, capsys):
+    cell = {"value": 61.5, "low": None, "high": None}
+    server.answers["GET /tasks/nli/leaderboard/"] = {
+        "metrics": [{"name": "accuracy"}, {"name": "memory"}],
+        "rows": [
+            {"rank": "1", "model": "a", "dynascore": cell, "metrics": {"accuracy": cell}},
+            {"rank": "", "model": "b", "dynascore": {**cell, "value": None}, "metrics": {}},
+        ],
+    }
+    weights = ["--weights", "accuracy=4,memory=0.5", "--datasets", "round-1=5", "--mine"]
+    assert main(["leaderboard", "nli", *weights]) == 0
+    asked = dict(server.asked[-1].url.params)
+    assert asked == {"w_accuracy": "4.0", "w_memory": "0.5", "d_round-1": "5.0", "mine": "1"}
+    first, second = capsys.readouterr().out.splitlines()[1:]
+    assert first.split() == ["1", "a", "61.50", "61.50", "-"]
+    assert second.split() == ["not", "run", "b", "-", "-", "-"]
+
+
+def test_two_models_beside_each_other(server, capsys):
+    def number(value, low=None, high=None):
+        return {"value": value, "low": low, "high": high}
+
+    row = {"set": "control", "metric": "accuracy", "a": number(70), "b": number(50)}
+    server.answers |= {
+        f"GET /models/{ID}/": {"task": "nli"},
+        "GET /tasks/nli/leaderboard/compare/": {
+            "a": {"model": "one"},
+            "b": {"model": "two"},
+            "rows": [
+                {**row, "difference": number(20, 15.5, 24.5), "better": "a"},
+                {**row, "metric": "memory", "difference": number(None), "better": "untested"},
+                {**row, "metric": "fairness", "difference": number(-1, -2, 1), "better": ""},
+            ],
+        },
+    }
+    assert main(["compare", ID, "b" + ID[1:]]) == 0
+    heads, *rows = (line.split("  ") for line in capsys.readouterr().out.splitlines())
+    cells = [[cell.strip() for cell in row if cell] for row in [heads, *rows]]
+    assert cells == [
+        ["set", "metric", "one", "two", "difference", "95 % interval", "better"],
+        ["control", "accuracy", "70.00", "50.00", "20.00", "15.5 to 24.5", "one"],
+        ["control", "memory", "70.00", "50.00", "-", "-", "not tested"],
+        ["control", "fairness", "70.00", "50.00", "-1.00", "-2 to 1", "not clear"],
+    ]
+    server.answers["GET /tasks/nli/leaderboard/compare/"] |= {"rows": []}
+    assert main(["compare", ID, "b" + ID[1:]]) == 0
+    assert capsys.readouterr().out == "They have no set in common.\n"
+
+
+def test_data_are_listed_and_downloaded(server, capsys):
+    digest = "98ea6e4f216f2fb4b69fff9b3a44842c38686ca685f3f55dc48c5d3fb1107be4"  # of "hi\n"
+    files = [{"name": "train.jsonl", "size": 3, "sha256": digest}]
+    server.answers |= {
+        "GET /tasks/nli/datasets/": [{"round": 1, "version": 2, "files": files}],
+        "GET /tasks/nli/evaluation-sets/": [{"name": "control"}],
+        "GET /tasks/nli/rounds/1/datasets/2/files/train.jsonl": httpx.Response(200, text="hi\n"),
+        "GET /tasks/nli/evaluation-sets/control/inputs/": httpx.Response(200, text="{}\n"),
+    }
+    assert main(["data", "nli"]) == 0
+    out = capsys.readouterr().out
+    assert "1      2        train.jsonl" in out
+    assert "Evaluation sets: control" in out
+    assert main(["data", "nli", "1", "--to", "here"]) == 0
+    assert capsys.readouterr().out == "It is in here/nli-round1-v2.\n"
+    assert Path("here/nli-round1-v2/train.jsonl").read_text() == "hi\n"
+    assert main(["data", "nli", "--inputs", "control"]) == 0
+    assert Path("nli-control.inputs.jsonl").read_text() == "{}\n"
+    assert main(["data", "nli", "9"]) == 1

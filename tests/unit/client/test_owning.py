@@ -1,0 +1,91 @@
+"""What owners do with tasks, rounds and contexts, at the real API."""
+
+import pytest
+
+from dynabench.client import Invalid, NotFound, Refused
+from tests.factories import scripted_target
+
+
+@pytest.fixture
+def editor(client_of, alice, nli):
+    return client_of(alice, nli.task, "editor")
+
+
+def test_a_configuration_is_read_tried_and_saved(editor, nli):
+    before = editor.config("nli")
+    text = f"{before['config_text']}\nprograms: {{judge: true}}\n"
+    tried = editor.save_config("nli", text, before["version"], dry_run=True)
+    assert "+programs: {judge: true}" in tried["diff"]
+    assert editor.config("nli") == before
+    saved = editor.save_config("nli", text, before["version"])
+    assert saved["version"] == editor.config("nli")["version"] != before["version"]
+    with pytest.raises(Refused) as stale:
+        editor.save_config("nli", text, before["version"])
+    assert stale.value.code == "stale"
+    with pytest.raises(Invalid, match="config_text: "):
+        editor.save_config("nli", "name: 5", saved["version"])
+
+
+def test_a_round_is_planned_opened_and_closed(editor, nli):
+    scripted_target(nli)
+    made = editor.create_round("nli", targets=["scripted"], contexts_of=1, max_collected=50)
+    assert (made["number"], made["state"], made["max_collected"]) == (2, "draft", 50)
+    changed = editor.change_round("nli", 2, description="The second.", max_collected=None)
+    assert (changed["description"], changed["max_collected"]) == ("The second.", None)
+    assert editor.set_round_state("nli", 1, "closed")["state"] == "closed"
+    assert editor.set_round_state("nli", 2, "open")["state"] == "open"
+    with pytest.raises(Refused, match="fixed") as fixed:
+        editor.change_round("nli", 2, rule="any")
+    assert fixed.value.code == "fixed"
+    assert [round["state"] for round in editor.rounds("nli")] == ["closed", "open"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("new.jsonl", '{"premise": "Zoë left."}\n{"premise": "Ben came."}\n'),
+        ("new.csv", 'premise\n"Zoë\r\nleft."\nBen came.\n'),
+    ],
+)
+def test_contexts_come_from_a_file(editor, nli, tmp_path, name, text):
+    file = tmp_path / name
+    file.write_bytes(text.encode())
+    tried = editor.import_contexts("nli", 1, file, dry_run=True)
+    assert (tried["new"], tried["stored"], len(editor.contexts("nli", 1))) == (2, 0, 3)
+    assert editor.import_contexts("nli", 1, str(file))["stored"] == 2
+    assert editor.import_contexts("nli", 1, file)["duplicate_count"] == 2
+    (first, second) = editor.contexts("nli", 1)[3:]
+    assert first["fields"]["premise"].startswith("Zoë")
+    assert editor.retire_context("nli", 1, second["id"])["is_retired"]
+    assert not editor.retire_context("nli", 1, second["id"], is_retired=False)["is_retired"]
+
+
+def test_bad_lines_are_named_or_left_out(editor, nli, tmp_path):
+    file = tmp_path / "new.jsonl"
+    file.write_text('{"premise": "Ben came."}\n{"premise": 5}\n')
+    with pytest.raises(Invalid, match="line 2: "):
+        editor.import_contexts("nli", 1, file)
+    assert editor.import_contexts("nli", 1, file, dry_run=True)["errors"][0]["line"] == 2
+    found = editor.import_contexts("nli", 1, file, skip_bad=True)
+    assert (found["stored"], found["error_count"]) == (1, 1)
+
+
+def test_a_file_that_is_none_is_refused_here(editor, tmp_path):
+    with pytest.raises(ValueError, match=r"notes\.txt: name the file \.jsonl or \.csv"):
+        editor.import_contexts("nli", 1, tmp_path / "notes.txt")
+    with pytest.raises(FileNotFoundError):
+        editor.import_contexts("nli", 1, tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda client: client.config("nli"),
+        lambda client: client.create_round("nli"),
+        lambda client: client.set_round_state("nli", 1, "closed"),
+        lambda client: client.contexts("nli", 1),
+    ],
+)
+def test_others_find_nothing(client_of, bob, nli, call):
+    with pytest.raises(NotFound):
+        call(client_of(bob))
