@@ -1,12 +1,13 @@
 """Who may enter a task's pages and its part of the API; for this stage and those after it."""
 
 from django.http import Http404, HttpRequest
+from django.shortcuts import get_object_or_404
 from rest_framework.request import Request
 
 from annotation import selectors
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
-from tasks.models import Task
+from tasks.models import Context, Task
 from tasks.permissions import can_annotate
 
 
@@ -23,3 +24,10 @@ def gate_is_shut(request: HttpRequest | Request, task: Task) -> bool:
         return False
     user = request.user
     return not user.is_authenticated or not selectors.has_passed_gate(annotator_of(user), task)  # type: ignore[arg-type]
+
+
+def find_given(request: HttpRequest | Request, pk: int) -> tuple[Context, Annotator]:
+    """A context that the signed-in person was given, and their annotator; 404 for others."""
+    annotator = annotator_of(request.user)  # type: ignore[arg-type]
+    given = Context.objects.filter(assignments__annotator=annotator).distinct()
+    return get_object_or_404(given.select_related("round__task"), pk=pk), annotator

@@ -16,5 +16,6 @@ def resolve_reports(*, reports: Collection[Report], actor: User) -> int:
     wanted = Report.objects.filter(pk__in=[r.pk for r in reports], resolved_at__isnull=True)
     chosen = list(wanted.values_list("pk", flat=True))
     count = Report.objects.filter(pk__in=chosen).update(resolved_at=timezone.now())
-    log(actor, "reports.resolved", f"{count} reports", reports=chosen)
+    if count:
+        log(actor, "reports.resolved", f"{count} reports", reports=chosen)
     return count

@@ -8,7 +8,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from annotation import live, services, work
-from annotation.access import gate_is_shut, writer
+from annotation.access import find_given, gate_is_shut, writer
 from annotation.evidence import typing_evidence
 from annotation.forms import ReportForm, WhyForm
 from annotation.models import Assignment, Attempt, Example
@@ -21,7 +21,7 @@ from dynabench.accounts.services import annotator_of
 from dynabench.lib.htmx import htmx_partial, render_page
 from tasks.access import find_task
 from tasks.endpoints.base import EndpointError
-from tasks.models import Context, Task
+from tasks.models import Task
 
 # `for` of the gate's address; judging is a later stage's page, known here by its name only.
 AFTER_GATE = {"try": "annotation:try-out", "judge": "validation:judge"}
@@ -242,10 +242,7 @@ def attempt_retract(request: HttpRequest, uuid: UUID) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def context_report(request: HttpRequest, pk: int) -> HttpResponse:
     """Say that something is wrong with a passage that one was given."""
-    annotator = annotator_of(request.user)  # type: ignore[arg-type]
-    context = get_object_or_404(
-        Context.objects.filter(assignments__annotator=annotator).distinct(), pk=pk
-    )
+    context, annotator = find_given(request, pk)
     form = ReportForm(request.POST or None)
     values = {"form": form, "context": context, "task": context.round.task}
     if request.method == "POST" and form.is_valid():

@@ -97,5 +97,6 @@ urlpatterns = [
     path("", include("validation.api.urls")),
     path("", include("evaluation.api.urls")),
     path("", include("leaderboard.api.urls")),
+    path("", include("dynabench.own.api")),
     re_path(r"^(?P<rest>[\s\S]*)$", Nothing.as_view()),
 ]

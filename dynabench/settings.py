@@ -226,6 +226,8 @@ SPECTACULAR_SETTINGS = {
         "RuleEnum": "tasks.models.Round.Rule",
         "PolicyRuleEnum": "validation.api.policies.RULE_CHOICES",
         "ConsensusStateEnum": "validation.models.Consensus.State",
+        "ReportReasonEnum": "annotation.models.Report.Reason",
+        "CheckEnum": "dynabench.own.api.CHECKS",
     },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",

@@ -9,6 +9,7 @@ from django.db.models import Exists, Max, OuterRef, Prefetch, Q, QuerySet
 from django.db.models.functions import Coalesce, Greatest
 
 from dynabench.accounts.models import User
+from dynabench.accounts.people import public_name
 from evaluation.contract import Outcome
 from evaluation.models import (
     EvaluationRun,
@@ -67,7 +68,7 @@ def shown_owner(submission: Submission, viewer: Viewer) -> str:
     """
     if (submission.is_anonymous or submission.withdrawn_at) and not viewer.is_inside:
         return ""
-    return str(getattr(submission.owner, "annotator", ""))
+    return public_name(submission.owner)
 
 
 def all_submissions() -> QuerySet[Submission]:

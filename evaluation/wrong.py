@@ -21,12 +21,34 @@ SHOWN = 20
 
 @dataclass(frozen=True)
 class Wrong:
-    """An example with what the model said, in people's words. score: how right it was, 0-1."""
+    """An example with what the model said. score: how right it was, 0-1."""
 
-    fields: list[tuple[str, str]]
-    answer: str
-    right: list[str]
+    config: TaskConfig
+    row: SetRow
+    answer: Answer | None
     score: float
+
+    @property
+    def fields(self) -> list[tuple[str, str]]:
+        """(title, value) of the inputs, in people's words."""
+        config = self.config
+        return [
+            (config.component(name).title, config.display(name, value))
+            for name, value in self.row.inputs.items()
+        ]
+
+    @property
+    def said(self) -> str:
+        """The answer in people's words."""
+        if self.answer is None:
+            return "no answer"
+        return self.config.display(self.config.answer_field, self.answer.value)
+
+    @property
+    def right(self) -> list[str]:
+        """What counts as right, in people's words."""
+        config = self.config
+        return [config.display(config.answer_field, gold) for gold in self.row.gold]
 
 
 def wrong_answers(run: EvaluationRun, page: int) -> list[Wrong]:
@@ -49,17 +71,4 @@ def _wrong(run: EvaluationRun, config: TaskConfig, metric: Metric) -> Iterator[W
             value = None if answer is None else answer.value
             score = metric.graded(metric.statistic(value, row))
             if score < 1:
-                yield _shown(config, row, answer, score)
-
-
-def _shown(config: TaskConfig, row: SetRow, answer: Answer | None, score: float) -> Wrong:
-    field = config.answer_field
-    return Wrong(
-        fields=[
-            (config.component(name).title, config.display(name, value))
-            for name, value in row.inputs.items()
-        ],
-        answer="no answer" if answer is None else config.display(field, answer.value),
-        right=[config.display(field, gold) for gold in row.gold],
-        score=score,
-    )
+                yield Wrong(config, row, answer, score)

@@ -28,16 +28,24 @@ EVERY = 12
 """One of so many items that a validator is given is gold, by chance."""
 
 
+class NoGold(Refused):
+    """An example cannot be gold, or is none."""
+
+    status = 409
+    code = "no_gold"
+
+
 def mark_gold(*, example: Example, owner: User, explanation: str = "") -> Gold:
     """Make a decided example a gold item; what decided it is the right answer.
 
-    It leaves the queue. Locks the example. Raises Refused when it is undecided or withdrawn.
+    It leaves the queue. Of one that is gold already only the explanation changes. Locks the
+    example. Raises NoGold when it is undecided or withdrawn.
     """
     with transaction.atomic():
         locked = _locked(example)
         decided = Consensus.objects.filter(pk=locked.pk, state=Consensus.State.DECIDED).first()
         if decided is None or decided.verdict == Verdict.CANNOT_TELL or locked.retracted_at:
-            raise Refused("Only an example with a clear decision can be gold. Decide it first.")
+            raise NoGold("Only an example with a clear decision can be gold. Decide it first.")
         gold, is_new = Gold.objects.get_or_create(
             example=locked,
             defaults={
@@ -50,18 +58,22 @@ def mark_gold(*, example: Example, owner: User, explanation: str = "") -> Gold:
         if is_new:
             QueueItem.objects.filter(pk=locked.pk).delete()
             log(owner, "gold.marked", locked)
+        elif gold.explanation != explanation:
+            gold.explanation = explanation
+            gold.save(update_fields=["explanation"])
+            log(owner, "gold.explained", locked)
     return gold
 
 
 def unmark_gold(*, example: Example, owner: User) -> None:
     """Make it an example like all others; the answers to it are deleted and count for nothing.
 
-    Locks the example. Raises Refused when it is not gold.
+    Locks the example. Raises NoGold when it is not gold.
     """
     with transaction.atomic():
         locked = _locked(example)
         if not Gold.objects.filter(pk=locked.pk).delete()[0]:
-            raise Refused("This example is not gold.")
+            raise NoGold("This example is not gold.")
         JudgeLease.objects.filter(example=locked, is_gold=True).delete()
         derive_all([locked])
         log(owner, "gold.unmarked", locked)

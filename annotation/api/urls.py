@@ -1,8 +1,9 @@
-"""Addresses of writing, below /api/v1/."""
+"""Addresses of writing and of reports about contexts, below /api/v1/."""
 
 from django.urls import path
 
 from annotation.api.examples import AuthorAnswerView, RetractView, WhyView
+from annotation.api.reports import NewReport, Reports, Resolve
 from annotation.api.writing import AssignmentView, AttemptView, GateView, NewExampleView
 
 urlpatterns = [
@@ -13,4 +14,7 @@ urlpatterns = [
     path("examples/<uuid:uuid>/retract/", RetractView.as_view(), name="example-retract"),
     path("examples/<uuid:uuid>/why/", WhyView.as_view(), name="example-why"),
     path("examples/<uuid:uuid>/answer/", AuthorAnswerView.as_view(), name="example-answer"),
+    path("contexts/<int:pk>/report/", NewReport.as_view(), name="context-report"),
+    path("tasks/<slug:code>/reports/", Reports.as_view(), name="reports"),
+    path("reports/<int:pk>/resolve/", Resolve.as_view(), name="report-resolve"),
 ]

@@ -2,7 +2,7 @@
 
 from django.utils.crypto import salted_hmac
 
-from dynabench.accounts.models import Annotator
+from dynabench.accounts.models import Annotator, User
 
 
 def shown_name(annotator: Annotator | None) -> str:
@@ -15,3 +15,8 @@ def shown_name(annotator: Annotator | None) -> str:
     if annotator.source != Annotator.Source.IMPORT:
         return annotator.pseudonym
     return f"import-{salted_hmac('shown name', annotator.pseudonym).hexdigest()[:8]}"
+
+
+def public_name(user: User | None) -> str:
+    """The pseudonym of a person with an account; empty where there is none."""
+    return str(getattr(user, "annotator", ""))

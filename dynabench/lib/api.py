@@ -118,6 +118,13 @@ def read(shape: type[Serializer[Any]], request: Request) -> dict[str, Any]:
 class Pages(CursorPagination):
     """Pages that neither skip nor repeat a row while others are added; by id unless told else."""
 
+def wanted(shape: type[Serializer[Any]], request: Request) -> dict[str, Any]:
+    """The address's filters that are set, as the serializer takes them. Raises ValidationError."""
+    asked = shape(data=request.query_params)
+    asked.is_valid(raise_exception=True)
+    return {name: value for name, value in asked.validated_data.items() if value is not None}
+
+
     page_size = 100
     max_page_size = 1000
     page_size_query_param = "page_size"
@@ -134,6 +141,12 @@ class Pages(CursorPagination):
 
 def versioned(request: Request, version: str, build: Callable[[], Any]) -> Response:
     """What `build` makes, with an ETag of `version`; 304 without building it if they match.
+
+class NewestFirst(Pages):
+    """What was made last comes first."""
+
+    ordering = "-pk"
+
 
     version: changes whenever the answer does, and holds who may see what of it.
     """

@@ -67,7 +67,7 @@ def annotators(request: HttpRequest, code: str) -> HttpResponse:
     """Authors and validators, those first whose work needs a look."""
     task = owned_task(request, code)
     rounds, named = _rounds(request, task)
-    authors, validators = _authors(named or rounds), _validators(named or rounds)
+    authors, validators = authors_of(named or rounds), validators_of(named or rounds)
     values = {
         "task": task,
         "rounds": rounds,
@@ -81,7 +81,7 @@ def annotators(request: HttpRequest, code: str) -> HttpResponse:
                 shown_name(one.annotator),
                 WORDS[one.gold_check],
                 WORDS[agreement_check(one)],
-                _skipped(one),
+                skipped(one),
                 one,
             )
             for one in validators[:MOST_SHOWN]
@@ -96,7 +96,7 @@ def annotators_file(request: HttpRequest, code: str, who: str) -> HttpResponse:
     """All rows of one of the two tables as CSV; what is unknown is empty."""
     task = owned_task(request, code)
     rounds, named = _rounds(request, task)
-    read = _authors if who == "authors" else _validators
+    read = authors_of if who == "authors" else validators_of
     people: Sequence[Person] = read(named or rounds)
     response = HttpResponse(content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{task.code}-{who}.csv"'
@@ -134,14 +134,16 @@ def _rounds(request: HttpRequest, task: Task) -> tuple[list[Round], list[Round]]
     return rounds, named
 
 
-def _authors(rounds: Sequence[Round]) -> list[AuthorStatistics]:
+def authors_of(rounds: Sequence[Round]) -> list[AuthorStatistics]:
+    """Those first whose labels were most surely decided otherwise."""
     return sorted(author_statistics(rounds), key=_need_of_author)
 
 
-def _validators(rounds: Sequence[Round]) -> list[ValidatorStatistics]:
+def validators_of(rounds: Sequence[Round]) -> list[ValidatorStatistics]:
+    """Those first who failed on gold, then those who most surely differ from others."""
     return sorted(validator_statistics(rounds), key=_need_of_validator)
 
 
-def _skipped(one: ValidatorStatistics) -> Rate | Undefined:
+def skipped(one: ValidatorStatistics) -> Rate | Undefined:
     """What they passed by, of what they were given and answered or passed by."""
     return rate(one.skips, one.votes + one.skips)

@@ -16,6 +16,7 @@ from validation.second_opinion import second_opinion as fitted
 from validation.statistics import Undefined
 
 SHOWN = 50
+"""Of each table, those that come first."""
 
 
 @require_safe
@@ -37,11 +38,11 @@ def second_opinion(request: HttpRequest, code: str, number: int) -> HttpResponse
             )
             for one in found.validators[:SHOWN]
         ]
-        values["otherwise"] = _otherwise(round, found)
+        values["otherwise"] = otherwise(round, found)
     return render(request, "own/second_opinion.html", values)
 
 
-def _otherwise(round: Round, found: SecondOpinion) -> list[tuple[Any, str, str, float]]:
+def otherwise(round: Round, found: SecondOpinion) -> list[tuple[Any, str, str, float]]:
     """(example, consensus, the model's label, its posterior), the surest first."""
     rows = []
     decided = Consensus.objects.filter(round=round, state=Consensus.State.DECIDED)

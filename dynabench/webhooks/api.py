@@ -1,6 +1,7 @@
 """The API's addresses of webhooks."""
 
 from typing import Any
+from uuid import UUID
 
 from django.shortcuts import get_object_or_404
 from django.urls import path
@@ -160,6 +161,22 @@ class WebhookView(APIView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
+class SecretView(APIView):
+    """The secret of a webhook."""
+
+    write_scope = ApiToken.Scope.SUBMIT
+
+    @extend_schema(operation_id="webhook_rotate_secret", request=None, responses=WebhookMade)
+    def post(self, request: Request, pk: int) -> Response:
+        """Make a new secret; the old one signs nothing any more.
+
+        The new one is in this answer and nowhere else, and not kept for repeats.
+        """
+        hook, user = _find(request, pk)
+        secret = services.rotate_secret(webhook=hook, actor=user)
+        return Response({**WebhookShown(hook).data, "secret": secret})
+
+
 class Deliveries(generics.ListAPIView[Delivery]):
     """What a webhook was told."""
 
@@ -194,9 +211,34 @@ class TestView(APIView):
         return Response(DeliveryShown(made).data, status.HTTP_202_ACCEPTED)
 
 
+class AgainView(APIView):
+    """A delivery that is sent once more."""
+
+    write_scope = ApiToken.Scope.SUBMIT
+
+    @extend_schema(operation_id="webhook_send_again", request=None, responses={202: DeliveryShown})
+    @once
+    def post(self, request: Request, pk: int, delivery: UUID) -> Response:
+        """Send what arrived or was given up once more, under the same id."""
+        hook, _ = _find(request, pk)
+        found = get_object_or_404(hook.deliveries.select_related("webhook"), pk=delivery)
+        try:
+            services.send_again(delivery=found)
+        except WebhookRefused as error:
+            raise _refused(error) from None
+        found.refresh_from_db()
+        return Response(DeliveryShown(found).data, status.HTTP_202_ACCEPTED)
+
+
 urlpatterns = [
     path("webhooks/", Webhooks.as_view(), name="webhooks"),
     path("webhooks/<int:pk>/", WebhookView.as_view(), name="webhook"),
     path("webhooks/<int:pk>/deliveries/", Deliveries.as_view(), name="webhook-deliveries"),
+    path("webhooks/<int:pk>/secret/", SecretView.as_view(), name="webhook-secret"),
+    path(
+        "webhooks/<int:pk>/deliveries/<uuid:delivery>/again/",
+        AgainView.as_view(),
+        name="webhook-again",
+    ),
     path("webhooks/<int:pk>/test/", TestView.as_view(), name="webhook-test"),
 ]

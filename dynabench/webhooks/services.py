@@ -90,6 +90,19 @@ def switch_off(webhook: Webhook, reason: str) -> bool:
 
 
 @transaction.atomic
+def rotate_secret(*, webhook: Webhook, actor: User) -> str:
+    """A new secret, which nobody sees again. The old one signs nothing more, not even what waits.
+
+    No lock: the last one holds.
+    """
+    secret = new_secret()
+    webhook.secret = encrypt(secret)
+    webhook.save(update_fields=["secret"])
+    log(actor, "webhook.secret_rotated", webhook)
+    return secret
+
+
+@transaction.atomic
 def delete_webhook(*, webhook: Webhook, actor: User) -> None:
     """Remove it with its log; no lock."""
     log(actor, "webhook.deleted", webhook)

@@ -64,6 +64,16 @@ def switch(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect("webhooks:webhook", pk)
 
 
+@never_cache
+@require_POST
+def secret(request: HttpRequest, pk: int) -> HttpResponse:
+    """A new secret in the place of the old one; it is on the answer and nowhere else."""
+    hook, user = _mine(request, pk)
+    made = services.rotate_secret(webhook=hook, actor=user)
+    values = {"webhook": hook, "secret": made, "is_rotated": True}
+    return render(request, "webhooks/made.html", values)
+
+
 @require_POST
 def test(request: HttpRequest, pk: int) -> HttpResponse:
     """Send a test."""

@@ -3,13 +3,18 @@
 import gzip
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.db.models import QuerySet
 from django.http import Http404, HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import (
+    OpenApiParameter,
+    OpenApiResponse,
+    extend_schema,
+    extend_schema_field,
+)
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -17,8 +22,8 @@ from rest_framework.views import APIView
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
-from dynabench.lib.api import Refused, lines
-from evaluation.access import find_model, find_run
+from dynabench.lib.api import Refused, lines, wanted
+from evaluation.access import find_model, find_run, find_wrong
 from evaluation.api.models import NewestFirst
 from evaluation.models import EvaluationRun, EvaluationSet, Score
 from evaluation.runs import (
@@ -28,6 +33,9 @@ from evaluation.runs import (
     queue_positions,
     run_again,
 )
+
+if TYPE_CHECKING:  # it loads numpy
+    from evaluation.wrong import Wrong
 
 PK = OpenApiParameter("id", OpenApiTypes.UUID, "path", description="The model's.")
 
@@ -150,6 +158,62 @@ class RunAgain(APIView):
             raise Refused(str(error)) from None
         again, _ = find_run(request, pk, made.pk)
         return Response(RunSerializer(again).data, status.HTTP_201_CREATED)
+
+
+class WrongQuery(serializers.Serializer[Any]):
+    """Which part of what was wrong."""
+
+    page = serializers.IntegerField(min_value=1, max_value=99_999, default=1)
+
+
+class WrongSerializer(serializers.Serializer[Any]):
+    """An example that a model did not get wholly right."""
+
+    uid = serializers.CharField(source="row.uid")
+    inputs = serializers.DictField(source="row.inputs")
+    answer = serializers.SerializerMethodField(help_text="The model's; null: it gave none.")
+    gold = serializers.ListField(
+        source="row.gold", child=serializers.JSONField(), help_text="What counts as right."
+    )
+    score = serializers.FloatField(help_text="How right it is by the task's main metric, 0-1.")
+
+    @extend_schema_field(serializers.JSONField())
+    def get_answer(self, wrong: "Wrong") -> Any:
+        return wrong.answer.value if wrong.answer else None
+
+
+class WrongPageSerializer(serializers.Serializer[Any]):
+    """A page of what a model got wrong."""
+
+    examples = WrongSerializer(many=True)
+    next_page = serializers.IntegerField(allow_null=True)
+
+
+class WrongView(APIView):
+    """What a model got wrong."""
+
+    is_public = True
+    throttle, throttles_reads = "export", True
+
+    @extend_schema(
+        operation_id="runs_wrong", parameters=[WrongQuery], responses=WrongPageSerializer
+    )
+    def get(self, request: Request, pk: UUID, run: UUID) -> Response:
+        """The examples of a set that a model did not get wholly right, 20 a page.
+
+        Where a release has published texts and labels; of other sets for the task's editors. Only
+        of runs on a set as it is, with stored predictions.
+        """
+        from evaluation.wrong import SHOWN, wrong_answers  # it loads numpy
+
+        found, _ = find_wrong(request, pk, run)
+        page = wanted(WrongQuery, request)["page"]
+        rows = wrong_answers(found, page)
+        told = {
+            "examples": rows[:SHOWN],
+            "next_page": page + 1 if len(rows) > SHOWN else None,
+        }
+        return Response(WrongPageSerializer(told).data)
 
 
 class ScoreSerializer(serializers.ModelSerializer[Score]):

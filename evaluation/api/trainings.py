@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
-from dynabench.lib.api import Pages, Refused, read
+from dynabench.lib.api import NewestFirst, Refused, read
 from evaluation.models import TrainingRun
 from evaluation.trainings import (
     MOST_WEIGHT,
@@ -151,12 +151,6 @@ class WholeTrainingSerializer(TrainingSerializer):
     @extend_schema_field(TrainingReportSerializer(allow_null=True))
     def get_report(self, run: TrainingRun) -> Any:
         return TrainingReportSerializer(run.report).data if run.report else None
-
-
-class NewestFirst(Pages):
-    """The last that was asked for comes first."""
-
-    ordering = "-pk"
 
 
 class Trainings(generics.ListAPIView[TrainingRun]):

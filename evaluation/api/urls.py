@@ -41,6 +41,7 @@ urlpatterns = [
     path(f"{MODEL}runs/", runs.Runs.as_view(), name="runs"),
     path(f"{MODEL}runs/<uuid:run>/", runs.RunView.as_view(), name="run"),
     path(f"{MODEL}runs/<uuid:run>/again/", runs.RunAgain.as_view(), name="run-again"),
+    path(f"{MODEL}runs/<uuid:run>/wrong/", runs.WrongView.as_view(), name="run-wrong"),
     path(f"{MODEL}scores/", runs.Scores.as_view(), name="scores"),
     path(f"{MODEL}predictions/<slug:name>/", runs.Predictions.as_view(), name="predictions"),
     path("uploads/", uploads.Uploads.as_view(), name="uploads"),

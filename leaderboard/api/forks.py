@@ -12,6 +12,7 @@ from rest_framework.views import APIView
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
+from dynabench.accounts.people import public_name
 from dynabench.lib.api import Refused, read
 from leaderboard import models, services
 from leaderboard.board_views import start_of
@@ -33,7 +34,7 @@ class Fork(serializers.ModelSerializer[models.Weights]):
         fields = ("name", "description", "metrics", "sets", "by", "made_at")
 
     def get_by(self, fork: models.Weights) -> str:
-        return str(getattr(fork.owner, "annotator", ""))
+        return public_name(fork.owner)
 
 
 def _weights() -> serializers.DictField:

@@ -100,7 +100,7 @@ def test_nothing_of_a_hidden_task_is_there_for_others(world, clients):
     """Whoever may not see the task learns nothing of it and changes nothing in it."""
     Task.objects.update(is_visible=False)
     for method, route in routes():
-        if re.match(r"(tasks|models|examples|attempts|assignments)/<", route):
+        if re.match(r"(tasks|models|examples|attempts|assignments|contexts|reports)/<", route):
             address = address_of(world, route)
             assert ask(clients["anonymous"], method, address) in (401, 404), (method, route)
             assert ask(clients["other"], method, address) == 404, (method, route)

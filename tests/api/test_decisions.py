@@ -12,12 +12,13 @@ from tests.factories import UserFactory
 from tests.web.test_judge import answered, write
 from tests.web.test_queries import check, count, fill_review
 from validation import review
-from validation.consensus import Policy
+from validation.consensus import Policy, Vote
 from validation.models import Consensus, OwnerDecision, Validation
-from validation.services import rederive
+from validation.services import override_consensus, rederive
 
 URL = "/api/v1/tasks/nli/review/"
 MINE = {"answer": "label:entailment", "reason": "Read the passage again."}
+WHY = {"reason": "It names somebody."}
 
 
 @pytest.fixture
@@ -49,6 +50,14 @@ def split(nli, bob, people, monkeypatch):
 
 def decision(example):
     return f"/api/v1/examples/{example.uuid}/decision/"
+
+
+def history(example):
+    return f"/api/v1/examples/{example.uuid}/decisions/"
+
+
+def withdrawal(example):
+    return f"/api/v1/examples/{example.uuid}/withdraw/"
 
 
 @pytest.mark.parametrize("role", [None, "viewer", "moderator", "editor", "owner"])
@@ -194,3 +203,82 @@ def test_query_count(as_alice, alice, nli):
     fill_review(12, nli, people, first=1)
     assert count(as_alice, URL) == few
     check("API review", few)
+
+
+# What was decided before, and withdrawing
+
+
+def test_all_decisions_are_told_the_newest_first(moderator, alice, bob, split):
+    moderator.post(decision(split), MINE)
+    moderator.post(decision(split), {"answer": "verdict:flagged"})
+    moderator.delete(decision(split))
+    moderator.post(decision(split), {"answer": "label:neutral"})
+    OwnerDecision.objects.filter(verdict="flagged").update(owner=None)
+    reply = moderator.get(history(split))
+    told = reply.json()["results"]
+    answers = ["label:neutral", "verdict:flagged", MINE["answer"]]
+    assert [one["answer"] for one in told] == answers
+    assert [one["withdrawn_at"] is None for one in told] == [True, False, False]
+    assert [one["reason"] for one in told] == ["", "", MINE["reason"]]
+    mine = annotator_of(alice).pseudonym
+    assert [one["owner"] for one in told] == [mine, "", mine]
+    assert not [word for word in (alice.email, bob.email) if word in reply.text]
+
+
+@pytest.mark.parametrize("role", [None, "viewer", "moderator", "editor", "owner"])
+def test_who_may_read_decisions_and_withdraw(api, alice, split, role):
+    if role:
+        TaskMember.objects.create(task=split.round.task, user=alice, role=role)
+    may = role not in (None, "viewer")
+    assert api.get(history(split)).status_code == (200 if may else 404)
+    assert api.post(withdrawal(split), WHY).status_code == (204 if may else 404)
+    assert Example.objects.filter(retracted_at=None).exists() != may
+
+
+def test_withdrawing_takes_an_account_and_the_scope(anybody, api_of, alice, nli, split):
+    TaskMember.objects.create(task=nli.task, user=alice, role="owner")
+    assert anybody.get(history(split)).status_code == 401
+    assert anybody.post(withdrawal(split), WHY).status_code == 401
+    client = api_of(alice, "read", "annotate", "submit")
+    error(client.post(withdrawal(split), WHY), 403, "scope")
+    assert Example.objects.get().retracted_at is None
+
+
+def test_a_withdrawn_example_leaves_everything_once(moderator, alice, split):
+    examples = "/api/v1/tasks/nli/rounds/1/examples/"
+    assert len(moderator.get(examples).json()["results"]) == 1
+    for _ in range(2):
+        assert moderator.post(withdrawal(split), WHY).status_code == 204
+    assert moderator.get(examples).json()["results"] == []
+    entry = LogEntry.objects.get(action="example.withdrawn")
+    assert (entry.actor, entry.data["reason"]) == (alice, WHY["reason"])
+    assert WHY["reason"] not in moderator.get(f"/api/v1/examples/{split.uuid}/").text
+
+
+@pytest.mark.parametrize("asked", [{}, {"reason": " "}, {"reason": "x" * 201}, {"reason": "a\0"}])
+def test_why_it_is_withdrawn_must_be_said(moderator, split, asked):
+    found = error(moderator.post(withdrawal(split), asked), 422, "invalid")
+    assert set(found["fields"]) == {"reason"}
+    assert Example.objects.get().retracted_at is None
+
+
+def test_what_is_of_another_task_is_neither_read_nor_withdrawn(moderator, sentiment, bob):
+    example = write(sentiment, bob)
+    assert moderator.get(history(example)).status_code == 404
+    assert moderator.post(withdrawal(example), WHY).status_code == 404
+
+
+def test_query_count_of_decisions(as_alice, alice, nli, bob):
+    TaskMember.objects.create(task=nli.task, user=alice, role="owner")
+    example = write(nli, bob)
+
+    def add(rows):
+        for _ in range(rows):
+            owner = UserFactory()
+            override_consensus(example=example, owner=owner, choice=Vote(label="neutral"))
+
+    add(1)
+    few = count(as_alice, history(example))
+    add(6)
+    assert count(as_alice, history(example)) == few
+    check("API decisions", few)

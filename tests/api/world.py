@@ -71,6 +71,10 @@ def _rounds(task: Task, owner: User, other: User) -> dict[str, list[Any]]:
         task=task, options={"weights": {"round1": 1}}, state="done", report=REPORT
     )
     return {
+    contexts.sort(key=lambda context: context != assignment.context)  # the owner's comes first
+    report = Report.objects.create(
+        annotator=annotator_of(other), context=contexts[0], reason="broken"
+    )
         "tasks": [task.code],
         "groups": ["texts"],
         "rounds": [2, 1],
@@ -87,6 +91,7 @@ def _rounds(task: Task, owner: User, other: User) -> dict[str, list[Any]]:
 def _examples(round: Round, author: User, size: int, outcome: str = "fooled") -> list[Example]:
     """Examples of which others have decided nothing yet; each was shown to a target."""
     if not round.contexts.exists():
+        "reports": [report.pk],
         ContextFactory(round=round)
     made = [
         write(
@@ -121,14 +126,17 @@ def _models(task: Task, owner: User) -> dict[str, list[Any]]:
     version = task.evaluation_sets.first().versions.last()
     mine = measured(accepted_model(task, owner, name="mine"), version, 0.7)
     plain = mine.runs.get(suite="plain")
-    answer = {"uid": "u0", "answer": "neutral", "prob": None}
-    plain.predictions.save("p", ContentFile(gzip.compress(json.dumps(answer).encode())))
+    answers = [
+        {"uid": f"u{number}", "answer": "neutral", "prob": None} for number in range(version.size)
+    ]
+    said = "\n".join(map(json.dumps, answers)).encode()
+    plain.predictions.save("p", ContentFile(gzip.compress(said)))
     Weights.objects.create(task=task, name="speed-first", owner=owner, metrics={"accuracy": 1})
     snapshot = take_snapshot(task=task, actor=owner, title="First")
     upload = begin_upload(owner, "model.zip", 1000)
     hook, _ = create_webhook(user=owner, url="https://a.test/", events=["round.closed"])
     now = timezone.now()
-    Delivery.objects.create(
+    delivery = Delivery.objects.create(
         webhook=hook, event="webhook.test", key="k", data={}, happened_at=now, due_at=now
     )
     token, _ = create_token(user=owner, name="spare", scopes=["read"], days=9)
@@ -143,3 +151,4 @@ def _models(task: Task, owner: User) -> dict[str, list[Any]]:
         "webhooks": [hook.pk],
         "tokens": [token.pk],
     }
+        "deliveries": [delivery.pk],

@@ -1,4 +1,4 @@
-"""Webhooks in the browser: made, tested, read, switched off, deleted."""
+"""Webhooks in the browser: made, tested, read, given a new secret, switched off, deleted."""
 
 from django.utils import timezone
 from playwright.sync_api import expect
@@ -35,6 +35,12 @@ def test_a_webhook_is_made_tested_and_deleted(page, alice):
     audit(page)
     page.get_by_role("button", name="Send again webhook.test").click()
     expect(page.get_by_text("It is sent again.")).to_be_visible()
+    page.get_by_text("New secret").click()
+    audit(page)
+    page.get_by_role("button", name="Make a new secret").click()
+    expect(page.get_by_role("heading", name="The webhook has a new secret")).to_be_focused()
+    audit(page)
+    page.get_by_role("link", name="I have kept it").click()
     page.get_by_role("button", name="Switch it off").click()
     expect(page.get_by_text("It is off.")).to_be_visible()
     audit(page)

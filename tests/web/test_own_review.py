@@ -259,5 +259,5 @@ def test_what_is_not_decided_is_no_gold(as_alice, nli, bob):
     example = write(nli, bob)
     assert "Use as gold item" not in as_alice.get(f"{URL}{example.uuid}/").text
     response = as_alice.post(f"{URL}{example.uuid}/gold/", **HTMX)
-    assert response.status_code == 403
+    assert response.status_code == 409
     assert "Decide it first." in response.text

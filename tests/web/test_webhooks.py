@@ -7,6 +7,7 @@ import json
 import re
 import threading
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 import time_machine
@@ -479,6 +480,28 @@ def test_pages_make_show_test_switch_and_delete(as_alice, alice, nli, receiver):
     assert not Webhook.objects.exists()
 
 
+def test_a_new_secret_takes_the_place_of_the_old_one(as_alice, alice, hook):
+    send_test(webhook=hook)  # it waits, and is signed when it is sent
+    page = f"{HOOKS}{hook.pk}/"
+    assert f'action="{page}secret/"' in as_alice.get(page).text
+    made = as_alice.post(f"{page}secret/")
+    assert "no-store" in made["Cache-Control"]
+    secret = re.search(r"whsec_[\w+/=]+", made.text)[0]
+    assert secret != hook.key
+    assert secret not in as_alice.get(page).text
+    deliver_due()
+    verified(hook.server.seen[0], secret, timezone.now().timestamp())
+    with pytest.raises(AssertionError):
+        verified(hook.server.seen[0], hook.key, timezone.now().timestamp())
+    row = Webhook.objects.values().get()
+    assert secret not in str(row)
+    assert decrypt(row["secret"]) == secret
+    entry = LogEntry.objects.get(action="webhook.secret_rotated")
+    assert entry.actor == alice
+    assert secret not in str(LogEntry.objects.values())
+    assert as_alice.get(f"{page}secret/").status_code == 405
+
+
 def test_the_form_says_what_is_wrong(as_alice, nli):
     hide(nli)
     asked = {"url": "http://example.org", "events": ["round.closed"], "task": "nli"}
@@ -497,8 +520,9 @@ def test_nobody_elses_webhook_is_there(client, bob, hook, nli):
     page = f"{HOOKS}{hook.pk}/"
     delivery = Delivery.objects.get().pk
     assert client.get(page).status_code == 404
-    for deed in ("test/", "switch/", "delete/", f"deliveries/{delivery}/again/"):
+    for deed in ("test/", "switch/", "secret/", "delete/", f"deliveries/{delivery}/again/"):
         assert client.post(f"{page}{deed}").status_code == 404
+    assert decrypt(Webhook.objects.get().secret) == hook.key
     assert hook.url not in client.get(HOOKS).text
     assert Webhook.objects.get().is_on
 
@@ -589,3 +613,57 @@ def test_a_secret_is_not_kept_for_repeats(api):
     made = api.post(API, asked, headers={"Idempotency-Key": "k"})
     secret = made.json()["secret"]
     assert secret not in str(list(IdempotentAnswer.objects.values()))
+
+
+def test_a_program_gets_a_new_secret_once(api, alice, hook):
+    address = f"{API}{hook.pk}/"
+    reply = api.post(f"{address}secret/", headers={"Idempotency-Key": "k"})
+    assert reply.status_code == 200
+    told = reply.json()
+    assert (told["id"], told["url"]) == (hook.pk, hook.url)
+    assert decrypt(Webhook.objects.get().secret) == told["secret"] != hook.key
+    assert told["secret"] not in str(list(IdempotentAnswer.objects.values()))
+    assert told["secret"] not in api.get(address).text
+    assert LogEntry.objects.get(action="webhook.secret_rotated").actor == alice
+    api.post(f"{address}test/")
+    deliver_due()
+    verified(hook.server.seen[0], told["secret"], timezone.now().timestamp())
+
+
+def test_a_program_sends_again_what_arrived(api, hook):
+    address = f"{API}{hook.pk}/"
+    made = api.post(f"{address}test/").json()
+    again = f"{address}deliveries/{made['id']}/again/"
+    assert api.post(again).json()["tries"] == 0  # it waits already
+    deliver_due()
+    reply = api.post(again)
+    assert reply.status_code == 202
+    assert (reply.json()["id"], reply.json()["state"]) == (made["id"], "waiting")
+    deliver_due()
+    ids = [one.headers["webhook-id"] for one in hook.server.seen]
+    assert ids == [made["id"]] * 2
+    assert api.post(f"{address}deliveries/{uuid4()}/again/").status_code == 404
+    api.patch(address, {"is_on": False})
+    assert "Switch it on first" in api.post(again).json()["error"]["message"]
+    assert Delivery.objects.get().state == State.SENT
+
+
+def test_a_program_has_neither_secret_nor_deliveries_of_others(api, bob, nli):
+    theirs, secret = create_webhook(user=bob, url="https://a.test", events=ALL)
+    send_test(webhook=theirs)
+    address = f"{API}{theirs.pk}/"
+    for deed in ("secret/", f"deliveries/{Delivery.objects.get().pk}/again/"):
+        assert api.post(f"{address}{deed}").status_code == 404
+    assert decrypt(Webhook.objects.get().secret) == secret
+
+
+def test_both_take_the_scope(alice, hook):
+    client = APIClient()
+    _, key = create_token(user=alice, name="t", scopes=["read", "own"], days=1)
+    client.credentials(HTTP_AUTHORIZATION=f"Bearer {key}")
+    send_test(webhook=hook)
+    address = f"{API}{hook.pk}/"
+    for deed in ("secret/", f"deliveries/{Delivery.objects.get().pk}/again/"):
+        reply = client.post(f"{address}{deed}")
+        assert (reply.status_code, reply.json()["error"]["code"]) == (403, "scope")
+    assert decrypt(Webhook.objects.get().secret) == hook.key

@@ -1,13 +1,14 @@
-"""The API's views of the review queue, and of what owners decide over all votes."""
+"""The API's views of the review queue, and of what moderators decide about examples."""
 
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet
 from django.http import Http404
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema
-from rest_framework import serializers, status
+from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
@@ -15,14 +16,16 @@ from rest_framework.views import APIView
 
 from annotation.api.entry import refusals
 from annotation.models import Example
+from annotation.withdrawals import withdraw_example
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
-from dynabench.lib.api import read
+from dynabench.accounts.people import public_name
+from dynabench.lib.api import NewestFirst, read, wanted
 from tasks.access import find_task
 from tasks.models import Round
 from tasks.permissions import can_moderate
 from validation import services
-from validation.api.examples import shown, wanted
+from validation.api.examples import shown
 from validation.api.serializers import (
     VOTE,
     ConsensusSerializer,
@@ -121,8 +124,31 @@ class DecisionSerializer(serializers.ModelSerializer[OwnerDecision]):
         return vote_of(decision)
 
 
-class DecisionView(APIView):
-    """An owner's decision on an example."""
+class PastDecisionSerializer(serializers.ModelSerializer[OwnerDecision]):
+    """A decision of an owner; the one that was not withdrawn counts."""
+
+    answer = serializers.SerializerMethodField(help_text=VOTE)
+    owner = serializers.SerializerMethodField(help_text="A pseudonym; empty: the account is gone.")
+
+    class Meta:
+        model = OwnerDecision
+        fields = read_only_fields = ("answer", "reason", "owner", "created_at", "withdrawn_at")
+
+    def get_answer(self, decision: OwnerDecision) -> str:
+        return vote_of(decision)
+
+    def get_owner(self, decision: OwnerDecision) -> str:
+        return public_name(decision.owner)
+
+
+class WithdrawalSerializer(serializers.Serializer[Any]):
+    """Why an example leaves everything."""
+
+    reason = serializers.CharField(max_length=200, help_text="Kept in the log; never public.")
+
+
+class OfModerators(APIView):
+    """What moderators read of an example and do with it."""
 
     write_scope = ApiToken.Scope.OWN
 
@@ -133,6 +159,10 @@ class DecisionView(APIView):
         if not (isinstance(user, User) and can_moderate(user, example.round.task)):
             raise Http404
         return example, user
+
+
+class DecisionView(OfModerators):
+    """An owner's decision on an example."""
 
     @extend_schema(
         operation_id="decisions_create",
@@ -161,4 +191,38 @@ class DecisionView(APIView):
         example, owner = self.enter(uuid)
         with refusals():
             services.withdraw_override(example=example, owner=owner)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class PastDecisions(OfModerators, generics.ListAPIView[OwnerDecision]):
+    """What owners have decided about an example."""
+
+    serializer_class = PastDecisionSerializer
+    pagination_class = NewestFirst
+    queryset = OwnerDecision.objects.none()
+
+    def get_queryset(self) -> QuerySet[OwnerDecision]:
+        example, _ = self.enter(self.kwargs["uuid"])
+        return example.owner_decisions.select_related("owner__annotator")
+
+    @extend_schema(operation_id="decisions_list")
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Every decision, withdrawn ones too, the newest first. For moderators."""
+        return super().get(request, *args, **kwargs)
+
+
+class WithdrawView(OfModerators):
+    """Taking an example out of everything."""
+
+    @extend_schema(
+        operation_id="examples_withdraw", request=WithdrawalSerializer, responses={204: None}
+    )
+    @once
+    def post(self, request: Request, uuid: UUID) -> Response:
+        """Take it out of the round's numbers and of later releases; twice is once. For moderators.
+
+        A version that is released keeps it.
+        """
+        example, moderator = self.enter(uuid)
+        withdraw_example(example=example, actor=moderator, **read(WithdrawalSerializer, request))
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -17,7 +17,7 @@ from rest_framework.views import APIView
 
 from annotation.models import Example, TargetOutput
 from dynabench.accounts.models import Annotator
-from dynabench.lib.api import Pages
+from dynabench.lib.api import NewestFirst, wanted
 from tasks.access import find_task
 from tasks.models import Round
 from tasks.permissions import can_read
@@ -33,12 +33,6 @@ def shown(examples: QuerySet[Example]) -> QuerySet[Example]:
     return examples.select_related("context", "annotator", "parent", "consensus").prefetch_related(
         Prefetch("target_outputs", outputs)
     )
-
-
-class NewestFirst(Pages):
-    """What one wrote last comes first."""
-
-    ordering = "-pk"
 
 
 class OwnExamplesQuery(serializers.Serializer[Any]):
@@ -65,13 +59,6 @@ class RoundValidationsQuery(serializers.Serializer[Any]):
 
     example = serializers.UUIDField(required=False)
     by_program = serializers.BooleanField(required=False, allow_null=True, default=None)
-
-
-def wanted(query: type[serializers.Serializer[Any]], request: Request) -> dict[str, Any]:
-    """The filters that are set. Raises ValidationError."""
-    asked = query(data=request.query_params)
-    asked.is_valid(raise_exception=True)
-    return {name: value for name, value in asked.validated_data.items() if value is not None}
 
 
 class OwnExamples(generics.ListAPIView[Example]):

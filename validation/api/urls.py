@@ -2,13 +2,14 @@
 
 from django.urls import path
 
-from validation.api.decisions import DecisionView, ReviewView
+from validation.api.decisions import DecisionView, PastDecisions, ReviewView, WithdrawView
 from validation.api.examples import (
     ExampleView,
     OwnExamples,
     RoundExamples,
     RoundValidations,
 )
+from validation.api.gold import GoldItems, GoldView
 from validation.api.judging import NextView, OwnVoteView, RefresherView, SkipView, VotesView
 from validation.api.policies import PolicyView
 from validation.api.statistics import RoundStatistics, TaskStatistics
@@ -39,6 +40,10 @@ urlpatterns = [
     ),
     path("tasks/<slug:code>/review/", ReviewView.as_view(), name="review"),
     path("examples/<uuid:uuid>/decision/", DecisionView.as_view(), name="example-decision"),
+    path("examples/<uuid:uuid>/decisions/", PastDecisions.as_view(), name="example-decisions"),
+    path("examples/<uuid:uuid>/withdraw/", WithdrawView.as_view(), name="example-withdraw"),
+    path("examples/<uuid:uuid>/gold/", GoldView.as_view(), name="example-gold"),
+    path("tasks/<slug:code>/gold/", GoldItems.as_view(), name="gold"),
     path(
         "tasks/<slug:code>/rounds/<int:number>/policy/",
         PolicyView.as_view(),

@@ -1,0 +1,123 @@
+"""The API's views of reports: somebody says that something is wrong with a context."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import Http404
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import generics, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from annotation import services
+from annotation.access import find_given
+from annotation.api.serializers import GivenContextSerializer, given_context
+from annotation.models import Report
+from annotation.moderation import resolve_reports
+from dynabench.accounts.api import once
+from dynabench.accounts.models import ApiToken, User
+from dynabench.accounts.people import shown_name
+from dynabench.lib.api import NewestFirst, read, wanted
+from tasks.access import find_task
+from tasks.permissions import can_moderate, can_read
+
+
+class NewReportSerializer(serializers.ModelSerializer[Report]):
+    """What is wrong."""
+
+    class Meta:
+        model = Report
+        fields = ("reason", "comment")
+
+
+class ReportSerializer(serializers.ModelSerializer[Report]):
+    """What somebody says is wrong with a context."""
+
+    task = serializers.CharField(source="context.round.task.code")
+    round = serializers.IntegerField(source="context.round.number")
+    context: Any = serializers.SerializerMethodField()
+    reporter = serializers.SerializerMethodField(help_text="Who says it: a pseudonym.")
+
+    class Meta:
+        model = Report
+        fields = read_only_fields = (
+            *("id", "task", "round", "context", "reason", "comment", "reporter", "created_at"),
+            "resolved_at",
+        )
+
+    @extend_schema_field(GivenContextSerializer)
+    def get_context(self, report: Report) -> dict[str, Any]:
+        return given_context(report.context, report.context.round.task.config)
+
+    def get_reporter(self, report: Report) -> str:
+        return shown_name(report.annotator)
+
+
+def shown() -> QuerySet[Report]:
+    """Reports with all that is told of them."""
+    return Report.objects.select_related("annotator", "context__round__task")
+
+
+class NewReport(APIView):
+    """Reporting a context."""
+
+    write_scope = ApiToken.Scope.ANNOTATE
+
+    @extend_schema(
+        operation_id="reports_create",
+        request=NewReportSerializer,
+        responses={201: ReportSerializer},
+    )
+    @once
+    def post(self, request: Request, pk: int) -> Response:
+        """Say what is wrong with a context that one was given; a later report takes its place."""
+        context, annotator = find_given(request, pk)
+        asked = {"comment": "", **read(NewReportSerializer, request)}
+        made = services.report_context(annotator=annotator, context=context, **asked)
+        told = ReportSerializer(shown().get(pk=made.pk))
+        return Response(told.data, status.HTTP_201_CREATED)
+
+
+class ReportsQuery(serializers.Serializer[Any]):
+    """Which reports."""
+
+    open = serializers.BooleanField(
+        required=False, allow_null=True, default=None, help_text="False: resolved ones."
+    )
+
+
+class Reports(generics.ListAPIView[Report]):
+    """The reports about a task's contexts."""
+
+    serializer_class = ReportSerializer
+    pagination_class = NewestFirst
+    queryset = Report.objects.none()
+
+    def get_queryset(self) -> QuerySet[Report]:
+        task = find_task(self.request, self.kwargs["code"], can_read)
+        asked = wanted(ReportsQuery, self.request)
+        found = shown().filter(context__round__task=task)
+        return found.filter(resolved_at__isnull=asked["open"]) if asked else found
+
+    @extend_schema(operation_id="reports_list", parameters=[ReportsQuery])
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """What people say is wrong with contexts, the newest first; for members of the task."""
+        return super().get(request, *args, **kwargs)
+
+
+class Resolve(APIView):
+    """Dealing with a report."""
+
+    write_scope = ApiToken.Scope.OWN
+
+    @extend_schema(operation_id="reports_resolve", request=None, responses=ReportSerializer)
+    @once
+    def post(self, request: Request, pk: int) -> Response:
+        """Mark it as dealt with; twice is once. For moderators."""
+        report, user = get_object_or_404(shown(), pk=pk), request.user
+        if not (isinstance(user, User) and can_moderate(user, report.context.round.task)):
+            raise Http404
+        resolve_reports(reports=[report], actor=user)
+        return Response(ReportSerializer(shown().get(pk=pk)).data)

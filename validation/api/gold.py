@@ -1,0 +1,99 @@
+"""The API's views of gold items: examples whose answer is known; for moderators alone."""
+
+from typing import Any
+from uuid import UUID
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from annotation.api.entry import refusals
+from dynabench.accounts.api import once
+from dynabench.accounts.people import public_name
+from dynabench.lib.api import read
+from tasks.access import find_task
+from tasks.permissions import can_moderate
+from validation import gold
+from validation.api.decisions import OfModerators
+from validation.api.serializers import VOTE, vote_of
+from validation.models import Gold
+
+
+class NewGoldSerializer(serializers.Serializer[Any]):
+    """What is said of a gold item."""
+
+    explanation = serializers.CharField(
+        max_length=500,
+        allow_blank=True,
+        default="",
+        help_text="Shown to validators who answered otherwise.",
+    )
+
+
+class GoldSerializer(serializers.ModelSerializer[Gold]):
+    """An example that validators meet among the others, and are checked by."""
+
+    example: Any = serializers.UUIDField(source="example.uuid")
+    round = serializers.IntegerField(source="example.round.number")
+    answer = serializers.SerializerMethodField(help_text=f"What is right: {VOTE}")
+    made_by = serializers.SerializerMethodField(
+        help_text="A pseudonym; empty: the account is gone."
+    )
+
+    class Meta:
+        model = Gold
+        fields = read_only_fields = (
+            *("example", "round", "answer", "explanation", "made_by", "created_at"),
+        )
+
+    def get_answer(self, item: Gold) -> str:
+        return vote_of(item)
+
+    def get_made_by(self, item: Gold) -> str:
+        return public_name(item.made_by)
+
+
+def shown() -> QuerySet[Gold]:
+    """Gold items with all that is told of them."""
+    return Gold.objects.select_related("example__round", "made_by__annotator")
+
+
+class GoldView(OfModerators):
+    """Whether an example is gold."""
+
+    @extend_schema(operation_id="gold_mark", request=NewGoldSerializer, responses=GoldSerializer)
+    @once
+    def put(self, request: Request, uuid: UUID) -> Response:
+        """Make a decided example gold, or explain it otherwise. For moderators."""
+        example, owner = self.enter(uuid)
+        asked = read(NewGoldSerializer, request)
+        with refusals():
+            made = gold.mark_gold(example=example, owner=owner, **asked)
+        return Response(GoldSerializer(shown().get(pk=made.pk)).data)
+
+    @extend_schema(operation_id="gold_unmark", responses={204: None})
+    @once
+    def delete(self, request: Request, uuid: UUID) -> Response:
+        """Make it an example like all others; the answers to it are deleted. For moderators."""
+        example, owner = self.enter(uuid)
+        with refusals():
+            gold.unmark_gold(example=example, owner=owner)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class GoldItems(generics.ListAPIView[Gold]):
+    """The gold items of a task."""
+
+    serializer_class = GoldSerializer
+    queryset = Gold.objects.none()
+
+    def get_queryset(self) -> QuerySet[Gold]:
+        task = find_task(self.request, self.kwargs["code"], can_moderate)
+        return shown().filter(example__round__task=task, example__retracted_at__isnull=True)
+
+    @extend_schema(operation_id="gold_list")
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """What validators may meet, in the order in which the examples were written."""
+        return super().get(request, *args, **kwargs)
