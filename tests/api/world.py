@@ -8,7 +8,7 @@ from typing import Any
 from django.core.files.base import ContentFile
 from django.utils import timezone
 
-from annotation.models import Assignment, Attempt, Example
+from annotation.models import Assignment, Attempt, Example, Report
 from annotation.services import assign
 from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.services import annotator_of
