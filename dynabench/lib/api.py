@@ -100,12 +100,15 @@ class TooLarge(exceptions.APIException):
 
 
 class Json(JSONParser):
-    """JSON of a bounded size; Django bounds forms only."""
+    """JSON of bounded size and depth; Django bounds forms only."""
 
     def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Any:
         if int(parser_context["request"].META.get("CONTENT_LENGTH") or 0) > LARGEST_JSON:
             raise TooLarge
-        return super().parse(stream, media_type, parser_context)
+        try:
+            return super().parse(stream, media_type, parser_context)
+        except RecursionError:
+            raise exceptions.ParseError("JSON that nests too deeply.") from None
 
 
 def read(shape: type[Serializer[Any]], request: Request) -> dict[str, Any]:
@@ -115,15 +118,15 @@ def read(shape: type[Serializer[Any]], request: Request) -> dict[str, Any]:
     return dict(body.validated_data)
 
 
-class Pages(CursorPagination):
-    """Pages that neither skip nor repeat a row while others are added; by id unless told else."""
-
 def wanted(shape: type[Serializer[Any]], request: Request) -> dict[str, Any]:
     """The address's filters that are set, as the serializer takes them. Raises ValidationError."""
     asked = shape(data=request.query_params)
     asked.is_valid(raise_exception=True)
     return {name: value for name, value in asked.validated_data.items() if value is not None}
 
+
+class Pages(CursorPagination):
+    """Pages that neither skip nor repeat a row while others are added; by id unless told else."""
 
     page_size = 100
     max_page_size = 1000
@@ -139,14 +142,14 @@ def wanted(shape: type[Serializer[Any]], request: Request) -> dict[str, Any]:
             raise exceptions.NotFound(self.invalid_cursor_message) from None
 
 
-def versioned(request: Request, version: str, build: Callable[[], Any]) -> Response:
-    """What `build` makes, with an ETag of `version`; 304 without building it if they match.
-
 class NewestFirst(Pages):
     """What was made last comes first."""
 
     ordering = "-pk"
 
+
+def versioned(request: Request, version: str, build: Callable[[], Any]) -> Response:
+    """What `build` makes, with an ETag of `version`; 304 without building it if they match.
 
     version: changes whenever the answer does, and holds who may see what of it.
     """

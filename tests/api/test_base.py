@@ -181,3 +181,8 @@ def test_too_much_json_is_not_read(as_alice, monkeypatch):
     monkeypatch.setattr("dynabench.lib.api.LARGEST_JSON", 10)
     response = as_alice.post(TOKENS, {"name": "laptop"}, content_type="application/json")
     assert (response.status_code, error(response)["code"]) == (413, "too_large")
+
+
+def test_json_that_nests_too_deeply_is_not_read(as_alice):
+    response = as_alice.post(TOKENS, "[" * 100_000, content_type="application/json")
+    assert (response.status_code, error(response)["code"]) == (400, "parse_error")
