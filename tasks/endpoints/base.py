@@ -118,6 +118,13 @@ class EndpointConfig:
             raise misconfigured(f"The option {name!r} must be of type {kind.__name__}.")
         return value
 
+    def names(self, name: str) -> Mapping[str, str]:
+        """An option that gives names other names; empty unless told."""
+        value: Mapping[str, Any] = self.option(name, Mapping, {})
+        if not all(isinstance(one, str) for one in value.values()):
+            raise misconfigured(f"The option {name!r} must give each name a text.")
+        return value
+
 
 class Endpoint(Protocol):
     """What every adapter offers; both calls raise EndpointError and nothing else."""

@@ -31,8 +31,8 @@ class DynalabEndpoint:
         self._version = config.option("version", int, 1)
         if self._version not in (1, 2):
             raise misconfigured("The option 'version' is 1 or 2.")
-        self._fields: Mapping[str, str] = config.option("field_map", Mapping, {})
-        self._labels: Mapping[str, str] = config.option("label_map", Mapping, {})
+        self._fields = config.names("field_map")
+        self._labels = config.names("label_map")
         self._client = JsonClient(config, CAREFUL, transport)
         if self._version == 2 and self._client.url.path.endswith(SINGLE):
             self._client.url = self._client.url.copy_with(

@@ -35,13 +35,13 @@ class OpenInferenceEndpoint:
         self._path = f"/v2/models/{quote(config.option('model', str, ...), safe='')}"
         if version := config.option("version", str):
             self._path += f"/versions/{quote(version, safe='')}"
-        self._names: Mapping[str, str] = config.option("inputs", Mapping, {})
+        self._names = config.names("inputs")
         self._template = config.option("template", str)
         self._rank = config.option("rank", int, 1)
         self._label_output = config.option("label_output", str)
         self._prob_output = config.option("prob_output", str)
         self._order = list(config.option("label_order", list, list(config.labels or ())))
-        self._map: Mapping[str, str] = config.option("label_map", Mapping, {})
+        self._map = config.names("label_map")
         if self._rank not in (1, 2):
             raise misconfigured("The option 'rank' is 1 for shape [n] or 2 for shape [n, 1].")
         if self._label_output is None and self._prob_output is None:

@@ -16,6 +16,7 @@ from tasks.endpoints.base import (
 
 ANSWER = frozenset({"label", "output", "prob", "delay", "fail", "retry_after"})
 RULE = ANSWER | {"contains", "field", "equals"}
+NUMBERS, TEXTS = ("delay", "retry_after"), ("contains", "field")
 
 
 class ScriptedEndpoint:
@@ -30,6 +31,7 @@ class ScriptedEndpoint:
         self._config = config
         self._rules: list[dict[str, Any]] = list(config.option("rules", Sequence, ()))
         for rule in [*self._rules, config.options]:
+            _check_types(rule)
             if rule.get("fail") not in (None, *get_args(Reason)):
                 raise misconfigured(f"'fail' is one of {', '.join(get_args(Reason))}.")
         for rule in self._rules:
@@ -66,6 +68,15 @@ class ScriptedEndpoint:
 
     def info(self, *, deadline_seconds: float) -> EndpointInfo:
         return EndpointInfo("scripted", self._config.kind, {"digest": "scripted"})
+
+
+def _check_types(rule: Any) -> None:
+    if not isinstance(rule, Mapping):
+        raise misconfigured("'rules' is a list of objects.")
+    for names, kind, words in ((NUMBERS, int | float, "a number"), (TEXTS, str, "a text")):
+        for name in names:
+            if name in rule and not isinstance(rule[name], kind):
+                raise misconfigured(f"{name!r} must be {words}.")
 
 
 def _matches(rule: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
