@@ -5,6 +5,7 @@ undone after it.
 """
 
 import zlib
+from itertools import islice
 
 import pytest
 import schemathesis
@@ -28,6 +29,7 @@ from dynabench.wsgi import application
 from tests.api.world import SCOPES, World, make_world
 
 KNOWN_IN = 4  # of so many requests all but one name what exists
+MOST_LIMITS = 40  # requests an operation
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
@@ -77,25 +79,52 @@ def known(world: World, case) -> dict[str, str]:
     return asked
 
 
-@pytest.mark.parametrize("mode", GenerationMode)
-def test_every_operation_answers_as_the_schema_says(schema, world, mode):
+@pytest.fixture
+def answers_as_told(world):
+    """Sends a case with a token that may do everything, checks the answer, undoes what it did."""
     key = create_token(user=world.owner, name="fuzz", scopes=SCOPES, days=1)[1]
 
-    def answers_as_told(case):
+    def check(case):
         case.path_parameters = known(world, case)
         with transaction.atomic():
             response = case.call(headers={"Authorization": f"Bearer {key}"})
             transaction.set_rollback(True)
         case.validate_response(response, checks=CHECKS)
 
-    problems = []
+    return check
+
+
+def problems_of(schema, check):
+    """What `check` finds at each operation."""
     for operation in (found.ok() for found in schema.get_all_operations()):
-        cases = operation.as_strategy(generation_mode=mode)
         try:
-            fuzzed(given(case=cases)(answers_as_told))()
+            check(operation)
         except (Exception, FailureGroup) as error:
-            problems.append(f"{operation.label}: {error}")
-    assert not problems, "\n\n".join(problems)
+            yield f"{operation.label}: {error}"
+
+
+@pytest.mark.parametrize("mode", GenerationMode)
+def test_odd_requests_are_answered_as_the_schema_says(schema, answers_as_told, mode):
+    def check(operation):
+        cases = operation.as_strategy(generation_mode=mode)
+        fuzzed(given(case=cases)(answers_as_told))()
+
+    assert not (problems := list(problems_of(schema, check))), "\n\n".join(problems)
+
+
+def test_the_limits_of_each_value_are_answered_as_the_schema_says(schema, answers_as_told):
+    """The least and the most of each value, one more, another type, nothing; other methods."""
+
+    def check(operation):
+        cases = schema.iter_coverage_cases(
+            operation,
+            generation_modes=list(GenerationMode),
+            generation_config=schema.config.generation_for(operation=operation),
+        )
+        for case in islice(cases, MOST_LIMITS):
+            answers_as_told(case)
+
+    assert not (problems := list(problems_of(schema, check))), "\n\n".join(problems)
 
 
 def test_what_exists_is_asked_for(schema, world):
