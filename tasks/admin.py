@@ -1,5 +1,6 @@
 """Tasks and their members in the admin; rounds, contexts and targets have modules of their own."""
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 from django import forms
@@ -27,14 +28,13 @@ from tasks.admin_roles import (
     ByRole,
     RoleAdmin,
     count_of,
+    person,
 )
 from tasks.config_io import ConfigError, read_yaml
-from tasks.config_saving import LONGEST_DIFF, diff, refused_changes
-from tasks.dynabench_import import convert
+from tasks.config_saving import LONGEST_DIFF, diff, refused_changes, usable
+from tasks.members import MemberRefused, account_of, change_members, check_members
 from tasks.models import Task, TaskMember
-from tasks.schema import TaskConfig, check_config
-
-OWN_KEYS = {"version", "verdict", "metrics"}  # no configuration of Dynabench 1.0 has one of them
+from tasks.schema import TaskConfig
 
 
 class TaskForm(forms.ModelForm):
@@ -53,30 +53,20 @@ class TaskForm(forms.ModelForm):
             "converted when you save."
         }
 
-    notes: tuple[str, ...] = ()
+    notes: Sequence[str] = ()
 
     def clean_config_text(self) -> str:
         """The configuration, if it can be used and gives what is stored no other meaning."""
+        given = self.cleaned_data["config_text"]
         try:
-            text = self._converted(self.cleaned_data["config_text"])
+            config, text, self.notes = usable(given, name=self.instance.name)
         except ConfigError as error:
             raise ValidationError([str(problem) for problem in error.problems]) from None
-        config, problems = check_config(text)
-        if config is None:
-            raise ValidationError([str(problem) for problem in problems])
-        self.notes += tuple(map(str, problems))
+        if text != given:  # the form shows what it became
+            self.data = cast(QueryDict, self.data).copy()
+            self.data[self.add_prefix("config_text")] = text
         self._refuse_other_meaning(config, text)
         return text
-
-    def _converted(self, text: str) -> str:
-        """The text, or what it becomes, which the form then shows; raises ConfigError."""
-        if OWN_KEYS & read_yaml(text).data.keys():
-            return text
-        converted = convert(text, name=self.instance.name or "Imported task")
-        self.notes += ("Converted from Dynabench 1.0.", *converted.notes)
-        self.data = cast(QueryDict, self.data).copy()
-        self.data[self.add_prefix("config_text")] = converted.config_yaml_text
-        return converted.config_yaml_text
 
     def _refuse_other_meaning(self, config: TaskConfig, text: str) -> None:
         before = self.initial.get("config_text", "")
@@ -104,10 +94,7 @@ class MemberForm(forms.ModelForm):
     def clean_email(self) -> str:
         email: str = self.cleaned_data["email"]
         if not self.instance.pk:
-            user = User.objects.filter(email__iexact=email, is_active=True).first()
-            if user is None:
-                raise ValidationError("Nobody has this address here. Ask them to sign up.")
-            self.instance.user = user
+            self.instance.user = account_of(email)
         return email
 
 
@@ -119,13 +106,8 @@ class MemberFormSet(BaseInlineFormSet):
     def clean(self) -> None:
         super().clean()
         there = [form for form in self.forms if form not in self.deleted_forms]
-        kept = [form for form in there if form.is_valid() and form.instance.user_id]
-        people = [form.instance.user_id for form in kept]
-        if len(set(people)) < len(people):
-            raise ValidationError("A person is there twice. Give them one role.")
-        owners = [form for form in kept if form.cleaned_data.get("role") == TaskMember.Role.OWNER]
-        if not owners and not self.person.is_superuser:
-            raise ValidationError("A task needs an owner. Name another one first.")
+        kept = [form.instance for form in there if form.is_valid() and form.instance.user_id]
+        check_members(kept, self.person)
 
 
 class MemberInline(ByRole, admin.TabularInline):
@@ -187,17 +169,20 @@ class TaskAdmin(RoleAdmin):
         log(request.user, "task.changed" if change else "task.created", obj, **changes)
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
-        super().save_formset(request, form, formset, change)
-        changed = [member for member, _ in formset.changed_objects]
+        formset.save(commit=False)
         deeds = {
             "added": formset.new_objects,
-            "changed": changed,
+            "changed": [member for member, _ in formset.changed_objects],
             "removed": formset.deleted_objects,
         }
-        for deed, members in deeds.items():
-            for member in members:
-                names = {"user": member.user.email, "role": member.role}
-                log(request.user, f"member.{deed}", form.instance, **names)
-                if deed != "removed" and not member.user.is_staff:
-                    text = "%s reaches these pages once an administrator marks them as staff."
-                    messages.warning(request, text % member.user.email)
+        if not any(deeds.values()):
+            return
+        try:
+            change_members(task=form.instance, actor=person(request), **deeds)
+        except MemberRefused as error:  # the members changed since the page was checked
+            messages.error(request, error.message)
+            return
+        for member in (*deeds["added"], *deeds["changed"]):
+            if not member.user.is_staff:
+                text = "%s reaches these pages once an administrator marks them as staff."
+                messages.warning(request, text % member.user.email)

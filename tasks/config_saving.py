@@ -9,6 +9,7 @@ from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from tasks.config_changes import context_changes, forbidden_changes
 from tasks.config_io import ConfigError, Finding, Problem, read_yaml
+from tasks.dynabench_import import convert
 from tasks.models import Round, Task
 from tasks.schema import TaskConfig, check_config
 
@@ -16,10 +17,28 @@ OPENED = "A round has been opened, so this is fixed."
 HAS_CONTEXTS = "The task has contexts. Undo their imports to change this."
 STALE = "Somebody saved another configuration since you opened this one. Compare, then save again."
 LONGEST_DIFF = 20_000
+OWN_KEYS = {"version", "verdict", "metrics"}  # no configuration of Dynabench 1.0 has one of them
 
 
 class ConfigStale(Exception):
     """Somebody else saved the configuration meanwhile."""
+
+
+def usable(text: str, *, name: str = "") -> tuple[TaskConfig, str, list[str]]:
+    """The configuration, its text, and what to know of it.
+
+    A text of Dynabench 1.0 is converted; it holds no name, so the task gets this one. Raises
+    ConfigError.
+    """
+    notes = []
+    if not OWN_KEYS & read_yaml(text).data.keys():
+        converted = convert(text, name=name or "Imported task")
+        text = converted.config_yaml_text
+        notes = ["Converted from Dynabench 1.0.", *converted.notes]
+    config, problems = check_config(text)
+    if config is None:
+        raise ConfigError(problems)
+    return config, text, [*notes, *map(str, problems)]
 
 
 def digest(text: str) -> str:

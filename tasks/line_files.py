@@ -9,6 +9,8 @@ from typing import Any
 
 from tasks.values import FORBIDDEN
 
+DEEPEST = 100
+
 
 @dataclass(frozen=True)
 class Row:
@@ -91,16 +93,20 @@ def read_csv(
 
 def unstorable(value: Any) -> str | None:
     """Why a database could not keep a value that JSON allows."""
-    if isinstance(value, str):
-        broken = FORBIDDEN.search(value)
-        return "a control character or half a character; delete it" if broken else None
-    if isinstance(value, float):
-        return None if math.isfinite(value) else "a number that is too large; use a smaller one"
-    if isinstance(value, Mapping):
-        value = [*value.keys(), *value.values()]
-    if isinstance(value, list):
-        return next((reason for item in value if (reason := unstorable(item))), None)
-    return None
+    level = [value]
+    for _ in range(DEEPEST):
+        inside: list[Any] = []
+        for one in level:
+            if isinstance(one, str) and FORBIDDEN.search(one):
+                return "a control character or half a character; delete it"
+            if isinstance(one, float) and not math.isfinite(one):
+                return "a number that is too large; use a smaller one"
+            if isinstance(one, Mapping):
+                inside += [*one.keys(), *one.values()]
+            elif isinstance(one, list):
+                inside += one
+        level = inside
+    return f"values more than {DEEPEST} levels deep; nest less deeply" if level else None
 
 
 def _text(raw: bytes, *, first: bool) -> str:

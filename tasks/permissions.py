@@ -3,7 +3,7 @@
 from django.contrib.auth.models import AnonymousUser
 
 from dynabench.accounts.models import User
-from tasks.models import Task, TaskMember
+from tasks.models import TargetModel, Task, TaskMember
 
 Person = User | AnonymousUser
 Role = TaskMember.Role
@@ -50,3 +50,16 @@ def can_moderate(user: Person, task: Task) -> bool:
 def can_read(user: Person, task: Task) -> bool:
     """Whether the person may read what is not public."""
     return user.is_superuser or role_of(user, task) is not None
+
+
+def fixed_settings(user: Person, target: TargetModel | None) -> list[str]:
+    """What of a target's settings the person may not set; target: None while it is new.
+
+    Only an administrator ties a secret to an address. Otherwise an editor could send another task's
+    secret to an address of their own.
+    """
+    fixed = ["task", "name"] if target else []
+    if not user.is_superuser:
+        fixed.append("secret_env")
+        fixed += ["adapter", "url", "options"] if target and target.secret_env else []
+    return fixed

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Max, QuerySet
+from django.db.models import Max, Model, QuerySet
 from django.utils import timezone
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from tasks.budgets import reached
+from tasks.config_saving import LONGEST_DIFF, diff, usable
 from tasks.models import (
     Context,
     ContextBatch,
@@ -22,6 +23,7 @@ from tasks.models import (
     Task,
     context_digest,
 )
+from tasks.permissions import fixed_settings
 from tasks.selectors import WRITING_TIME, used, writers
 
 OFFICIAL = Path(__file__).parent / "official"
@@ -46,6 +48,14 @@ class RoundError(Exception):
     """A round cannot go to the wanted state; the message says why."""
 
 
+class TaskExists(Exception):
+    """The code of a new task is taken; the message says so."""
+
+
+class TargetRefused(Exception):
+    """A target cannot be registered or changed so; the message says why."""
+
+
 def install_official_tasks() -> list[Task]:
     """Create the official tasks that are missing, each with an open first round and its contexts.
 
@@ -60,14 +70,45 @@ def install_official_tasks() -> list[Task]:
 
 @transaction.atomic
 def _install(folder: Path) -> Task:
-    task = Task(code=folder.name, config_text=(folder / "task.yaml").read_text(), is_official=True)
-    task.name, task.summary = task.config.name, task.config.summary
-    task.save()
+    text = (folder / "task.yaml").read_text()
+    task, _ = create_task(code=folder.name, config_text=text, actor=None, is_official=True)
     first = Round.objects.create(task=task, number=1)
     with (folder / "contexts.jsonl").open() as lines:
         store_contexts(round=first, rows=map(json.loads, lines), file_name="contexts.jsonl")
     set_round_state(round=first, state=State.OPEN, actor=None)
     return task
+
+
+@transaction.atomic
+def create_task(
+    *, code: str, config_text: str, actor: User | None, **fields: bool
+) -> tuple[Task, list[str]]:
+    """Make a task, and tell what to know of its configuration; no lock, a unique code.
+
+    One of Dynabench 1.0 is converted. Raises ConfigError, TaskExists.
+    """
+    config, text, notes = usable(config_text)
+    told = {"config_text": text, "name": config.name, "summary": config.summary, **fields}
+    task, created = Task.objects.get_or_create(code=code, defaults=told)
+    if not created:
+        raise TaskExists(f"There is a task {code}. Take another code.")
+    log(actor, "task.created", task, fields=sorted(fields), diff=diff("", text)[:LONGEST_DIFF])
+    return task, notes
+
+
+@transaction.atomic
+def change_task(*, task: Task, actor: User, fields: Mapping[str, bool]) -> None:
+    """Show a task or hide it, let people try it out or not; no lock, the last one wins."""
+    log(actor, "task.changed", task, fields=_change(task, fields))
+
+
+def _change(row: Model, values: Mapping[str, Any]) -> list[str]:
+    """Store the values that differ; returns their names."""
+    changed = [name for name, value in values.items() if getattr(row, name) != value]
+    for name in changed:
+        setattr(row, name, values[name])
+    row.save(update_fields=changed)
+    return changed
 
 
 @transaction.atomic
@@ -167,11 +208,7 @@ def change_round(
     if locked.state == State.RELEASED:
         raise RoundError("A released round does not change any more.")
     fixed = ("rule",) if locked.opened_at else ()
-    changes = {name: value for name, value in fields.items() if name not in fixed}
-    changed = [name for name, value in changes.items() if getattr(locked, name) != value]
-    for name in changed:
-        setattr(locked, name, changes[name])
-    locked.save(update_fields=changed)
+    changed = _change(locked, {name: one for name, one in fields.items() if name not in fixed})
     if not locked.opened_at:
         if targets is not None:
             _set_targets(locked, targets)
@@ -276,6 +313,41 @@ def register_target(
         )
     log(actor, "target.registered" if created else "target.changed", target, round=str(round))
     return target
+
+
+@transaction.atomic
+def add_target(*, task: Task, actor: User, fields: Mapping[str, Any]) -> TargetModel:
+    """Register a target whose settings are checked; no lock, a unique name.
+
+    Raises TargetRefused.
+    """
+    _check_settings(actor, None, fields)
+    told = {**fields, "task": task}
+    target, created = TargetModel.objects.get_or_create(name=fields["name"], defaults=told)
+    if not created:
+        raise TargetRefused("Another target has this name. Take another one.")
+    log(actor, "target.registered", target, fields=sorted(fields))
+    return target
+
+
+@transaction.atomic
+def change_target(*, target: TargetModel, actor: User, fields: Mapping[str, Any]) -> TargetModel:
+    """Change settings that are checked. Raises TargetRefused.
+
+    Locks the target, so that it is not sent elsewhere while it gets a secret.
+    """
+    locked = TargetModel.objects.select_for_update(of=("self",), no_key=True).get(pk=target.pk)
+    _check_settings(actor, locked, fields)
+    log(actor, "target.changed", locked, fields=_change(locked, fields))
+    return locked
+
+
+def _check_settings(actor: User, target: TargetModel | None, fields: Mapping[str, Any]) -> None:
+    if fixed := [name for name in fixed_settings(actor, target) if name in fields]:
+        raise TargetRefused(
+            f"You cannot set {', '.join(fixed)}: a name stays, and only an administrator ties a "
+            "secret to an address."
+        )
 
 
 def note_version(target: TargetModel, fingerprint: Mapping[str, Any]) -> TargetVersion:

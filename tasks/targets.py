@@ -38,9 +38,14 @@ def endpoint_of(target: TargetModel) -> Endpoint:
         output,
         labels,
         QA_KIND if is_span else "remote",
-        os.environ.get(target.secret_env) if target.secret_env else None,
+        secret_of(target),
         json.dumps(options, sort_keys=True),
     )
+
+
+def secret_of(target: TargetModel) -> str | None:
+    """What the target is sent as bearer token, where the environment holds one."""
+    return os.environ.get(target.secret_env) if target.secret_env else None
 
 
 @lru_cache(maxsize=256)

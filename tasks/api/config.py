@@ -93,10 +93,15 @@ class ConfigView(APIView):
         except ConfigStale:
             raise Refused(STALE, code="stale", field="version") from None
         except ConfigError as error:
-            found = [str(one) for one in error.problems if one.severity == "error"]
-            raise serializers.ValidationError({"config_text": found}) from None
+            raise wrong_text(error) from None
         told = {**_told(task, warnings), "config_text": text, "diff": diff(before, text)}
         return Response(ChangedConfigSerializer(told).data)
+
+
+def wrong_text(error: ConfigError) -> serializers.ValidationError:
+    """What is wrong with a configuration, and where."""
+    found = [str(one) for one in error.problems if one.severity == "error"]
+    return serializers.ValidationError({"config_text": found})
 
 
 def _told(task: Task, warnings: list[Problem]) -> dict[str, Any]:

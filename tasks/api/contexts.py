@@ -3,7 +3,7 @@
 from io import BytesIO
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema
 from rest_framework import generics, serializers, status
@@ -17,8 +17,14 @@ from dynabench.lib.api import Refused, read
 from tasks.access import find_edited, find_task
 from tasks.api.serializers import ContextSerializer
 from tasks.context_files import Summary
-from tasks.context_imports import MAX_BYTES, ImportRefused, import_contexts, preview_contexts
-from tasks.models import Context
+from tasks.context_imports import (
+    MAX_BYTES,
+    ImportRefused,
+    import_contexts,
+    preview_contexts,
+    undo_import,
+)
+from tasks.models import Context, ContextBatch
 from tasks.permissions import can_read
 from tasks.services import set_retired
 
@@ -138,3 +144,48 @@ class ContextView(APIView):
         get_object_or_404(chosen)
         set_retired(contexts=chosen, actor=editor, **asked)
         return Response(ContextSerializer(chosen.select_related("batch").get()).data)
+
+
+class ContextBatchSerializer(serializers.ModelSerializer[ContextBatch]):
+    """One import of contexts."""
+
+    contexts = serializers.IntegerField(help_text="How many it brought.")
+
+    class Meta:
+        model = ContextBatch
+        fields = read_only_fields = ("id", "file_name", "imported_at", "contexts")
+
+
+class ContextBatches(generics.ListAPIView[ContextBatch]):
+    """The imports of a round."""
+
+    serializer_class = ContextBatchSerializer
+    queryset = ContextBatch.objects.none()
+
+    def get_queryset(self) -> QuerySet[ContextBatch]:
+        task = find_task(self.request, self.kwargs["code"], can_read)
+        round = get_object_or_404(task.rounds, number=self.kwargs["number"])
+        return round.batches.annotate(contexts=Count("context"))
+
+    @extend_schema(operation_id="context_batches_list")
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """The imports that brought a round's contexts, for the task's members."""
+        return super().get(request, *args, **kwargs)
+
+
+class ContextBatchView(APIView):
+    """One import."""
+
+    write_scope = ApiToken.Scope.OWN
+
+    @extend_schema(operation_id="context_batches_undo", responses={204: None})
+    @once
+    def delete(self, request: Request, code: str, number: int, pk: int) -> Response:
+        """Undo the import: its contexts leave the round, unless one was used."""
+        task, editor = find_edited(request, code)
+        batches = ContextBatch.objects.filter(round__task=task, round__number=number)
+        try:
+            undo_import(batch=get_object_or_404(batches, pk=pk), actor=editor)
+        except ImportRefused as error:
+            raise Refused(str(error), code="used") from None
+        return Response(status=status.HTTP_204_NO_CONTENT)

@@ -137,7 +137,7 @@ class FullTaskSerializer(TaskSerializer):
             *TaskSerializer.Meta.fields,
             *("instructions", "content_warning", "examples", "goal", "context", "input", "output"),
             *("model_fields", "target_fields", "answer_field", "verdict", "metrics", "weights"),
-            *("created_at", "role"),
+            *("created_at", "is_visible", "role"),
         )
         read_only_fields = fields
 
@@ -147,6 +147,24 @@ class FullTaskSerializer(TaskSerializer):
     @extend_schema_field(serializers.ChoiceField(TaskMember.Role.choices, allow_null=True))
     def get_role(self, task: Task) -> Any:
         return self.context["role"]
+
+
+class MadeTaskSerializer(FullTaskSerializer):
+    """A new task, and what to know of its configuration."""
+
+    # Its context also holds the notes.
+
+    notes = serializers.SerializerMethodField(
+        help_text="What to consider, and what a configuration of Dynabench 1.0 lost."
+    )
+
+    class Meta(FullTaskSerializer.Meta):
+        fields = (*FullTaskSerializer.Meta.fields, "notes")
+        read_only_fields = fields
+
+    def get_notes(self, task: Task) -> list[str]:
+        notes: list[str] = self.context["notes"]
+        return notes
 
 
 class GroupSerializer(serializers.ModelSerializer[TaskGroup]):

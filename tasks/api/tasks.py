@@ -5,22 +5,29 @@ from typing import Any
 
 from django.db.models import Prefetch, QuerySet, prefetch_related_objects
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework import generics, serializers
+from rest_framework import exceptions, generics, serializers, status
 from rest_framework.filters import SearchFilter
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from tasks.access import find_task
+from dynabench.accounts.api import once
+from dynabench.accounts.models import ApiToken, User
+from dynabench.lib.api import Refused, read
+from tasks.access import find_edited, find_task
+from tasks.api.config import wrong_text
 from tasks.api.serializers import (
     FullTaskSerializer,
     GroupSerializer,
+    MadeTaskSerializer,
     TargetSerializer,
     TaskSerializer,
 )
+from tasks.config_io import MAX_BYTES, ConfigError
 from tasks.models import Round, RoundTarget, Task, TaskGroup
 from tasks.permissions import can_moderate, role_of
 from tasks.selectors import PLANNED, known_rounds, listed_tasks
+from tasks.services import TaskExists, change_task, create_task
 
 OPENED = Prefetch("rounds", Round.objects.exclude(state__in=PLANNED).order_by("number"), "opened")
 
@@ -31,10 +38,34 @@ class AskedTasks(serializers.Serializer[Any]):
     group = serializers.SlugField(required=False, help_text="Only those of this group.")
 
 
+class TaskChangeSerializer(serializers.Serializer[Any]):
+    """Who sees a task and tries its models; what is left out stays."""
+
+    is_visible = serializers.BooleanField(
+        required=False, help_text="Everybody sees it. Otherwise only its members; true at first."
+    )
+    allow_try_out = serializers.BooleanField(
+        required=False,
+        help_text="People without an account may try the models; true at first.",
+    )
+
+
+class NewTaskSerializer(TaskChangeSerializer):
+    """A task to be made."""
+
+    code = serializers.CharField(validators=Task._meta.get_field("code").validators)
+    config_text = serializers.CharField(
+        max_length=MAX_BYTES,
+        trim_whitespace=False,
+        help_text="YAML. A configuration of Dynabench 1.0 is converted.",
+    )
+
+
 class Tasks(generics.ListAPIView[Task]):
     """The tasks that one may see."""
 
     is_public = True
+    write_scope = ApiToken.Scope.OWN
     serializer_class = TaskSerializer
     queryset = Task.objects.none()
     filter_backends = [SearchFilter]
@@ -53,19 +84,57 @@ class Tasks(generics.ListAPIView[Task]):
         """The tasks that you may see, by search and group."""
         return super().get(request, *args, **kwargs)
 
+    @extend_schema(
+        operation_id="tasks_create",
+        request=NewTaskSerializer,
+        responses={201: MadeTaskSerializer},
+    )
+    @once
+    def post(self, request: Request) -> Response:
+        """Make a task; for administrators. It has no members yet."""
+        if not request.user.is_superuser:
+            raise exceptions.PermissionDenied("New tasks are made by administrators.")
+        assert isinstance(request.user, User)
+        asked = read(NewTaskSerializer, request)
+        asked["config_text"] = asked["config_text"].replace("\r\n", "\n")
+        try:
+            task, notes = create_task(actor=request.user, **asked)
+        except ConfigError as error:
+            raise wrong_text(error) from None
+        except TaskExists as error:
+            raise Refused(str(error), code="exists", field="code") from None
+        told = MadeTaskSerializer(_whole(task), context={"role": None, "notes": notes})
+        return Response(told.data, status.HTTP_201_CREATED)
+
+
+def _whole(task: Task) -> Task:
+    """The task with what its serializers need."""
+    prefetch_related_objects([task], "groups", OPENED)
+    return task
+
 
 class TaskView(APIView):
     """One task."""
 
     is_public = True
+    write_scope = ApiToken.Scope.OWN
 
     @extend_schema(operation_id="tasks_get", responses=FullTaskSerializer)
     def get(self, request: Request, code: str) -> Response:
         """What the task asks, what models read and answer, how it is scored, and its rounds."""
-        task = find_task(request, code)
-        prefetch_related_objects([task], "groups", OPENED)
+        task = _whole(find_task(request, code))
         role = role_of(request.user, task)
         return Response(FullTaskSerializer(task, context={"role": role}).data)
+
+    @extend_schema(
+        operation_id="tasks_change", request=TaskChangeSerializer, responses=FullTaskSerializer
+    )
+    @once
+    def patch(self, request: Request, code: str) -> Response:
+        """Show the task or hide it, let people try it out or not; for its editors."""
+        task, editor = find_edited(request, code)
+        change_task(task=task, actor=editor, fields=read(TaskChangeSerializer, request))
+        return self.get(request, code)
 
 
 class _Groups(generics.GenericAPIView[TaskGroup]):

@@ -6,9 +6,10 @@ import pytest
 
 from dynabench.accounts.models import LogEntry
 from tasks.models import Context, ContextBatch, TaskMember
-from tests.factories import RoundFactory
+from tests.factories import ContextFactory, RoundFactory
 
 URL = "/api/v1/tasks/nli/rounds/1/contexts/"
+BATCHES = "/api/v1/tasks/nli/rounds/1/context-batches/"
 
 
 @pytest.fixture
@@ -141,3 +142,54 @@ def test_another_rounds_context_is_not_there(editor, nli, qa):
     url = URL.replace("/1/", f"/{other.number}/")
     assert editor.patch(f"{url}{pk}/", {"is_retired": True}).status_code == 404
     assert not Context.objects.filter(is_retired=True).exists()
+
+
+def brought(round, name, rows):
+    """An import of so many contexts."""
+    batch = ContextBatch.objects.create(round=round, file_name=name)
+    ContextFactory.create_batch(rows, round=round, batch=batch)
+    return batch
+
+
+@pytest.mark.parametrize(
+    ("role", "read", "undo"),
+    [("owner", 200, 204), ("editor", 200, 204), ("moderator", 200, 404), ("viewer", 200, 404),
+     (None, 404, 404)],
+)  # fmt: skip
+def test_who_may_read_and_undo_imports(api, alice, nli, role, read, undo):
+    batch = brought(nli, "a.jsonl", 1)
+    if role:
+        TaskMember.objects.create(task=nli.task, user=alice, role=role)
+    assert api.get(BATCHES).status_code == read
+    assert api.delete(f"{BATCHES}{batch.pk}/").status_code == undo
+    assert ContextBatch.objects.exists() == (undo == 404)
+
+
+def test_imports_are_told_with_how_many_they_brought(editor, nli):
+    RoundFactory(task=nli.task, number=2, state="draft")
+    assert editor.get(BATCHES).json()["results"] == []
+    bring(editor, jsonl({"premise": "One."}, {"premise": "Two."}))
+    (told,) = editor.get(BATCHES).json()["results"]
+    assert told.pop("imported_at")
+    assert told == {"id": ContextBatch.objects.get().pk, "file_name": "api.jsonl", "contexts": 2}
+    assert editor.get(BATCHES.replace("/1/", "/2/")).json()["results"] == []
+    assert editor.get(BATCHES.replace("/1/", "/7/")).status_code == 404
+
+
+def test_an_import_is_undone_unless_a_context_is_used(editor, alice, nli):
+    batch, kept = brought(nli, "a.jsonl", 2), brought(nli, "b.jsonl", 1)
+    kept.context_set.get().assignments.create(annotator=alice.annotator, round=nli)
+    assert editor.delete(f"{BATCHES}{batch.pk}/").status_code == 204
+    assert LogEntry.objects.get(action="contexts.undone").data == {"file": "a.jsonl", "rows": 2}
+    assert editor.delete(f"{BATCHES}{batch.pk}/").status_code == 404
+    response = editor.delete(f"{BATCHES}{kept.pk}/")
+    assert (response.status_code, response.json()["error"]["code"]) == (409, "used")
+    assert "1 of its contexts are used" in response.json()["error"]["message"]
+    assert nli.contexts.count() == 4
+
+
+def test_another_rounds_import_is_not_there(editor, nli, qa):
+    other = RoundFactory(task=nli.task, number=2, state="draft")
+    for pk in (brought(other, "b", 1).pk, brought(qa, "c", 1).pk, 2**63, 10**30):
+        assert editor.delete(f"{BATCHES}{pk}/").status_code == 404
+    assert ContextBatch.objects.count() == 2

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tasks.models import TaskGroup, TaskMember
-from tests.factories import scripted_target
+from tasks.models import ContextBatch, TaskGroup, TaskMember
+from tests.factories import UserFactory, scripted_target
 from tests.web.test_queries import check, count, fill
 
 ADDRESSES = {
@@ -15,6 +15,9 @@ ADDRESSES = {
     "API rounds": "tasks/nli/rounds/",
     "API round": "tasks/nli/rounds/1/",
     "API contexts": "tasks/nli/rounds/1/contexts/",
+    "API context batches": "tasks/nli/rounds/1/context-batches/",
+    "API members": "tasks/nli/members/",
+    "API target models": "tasks/nli/target-models/",
     "API statistics": "tasks/nli/statistics/",
 }
 
@@ -26,6 +29,8 @@ def test_query_count(address, as_alice, alice, nli):
     def add(rows, first):
         fill(rows, nli, alice, first)
         for number in range(first, rows):
+            ContextBatch.objects.create(round=nli, file_name=f"{number}.jsonl")
+            TaskMember.objects.create(task=nli.task, user=UserFactory(), role="viewer")
             TaskGroup.objects.create(slug=f"group-{number}").tasks.add(nli.task)
             for round in nli.task.rounds.all():
                 scripted_target(round, name=f"target-{number}-{round.number}")

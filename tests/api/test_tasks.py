@@ -4,11 +4,30 @@ from base64 import b64encode
 
 import pytest
 
-from tasks.models import TaskGroup, TaskMember
+from dynabench.accounts.models import LogEntry
+from tasks.models import Task, TaskGroup, TaskMember
 from tasks.services import OFFICIAL
-from tests.factories import RoundFactory, TaskFactory, scripted_target
+from tests.factories import RoundFactory, TaskFactory, UserFactory, scripted_target
 
 URL = "/api/v1/tasks/"
+TEXT = (OFFICIAL / "nli" / "task.yaml").read_text()
+OLD = """
+context:
+- {name: context, type: string}
+input:
+- {name: hypothesis, type: string}
+- {name: label, type: multiclass, labels: [entailed, neutral], as_goal_message: true}
+model_wrong_metric: {type: exact_match, reference_names: [label]}
+output:
+- {name: label}
+perf_metric: {type: macro_f1, reference_name: label}
+train_file_metric: {type: macro_f1}
+"""
+
+
+@pytest.fixture
+def boss(api_of, db):
+    return api_of(UserFactory(email="boss@example.com", is_superuser=True))
 
 
 def listed(client, url=URL, **asked):
@@ -136,3 +155,99 @@ def test_targets_have_the_names_that_people_read(anybody, api, alice, nli):
     nli.state = "closed"
     nli.save()
     assert [one["name"] for one in listed(anybody, url)] == ["first", "second"]
+
+
+def test_administrators_make_tasks(boss):
+    response = boss.post(URL, {"code": "again", "config_text": TEXT, "is_visible": False})
+    assert response.status_code == 201
+    told = response.json()
+    made = Task.objects.get()
+    assert (told["code"], told["name"], told["role"]) == ("again", made.config.name, None)
+    assert (told["is_visible"], told["allow_try_out"], told["is_official"]) == (False, True, False)
+    assert (told["rounds"], told["groups"], told["notes"]) == ([], [], [])
+    assert (made.config_text, made.summary) == (TEXT, made.config.summary)
+    told.pop("notes")
+    assert boss.get(f"{URL}again/").json() == told
+    entry = LogEntry.objects.get(action="task.created")
+    assert (entry.actor.email, entry.target) == ("boss@example.com", "again")
+    assert f"+name: {made.name}" in entry.data["diff"]
+
+
+def test_a_new_task_may_have_a_configuration_of_dynabench_1(boss):
+    told = boss.post(URL, {"code": "old", "config_text": OLD.replace("\n", "\r\n")}).json()
+    assert (told["name"], told["is_visible"]) == ("Imported task", True)
+    assert [field["name"] for field in told["input"]] == ["hypothesis", "label"]
+    assert told["notes"][0] == "Converted from Dynabench 1.0."
+    assert any("`train_file_metric` is not carried over" in note for note in told["notes"])
+    assert Task.objects.get().config.version == 1
+
+
+def test_a_configuration_that_cannot_be_used_makes_no_task(boss):
+    text = TEXT.replace("\nverdict:", "\nverdcit:")
+    response = boss.post(URL, {"code": "again", "config_text": text})
+    assert response.status_code == 422
+    line = text[: text.index("\nverdcit:")].count("\n") + 2
+    found = response.json()["error"]["fields"]["config_text"]
+    assert any(f"line {line}, column 1, `verdcit`" in one for one in found)
+    assert not Task.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [({"code": "Again"}, "code"), ({"code": "a--b"}, "code"), ({"code": "a" * 41}, "code"),
+     ({"code": None}, "code"), ({"code": "a\0"}, "code"), ({"config_text": ""}, "config_text"),
+     ({"config_text": "just words"}, "config_text"), ({"config_text": "[1]"}, "config_text"),
+     ({"config_text": "a: [b"}, "config_text"), ({"config_text": 5}, "config_text"),
+     ({"is_visible": "perhaps"}, "is_visible"), ({"allow_try_out": None}, "allow_try_out")],
+)  # fmt: skip
+def test_what_a_new_task_cannot_be(boss, changes, field):
+    response = boss.post(URL, {"code": "again", "config_text": TEXT, **changes})
+    assert response.status_code == 422
+    assert set(response.json()["error"]["fields"]) == {field}
+    assert not Task.objects.exists()
+
+
+def test_a_code_is_given_once(boss, nli):
+    response = boss.post(URL, {"code": "nli", "config_text": OLD})
+    assert (response.status_code, response.json()["error"]["code"]) == (409, "exists")
+    assert response.json()["error"]["fields"] == {
+        "code": ["There is a task nli. Take another code."]
+    }
+    assert Task.objects.get().config_text == nli.task.config_text
+
+
+def test_nobody_else_makes_tasks(api, anybody, api_of, alice, nli):
+    TaskMember.objects.create(task=nli.task, user=alice, role="owner")
+    asked = {"code": "again", "config_text": TEXT}
+    response = api.post(URL, asked)
+    assert response.status_code == 403
+    assert response.json()["error"]["message"] == "New tasks are made by administrators."
+    assert anybody.post(URL, asked).status_code == 401
+    boss = UserFactory(is_superuser=True)
+    assert api_of(boss, "read", "annotate", "submit").post(URL, asked).status_code == 403
+    assert Task.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("role", "status"),
+    [("owner", 200), ("editor", 200), ("moderator", 404), ("viewer", 404), (None, 404)],
+)
+def test_who_may_hide_a_task(api, alice, nli, role, status):
+    if role:
+        TaskMember.objects.create(task=nli.task, user=alice, role=role)
+    assert api.patch(f"{URL}nli/", {"is_visible": False}).status_code == status
+    assert Task.objects.get().is_visible == (status == 404)
+
+
+def test_a_task_is_hidden_and_its_try_out_closed(api, anybody, alice, nli):
+    TaskMember.objects.create(task=nli.task, user=alice, role="editor")
+    told = api.patch(f"{URL}nli/", {"allow_try_out": False}).json()
+    assert (told["is_visible"], told["allow_try_out"], told["role"]) == (True, False, "editor")
+    told = api.patch(f"{URL}nli/", {"is_visible": False, "allow_try_out": False}).json()
+    assert (told["is_visible"], told["allow_try_out"]) == (False, False)
+    assert anybody.get(f"{URL}nli/").status_code == 404
+    entries = LogEntry.objects.filter(action="task.changed").order_by("pk")
+    found = [entry.data["fields"] for entry in entries]
+    assert found == [["allow_try_out"], ["is_visible"]]
+    for body in ({"is_visible": None}, {"allow_try_out": "perhaps"}, []):
+        assert api.patch(f"{URL}nli/", body).status_code == 422

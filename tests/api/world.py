@@ -22,7 +22,7 @@ from evaluation.services import request_release
 from evaluation.uploads import begin_upload
 from leaderboard.models import Weights
 from leaderboard.services import take_snapshot
-from tasks.models import Round, Task, TaskGroup, TaskMember
+from tasks.models import ContextBatch, Round, Task, TaskGroup, TaskMember
 from tasks.services import OFFICIAL
 from tests.boards import fill_board, measured
 from tests.evaluations import accepted_model
@@ -52,8 +52,11 @@ def make_world() -> World:
     admin = UserFactory(email="admin@example.com", is_superuser=True, is_staff=True)
     task = TaskFactory(code="nli", name="NLI", config_text=CONFIG)
     TaskMember.objects.create(task=task, user=owner, role="owner")
+    reader = UserFactory(email="reader@example.com")
+    member = TaskMember.objects.create(task=task, user=reader, role="viewer")
     TaskGroup.objects.create(slug="texts", name="Texts").tasks.add(task)
-    return World(owner, other, admin, task, {**_rounds(task, owner, other), **_models(task, owner)})
+    ids = {"members": [member.pk], **_rounds(task, owner, other), **_models(task, owner)}
+    return World(owner, other, admin, task, ids)
 
 
 def _rounds(task: Task, owner: User, other: User) -> dict[str, list[Any]]:
@@ -63,35 +66,38 @@ def _rounds(task: Task, owner: User, other: User) -> dict[str, list[Any]]:
     build_dataset(dataset.pk)
     live = RoundFactory(task=task, number=2)
     contexts = ContextFactory.create_batch(3, round=live)
-    scripted_target(live, label="entailment", prob=None)
+    target = scripted_target(live, label="entailment", prob=None)
+    batch = ContextBatch.objects.create(round=live, file_name="more.jsonl")
     examples = [*_examples(live, other, 3), *_examples(live, owner, 2)]
     assignment = assign(annotator=annotator_of(owner), round=live)
     attempt = _attempt(assignment)
-    training = TrainingRun.objects.create(
-        task=task, options={"weights": {"round1": 1}}, state="done", report=REPORT
-    )
-    return {
     contexts.sort(key=lambda context: context != assignment.context)  # the owner's comes first
     report = Report.objects.create(
         annotator=annotator_of(other), context=contexts[0], reason="broken"
     )
+    training = TrainingRun.objects.create(
+        task=task, options={"weights": {"round1": 1}}, state="done", report=REPORT
+    )
+    return {
         "tasks": [task.code],
         "groups": ["texts"],
         "rounds": [2, 1],
         "contexts": [context.pk for context in contexts],
+        "context-batches": [batch.pk],
+        "target-models": [target.pk],
         "datasets": [dataset.version],
         "files": [file.name for file in dataset.files.all()],
         "assignments": [assignment.pk],
         "attempts": [attempt.uuid],
         "trainings": [training.pk],
         "examples": [example.uuid for example in examples],
+        "reports": [report.pk],
     }
 
 
 def _examples(round: Round, author: User, size: int, outcome: str = "fooled") -> list[Example]:
     """Examples of which others have decided nothing yet; each was shown to a target."""
     if not round.contexts.exists():
-        "reports": [report.pk],
         ContextFactory(round=round)
     made = [
         write(
@@ -149,6 +155,6 @@ def _models(task: Task, owner: User) -> dict[str, list[Any]]:
         "snapshots": [snapshot.number],
         "uploads": [upload.pk],
         "webhooks": [hook.pk],
+        "deliveries": [delivery.pk],
         "tokens": [token.pk],
     }
-        "deliveries": [delivery.pk],

@@ -138,7 +138,8 @@ def test_only_owners_name_members(people, bob, nli, role):
 def test_editors_cannot_make_themselves_owners(people, editor, nli):
     mine = TaskMember.objects.get(user=people[Role.EDITOR])
     place = [m.pk for m in nli.task.members.order_by("pk")].index(mine.pk)
-    save_task(editor, nli.task, **{f"members-{place}-role": "owner"})
+    page = save_task(editor, nli.task, **{f"members-{place}-role": "owner"})
+    assert "You do not own" not in page.text
     mine.refresh_from_db()
     assert mine.role == Role.EDITOR
 
@@ -160,3 +161,12 @@ def test_the_last_owner_stays(owner, people, nli):
     page = save_task(owner, nli.task, **{f"members-{place}-DELETE": "on"})
     assert "A task needs an owner" in page.text
     assert nli.task.members.filter(role="owner").exists()
+
+
+def test_members_that_changed_since_the_page_was_checked_are_told(owner, nli, monkeypatch):
+    monkeypatch.setattr("tasks.admin.check_members", lambda members, person: None)
+    place = [m.role for m in nli.task.members.order_by("pk")].index("owner")
+    page = save_task(owner, nli.task, **{f"members-{place}-DELETE": "on"})
+    assert "A task needs an owner" in page.text
+    assert nli.task.members.filter(role="owner").exists()
+    assert not LogEntry.objects.filter(action__startswith="member.").exists()

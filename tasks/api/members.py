@@ -1,0 +1,119 @@
+"""The API's views of who belongs to a task."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from dynabench.accounts.api import once
+from dynabench.accounts.models import ApiToken, User
+from dynabench.lib.api import Refused, read
+from tasks.access import find_task
+from tasks.members import MemberRefused, account_of, change_members
+from tasks.models import Task, TaskMember
+from tasks.permissions import can_own, can_read
+
+
+class MemberSerializer(serializers.ModelSerializer[TaskMember]):
+    """A person's role in a task."""
+
+    email = serializers.EmailField(source="user.email")
+
+    class Meta:
+        model = TaskMember
+        fields = read_only_fields = ("id", "email", "role")
+
+
+class RoleSerializer(serializers.Serializer[Any]):
+    """What a member shall be."""
+
+    role = serializers.ChoiceField(TaskMember.Role.choices)
+
+
+class NewMemberSerializer(RoleSerializer):
+    """Who shall be what."""
+
+    email = serializers.EmailField(help_text="Of an account.")
+
+
+class _OfMembers(APIView):
+    """Writes are counted like submissions, because they tell whether an address has an account."""
+
+    write_scope = ApiToken.Scope.OWN
+    throttle = "submit"
+
+    def owned(self, code: str) -> Task:
+        """The task, for those who name its members."""
+        return find_task(self.request, code, can_own)
+
+    def change(self, task: Task, **members: list[TaskMember]) -> None:
+        """As `change_members`, by the person of this request. Raises Refused."""
+        assert isinstance(self.request.user, User)
+        try:
+            change_members(task=task, actor=self.request.user, **members)
+        except MemberRefused as error:
+            raise Refused(error.message, code="members") from None
+
+
+class Members(_OfMembers, generics.ListAPIView[TaskMember]):
+    """A task's members."""
+
+    serializer_class = MemberSerializer
+    queryset = TaskMember.objects.none()
+
+    def get_queryset(self) -> QuerySet[TaskMember]:
+        task = find_task(self.request, self.kwargs["code"], can_read)
+        return task.members.select_related("user")
+
+    @extend_schema(operation_id="members_list")
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Who may do what in the task; for its members."""
+        return super().get(request, *args, **kwargs)
+
+    @extend_schema(
+        operation_id="members_add",
+        request=NewMemberSerializer,
+        responses={201: MemberSerializer},
+    )
+    @once
+    def post(self, request: Request, code: str) -> Response:
+        """Give a person a role; for owners."""
+        task = self.owned(code)
+        asked = read(NewMemberSerializer, request)
+        try:
+            user = account_of(asked["email"])
+        except MemberRefused as error:
+            raise serializers.ValidationError({"email": [error.message]}) from None
+        member = TaskMember(task=task, user=user, role=asked["role"])
+        self.change(task, added=[member])
+        return Response(MemberSerializer(member).data, status.HTTP_201_CREATED)
+
+
+class MemberView(_OfMembers):
+    """One member."""
+
+    @extend_schema(
+        operation_id="members_change", request=RoleSerializer, responses=MemberSerializer
+    )
+    @once
+    def patch(self, request: Request, code: str, pk: int) -> Response:
+        """Give a member another role. The last owner stays one."""
+        task = self.owned(code)
+        member = get_object_or_404(task.members.select_related("user"), pk=pk)
+        member.role = read(RoleSerializer, request)["role"]
+        self.change(task, changed=[member])
+        return Response(MemberSerializer(member).data)
+
+    @extend_schema(operation_id="members_remove", responses={204: None})
+    @once
+    def delete(self, request: Request, code: str, pk: int) -> Response:
+        """Take a member out. The last owner stays."""
+        task = self.owned(code)
+        member = get_object_or_404(task.members.select_related("user"), pk=pk)
+        self.change(task, removed=[member])
+        return Response(status=status.HTTP_204_NO_CONTENT)

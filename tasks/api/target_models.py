@@ -1,0 +1,199 @@
+"""The API's views of a task's targets as they are set up, and of the test that one is sent."""
+
+from typing import Any
+
+from django.core.exceptions import NON_FIELD_ERRORS
+from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from dynabench.accounts.api import once
+from dynabench.accounts.models import ApiToken
+from dynabench.lib.api import Refused, read
+from tasks.access import find_edited, find_task
+from tasks.endpoints.registry import ADAPTERS
+from tasks.line_files import unstorable
+from tasks.models import TargetModel
+from tasks.permissions import can_read
+from tasks.services import TargetRefused, add_target, change_target
+from tasks.target_forms import InputForm, SettingsForm
+from tasks.target_tests import REASONS, NoAnswer, send_test
+
+
+class TargetModelSerializer(serializers.ModelSerializer[TargetModel]):
+    """How a target is reached or loaded."""
+
+    options = serializers.DictField(help_text="Of the adapter.")
+    serving = serializers.DictField(help_text="How our model server loads it.")
+
+    class Meta:
+        model = TargetModel
+        fields = read_only_fields = (
+            *("id", "name", "adapter", "url", "source", "revision", "options", "serving"),
+            *("secret_env", "created_at"),
+        )
+
+
+def _text(words: str) -> serializers.CharField:
+    return serializers.CharField(required=False, allow_blank=True, help_text=words)
+
+
+class TargetSettingsSerializer(serializers.Serializer[Any]):
+    """What a target is to be; what is left out stays as it is, or as the form has it."""
+
+    name = serializers.CharField(
+        required=False, help_text="Unique; needed for a new one, which keeps it."
+    )
+    adapter = _text(f"One of: {', '.join(sorted(ADAPTERS))}.")
+    url = _text("Empty: our own model server, which loads `source`.")
+    source: Any = _text("A folder, or a hub id with a pinned revision.")
+    revision = _text("Of the source.")
+    options = serializers.DictField(required=False, help_text="Of the adapter.")
+    serving = serializers.DictField(
+        required=False,
+        help_text="How our model server loads it: backend, precision, fields, output, labels.",
+    )
+    secret_env = _text(
+        "Name of the environment variable that holds its bearer secret; for administrators, who "
+        "name the url with it."
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if attrs.get("secret_env") and "url" not in attrs:  # it may be another one by now
+            raise serializers.ValidationError({"url": ["Name the address that gets the secret."]})
+        return attrs
+
+
+def _settings(asked: dict[str, Any], target: TargetModel) -> dict[str, Any]:
+    """What was asked, by the rules of the owners' form. Raises ValidationError."""
+    form = SettingsForm(instance=target)
+    stays = {name: form[name].initial for name in form.fields}
+    form = SettingsForm({**stays, **asked}, instance=target)
+    if not form.is_valid():
+        found = {name.replace(NON_FIELD_ERRORS, ""): told for name, told in form.errors.items()}
+        raise serializers.ValidationError(found)  # type: ignore[arg-type]
+    return {name: form.cleaned_data[name] for name in asked}
+
+
+class TargetModels(generics.ListAPIView[TargetModel]):
+    """A task's targets."""
+
+    write_scope = ApiToken.Scope.OWN
+    serializer_class = TargetModelSerializer
+    queryset = TargetModel.objects.none()
+
+    def get_queryset(self) -> QuerySet[TargetModel]:
+        return find_task(self.request, self.kwargs["code"], can_read).targets.all()
+
+    @extend_schema(operation_id="target_models_list")
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """All targets and how they are set up, for the task's members; no secret is told."""
+        return super().get(request, *args, **kwargs)
+
+    @extend_schema(
+        operation_id="target_models_register",
+        request=TargetSettingsSerializer,
+        responses={201: TargetModelSerializer},
+    )
+    @once
+    def post(self, request: Request, code: str) -> Response:
+        """Register a target. A round's plan then names it."""
+        task, editor = find_edited(request, code)
+        fields = _settings(read(TargetSettingsSerializer, request), TargetModel(task=task))
+        try:
+            made = add_target(task=task, actor=editor, fields=fields)
+        except TargetRefused as error:
+            raise Refused(str(error), code="target") from None
+        made.refresh_from_db()
+        return Response(TargetModelSerializer(made).data, status.HTTP_201_CREATED)
+
+
+class TargetModelView(APIView):
+    """One target."""
+
+    write_scope = ApiToken.Scope.OWN
+
+    @extend_schema(
+        operation_id="target_models_change",
+        request=TargetSettingsSerializer,
+        responses=TargetModelSerializer,
+    )
+    @once
+    def patch(self, request: Request, code: str, pk: int) -> Response:
+        """Change settings. Where it has a secret, only administrators move it."""
+        task, editor = find_edited(request, code)
+        target = get_object_or_404(task.targets.select_related("task"), pk=pk)
+        fields = _settings(read(TargetSettingsSerializer, request), target)
+        try:
+            changed = change_target(target=target, actor=editor, fields=fields)
+        except TargetRefused as error:
+            raise Refused(str(error), code="target") from None
+        return Response(TargetModelSerializer(changed).data)
+
+
+class TargetInputsSerializer(serializers.Serializer[Any]):
+    """An example for a target."""
+
+    inputs = serializers.DictField(help_text="What models read: the task's `model_fields`.")
+
+    def validate_inputs(self, value: dict[str, Any]) -> dict[str, Any]:
+        if reason := unstorable(value):
+            raise serializers.ValidationError(f"It holds {reason}.")
+        return value
+
+
+class TargetAnswerSerializer(serializers.Serializer[Any]):
+    """What a target answered."""
+
+    output = serializers.DictField()
+    prob = serializers.DictField(
+        child=serializers.FloatField(), allow_null=True, help_text="By label."
+    )
+    seconds = serializers.FloatField()
+    fingerprint = serializers.DictField(help_text="What the target says that it is.")
+
+
+class NoAnswerSerializer(serializers.Serializer[Any]):
+    """Why a target gave no usable answer."""
+
+    reason = serializers.ChoiceField(list(REASONS.items()))
+    message = serializers.CharField(source="*")
+    detail = serializers.CharField()
+
+
+class TargetTestSerializer(serializers.Serializer[Any]):
+    """One of the two."""
+
+    answer = TargetAnswerSerializer(allow_null=True)
+    failure = NoAnswerSerializer(allow_null=True)
+
+
+class TargetTestView(APIView):
+    """A test of a target."""
+
+    write_scope = ApiToken.Scope.OWN
+    throttle = "predict"
+
+    @extend_schema(
+        operation_id="target_models_test",
+        request=TargetInputsSerializer,
+        responses=TargetTestSerializer,
+    )
+    @once
+    def post(self, request: Request, code: str, pk: int) -> Response:
+        """Send the target one example. Nothing is stored; the answer is told, or the failure."""
+        task, _ = find_edited(request, code)
+        target = get_object_or_404(task.targets.select_related("task"), pk=pk)
+        form = InputForm(target, read(TargetInputsSerializer, request)["inputs"])
+        if not form.is_valid():
+            raise serializers.ValidationError({"inputs": form.errors})  # type: ignore[dict-item]
+        told: dict[str, Any] = {"answer": None, "failure": None}
+        try:
+            told["answer"] = send_test(target, form.cleaned_data)
+        except NoAnswer as error:
+            told["failure"] = error
+        return Response(TargetTestSerializer(told).data)

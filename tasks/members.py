@@ -1,0 +1,64 @@
+"""Who belongs to a task, and as what."""
+
+from collections.abc import Sequence
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+
+from dynabench.accounts.models import User
+from dynabench.accounts.services import log
+from tasks.models import Task, TaskMember
+from tasks.permissions import Person, can_own
+
+
+class MemberRefused(ValidationError):
+    """A task cannot have these members; the message says why."""
+
+    message: str
+
+
+def account_of(email: str) -> User:
+    """The account with this address. Raises MemberRefused."""
+    user = User.objects.filter(email__iexact=email, is_active=True).first()
+    if user is None:
+        raise MemberRefused("Nobody has this address here. Ask them to sign up.")
+    return user
+
+
+def check_members(members: Sequence[TaskMember], person: Person) -> None:
+    """Whether a task may have exactly these members. Raises MemberRefused."""
+    if len({member.user_id for member in members}) < len(members):
+        raise MemberRefused("A person is there twice. Give them one role.")
+    if not person.is_superuser and TaskMember.Role.OWNER not in {one.role for one in members}:
+        raise MemberRefused("A task needs an owner. Name another one first.")
+
+
+@transaction.atomic
+def change_members(
+    *,
+    task: Task,
+    actor: User,
+    added: Sequence[TaskMember] = (),
+    changed: Sequence[TaskMember] = (),
+    removed: Sequence[TaskMember] = (),
+) -> None:
+    """Store new members, others' new roles, and take members out, all or nothing.
+
+    Locks the task, so that two owners cannot remove each other. Raises MemberRefused.
+    """
+    Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
+    if not can_own(actor, task):
+        raise MemberRefused("You do not own this task any more.")
+    there = {member.pk: member for member in task.members.all()}
+    if not there.keys() >= {member.pk for member in (*changed, *removed)}:
+        raise MemberRefused("Somebody removed a member meanwhile. Look at the members again.")
+    kept = there | {member.pk: member for member in changed}
+    for member in removed:
+        del kept[member.pk]
+    check_members([*kept.values(), *added], actor)
+    task.members.filter(pk__in=[member.pk for member in removed]).delete()
+    TaskMember.objects.bulk_update(changed, ["role"])
+    TaskMember.objects.bulk_create(added)
+    for deed, members in {"added": added, "changed": changed, "removed": removed}.items():
+        for member in members:
+            log(actor, f"member.{deed}", task, user=member.user.email, role=member.role)

@@ -1,0 +1,92 @@
+"""The forms of a target's settings, and of the example that it is sent for a test."""
+
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+
+from tasks.endpoints.base import EndpointError
+from tasks.endpoints.registry import ADAPTERS
+from tasks.line_files import unstorable
+from tasks.models import Context, TargetModel
+from tasks.targets import endpoint_of, spec_of
+
+AS_TEXT = ("text", "long_text", "image", "audio")
+
+
+class TargetForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A target whose adapter accepts its settings."""
+
+    adapter = forms.ChoiceField(choices=[(name, name) for name in sorted(ADAPTERS)], initial="http")
+    url = forms.URLField(
+        max_length=500,
+        required=False,
+        assume_scheme="https",
+        help_text="Empty: our own model server, which loads `source`.",
+    )
+
+    def clean_options(self) -> dict[str, Any]:
+        return self._mapping("options")
+
+    def clean_serving(self) -> dict[str, Any]:
+        return self._mapping("serving")
+
+    def _mapping(self, name: str) -> dict[str, Any]:
+        value = self.cleaned_data[name] or {}
+        if not isinstance(value, dict):
+            raise ValidationError('Write keys and values, such as {"model": "x"}.')
+        if reason := unstorable(value):
+            raise ValidationError(f"It holds {reason}.")
+        return value
+
+    def _post_clean(self) -> None:
+        super()._post_clean()  # type: ignore[misc]
+        if self.errors:
+            return
+        try:
+            endpoint_of(self.instance)
+        except EndpointError as error:
+            self.add_error(None, str(error))
+        try:
+            spec_of(self.instance)
+        except TypeError as error:  # the words of a missing or unknown keyword
+            words = str(error).removeprefix("ModelSpec.__init__() ")
+            self.add_error("serving", f"The model server cannot read this: {words}.")
+
+
+class SettingsForm(TargetForm):
+    """The same where the task is known. The admin chooses fields of its own."""
+
+    class Meta:
+        model = TargetModel
+        fields = (
+            *("name", "adapter", "url", "source", "revision", "options", "serving"),
+            "secret_env",
+        )
+
+
+class InputForm(forms.Form):
+    """What a target may see of one example, filled from a context and an example of the task."""
+
+    def __init__(self, target: TargetModel, *args: Any, **kwargs: Any) -> None:
+        config = target.task.config
+        kwargs["initial"] = _sample(target)
+        super().__init__(*args, **kwargs)
+        for name in config.model_fields:
+            component = config.component(name)
+            kind = forms.CharField if component.type in AS_TEXT else forms.JSONField
+            self.fields[name] = kind(
+                label=component.title,
+                required=component.required,
+                widget=forms.Textarea(attrs={"rows": 4, "cols": 90}),
+            )
+
+
+def _sample(target: TargetModel) -> dict[str, Any]:
+    """A good example of the configuration over a context of the task's latest round."""
+    contexts = Context.objects.filter(round__task=target.task, is_retired=False)
+    context = contexts.order_by("-round__number", "pk").first()
+    shown = next(iter(target.task.config.examples.good), None)
+    if shown and shown.context:
+        return {**shown.context, **shown.input}
+    return {**(shown.input if shown else {}), **(context.fields if context else {})}

@@ -1,0 +1,39 @@
+"""Owners change a task's members at the same time."""
+
+import pytest
+
+from dynabench.accounts.models import LogEntry
+from tasks.members import MemberRefused, change_members
+from tasks.models import TaskMember
+from tests.factories import TaskFactory, UserFactory
+
+pytestmark = pytest.mark.django_db(transaction=True)
+REPEATS = range(20)
+
+
+def owner(task):
+    return TaskMember.objects.create(task=task, user=UserFactory(), role="owner")
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_two_owners_cannot_remove_each_other(at_once, others):
+    """Lock: the task, in `change_members`. Whoever was removed removes nobody any more."""
+    task = TaskFactory(code="nli")
+    for _ in range(others):
+        owner(task)
+
+    def remove(pair):
+        actor, other = pair
+        try:
+            change_members(task=task, actor=actor.user, removed=[other])
+        except MemberRefused:
+            return 0
+        return 1
+
+    for _ in REPEATS:
+        LogEntry.objects.all().delete()
+        pair = owner(task), owner(task)
+        assert sum(at_once(remove, [pair, pair[::-1]])) == 1
+        assert task.members.count() == others + 1
+        assert LogEntry.objects.filter(action="member.removed").count() == 1
+        TaskMember.objects.filter(pk__in=[member.pk for member in pair]).delete()
