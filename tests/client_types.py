@@ -20,7 +20,10 @@ SHAPES = (
     *("PatchedAboutSetRequest", "ReviewItem", "Decision"),
     *("Policy", "ChangedPolicy", "NewPolicyRequest"),
     *("WebhookShown", "WebhookMade", "WebhookNewRequest", "PatchedWebhookChangeRequest"),
-    "DeliveryShown",
+    *("DeliveryShown", "NewTaskRequest", "MadeTask", "PatchedTaskChangeRequest", "Member"),
+    *("ContextBatch", "TargetModel", "TargetSettingsRequest", "TargetTest"),
+    *("PastDecision", "Gold", "Report", "Author", "Validator", "Activity", "SecondOpinion"),
+    "WrongPage",
 )
 """The schemas that methods return or take; those that they refer to come along."""
 NAMES = {"Seen": "Leaderboard", "WebhookShown": "Webhook", "DeliveryShown": "Delivery"}

@@ -39,6 +39,16 @@ class Hooks(Asking):
         return self._write("POST", f"/webhooks/{webhook_id}/test/")
 
     @method
+    def new_webhook_secret(self, webhook_id: int) -> Flow[WebhookMade]:
+        """Sign with a new `secret` from now on, which is told here and never again."""
+        return self._write("POST", f"/webhooks/{webhook_id}/secret/")
+
+    @method
+    def deliver_again(self, webhook_id: int, delivery_id: str) -> Flow[Delivery]:
+        """Send what arrived or was given up once more, under the same id. Raises Refused."""
+        return self._write("POST", f"/webhooks/{webhook_id}/deliveries/{delivery_id}/again/")
+
+    @method
     def deliveries(self, webhook_id: int) -> Flow[list[Delivery]]:
         """What it was told in the last 30 days, and what came of it; the newest first."""
         return self._all(f"/webhooks/{webhook_id}/deliveries/")

@@ -9,7 +9,17 @@ from dynabench.client.errors import EvaluationFailed, QuotaReached
 from dynabench.client.flow import Flow, Work, method
 from dynabench.client.following import Following
 from dynabench.client.packing import own_name, packed
-from dynabench.client.types import Card, Model, Quota, Results, Run, Score, WholeModel, WholeRun
+from dynabench.client.types import (
+    Card,
+    Model,
+    Quota,
+    Results,
+    Run,
+    Score,
+    WholeModel,
+    WholeRun,
+    WrongPage,
+)
 from dynabench.client.uploading import Uploading
 
 GOOD = ("accepted", "scored", "published")
@@ -152,6 +162,14 @@ class Models(Uploading, Following):
         run = f"runs/{run_id}/" if run_id else ""
         found: WholeModel | WholeRun = yield from self._get(f"/models/{model_id}/{run}")
         return found["log"]
+
+    @method
+    def wrong(self, model_id: str, run_id: str, page: int = 1) -> Flow[WrongPage]:
+        """The examples that a model did not get wholly right, where one may read them; 20 a page.
+
+        `next_page` is None on the last one.
+        """
+        return self._get(f"/models/{model_id}/runs/{run_id}/wrong/", page=page)
 
     @method
     def scores(self, model_id: str) -> Flow[list[Score]]:

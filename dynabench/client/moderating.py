@@ -1,10 +1,23 @@
-"""What moderators and owners say of examples, and how votes decide."""
+"""What moderators and owners say of examples and read of people, and how votes decide."""
 
 from typing import Literal, Unpack
 
 from dynabench.client.asking import Asking
 from dynabench.client.flow import Flow, method
-from dynabench.client.types import ChangedPolicy, Decision, NewPolicy, Policy, ReviewItem
+from dynabench.client.types import (
+    Activity,
+    Author,
+    ChangedPolicy,
+    Decision,
+    Gold,
+    NewPolicy,
+    PastDecision,
+    Policy,
+    Report,
+    ReviewItem,
+    SecondOpinion,
+    Validator,
+)
 
 Kind = Literal["all", "no-consensus", "split", "flagged", "sample", "owner"]
 
@@ -32,6 +45,62 @@ class Moderating(Asking):
     def withdraw_decision(self, example_id: str) -> Flow[None]:
         """Let the votes decide again. Raises Refused."""
         return self._write("DELETE", f"/examples/{example_id}/decision/")
+
+    @method
+    def decisions(self, example_id: str) -> Flow[list[PastDecision]]:
+        """Every decision about an example, withdrawn ones too, the newest first."""
+        return self._all(f"/examples/{example_id}/decisions/")
+
+    @method
+    def gold(self, task: str) -> Flow[list[Gold]]:
+        """The examples by which validators are checked."""
+        return self._all(f"/tasks/{task}/gold/")
+
+    @method
+    def mark_gold(self, example_id: str, explanation: str = "") -> Flow[Gold]:
+        """Check validators by a decided example. Who errs reads the explanation. Raises Refused."""
+        body = {"explanation": explanation}
+        return self._write("PUT", f"/examples/{example_id}/gold/", body)
+
+    @method
+    def unmark_gold(self, example_id: str) -> Flow[None]:
+        """Make it an example like all others; the answers to it are deleted."""
+        return self._write("DELETE", f"/examples/{example_id}/gold/")
+
+    @method
+    def withdraw_example(self, example_id: str, reason: str) -> Flow[None]:
+        """Take an example out of all numbers and later releases. The reason stays in the log."""
+        return self._write("POST", f"/examples/{example_id}/withdraw/", {"reason": reason})
+
+    @method
+    def reports(self, task: str, is_open: bool | None = None) -> Flow[list[Report]]:
+        """What people say is wrong with contexts; None: resolved ones too."""
+        return self._all(f"/tasks/{task}/reports/", open=is_open)
+
+    @method
+    def resolve_report(self, report_id: int) -> Flow[Report]:
+        """Mark a report as dealt with."""
+        return self._write("POST", f"/reports/{report_id}/resolve/")
+
+    @method
+    def authors(self, task: str, round: int | None = None) -> Flow[list[Author]]:
+        """Who writes, by pseudonym; those first whose work needs a look."""
+        return self._get(f"/tasks/{task}/authors/", round=round)
+
+    @method
+    def validators(self, task: str, round: int | None = None) -> Flow[list[Validator]]:
+        """Who judges, by pseudonym; those first whose work needs a look."""
+        return self._get(f"/tasks/{task}/validators/", round=round)
+
+    @method
+    def activity(self, task: str, round: int) -> Flow[Activity]:
+        """What people do in a round just now; for members."""
+        return self._get(f"/tasks/{task}/rounds/{round}/activity/")
+
+    @method
+    def second_opinion(self, task: str, round: int) -> Flow[SecondOpinion]:
+        """Where a model of the votes says otherwise, and whom it believes least."""
+        return self._get(f"/tasks/{task}/rounds/{round}/second-opinion/")
 
     @method
     def policy(self, task: str, round: int) -> Flow[Policy]:

@@ -1,7 +1,8 @@
 """What owners and editors do with a task: its configuration, people, rounds, contexts, targets."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, Unpack
+from typing import Any, Literal, Unpack
 
 from dynabench.client.asking import Asking
 from dynabench.client.flow import Flow, method
@@ -9,14 +10,58 @@ from dynabench.client.types import (
     ChangedConfig,
     Config,
     Context,
+    ContextBatch,
+    FullTask,
     ImportedContexts,
+    MadeTask,
+    Member,
+    NewTask,
     Round,
     RoundPlan,
+    TargetModel,
+    TargetSettings,
+    TargetTest,
+    TaskChange,
 )
+
+Role = Literal["owner", "editor", "moderator", "viewer"]
 
 
 class Owning(Asking):
     """The methods for owners and editors."""
+
+    @method
+    def create_task(self, **told: Unpack[NewTask]) -> Flow[MadeTask]:
+        """Make a task of a `code` and a `config_text`; for administrators.
+
+        Raises Invalid with a message for each line, Refused (`exists`), PermissionDenied.
+        """
+        return self._write("POST", "/tasks/", told)
+
+    @method
+    def change_task(self, task: str, **change: Unpack[TaskChange]) -> Flow[FullTask]:
+        """Show a task or hide it, let people without an account try it or not."""
+        return self._write("PATCH", f"/tasks/{task}/", change)
+
+    @method
+    def members(self, task: str) -> Flow[list[Member]]:
+        """Who may do what in a task."""
+        return self._all(f"/tasks/{task}/members/")
+
+    @method
+    def add_member(self, task: str, email: str, role: Role) -> Flow[Member]:
+        """Give an account a role; for owners. Raises Invalid, Refused."""
+        return self._write("POST", f"/tasks/{task}/members/", {"email": email, "role": role})
+
+    @method
+    def change_member(self, task: str, member_id: int, role: Role) -> Flow[Member]:
+        """Give a member another role; for owners. Raises Refused for the last owner."""
+        return self._write("PATCH", f"/tasks/{task}/members/{member_id}/", {"role": role})
+
+    @method
+    def remove_member(self, task: str, member_id: int) -> Flow[None]:
+        """Take a member out; for owners. Raises Refused for the last owner."""
+        return self._write("DELETE", f"/tasks/{task}/members/{member_id}/")
 
     @method
     def config(self, task: str) -> Flow[Config]:
@@ -89,3 +134,38 @@ class Owning(Asking):
         """Hand a context out no more; or, with False, again."""
         address = f"/tasks/{task}/rounds/{round}/contexts/{context_id}/"
         return self._write("PATCH", address, {"is_retired": is_retired})
+
+    @method
+    def context_batches(self, task: str, round: int) -> Flow[list[ContextBatch]]:
+        """The imports that brought a round's contexts."""
+        return self._all(f"/tasks/{task}/rounds/{round}/context-batches/")
+
+    @method
+    def undo_import(self, task: str, round: int, batch_id: int) -> Flow[None]:
+        """Take the contexts of an import out again. Raises Refused (`used`) once one was used."""
+        return self._write("DELETE", f"/tasks/{task}/rounds/{round}/context-batches/{batch_id}/")
+
+    @method
+    def target_models(self, task: str) -> Flow[list[TargetModel]]:
+        """A task's targets and how they are set up; no secret is told."""
+        return self._all(f"/tasks/{task}/target-models/")
+
+    @method
+    def add_target_model(self, task: str, **settings: Unpack[TargetSettings]) -> Flow[TargetModel]:
+        """Register a target, such as `name="nli-2", url="https://…"`. Raises Invalid, Refused."""
+        return self._write("POST", f"/tasks/{task}/target-models/", settings)
+
+    @method
+    def change_target_model(
+        self, task: str, target_id: int, **settings: Unpack[TargetSettings]
+    ) -> Flow[TargetModel]:
+        """Change its settings. Raises Invalid, Refused where it has a secret."""
+        return self._write("PATCH", f"/tasks/{task}/target-models/{target_id}/", settings)
+
+    @method
+    def test_target_model(
+        self, task: str, target_id: int, inputs: Mapping[str, Any]
+    ) -> Flow[TargetTest]:
+        """Send a target one example: its `answer`, or the `failure`. Nothing is stored."""
+        address = f"/tasks/{task}/target-models/{target_id}/test/"
+        return self._write("POST", address, {"inputs": inputs})

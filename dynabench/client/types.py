@@ -44,6 +44,20 @@ class AboutSet(TypedDict):
     description: NotRequired[str]
 
 
+class Activity(TypedDict):
+    """What people do in a round."""
+
+    waiting: int
+    oldest: str | None
+    people: int
+    writing: float | None
+    judging: float | None
+    days: list[Day]
+    labels: list[LabelCounts]
+    slices: list[Slice]
+    counted_at: str
+
+
 class Asked(TypedDict):
     """What a model of a task reads and may answer."""
 
@@ -67,11 +81,38 @@ class Assignment(TypedDict):
     draft: dict[str, Any]
 
 
+class Author(TypedDict):
+    """Somebody's examples that stand; docs/statistics.md, “People”, defines each number."""
+
+    annotator: str
+    median_seconds: float | None
+    notes: dict[str, str]
+    labels_check: Literal["pass", "fail", "unknown"]
+    tries: int
+    fooled: int
+    wins: int
+    judged: int
+    validity: Rate | None
+    vmer: Rate | None
+    duplicates: int
+    paste_share: Rate | None
+    median_active_seconds: float | None
+    label_flip: Rate | None
+
+
 class BadLine(TypedDict):
     """A line that cannot be stored, and how to mend it."""
 
     line: int
     message: str
+
+
+class Believed(TypedDict):
+    """What the model thinks of a validator."""
+
+    validator: str
+    reliability: float
+    confusion: dict[str, dict[str, float]]
 
 
 class BoardMetric(TypedDict):
@@ -262,6 +303,15 @@ class Context(TypedDict):
     file: str | None
 
 
+class ContextBatch(TypedDict):
+    """One import of contexts."""
+
+    id: int
+    file_name: str
+    imported_at: str
+    contexts: int
+
+
 class Dataset(TypedDict):
     """A released version of a round's data."""
 
@@ -282,6 +332,15 @@ class DatasetFile(TypedDict):
     sha256: str
     is_public: NotRequired[bool]
     url: str
+
+
+class Day(TypedDict):
+    """What was written on a day."""
+
+    tries: int
+    verified: int
+    day: str
+    fooled: int
 
 
 class Decision(TypedDict):
@@ -375,6 +434,7 @@ class FullTask(TypedDict):
     metrics: TaskMetrics
     weights: dict[str, float]
     created_at: str
+    is_visible: bool
     role: Literal["owner", "editor", "moderator", "viewer"] | None
 
 
@@ -393,6 +453,17 @@ class GivenContext(TypedDict):
 
     id: int
     fields: dict[str, Any]
+
+
+class Gold(TypedDict):
+    """An example that validators meet among the others, and are checked by."""
+
+    example: str
+    round: int
+    answer: str
+    explanation: str
+    made_by: str
+    created_at: str
 
 
 class ImportedContexts(TypedDict):
@@ -469,6 +540,14 @@ class Kept(TypedDict):
     rows: list[BoardRow]
 
 
+class LabelCounts(TypedDict):
+    """What was written with a label."""
+
+    tries: int
+    verified: int
+    label: str
+
+
 class Leaderboard(TypedDict):
     """A board as it is now."""
 
@@ -498,11 +577,50 @@ class ListedSnapshot(TypedDict):
     made_at: str
 
 
+class MadeTask(TypedDict):
+    """A new task, and what to know of its configuration."""
+
+    code: str
+    name: str
+    summary: str
+    language: str
+    is_official: bool
+    is_sensitive: bool
+    allow_try_out: bool
+    groups: list[str]
+    rounds: list[OpenedRound]
+    instructions: str
+    content_warning: ContentWarning | None
+    examples: ShownExamples
+    goal: str
+    context: list[TaskField]
+    input: list[TaskField]
+    output: list[TaskField]
+    model_fields: list[str]
+    target_fields: list[str]
+    answer_field: str
+    verdict: dict[str, Any]
+    metrics: TaskMetrics
+    weights: dict[str, float]
+    created_at: str
+    is_visible: bool
+    role: Literal["owner", "editor", "moderator", "viewer"] | None
+    notes: list[str]
+
+
 class Me(TypedDict):
     """Who the request is from."""
 
     pseudonym: str
     token: Token | None
+
+
+class Member(TypedDict):
+    """A person's role in a task."""
+
+    id: int
+    email: str
+    role: Literal["owner", "editor", "moderator", "viewer"]
 
 
 class MendedExample(TypedDict):
@@ -572,6 +690,15 @@ class NewRelease(TypedDict):
     private_test: NotRequired[bool]
 
 
+class NewTask(TypedDict):
+    """A task to be made."""
+
+    is_visible: NotRequired[bool]
+    allow_try_out: NotRequired[bool]
+    code: str
+    config_text: str
+
+
 class NewTraining(TypedDict):
     """What the next target is trained on and starts from."""
 
@@ -579,6 +706,14 @@ class NewTraining(TypedDict):
     base: NotRequired[str | None]
     seed: NotRequired[int]
     epochs: NotRequired[int | None]
+
+
+class NoAnswer(TypedDict):
+    """Why a target gave no usable answer."""
+
+    reason: Literal["down", "slow", "busy", "rubbish", "refused", "misconfigured"]
+    message: str
+    detail: str
 
 
 class Numbers(TypedDict):
@@ -633,6 +768,16 @@ class OpenedRound(TypedDict):
     ends_at: str | None
 
 
+class Otherwise(TypedDict):
+    """An example of which the model says otherwise than the consensus."""
+
+    example: str
+    by_program: bool
+    consensus: str
+    label: str
+    posterior: float
+
+
 class OwnValidation(TypedDict):
     """One's own vote. Answers to examples that were settled before look the same."""
 
@@ -655,6 +800,16 @@ class Parent(TypedDict):
 
     id: str
     inputs: dict[str, Any]
+
+
+class PastDecision(TypedDict):
+    """A decision of an owner; the one that was not withdrawn counts."""
+
+    answer: str
+    reason: str
+    owner: str
+    created_at: str
+    withdrawn_at: str | None
 
 
 class Policy(TypedDict):
@@ -708,6 +863,20 @@ class Release(TypedDict):
     queued_at: str
     started_at: NotRequired[str | None]
     finished_at: NotRequired[str | None]
+
+
+class Report(TypedDict):
+    """What somebody says is wrong with a context."""
+
+    id: int
+    task: str
+    round: int
+    context: GivenContext
+    reason: Literal["unreadable", "broken", "wrong-language", "personal", "harmful", "other"]
+    comment: str
+    reporter: str
+    created_at: str
+    resolved_at: str | None
 
 
 class Revealed(TypedDict):
@@ -808,6 +977,17 @@ class Score(TypedDict):
     n: int
 
 
+class SecondOpinion(TypedDict):
+    """Dawid and Skene's model of a round's votes."""
+
+    reason: str | None
+    labels: list[str]
+    prior: dict[str, float]
+    warnings: list[str]
+    otherwise: list[Otherwise]
+    validators: list[Believed]
+
+
 class SeenRow(TypedDict):
     """A line of the board as it is now."""
 
@@ -840,6 +1020,15 @@ class ShownExamples(TypedDict):
     bad: list[ShownExample]
 
 
+class Slice(TypedDict):
+    """What was written for a value of a slice."""
+
+    tries: int
+    verified: int
+    slice: str
+    value: str
+
+
 class Standing(TypedDict):
     """What is, or would be, said of an example."""
 
@@ -858,6 +1047,50 @@ class Statistics(TypedDict):
     all: Numbers
 
 
+class TargetAnswer(TypedDict):
+    """What a target answered."""
+
+    output: dict[str, Any]
+    prob: dict[str, float] | None
+    seconds: float
+    fingerprint: dict[str, Any]
+
+
+class TargetModel(TypedDict):
+    """How a target is reached or loaded."""
+
+    id: int
+    name: str
+    adapter: str
+    url: str
+    source: str
+    revision: str
+    options: dict[str, Any]
+    serving: dict[str, Any]
+    secret_env: str
+    created_at: str
+
+
+class TargetSettings(TypedDict):
+    """What a target is to be; what is left out stays as it is, or as the form has it."""
+
+    name: NotRequired[str]
+    adapter: NotRequired[str]
+    url: NotRequired[str]
+    source: NotRequired[str]
+    revision: NotRequired[str]
+    options: NotRequired[dict[str, Any]]
+    serving: NotRequired[dict[str, Any]]
+    secret_env: NotRequired[str]
+
+
+class TargetTest(TypedDict):
+    """One of the two."""
+
+    answer: TargetAnswer | None
+    failure: NoAnswer | None
+
+
 class Task(TypedDict):
     """A task in a list."""
 
@@ -870,6 +1103,13 @@ class Task(TypedDict):
     allow_try_out: bool
     groups: list[str]
     rounds: list[OpenedRound]
+
+
+class TaskChange(TypedDict):
+    """Who sees a task and tries its models; what is left out stays."""
+
+    is_visible: NotRequired[bool]
+    allow_try_out: NotRequired[bool]
 
 
 class TaskChoice(TypedDict):
@@ -1028,6 +1268,24 @@ class Usage(TypedDict):
     answers: NotRequired[int | None]
 
 
+class Validator(TypedDict):
+    """Somebody's votes on examples that stand."""
+
+    annotator: str
+    median_seconds: float | None
+    notes: dict[str, str]
+    gold_check: Literal["pass", "fail", "unknown"]
+    agreement_check: Literal["pass", "fail", "unknown"]
+    votes: int
+    reliability: Rate | None
+    kappa: float | None
+    gold: Rate | None
+    cannot_tell: Rate | None
+    skipped: Rate | None
+    flags: int
+    skips: int
+
+
 class Version(TypedDict):
     """A version of an evaluation set; it never changes."""
 
@@ -1166,3 +1424,20 @@ class WholeTraining(TypedDict):
     started_at: NotRequired[str | None]
     finished_at: NotRequired[str | None]
     report: TrainingReport | None
+
+
+class Wrong(TypedDict):
+    """An example that a model did not get wholly right."""
+
+    uid: str
+    inputs: dict[str, Any]
+    answer: Any
+    gold: list[Any]
+    score: float
+
+
+class WrongPage(TypedDict):
+    """A page of what a model got wrong."""
+
+    examples: list[Wrong]
+    next_page: int | None

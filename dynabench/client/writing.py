@@ -7,7 +7,15 @@ from typing import Any, Literal, Unpack
 from dynabench.client.asking import Asking
 from dynabench.client.errors import Refused, TimedOut
 from dynabench.client.flow import Flow, Pause, method
-from dynabench.client.types import Assignment, Example, Flag, Item, JudgedExample, OwnValidation
+from dynabench.client.types import (
+    Assignment,
+    Example,
+    Flag,
+    Item,
+    JudgedExample,
+    OwnValidation,
+    Report,
+)
 
 LONGEST_ASKING, PAUSE = 120.0, 2.0
 """Seconds in which the targets have answered or were given up; between two questions."""
@@ -45,6 +53,12 @@ class Writing(Asking):
             raise Refused(found["failure"])
         example: Example = found.get("example") or found
         return example
+
+    @method
+    def report_context(self, context_id: int, reason: str, comment: str = "") -> Flow[Report]:
+        """Say what is wrong with a context that one was given. Raises Invalid."""
+        body = {"reason": reason, "comment": comment}
+        return self._write("POST", f"/contexts/{context_id}/report/", body)
 
     @method
     def example(self, example_id: str) -> Flow[JudgedExample]:

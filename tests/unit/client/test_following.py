@@ -112,6 +112,13 @@ def test_the_log_of_the_check_or_of_a_run(server, client):
     assert server.lines == ["GET /models/m/", "GET /models/m/runs/r/"]
 
 
+def test_what_a_model_got_wrong_comes_page_by_page(server, client):
+    server.answers += [good({"examples": [], "next_page": None})] * 2
+    assert client.wrong("m", "r") == client.wrong("m", "r", page=2)
+    assert [request.url.params["page"] for request in server.asked] == ["1", "2"]
+    assert server.lines == ["GET /models/m/runs/r/wrong/"] * 2
+
+
 def test_both_at_once(server, awaiting):
     server.route = lambda request: good({**SCORED, "model": request.url.path.split("/")[4]})
 

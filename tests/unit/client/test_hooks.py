@@ -3,6 +3,7 @@
 import pytest
 
 from dynabench.client import Invalid, NotFound
+from dynabench.webhooks.models import Delivery
 
 URL = "https://hooks.example.org/told"
 
@@ -19,7 +20,11 @@ def test_a_webhook_is_made_changed_tested_and_deleted(mine):
     assert "secret" not in listed
     assert (listed["id"], listed["task"], listed["is_on"]) == (made["id"], "nli", True)
     assert mine.test_webhook(made["id"])["event"] == "webhook.test"
-    assert [one["event"] for one in mine.deliveries(made["id"])] == ["webhook.test"]
+    (delivery,) = mine.deliveries(made["id"])
+    assert delivery["event"] == "webhook.test"
+    Delivery.objects.update(state="sent")
+    assert mine.deliver_again(made["id"], delivery["id"])["state"] == "waiting"
+    assert mine.new_webhook_secret(made["id"])["secret"] != made["secret"]
     assert mine.change_webhook(made["id"], is_on=False)["is_on"] is False
     assert mine.delete_webhook(made["id"]) is None
     assert mine.webhooks() == []

@@ -19,8 +19,43 @@ def test_the_queue_is_walked_and_decided(owner, split):  # noqa: F811
     assert decided["consensus"]["label"] == "entailment"
     assert owner.withdraw_decision(str(split.uuid)) is None
     assert owner.example(str(split.uuid))["consensus"]["label"] == "neutral"
+    (past,) = owner.decisions(str(split.uuid))
+    assert past["answer"] == decided["answer"]
+    assert past["withdrawn_at"]
     with pytest.raises(Invalid, match="answer: "):
         owner.decide(str(split.uuid), "label:perhaps")
+
+
+def test_a_decided_example_becomes_gold_and_not_any_more(owner, split):  # noqa: F811
+    made = owner.mark_gold(str(split.uuid), "No clue is given.")
+    assert (made["answer"], made["explanation"]) == ("label:neutral", "No clue is given.")
+    assert owner.gold("nli") == [made]
+    assert owner.unmark_gold(str(split.uuid)) is None
+    assert owner.gold("nli") == []
+
+
+def test_an_example_is_withdrawn(owner, split):  # noqa: F811
+    assert owner.withdraw_example(str(split.uuid), "It names a person.") is None
+    assert owner.review("nli") == []
+
+
+def test_a_context_is_reported_and_the_report_resolved(owner, client_of, bob):
+    person = client_of(bob)
+    context = person.assignment("nli")["context"]["id"]
+    made = person.report_context(context, "broken", "It ends in the middle.")
+    assert owner.reports("nli", is_open=True) == owner.reports("nli") == [made]
+    assert owner.resolve_report(made["id"])["resolved_at"]
+    assert owner.reports("nli", is_open=True) == []
+    assert len(owner.reports("nli", is_open=False)) == 1
+
+
+def test_people_and_the_round_are_told_of(owner):
+    (author,) = owner.authors("nli")
+    assert (author["tries"], author["judged"]) == (1, 1)
+    assert [one["votes"] for one in owner.validators("nli", round=1)] == [1, 1, 1]
+    assert owner.validators("nli", round=9) == []
+    assert owner.activity("nli", 1)["people"] == 4
+    assert isinstance(owner.second_opinion("nli", 1)["reason"], str | None)
 
 
 def test_another_policy_is_tried_and_applied(owner):

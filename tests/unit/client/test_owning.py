@@ -1,14 +1,66 @@
-"""What owners do with tasks, rounds and contexts, at the real API."""
+"""What owners do with tasks, people, targets, rounds and contexts, at the real API."""
 
 import pytest
 
-from dynabench.client import Invalid, NotFound, Refused
+from dynabench.client import Invalid, NotFound, PermissionDenied, Refused
 from tests.factories import scripted_target
 
 
 @pytest.fixture
 def editor(client_of, alice, nli):
     return client_of(alice, nli.task, "editor")
+
+
+def test_a_task_is_made_and_hidden(client_of, alice, nli):
+    alice.is_superuser = True
+    alice.save()
+    admin = client_of(alice)
+    made = admin.create_task(code="mine", config_text=nli.task.config_text, is_visible=False)
+    assert (made["code"], made["is_visible"], made["allow_try_out"]) == ("mine", False, True)
+    changed = admin.change_task("mine", is_visible=True, allow_try_out=False)
+    assert (changed["is_visible"], changed["allow_try_out"]) == (True, False)
+    with pytest.raises(Refused) as again:
+        admin.create_task(code="mine", config_text=nli.task.config_text)
+    assert again.value.code == "exists"
+    with pytest.raises(Invalid, match="config_text: "):
+        admin.create_task(code="other", config_text=f"{nli.task.config_text}\nwrong: 1\n")
+
+
+def test_tasks_are_made_by_administrators(editor, nli):
+    with pytest.raises(PermissionDenied, match="administrators"):
+        editor.create_task(code="mine", config_text=nli.task.config_text)
+
+
+def test_members_come_change_and_go(client_of, alice, bob, nli):
+    owner = client_of(alice, nli.task, "owner")
+    made = owner.add_member("nli", bob.email, "viewer")
+    assert (made["email"], made["role"]) == (bob.email, "viewer")
+    assert owner.change_member("nli", made["id"], "editor")["role"] == "editor"
+    assert {one["role"] for one in owner.members("nli")} == {"owner", "editor"}
+    assert owner.remove_member("nli", made["id"]) is None
+    (last,) = owner.members("nli")
+    with pytest.raises(Refused):
+        owner.remove_member("nli", last["id"])
+    with pytest.raises(Invalid, match="email: "):
+        owner.add_member("nli", "nobody@example.com", "viewer")
+
+
+def test_a_target_is_set_up_tested_and_changed(editor):
+    made = editor.add_target_model(
+        "nli",
+        name="rules",
+        adapter="scripted",
+        url="https://rules.test",
+        options={"label": "neutral"},
+    )
+    inputs = {"premise": "Ben came.", "hypothesis": "He was there."}
+    tested = editor.test_target_model("nli", made["id"], inputs)
+    assert (tested["answer"]["output"], tested["failure"]) == ({"label": "neutral"}, None)
+    options = {"label": "entailment"}
+    assert editor.change_target_model("nli", made["id"], options=options)["options"] == options
+    assert [one["name"] for one in editor.target_models("nli")] == ["rules"]
+    with pytest.raises(Invalid, match="adapter: "):
+        editor.add_target_model("nli", name="other", adapter="none")
 
 
 def test_a_configuration_is_read_tried_and_saved(editor, nli):
@@ -68,6 +120,16 @@ def test_bad_lines_are_named_or_left_out(editor, nli, tmp_path):
     assert editor.import_contexts("nli", 1, file, dry_run=True)["errors"][0]["line"] == 2
     found = editor.import_contexts("nli", 1, file, skip_bad=True)
     assert (found["stored"], found["error_count"]) == (1, 1)
+
+
+def test_an_import_is_undone(editor, nli, tmp_path):
+    file = tmp_path / "new.csv"
+    file.write_text("premise\nBen came.\n")
+    editor.import_contexts("nli", 1, file)
+    (batch,) = editor.context_batches("nli", 1)
+    assert batch["contexts"] == 1
+    assert editor.undo_import("nli", 1, batch["id"]) is None
+    assert (len(editor.contexts("nli", 1)), editor.context_batches("nli", 1)) == (3, [])
 
 
 def test_a_file_that_is_none_is_refused_here(editor, tmp_path):
