@@ -35,7 +35,7 @@ def test_a_webhook_is_made_tested_and_deleted(page, alice):
     audit(page)
     page.get_by_role("button", name="Send again webhook.test").click()
     expect(page.get_by_text("It is sent again.")).to_be_visible()
-    page.get_by_text("New secret").click()
+    page.get_by_text("New secret", exact=True).click()
     audit(page)
     page.get_by_role("button", name="Make a new secret").click()
     expect(page.get_by_role("heading", name="The webhook has a new secret")).to_be_focused()
