@@ -83,10 +83,10 @@ def contexts(args: argparse.Namespace) -> int:
 
 
 def _brought(found: ImportedContexts, *, is_dry: bool) -> str:
-    new = f"{found['new']} are new" if is_dry else f"{found['stored']} contexts are stored"
+    new = f"New: {found['new']}" if is_dry else f"Stored: {found['stored']}"
     lines = [
-        f"{new}, {found['duplicate_count']} were there, {found['error_count']} lines are bad.",
+        f"{new}. There already: {found['duplicate_count']}. Bad lines: {found['error_count']}.",
         *(f"line {error['line']}: {error['message']}" for error in found["errors"]),
     ]
     more = found["error_count"] - len(found["errors"])
-    return "\n".join([*lines, *([f"{more} more lines are bad."] if more else [])])
+    return "\n".join([*lines, *([f"… and {more} more"] if more else [])])

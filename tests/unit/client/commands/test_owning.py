@@ -90,7 +90,7 @@ def test_contexts_are_brought(server, capsys, file):
     assert server.body(address) == {
         "format": "csv", "text": "premise\nBen came.\n", "dry_run": False, "skip_bad": False
     }  # fmt: skip
-    said = "3 contexts are stored, 4 were there, 0 lines are bad.\n"
+    said = "Stored: 3. There already: 4. Bad lines: 0.\n"
     assert capsys.readouterr().out == said
     assert main(["contexts", "nli", "1", file, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == brought
@@ -102,9 +102,9 @@ def test_a_dry_run_names_bad_lines(server, capsys, file, skip, code):
     assert main(["contexts", "nli", "1", file, "--dry-run", *skip]) == code
     assert server.body("/tasks/nli/rounds/1/contexts/")["dry_run"] is True
     assert capsys.readouterr().out.splitlines() == [
-        "3 are new, 4 were there, 202 lines are bad.",
+        "New: 3. There already: 4. Bad lines: 202.",
         "line 2: premise is missing.",
-        "201 more lines are bad.",
+        "… and 201 more",
     ]
 
 
