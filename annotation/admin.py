@@ -63,6 +63,8 @@ class ExampleAdmin(RoleAdmin):
             "by_program",
             "whole_context",
             "goal",
+            "challenge",
+            "support",
             "whole_inputs",
             "answers",
         ),

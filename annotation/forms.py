@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from django import forms
+from django.http import QueryDict
 from django.utils.html import format_html_join
 
 from annotation.models import Report
@@ -13,6 +14,7 @@ from tasks.schema import Component, TaskConfig, validate_inputs
 from tasks.values import check_value
 
 UNCHANGED = "Change the given sentence before you submit"
+CHALLENGE = "support-challenge"  # no field of a task has a hyphen in its name
 RADIO_LIMIT = 7  # more choices than this become a drop-down list
 
 
@@ -83,6 +85,16 @@ def unchanged_fields(config: TaskConfig, inputs: Mapping[str, Any], given: str) 
     ]
 
 
+def typed(config: TaskConfig, data: QueryDict) -> dict[str, Any]:
+    """What stands in the fields, as a draft keeps it: nothing is checked."""
+    found: dict[str, Any] = {}
+    for component in config.input:
+        is_list = component.type == "multilabel"
+        value: Any = data.getlist(component.name) if is_list else data.get(component.name, "")
+        found[component.name] = value[:10_000]
+    return {name: value for name, value in found.items() if value}
+
+
 class ExampleForm(ComponentForm):
     """One example: the task's inputs, but for the goal, which the server chose."""
 
@@ -102,8 +114,13 @@ class ExampleForm(ComponentForm):
         given: Mapping[str, Any] | None = None,
         unchanged: str = "",
         parent: uuid.UUID | None = None,
+        challenge: str | None = None,
+        takes_challenge: bool = False,
     ) -> None:
-        """`given` is what the fields start with; a text equal to `unchanged` is refused."""
+        """`given` is what the fields start with; a text equal to `unchanged` is refused.
+
+        challenge: the sentence of the one that is offered; takes_challenge: whether it is ticked.
+        """
         self.config, self.context, self.drawn, self.unchanged = config, context, goal, unchanged
         initial = {
             **(given or {}),
@@ -111,8 +128,15 @@ class ExampleForm(ComponentForm):
             "assignment": assignment_id,
             "goal": goal,
             "parent": parent,
+            CHALLENGE: takes_challenge,
         }
         super().__init__(self._asked(), data, initial=initial)
+        if challenge:
+            self.fields[CHALLENGE] = forms.BooleanField(
+                label=f"Challenge: {challenge}",
+                help_text="Tick this if you take it up. You may as well leave it.",
+                required=False,
+            )
         for component in self.components:
             if component.type == "span":
                 self._add_span(component, given or {})
@@ -145,6 +169,16 @@ class ExampleForm(ComponentForm):
     def visible(self) -> list[forms.BoundField]:
         """The fields to show, in the order of the configuration."""
         return [self[component.name] for component in self.components]
+
+    @property
+    def challenge(self) -> forms.BoundField | None:
+        """The challenge to tick or to leave, if one is offered."""
+        return self[CHALLENGE] if CHALLENGE in self.fields else None
+
+    @property
+    def takes_challenge(self) -> bool:
+        """Whether it is ticked, after validation."""
+        return bool(self.cleaned_data.get(CHALLENGE))
 
     @property
     def span_name(self) -> str:

@@ -40,6 +40,8 @@ class Assignment(models.Model):
     )  # fmt: skip
     draft = models.JSONField(default=dict)
     draft_saved_at = models.DateTimeField(null=True)
+    challenge = models.CharField(max_length=60, null=True, help_text="The one that is offered.")
+    worked = models.JSONField(null=True, help_text="Ids of the examples that worked, once shown.")
     assigned_at = models.DateTimeField(db_default=Now())
     left_at = models.DateTimeField(null=True)
 
@@ -57,7 +59,21 @@ class Assignment(models.Model):
         return f"{self.annotator} on {self.context}"
 
 
-class Example(models.Model):
+class Supported(models.Model):
+    """With what help a text was written."""
+
+    challenge = models.CharField(
+        max_length=60, null=True, help_text="The challenge that its author took up."
+    )
+    support = models.JSONField(
+        null=True, help_text="The help that its author had, as docs/datasets.md says; null: none."
+    )
+
+    class Meta:
+        abstract = True
+
+
+class Example(Supported):
     """What a person wrote, what the targets answered, and who was right by the task's rule."""
 
     class Outcome(models.TextChoices):
@@ -129,6 +145,11 @@ class Example(models.Model):
                 condition=Q(resembles__isnull=False),
                 name="example_resembles",
             ),
+            models.Index(
+                fields=["round", "challenge"],
+                condition=Q(challenge__isnull=False),
+                name="example_challenge",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -188,7 +209,7 @@ class TargetOutput(models.Model):
         return f"{self.target} on {self.example}"
 
 
-class Attempt(models.Model):
+class Attempt(Supported):
     """A submission while the targets are asked; `key` makes a double click one call and one row."""
 
     class State(models.TextChoices):

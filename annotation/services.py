@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.utils.formats import date_format
 
 from annotation import selectors
+from annotation.challenges import next_challenge
 from annotation.models import (
     Assignment,
     Attempt,
@@ -23,6 +24,7 @@ from annotation.models import (
 )
 from annotation.near_duplicates import are_alike, band_keys, written_text
 from annotation.outcome import Ensemble, Outcome, TargetVerdict, judge, resolve
+from annotation.support import support_of
 from dynabench.accounts.models import Annotator
 from tasks.endpoints.base import Prediction
 from tasks.models import Context, Round, RoundTarget, Task, context_digest
@@ -114,9 +116,12 @@ def assign(
             current.save(update_fields=["left_at"])
         if minimal_edit:
             return _assign_edit(annotator, locked)
-        context = _next_context(locked, current)
         return Assignment.objects.create(
-            annotator=annotator, round=locked, context=context, goal=_next_goal(locked)
+            annotator=annotator,
+            round=locked,
+            context=_next_context(locked, current),
+            goal=_next_goal(locked),
+            challenge=next_challenge(locked),
         )
 
 
@@ -161,6 +166,7 @@ def _assign_edit(annotator: Annotator, round: Round) -> Assignment:
         context=parent.context,
         goal=_next_goal(round, after=parent.goal),
         parent=parent,
+        challenge=next_challenge(round),
     )
 
 
@@ -181,6 +187,7 @@ def assign_kept(
             goal=goal,
             draft=dict(inputs),
             draft_saved_at=timezone.now(),
+            challenge=next_challenge(round),
         )
 
 
@@ -214,6 +221,7 @@ def begin_attempt(
     inputs: Mapping[str, Any],
     parent: Example | None = None,
     typing: Mapping[str, float] | None = None,
+    takes_challenge: bool = False,
     by_program: bool = False,
 ) -> tuple[Attempt, bool]:
     """The attempt with this key, and whether the caller is the one who must ask the targets.
@@ -245,6 +253,8 @@ def begin_attempt(
             "parent": parent or own,
             "resembles": None if assignment.parent_id else other,  # whose text is to be changed
             "typing": typing,
+            "challenge": assignment.challenge if takes_challenge else None,
+            "support": None if by_program else support_of(assignment),
             "by_program": by_program,
             "state": State.ASKING,
             "failure": "",
@@ -252,10 +262,14 @@ def begin_attempt(
         }
         if attempt is None:
             return Attempt.objects.create(annotator=annotator, key=key, **asked), True
-        Attempt.objects.filter(pk=attempt.pk).update(**asked)
-        attempt = Attempt.objects.get(pk=attempt.pk)
-        attempt.assignment = assignment
-    return attempt, True
+        return _asked_anew(attempt, asked), True
+
+
+def _asked_anew(attempt: Attempt, asked: Mapping[str, Any]) -> Attempt:
+    Attempt.objects.filter(pk=attempt.pk).update(**asked)
+    attempt = Attempt.objects.get(pk=attempt.pk)
+    attempt.assignment = asked["assignment"]
+    return attempt
 
 
 def _written_before(own: Example) -> Duplicate:
@@ -393,6 +407,8 @@ def _store_example(attempt: Attempt, outcome: Outcome) -> Example:
         parent=attempt.parent or assignment.parent,
         resembles=attempt.resembles,
         typing=attempt.typing,
+        challenge=attempt.challenge,
+        support=attempt.support,
         by_program=attempt.by_program,
         goal=assignment.goal,
         inputs=attempt.inputs,

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from annotation import live, services, work
 from annotation.access import find_given, gate_is_shut, writer
 from annotation.evidence import typing_evidence
-from annotation.forms import ReportForm, WhyForm
+from annotation.forms import ReportForm, WhyForm, typed
 from annotation.models import Assignment, Attempt, Example
 from annotation.near_duplicates import written_text
 from annotation.panels import why_components
@@ -69,7 +69,8 @@ def write(request: HttpRequest, code: str) -> HttpResponse:
         assignment = services.assign(annotator=annotator, round=round)
     except services.Refused as error:
         return refusal(request, error, task)
-    return work.show(request, Work.of(assignment, _retried(request, assignment)))
+    opened = request.GET.get("support", "")
+    return work.show(request, Work.of(assignment, _retried(request, assignment), opened))
 
 
 def _retried(request: HttpRequest, assignment: Assignment) -> Example | None:
@@ -83,7 +84,7 @@ def _retried(request: HttpRequest, assignment: Assignment) -> Example | None:
 
 def _submit(request: HttpRequest, task: Task, annotator: Annotator) -> HttpResponse:
     """Check the form, ask the targets, show what came of it."""
-    assignment = _posted_assignment(request, annotator, task)
+    assignment = posted_assignment(request, annotator, task)
     now = Work.of(assignment)
     form = now.form(request.POST)
     if not form.is_valid():
@@ -99,6 +100,7 @@ def _submit(request: HttpRequest, task: Task, annotator: Annotator) -> HttpRespo
             inputs=form.inputs,
             parent=_own_example(annotator, data["parent"]),
             typing=typing_evidence(request.POST, len(written_text(task.config, form.inputs))),
+            takes_challenge=form.takes_challenge,
         )
     except services.Refused as error:
         refused = {"panel": "annotation/_refused.html", "said": str(error), **error.details}
@@ -109,7 +111,8 @@ def _submit(request: HttpRequest, task: Task, annotator: Annotator) -> HttpRespo
     return work.show_attempt(request, now, attempt, is_new=is_mine)
 
 
-def _posted_assignment(request: HttpRequest, annotator: Annotator, task: Task) -> Assignment:
+def posted_assignment(request: HttpRequest, annotator: Annotator, task: Task) -> Assignment:
+    """The person's assignment that the form was made for; 404 for others."""
     mine = Assignment.objects.filter(annotator=annotator, round__task=task)
     pk = request.POST.get("assignment", "")
     assignment = get_object_or_404(
@@ -154,8 +157,7 @@ def draft(request: HttpRequest, pk: int) -> HttpResponse:
         pk=pk,
         annotator=annotator_of(request.user),  # type: ignore[arg-type]
     )
-    names = {component.name for component in assignment.round.task.config.input}
-    inputs = {name: request.POST[name][:10_000] for name in names if request.POST.get(name)}
+    inputs = typed(assignment.round.task.config, request.POST)
     saved_at = services.save_draft(assignment=assignment, inputs=inputs)
     values = {"saved_at": saved_at, "round": assignment.round}
     return render(request, "annotation/_draft_saved.html", values)

@@ -15,6 +15,7 @@ from annotation.evidence import looks_personal
 from annotation.forms import ExampleForm, WhyForm, blank_fields
 from annotation.models import Assignment, Attempt, Example, TargetOutput
 from annotation.near_duplicates import written_text
+from annotation.worked import shown_examples
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
 from tasks.models import Context, Round, Task
@@ -34,9 +35,12 @@ class Work:
     assignment: Assignment | None = None  # None: a try-out
     given: Mapping[str, Any] = field(default_factory=dict)
     retry_of: Example | None = None
+    opened: str = ""  # the help with writing that is open
 
     @classmethod
-    def of(cls, assignment: Assignment, retry_of: Example | None = None) -> "Work":
+    def of(
+        cls, assignment: Assignment, retry_of: Example | None = None, opened: str = ""
+    ) -> "Work":
         """The work of an assignment: a draft goes before a retry, a retry before the prompt."""
         task, context = assignment.round.task, assignment.context
         given = (
@@ -44,7 +48,9 @@ class Work:
             or (retry_of.inputs if retry_of else {})
             or (assignment.parent.inputs if assignment.parent else {})
         )
-        return cls(task, assignment.round, context, assignment.goal, assignment, given, retry_of)
+        return cls(
+            task, assignment.round, context, assignment.goal, assignment, given, retry_of, opened
+        )
 
     @property
     def unchanged(self) -> str:
@@ -68,6 +74,12 @@ class Work:
         inputs = self.task.config.input
         return next((c.name for c in inputs if c.type in ("long_text", "text")), inputs[0].name)
 
+    @property
+    def challenge(self) -> str | None:
+        """The sentence of the challenge that is offered."""
+        offered = self.assignment.challenge if self.assignment else None
+        return self.task.config.challenges.get(offered) if offered else None
+
     def form(self, data: Mapping[str, Any] | None = None) -> ExampleForm:
         """The form, empty or bound."""
         given = dict(self.given)
@@ -83,6 +95,8 @@ class Work:
             given=given,
             unchanged=self.unchanged,
             parent=parent,
+            challenge=self.challenge,
+            takes_challenge=bool(self.retry_of and self.retry_of.challenge),
         )
         attrs = form.fields[self.text_field].widget.attrs
         attrs["data-given"] = given.get(self.text_field, "")
@@ -143,6 +157,7 @@ class Work:
                 lambda: selectors.is_newcomer(assignment.annotator, self.task)
             ),
             "parent_verdict": result(assignment.parent) if assignment.parent else None,
+            "worked": SimpleLazyObject(lambda: shown_examples(assignment)),
         }
 
 

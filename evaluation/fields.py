@@ -34,6 +34,8 @@ FIELDS = (
         ),
     ),
     Field("tag", "text", "The same tag, for slices."),
+    Field("challenge", "text", "The owner's challenge that the author took up; null: none."),
+    Field("support_json", "text", "The help that the author had with writing, as JSON; or null."),
     Field("input_json", "text", "What the author wrote, with the author's label, as JSON."),
     Field("label", "text", "What is right: the consensus; unjudged, the author's label."),
     Field("validated", "flag", "Whether others confirmed it. Always true in dev and test."),

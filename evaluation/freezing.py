@@ -31,7 +31,7 @@ UNJUDGED = Q(consensus__isnull=True, outcome=Example.Outcome.NOT_FOOLED)
 """Nobody judged it, and the model agreed with its author: for train only."""
 COLUMNS = (
     *("pk", "uuid", "uid", "annotator_id", "by_program", "context_id", "outcome"),
-    *("shown_at", "created_at", "parent__uuid", "parent__uid"),
+    *("shown_at", "created_at", "parent__uuid", "parent__uid", "challenge"),
     *(f"consensus__{name}" for name in ("label", "is_verified", "decided_by", "votes")),
 )
 MODEL_WRONG = {Example.Outcome.FOOLED.value: True, Example.Outcome.NOT_FOOLED.value: False}
@@ -102,8 +102,9 @@ class Freezer:
 
     def chunks(self, examples: QuerySet[Example]) -> Iterator[Sequence[Frozen]]:
         """These examples of the round in the order of writing; a few queries for each chunk."""
-        rows = examples.order_by("pk").annotate(**json_texts("inputs", "metadata"))
-        rows = rows.values_list(*COLUMNS, "inputs_text", "metadata_text", named=True)
+        rows = examples.order_by("pk").annotate(**json_texts("inputs", "metadata", "support"))
+        texts = ("inputs_text", "metadata_text", "support_text")
+        rows = rows.values_list(*COLUMNS, *texts, named=True)
         last = 0
         while chunk := list(rows.filter(pk__gt=last)[:CHUNK]):
             last = chunk[-1].pk
@@ -145,6 +146,8 @@ class Freezer:
             ),
             "by_program": example.by_program,
             **self._contexts[example.context_id],
+            "challenge": example.challenge,
+            "support_json": example.support_text and to_json(orjson.loads(example.support_text)),
             "input_json": to_json({n: inputs[n] for n in self._input if n in inputs}),
             "label": label,
             "validated": bool(example.consensus__is_verified),

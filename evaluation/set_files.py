@@ -36,7 +36,7 @@ MOST_ERRORS = 20
 MOST_LINES = 5_000_000
 LONGEST_LINE = 4 * MIB
 UID_LENGTH = 200
-BESIDE = ("uid", "tag", "tags", "language", "metadata", "input_id")
+BESIDE = ("uid", "tag", "tags", "language", "challenge", "metadata", "input_id")
 NESTED = ("context", "input", "inputs")
 LISTS = ("multilabel", "spans", "chat", "candidates")  # types whose single value is a list
 NO_ANSWER = "its votes agree on no answer"
@@ -141,6 +141,7 @@ class RowMaker:
         uid: Any = None,
         tags: Any = None,
         language: Any = None,
+        challenge: Any = None,
     ) -> SetRow:
         """An example of its fields by name; `uid` None: made of what the model reads.
 
@@ -156,7 +157,12 @@ class RowMaker:
                 inputs[part.name] = value
                 problems += _problems(part, value, fields)
         gold = _gold(self._answer, answer, fields, problems)
-        slices = self._slices_of(fields, gold, _tags(tags, problems), language)
+        beside = {
+            "tag": _tags(tags, problems),
+            "language": _said(language),
+            "challenge": _said(challenge),
+        }
+        slices = self._slices_of(fields, gold, beside)
         uid = _uid(uid, inputs, problems)
         told = [[*values] for values in slices.values()]
         if not problems and (reason := unstorable([inputs, [*gold], uid, told])):
@@ -181,6 +187,7 @@ class RowMaker:
             uid=flat.get("uid"),
             tags=flat.get("tags") or flat.get("tag"),
             language=flat.get("language"),
+            challenge=flat.get("challenge"),
         )
 
     def _released(self, row: Mapping[str, Any]) -> SetRow | str:
@@ -192,13 +199,16 @@ class RowMaker:
             **_object(context.get("context_json", "{}"), "context_json"),
             **_object(row["input_json"], "input_json"),
         }
-        return self.released(row.get("uid"), fields, row.get("label"), row.get("tag"))
+        beside = {"tag": row.get("tag"), "challenge": row.get("challenge")}
+        return self.released(row.get("uid"), fields, row.get("label"), **beside)
 
-    def released(self, uid: Any, fields: Mapping[str, Any], label: Any, tag: Any) -> SetRow:
+    def released(
+        self, uid: Any, fields: Mapping[str, Any], label: Any, *, tag: Any, challenge: Any
+    ) -> SetRow:
         """An example that people wrote; its label is what was agreed on. Raises BadRow."""
         own = fields.get(self._answer.name)
         answer = label if self._answer.type == "multiclass" else own
-        return self.make(fields, answer=answer, uid=uid, tags=tag or None)
+        return self.make(fields, answer=answer, uid=uid, tags=tag or None, challenge=challenge)
 
     def _history(self, row: Mapping[str, Any]) -> SetRow | str:
         """A row of imported history (docs/operators.md): what its votes agree on is right.
@@ -220,7 +230,10 @@ class RowMaker:
         return self.make(fields, answer=answer, uid=read.uid, tags=read.metadata.get("tags"))
 
     def _slices_of(
-        self, fields: Mapping[str, Any], gold: Iterable[Any], tags: tuple[str, ...], language: Any
+        self,
+        fields: Mapping[str, Any],
+        gold: Iterable[Any],
+        beside: Mapping[str, tuple[str, ...]],
     ) -> dict[str, tuple[str, ...]]:
         found = {}
         for name in self._slices:
@@ -229,7 +242,7 @@ class RowMaker:
             elif name in self.kinds:
                 values = _said(fields.get(name))
             else:
-                values = tags if name == "tag" else _said(language)
+                values = beside[name]
             if values:
                 found[name] = tuple(dict.fromkeys(value[:TAG_LENGTH] for value in values))
         return found

@@ -226,7 +226,7 @@ def version_of_release(dataset: Dataset) -> EvaluationSetVersion | None:
     is_first = not one.versions.filter(dataset__isnull=False).exists()
     maker = RowMaker(dataset.round.task.config)
     rows = (
-        _made(maker, row["uid"], {**row["context"], **row["input_json"]}, row["label"], row["tag"])
+        _made(maker, row["uid"], {**row["context"], **row["input_json"]}, row["label"], row)
         for row in split_rows(dataset, TEST)
     )
     version = make_version(one, filter(None, rows), dataset.requested_by, dataset)
@@ -246,22 +246,33 @@ def version_of_closed_round(round: Round) -> EvaluationSetVersion | None:
     if not examples.exists():
         return None
     maker = RowMaker(round.task.config)
-    columns = ("uuid", "uid", "inputs", "context__fields", "context__tag", "consensus__label")
-    found = examples.order_by("pk").values_list(*columns).iterator(chunk_size=2000)
+    columns = ("uuid", "uid", "inputs", "context__fields", "consensus__label")
+    beside = ("context__tag", "challenge")
+    found = examples.order_by("pk").values_list(*columns, *beside).iterator(chunk_size=2000)
     answer = round.task.config.answer_field
     rows = (
-        _made(maker, uid or str(uuid), {**fields, **inputs}, label or inputs.get(answer), tag)
-        for uuid, uid, inputs, fields, tag, label in found
+        _made(
+            maker,
+            uid or str(uuid),
+            {**fields, **inputs},
+            label or inputs.get(answer),
+            {"tag": tag, "challenge": challenge},
+        )
+        for uuid, uid, inputs, fields, label, tag, challenge in found
     )
     return make_version(_round_set(round), filter(None, rows), None)
 
 
 def _made(
-    maker: RowMaker, uid: str, fields: Mapping[str, Any], label: Any, tag: str
+    maker: RowMaker, uid: str, fields: Mapping[str, Any], label: Any, beside: Mapping[str, Any]
 ) -> SetRow | None:
-    """An example that people wrote; None where it fits the configuration no more."""
+    """An example that people wrote; None where it fits the configuration no more.
+
+    beside: its tag and challenge; releases from before there were challenges have none.
+    """
+    tag, challenge = beside["tag"], beside.get("challenge")
     try:
-        return maker.released(uid, fields, label, tag)
+        return maker.released(uid, fields, label, tag=tag, challenge=challenge)
     except BadRow as error:
         logger.warning("%s is in no evaluation set: %s", uid, error)
         return None

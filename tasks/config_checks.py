@@ -328,6 +328,7 @@ def _scores(config: "TaskConfig") -> Iterator[Finding]:
         at_weights = ("leaderboard", "weights")
         yield Finding(at_weights, "all weights are 0", "give at least one weight above 0")
     fields = ["tag", "language", *(c.name for c in (*config.context, *config.input))]
+    fields += ["challenge"] if config.challenges else []
     for index, name in enumerate(config.slices):
         if name not in fields:
             yield Finding(("slices", index), f'"{name}" is no field', nearest(name, fields))
@@ -376,6 +377,17 @@ def _support(config: "TaskConfig") -> Iterator[Finding]:
         yield Finding(at, f'"{field}" is not a text of the context', nearest(field, texts))
     if config.support and not any(c.type in TEXTS for c in config.input):
         yield Finding(("support",), "there is no text to write in", "add a long_text to the input")
+    if config.support and config.support.challenges:
+        yield from _challenges(config)
+
+
+def _challenges(config: "TaskConfig") -> Iterator[Finding]:
+    at = ("support", "challenges")
+    name = _twice(one.name for one in config.support.challenges)  # type: ignore[union-attr]
+    if name is not None:
+        yield Finding(at, f'"{name}" is there twice', "give each challenge a name of its own")
+    if any(c.name == "challenge" for c in (*config.context, *config.input)):
+        yield Finding(at, "a field is called challenge, as their slice is", "rename the field")
 
 
 def _examples(config: "TaskConfig") -> Iterator[Finding]:

@@ -227,6 +227,15 @@ class Programs(Part):
     """Whether their votes count."""
 
 
+class Challenge(Part):
+    """Something to try of which there is little yet."""
+
+    name: Name
+    """The value of the slice `challenge`."""
+    text: Annotated[Words, Field(max_length=200)]
+    """A sentence, such as: Try one that needs counting."""
+
+
 class Support(Part):
     """Help with writing."""
 
@@ -234,6 +243,10 @@ class Support(Part):
     """A context text that the text field starts with; the model never sees it."""
     minimal_edit: bool = False
     """Whether people may change somebody's example so that its label flips."""
+    examples: bool = False
+    """Whether people may look at others' examples that fooled a model, about other contexts."""
+    challenges: Many[Challenge] = ()
+    """With each context one of them is offered: the one with the fewest verified examples."""
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -259,7 +272,8 @@ class TaskConfig:
     metrics: Metrics
     leaderboard: Leaderboard = Leaderboard()
     slices: Many[Name] = ("tag",)
-    """Parts of the data that are scored apart: `tag`, `language`, or a context or input field."""
+    """Parts of the data that are scored apart: `tag`, `language`, `challenge`, or a context or
+    input field."""
     validation: ValidationPolicy = ValidationPolicy()
     limits: Limits = Limits()
     programs: Programs = Programs()
@@ -330,6 +344,11 @@ class TaskConfig:
     def goal_choices(self) -> tuple[str, ...]:
         """The label values among which the server draws; empty when the goal is plain text."""
         return self.component(self.goal.field).values if self.goal.field else ()
+
+    @property
+    def challenges(self) -> Mapping[str, str]:
+        """The sentences of the challenges by name."""
+        return {one.name: one.text for one in self.support.challenges} if self.support else {}
 
     @property
     def weights(self) -> dict[str, float]:

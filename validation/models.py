@@ -152,7 +152,12 @@ class Consensus(Choice):
             models.Index(  # covers the counts of a round
                 fields=["round", "state", "is_verified", "is_validated_error"],
                 name="consensus_counts",
-            )
+            ),
+            models.Index(  # those that are shown to others who write
+                fields=["round", "example"],
+                condition=Q(is_validated_error=True),
+                name="consensus_errors",
+            ),
         ]
 
     def __str__(self) -> str:

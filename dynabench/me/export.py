@@ -99,10 +99,10 @@ def _done(me: Annotator) -> dict[str, Section]:
         ),
         "weekly_goals": WeeklyGoal.objects.filter(annotator=me).values("week", "amount"),
         "assignments": Assignment.objects.filter(annotator=me)
-        .values("goal", "draft", "draft_saved_at", "assigned_at", "left_at", **task)
+        .values("goal", "challenge", "draft", "draft_saved_at", "assigned_at", "left_at", **task)
         .iterator(),
         "attempts": Attempt.objects.filter(annotator=me)
-        .values("uuid", "inputs", "typing", "state", "failure", "asked_at")
+        .values("uuid", "inputs", "challenge", "support", "typing", "state", "failure", "asked_at")
         .iterator(),
         "examples": _examples(me),
         "judgements": _judgements(me),
@@ -153,7 +153,7 @@ def _examples(me: Annotator) -> Iterator[dict[str, Any]]:
 def _example(example: Example, points: float | None) -> dict[str, Any]:
     parent, consensus = example.parent, getattr(example, "consensus", None)
     names = (
-        *("uuid", "goal", "inputs", "metadata", "typing", "by_program"),
+        *("uuid", "goal", "inputs", "challenge", "support", "metadata", "typing", "by_program"),
         *("outcome", "decided_by", "shown_at"),
     )
     judged = ("state", "votes", "label", "verdict", "is_verified", "is_validated_error")

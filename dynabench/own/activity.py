@@ -122,10 +122,12 @@ def _labels(round: Round) -> Sequence[tuple[str, int, int]]:
 
 def _slices(round: Round) -> Sequence[tuple[str, str, int, int]]:
     config = round.task.config
-    fields = [name for name in config.slices if name not in ("tag", "language")]
+    found = [("Tag", *row) for row in _thinnest(round, "tag")] if "tag" in config.slices else []
+    if "challenge" in config.slices and config.challenges:
+        found += _challenges(round)
+    fields = [name for name in config.slices if name not in ("tag", "language", "challenge")]
     if round.task.is_sensitive:  # what people wrote stands on no page unshielded
         fields = [name for name in fields if config.labels(name)]
-    found = [("Tag", *row) for row in _thinnest(round, "tag")] if "tag" in config.slices else []
     for name in fields:
         title = config.component(name).title
         rows = _thinnest(round, name)
@@ -133,6 +135,20 @@ def _slices(round: Round) -> Sequence[tuple[str, str, int, int]]:
     return [
         (title, Truncator(value).chars(80), *counts) for title, value, *counts in found if value
     ]
+
+
+def _challenges(round: Round) -> list[Any]:
+    """The task's challenges, also those that nobody took up yet."""
+    taken = (
+        Example.objects.filter(round=round, challenge__isnull=False)
+        .filter(retracted_at__isnull=True, by_program=False)
+        .values_list("challenge")
+        .annotate(tries=Count("pk"), verified=VERIFIED)
+        .order_by()
+    )
+    counts = {name: numbers for name, *numbers in taken}
+    rows = [("Challenge", name, *counts.get(name, (0, 0))) for name in round.task.config.challenges]
+    return sorted(rows, key=lambda row: (row[3], row[2]))
 
 
 def _thinnest(round: Round, name: str) -> Iterable[Any]:

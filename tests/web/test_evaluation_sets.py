@@ -154,6 +154,7 @@ def test_a_set_changes_but_not_its_versions(one):
 def test_a_closed_round_gives_what_is_verified_and_stands(nli):
     examples = [verified(nli, number) for number in range(4)]
     Consensus.objects.filter(example=examples[0]).update(is_verified=False)
+    Example.objects.filter(pk=examples[2].pk).update(challenge="negation")
     Example.objects.filter(pk=examples[1].pk).update(retracted_at="2026-01-01T00:00Z")
     assert sweep_rounds() == []  # it is open
     with pytest.raises(SetRefused, match="not over"):
@@ -169,7 +170,7 @@ def test_a_closed_round_gives_what_is_verified_and_stands(nli):
     assert [row.uid for row in set_rows(version)] == uuids
     row = next(set_rows(version))
     assert row.inputs == {**examples[2].context.fields, "hypothesis": "Statement 2."}
-    assert (row.gold, row.slices) == (("neutral",), {"tag": ("work",)})
+    assert (row.gold, row.slices) == (("neutral",), {"tag": ("work",), "challenge": ("negation",)})
 
 
 def test_a_round_that_people_still_finish_waits(nli):

@@ -47,6 +47,7 @@ def life(client, alice, bob, nli):
     answered(example)
     example.metadata = {"why_right": "Because of Alice's reason."}
     example.typing = {"pasted": 3}
+    example.challenge, example.support = "negation", {"challenge": "negation"}
     example.save()
     TextKey.objects.create(example=example, round=nli, key=5)
     for _ in range(3):
@@ -84,6 +85,7 @@ def test_check_39_the_export_holds_my_items_and_nobody_elses(client, life, alice
     mine = found["examples"][0]
     assert mine["inputs"] == life.inputs
     assert mine["typing"] == {"pasted": 3}
+    assert (mine["challenge"], mine["support"]) == ("negation", {"challenge": "negation"})
     assert mine["judged"]["votes"] == 3
     assert mine["points"] == 4
     assert mine["answers"][0]["output"] == {"label": "entailment"}

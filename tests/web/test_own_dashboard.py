@@ -81,14 +81,17 @@ def slices(html):
 
 
 def test_thin_slices_come_first(as_alice, busy):
+    task = busy.task
+    task.config_text = task.config_text.replace("slices: [tag, challenge]", "slices: [tag]")
+    task.save()
     assert "No context of this round has a tag" in as_alice.get(URL).text
     first, second, third = busy.contexts.order_by("pk")
     for context, tag in ((first, "ferries"), (second, "negation"), (third, "ferries")):
         context.tag = tag
         context.save()
     busy.examples.filter(digest="2").update(context=second)
-    busy.task.config_text += "slices: [tag, label, premise, language]\n"
-    busy.task.save()
+    task.config_text = task.config_text.replace("[tag]", "[tag, label, premise, language]")
+    task.save()
     cache.clear()
     found = slices(as_alice.get(URL).text)
     assert found[:2] == [("Tag: negation", 1, 0), ("Tag: ferries", 3, 1)]
@@ -108,10 +111,23 @@ def test_thin_slices_come_first(as_alice, busy):
     assert not any(tries or valid for _, tries, valid in slices(as_alice.get(URL).text))
 
 
+def test_challenges_are_slices_also_those_that_nobody_took_up(as_alice, busy):
+    valid = busy.examples.get(consensus__is_verified=True)
+    busy.examples.filter(digest="2").update(challenge="negation")
+    busy.examples.filter(pk=valid.pk).update(challenge="counting")
+    found = slices(as_alice.get(URL).text)
+    assert found == [
+        ("Challenge: several_steps", 0, 0),
+        ("Challenge: negation", 1, 0),
+        ("Challenge: counting", 1, 1),
+    ]
+
+
 def test_in_a_sensitive_task_slices_show_no_text(as_alice, alice, hate):
     TaskMember.objects.create(task=hate.task, user=alice, role="viewer")
     hate.contexts.update(tag="neighbours")
-    hate.task.config_text += "slices: [tag, prompt, text, label]\n"
+    wanted = "slices: [tag, prompt, text, label]"
+    hate.task.config_text = hate.task.config_text.replace("slices: [tag, challenge]", wanted)
     hate.task.save()
     write(hate, UserFactory(), text="They moved in.", label="not-hate")
     names = [name for name, *_ in slices(as_alice.get("/own/hate-speech/").text)]

@@ -14,7 +14,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from annotation.models import Example
+from annotation.models import Assignment, Example
 from annotation.withdrawals import withdraw_example
 from dynabench.accounts.services import annotator_of
 from evaluation.contract import SetRow
@@ -28,6 +28,7 @@ from tasks.models import TaskMember
 from tests.boards import fill_board
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory, scripted_target
 from tests.web.test_judge import answered, write
+from tests.web.test_support import worked_example
 from tests.web.test_write import open_form
 from validation import gold, services
 from validation.consensus import Policy, Vote
@@ -115,6 +116,26 @@ def test_query_count_of_a_submit(as_alice, nli):
         response = as_alice.post("/t/nli/write/", form, HTTP_HX_REQUEST="true")
     assert response.status_code == 200
     check("submit", len(queries))
+
+
+def test_query_count_of_examples_that_worked(as_alice, bob, nli):
+    def fill_worked(rows):
+        for number in range(rows):
+            context = ContextFactory(round=nli)
+            answered(worked_example(nli, context=context, text=f"Idea {number}."))
+
+    fill_worked(6)
+    form = open_form(as_alice) | {"want": "examples"}
+    counts = []
+    for _ in range(2):
+        Assignment.objects.update(worked=None)
+        with CaptureQueriesContext(connection) as queries:
+            response = as_alice.post("/t/nli/write/support/", form, HTTP_HX_REQUEST="true")
+        assert response.text.count("<li>") == 5
+        counts.append(len(queries))
+        fill_worked(12)
+    assert counts[0] == counts[1]
+    check("write, examples that worked", counts[0])
 
 
 def test_query_count_of_judging(as_alice, bob, nli, monkeypatch):

@@ -19,6 +19,7 @@ from evaluation.jobs import build_dataset
 from evaluation.models import Dataset, DatasetFile
 from evaluation.release import Options
 from evaluation.services import ReleaseRefused, request_release
+from evaluation.sets import version_of_release
 from tasks.models import Round, TargetVersion
 from tests.factories import scripted_target
 from validation.derive import derive_one
@@ -158,6 +159,21 @@ def test_a_row_has_dynabenchs_names_and_nothing_of_a_person(closed, people):
     assert {(vote, mode) for vote, mode, _ in row["validations"]} == {(row["label"], "user")}
     assert row["targets"][0]["version"] == "d" * 64
     assert row["withdrawn"] is False
+
+
+def test_the_help_that_authors_had_is_released(closed):
+    had = {"challenge": "negation", "examples": 2}
+    taken = Example.objects.filter(inputs__label="neutral")
+    taken.update(challenge="negation", support=had)
+    dataset = released(closed)
+    rows = lines(dataset, "test")
+    helped = [row for row in rows if row["challenge"]]
+    assert 0 < len(helped) < len(rows)
+    assert {(row["challenge"], row["support_json"]) for row in rows} == {
+        ("negation", '{"challenge":"negation","examples":2}'),
+        (None, None),
+    }
+    assert version_of_release(dataset).slices["challenge"] == {"negation": len(helped)}
 
 
 def test_an_owners_word_is_a_vote_of_mode_owner(closed, alice):

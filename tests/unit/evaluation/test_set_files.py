@@ -43,8 +43,8 @@ input:
 output: [{name: OUTPUT}]
 verdict: {type: exact_match, fields: [ANSWER_NAME]}
 metrics: {main: accuracy}
-support: {prompt_field: prompt}
-slices: [tag, language, source, kind, ANSWER_NAME]
+support: {prompt_field: prompt, challenges: [{name: negation, text: Try a negation.}]}
+slices: [tag, language, challenge, source, kind, ANSWER_NAME]
 validation: {votes: {rule: at-least, needed: 2, of: 3}}
 """
 
@@ -82,12 +82,14 @@ def one(found):
 
 
 def test_a_flat_row(read):
-    row = one(read(FLAT | {"tag": "news", "language": "en", "source": "paper", "kind": "short"}))
+    beside = {"tag": "news", "language": "en", "challenge": "negation"}
+    row = one(read(FLAT | beside | {"source": "paper", "kind": "short"}))
     slices = {
         name: (value,)
         for name, value in [
             ("tag", "news"),
             ("language", "en"),
+            ("challenge", "negation"),
             ("source", "paper"),
             ("kind", "short"),
             ("label", "yes"),

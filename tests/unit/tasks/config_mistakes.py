@@ -399,6 +399,22 @@ MISTAKES = [
         'two tags are equal ("a")',
         "its own name",
     ),
+    (
+        "{name: count, text: Count.}",
+        "{name: a, text: X}, {name: a, text: Y}",
+        "support.challenges",
+        "challenges: [",
+        '"a" is there twice',
+        "a name of its own",
+    ),
+    (
+        "{name: offers,",
+        "{name: challenge,",
+        "support.challenges",
+        "challenges: [",
+        "a field is called challenge",
+        "rename",
+    ),
     ("prompt_field: prompt", "promt: x", "support.promt", "promt", "no key", "prompt_field"),
     (
         "    label: Your label\n",

@@ -43,7 +43,7 @@ metrics: {main: squad_f1, also: [accuracy], deltas: [fairness]}
 leaderboard: {weights: {squad_f1: 4, memory: 1}}
 slices: [tag, language, passage]
 validation: {mode: label, votes: {rule: at-least, needed: 3, of: 5}}
-support: {prompt_field: prompt}
+support: {prompt_field: prompt, challenges: [{name: count, text: Count.}]}
 examples:
   good:
     - context: {passage: The red fox.}

@@ -1,0 +1,82 @@
+"""Help with writing: with JavaScript, without it, by keyboard; what was typed stays."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from annotation.models import Assignment, Example
+from tests.browser.conftest import (
+    ANSWERS,
+    TEXTS,
+    assign,
+    audit,
+    fill,
+    make_round,
+    submit_button,
+    text_box,
+    verdict,
+    visit,
+)
+from tests.browser.test_journeys import press_on
+from tests.factories import scripted_target
+from tests.web.test_support import worked_example
+
+BUTTON = "See examples that worked"
+
+
+@pytest.fixture
+def start(alice):
+    """A task of which Alice has the first context, and others have fooled the model on the rest."""
+
+    def start(code: str, **inputs) -> Assignment:
+        round = make_round(code, contexts=4)
+        scripted_target(round, **ANSWERS[code])
+        for number, context in enumerate(round.contexts.order_by("pk")[1:]):
+            example = worked_example(round, context=context)
+            written = {name: f"{text} {number}" for name, text in inputs.items()}
+            Example.objects.filter(pk=example.pk).update(inputs=written)
+        return assign(alice, round)
+
+    return start
+
+
+@pytest.mark.parametrize("javascript", [True, False], ids=["javascript", "plain"])
+def test_examples_and_a_challenge_beside_what_was_typed(open_page, alice, start, javascript):
+    assignment = start("nli", hypothesis="An idea of others")
+    page = open_page(alice, java_script_enabled=javascript)
+    page.goto("/t/nli/write/")
+    text_box(page).fill(TEXTS["nli"])
+    page.get_by_role("button", name=BUTTON).click()
+    heading = page.get_by_role("heading", name="Examples that worked")
+    expect(heading).to_be_focused()
+    expect(page.get_by_text(re.compile("An idea of others"))).to_have_count(3)
+    expect(text_box(page)).to_have_value(TEXTS["nli"])
+    page.get_by_label(re.compile("Challenge: ")).check()
+    submit_button(page).click()
+    expect(verdict(page)).to_have_text(re.compile("You fooled the model"))
+    example = Example.objects.latest("pk")
+    assert example.challenge == assignment.challenge
+    assert example.support == {"challenge": assignment.challenge, "examples": 3}
+
+
+def test_by_keyboard_enter_in_the_answer_still_submits(page, start):
+    start("qa", question="When was it?")
+    visit(page, "/t/qa/write/")
+    fill(page, "qa")
+    press_on(page, page.get_by_role("button", name=BUTTON), "Enter")
+    expect(page.get_by_role("heading", name="Examples that worked")).to_be_focused()
+    page.get_by_label("The answer", exact=True).press("Enter")
+    expect(verdict(page)).to_be_focused()
+
+
+@pytest.mark.parametrize("code", ["nli", "hate-speech"])
+def test_the_examples_are_accessible(page, start, code):
+    field = {"nli": "hypothesis", "hate-speech": "text"}[code]
+    start(code, **{field: "An idea of others"})
+    visit(page, f"/t/{code}/write/")
+    page.get_by_role("button", name=BUTTON).click()
+    expect(page.get_by_role("heading", name="Examples that worked")).to_be_focused()
+    if code == "hate-speech":
+        expect(page.get_by_text("An idea of others").first).to_be_hidden()
+    audit(page)

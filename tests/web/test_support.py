@@ -1,0 +1,287 @@
+"""Help with writing: examples that worked, and challenges."""
+
+import re
+
+import pytest
+from django.core.cache import cache
+from django.utils import timezone
+
+from annotation import challenges, worked
+from annotation.models import Assignment, Attempt, Example
+from annotation.services import assign
+from annotation.worked import open_worked, shown_examples
+from dynabench.accounts.models import Annotator
+from dynabench.accounts.services import annotator_of
+from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory, scripted_target
+from tests.web.conftest import HTMX
+from tests.web.test_judge import answered
+from tests.web.test_write import open_form
+from validation import gold
+from validation.models import Consensus
+
+URL = "/t/nli/write/support/"
+WANT = {"want": "examples"}
+
+
+def worked_example(round, author=None, context=None, text="Bob's idea.", **fields):
+    """One that fooled the model and was found right."""
+    context = context or round.contexts.last()
+    count = Example.objects.count()
+    example = Example.objects.create(
+        round=round,
+        context=context,
+        annotator=author or Annotator.objects.create(pseudonym=f"w-{count}"),
+        inputs={"hypothesis": text, "label": "neutral", "id of a worker": "secret-7"},
+        digest=str(count),
+        outcome="fooled",
+        **fields,
+    )
+    Consensus.objects.create(
+        example=example,
+        round=round,
+        state="decided",
+        votes=3,
+        still_needed=0,
+        label="neutral",
+        is_verified=True,
+        is_validated_error=True,
+    )
+    return example
+
+
+@pytest.fixture
+def mine(alice, nli):
+    """What Alice works on: the first context."""
+    assignment = assign(annotator=annotator_of(alice), round=nli)
+    assignment.context = nli.contexts.first()
+    assignment.save()
+    return assignment
+
+
+def texts(assignment):
+    assignment.worked = None
+    open_worked(assignment)
+    return {words for one in shown_examples(assignment) for name, words in one.written[:1]}
+
+
+def test_examples_come_when_they_are_asked_for(as_alice, mine, nli):
+    answered(worked_example(nli))
+    assert "See examples that worked" in as_alice.get("/t/nli/write/").text
+    assert "idea." not in as_alice.get("/t/nli/write/?support=examples").text
+    form = open_form(as_alice, text="Half a text")
+    page = as_alice.post(URL, form | WANT, follow=True)
+    part = as_alice.post(URL, form | WANT, **HTMX)
+    for response in (page, part):
+        assert response.status_code == 200
+        found = response.text
+        assert "Bob&#x27;s idea." in found
+        assert "neither definitely true nor definitely false" in found
+        assert re.search(r"A model said</dt><dd[^>]*>definitely true<", found)
+        assert nli.contexts.last().fields["premise"] in found
+        assert "secret-7" not in found
+        assert "w-0" not in found
+    assert "<html" not in part.text
+    assert 'tabindex="-1" autofocus>Examples that worked' in part.text
+    assert page.redirect_chain[-1][0].endswith("/t/nli/write/?support=examples")
+    assert "Half a text</textarea>" in page.text  # what was typed is there still
+    mine.refresh_from_db()
+    assert mine.worked == [Example.objects.get().pk]
+
+
+def test_only_valid_ones_of_others_about_other_contexts(mine, nli, alice, bob):
+    worked_example(nli, text="It may be shown.")
+    worked_example(nli, author=annotator_of(alice), text="My own.")
+    worked_example(nli, context=mine.context, text="About this context.")
+    worked_example(nli, text="A program's.", by_program=True)
+    worked_example(nli, text="Retracted.", retracted_at=timezone.now())
+    known = worked_example(nli, text="Gold.")
+    gold.mark_gold(example=known, owner=bob)
+    right = worked_example(nli, text="The model was right.")
+    Consensus.objects.filter(pk=right.pk).update(is_validated_error=False)
+    elsewhere = RoundFactory(task=TaskFactory(code="qa"))
+    worked_example(elsewhere, context=ContextFactory(round=elsewhere), text="Another task's.")
+    assert texts(mine) == {"It may be shown."}
+
+
+def test_what_an_unknown_author_wrote_may_be_shown(mine, nli):
+    example = worked_example(nli, text="From a paper.")
+    Example.objects.filter(pk=example.pk).update(annotator=None)
+    assert texts(mine) == {"From a paper."}
+
+
+def test_earlier_rounds_help_out_and_later_ones_do_not(mine, nli):
+    nli.number = 3
+    nli.save()
+    mine.round = nli
+    worked_example(nli, text="This round's.")
+    for number in (2, 4):
+        round = RoundFactory(task=nli.task, number=number, state="draft")
+        worked_example(round, context=ContextFactory(round=round), text=f"Round {number}'s.")
+    assert texts(mine) == {"This round's.", "Round 2's."}
+
+
+def test_at_most_five_about_as_many_contexts_and_the_same_again(mine, nli):
+    contexts = ContextFactory.create_batch(worked.SHOWN, round=nli)
+    for number in range(20):
+        worked_example(nli, context=contexts[number % 5], text=f"Idea {number}.")
+    open_worked(mine)
+    chosen = list(mine.worked)
+    assert len(Example.objects.filter(pk__in=chosen).values("context").distinct()) == worked.SHOWN
+    worked_example(nli, text="A new one.")
+    open_worked(mine)
+    assert mine.worked == chosen
+    Example.objects.filter(pk=chosen[0]).update(retracted_at=timezone.now())
+    assert len(shown_examples(mine)) == worked.SHOWN - 1
+
+
+def test_every_example_has_its_turn(nli):
+    for number in range(12):
+        worked_example(nli, text=f"Idea {number}.")
+    found = set()
+    for number in range(60):
+        person = Annotator.objects.create(pseudonym=f"w-turn{number}")
+        context = nli.contexts.first()
+        one = Assignment.objects.create(annotator=person, round=nli, context=context)
+        found |= texts(one)
+    assert len(found) == 12
+
+
+def test_without_any_the_page_says_so_and_looks_again_later(as_alice, mine, nli):
+    response = as_alice.post(URL, open_form(as_alice) | WANT, **HTMX)
+    assert "No examples yet" in response.text
+    worked_example(nli)
+    assert "Bob&#x27;s idea." in as_alice.post(URL, open_form(as_alice) | WANT, **HTMX).text
+
+
+def test_a_sensitive_task_shows_them_behind_the_gate_and_the_shield(as_alice, hate):
+    other = ContextFactory(round=hate, fields={"prompt": "The bread was fresh."})
+    example = worked_example(hate, context=other)
+    inputs = {"text": "A hateful idea.", "label": "hate"}
+    Example.objects.filter(pk=example.pk).update(inputs=inputs)
+    url = "/t/hate-speech/write/support/"
+    assert as_alice.post(url, WANT).url.endswith("/gate/")
+    as_alice.post("/t/hate-speech/gate/")
+    form = open_form(as_alice, "/t/hate-speech/write/")
+    Assignment.objects.update(context=hate.contexts.first())
+    found = as_alice.post(url, form | WANT, **HTMX).text
+    assert "A hateful idea." in found
+    assert "hateful idea" not in re.sub(
+        r'<details class="shield">.*?</details>', "", found, flags=re.S
+    )
+    assert "The bread was fresh." not in found  # a prompt is not read
+
+
+def test_who_may_not_and_what_is_not_allowed_is_not_found(as_alice, client, bob, mine, nli):
+    form = open_form(as_alice)
+    assert as_alice.post(URL, form | {"want": "money"}).status_code == 404
+    assert as_alice.get(URL).status_code == 405
+    task = nli.task
+    task.config_text = task.config_text.replace("  examples: true\n", "")
+    task.save()
+    assert as_alice.post(URL, form | WANT).status_code == 404
+    assert "See examples" not in as_alice.get("/t/nli/write/").text
+    client.force_login(bob)
+    assert client.post(URL, form | WANT).status_code == 404
+    client.logout()
+    assert client.post(URL, form | WANT, **HTMX).status_code == 401
+
+
+def test_a_passer_by_is_offered_no_help(client, nli):
+    scripted_target(nli, label="entailment")
+    page = client.get("/t/nli/try/").text
+    assert "See examples" not in page
+    assert "Challenge:" not in page
+
+
+def test_looking_at_examples_is_kept_with_what_is_written_next(as_alice, mine, nli):
+    scripted_target(nli, label="entailment", prob=None)
+    Assignment.objects.update(challenge=None)
+    as_alice.post("/t/nli/write/", open_form(as_alice), **HTMX)
+    assert Example.objects.get().support is None
+    for number in range(2):
+        worked_example(nli, text=f"Idea {number}.")
+    as_alice.post(URL, open_form(as_alice) | WANT, **HTMX)
+    as_alice.post("/t/nli/write/", open_form(as_alice, text="With help I wrote it."), **HTMX)
+    written = Example.objects.latest("pk")
+    assert written.support == Attempt.objects.latest("pk").support == {"examples": 2}
+
+
+# Challenges
+
+
+@pytest.mark.parametrize(
+    ("ticked", "taken"),
+    [({"support-challenge": "on"}, "negation"), ({}, None)],
+    ids=["taken", "left"],
+)
+def test_a_challenge_is_taken_up_or_left(as_alice, mine, nli, ticked, taken):
+    scripted_target(nli, label="entailment", prob=None)
+    Assignment.objects.update(challenge="negation")
+    page = as_alice.get("/t/nli/write/").text
+    assert "Challenge: Try one that hangs on what did not happen." in page
+    as_alice.post("/t/nli/write/", open_form(as_alice) | ticked, **HTMX)
+    example, attempt = Example.objects.get(), Attempt.objects.get()
+    assert example.challenge == attempt.challenge == taken
+    assert example.support == attempt.support == {"challenge": "negation"}
+    retry = as_alice.get(f"/t/nli/write/?retry={example.uuid}").text
+    assert bool(re.search(r'name="support-challenge"[^>]* checked', retry)) == bool(taken)
+
+
+def test_a_tick_survives_a_refused_form(as_alice, mine, nli):
+    ticked = open_form(as_alice, text="No") | {"support-challenge": "on"}
+    refused = as_alice.post("/t/nli/write/", ticked, **HTMX)
+    assert refused.status_code == 422
+    assert re.search(r'name="support-challenge"[^>]* checked', refused.text)
+
+
+def test_a_challenge_that_is_no_more_is_neither_shown_nor_stored(as_alice, mine, nli):
+    scripted_target(nli, label="entailment", prob=None)
+    Assignment.objects.update(challenge="rhymes")
+    assert "Challenge:" not in as_alice.get("/t/nli/write/").text
+    forged = open_form(as_alice) | {"support-challenge": "on"}
+    as_alice.post("/t/nli/write/", forged, **HTMX)
+    example = Example.objects.get()
+    assert (example.challenge, example.support) == (None, None)
+
+
+def offered(round, people=20):
+    names = set()
+    for person in UserFactory.create_batch(people):
+        names.add(assign(annotator=annotator_of(person), round=round).challenge)
+    return names
+
+
+def test_the_challenge_with_the_fewest_verified_examples_comes_first(nli, monkeypatch):
+    monkeypatch.setattr(challenges, "KEPT_SECONDS", 0)
+    monkeypatch.setattr(challenges, "KEPT_TIMES", 0)
+    assert offered(nli) == {"counting", "negation", "several_steps"}
+    for name in ("counting", "counting", "negation"):
+        worked_example(nli, challenge=name)
+    for hidden in ({"by_program": True}, {"retracted_at": timezone.now()}):
+        worked_example(nli, challenge="several_steps", **hidden)
+    assert offered(nli, 4) == {"several_steps"}
+    for _ in range(2):
+        worked_example(nli, challenge="several_steps")
+    assert offered(nli, 4) == {"negation"}
+
+
+def test_the_count_of_challenges_is_kept_a_while(nli, django_assert_num_queries):
+    challenges.next_challenge(nli)
+    with django_assert_num_queries(0):
+        challenges.next_challenge(nli)
+    cache.clear()
+    with django_assert_num_queries(1):
+        challenges.next_challenge(nli)
+
+
+def test_a_challenge_stays_with_the_passage_and_comes_in_every_way_of_writing(as_alice, nli, bob):
+    as_alice.get("/t/nli/write/")
+    first = Assignment.objects.get()
+    as_alice.get("/t/nli/write/")
+    as_alice.post("/t/nli/write/next/", {"want": "goal"})
+    assert Assignment.objects.get().challenge == first.challenge
+    worked_example(nli, author=annotator_of(bob))
+    as_alice.post("/t/nli/write/next/", {"want": "edit"})
+    current = Assignment.objects.get(left_at__isnull=True)
+    assert current.parent
+    assert current.challenge
