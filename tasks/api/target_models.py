@@ -27,6 +27,7 @@ from tasks.target_tests import REASONS, NoAnswer, send_test
 class TargetModelSerializer(serializers.ModelSerializer[TargetModel]):
     """How a target is reached or loaded."""
 
+    url: Any = serializers.CharField(help_text="Empty: our own model server.")
     options = serializers.DictField(help_text="Of the adapter.")
     serving = serializers.DictField(help_text="How our model server loads it.")
 
