@@ -153,7 +153,7 @@ def _letter(delivery: Delivery) -> Letter:
     try:
         secret = decrypt(delivery.webhook.secret)
     except Unreadable as error:
-        return Letter("", b"", {}, f"It cannot be signed. {error} Make another webhook.")
+        return Letter("", b"", {}, f"It cannot be signed. {error} Make a new secret.")
     headers = {
         "webhook-id": str(delivery.pk),
         "webhook-timestamp": str(now),
