@@ -100,6 +100,7 @@ def test_a_byte_order_mark_and_blank_lines_are_no_errors(name):
         ('{"premise": "x", "metadata": {"n": 1e999}}', "a number that is too large"),
         ('{"premise": "x", "metadata": {"n": ["\\u0000"]}}', "a control character"),
         ('{"premise": "x", "metadata": {"\\ud800": 1}}', "half a character"),
+        ('{"premise": "x", "metadata": {"n": ' + "[" * 100 + "]" * 100 + "}}", "nest less deeply"),
         ('{"premise": "x", "premise": "y"}', "`premise` is there twice"),
         ('{"premise": "x"', "not JSON at character"),
         ('[{"premise": "x"}]', "not an object; write one {…} a line"),
