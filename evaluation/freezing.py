@@ -5,6 +5,7 @@ names, so no id that an import or a crowd provider left beside them gets out.
 """
 
 import hmac
+from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -25,6 +26,8 @@ from validation.models import OwnerDecision, Validation
 CHUNK = 2000
 """Examples that are read at a time."""
 Row = dict[str, Any]
+_Vote = list[str | None]
+"""Label or verdict; user, program or owner; the validator's pseudonym."""
 
 VERIFIED = Q(consensus__is_verified=True)
 UNJUDGED = Q(consensus__isnull=True, outcome=Example.Outcome.NOT_FOOLED)
@@ -101,16 +104,20 @@ class Freezer:
         }
 
     def chunks(self, examples: QuerySet[Example]) -> Iterator[Sequence[Frozen]]:
-        """These examples of the round in the order of writing; a few queries for each chunk."""
+        """These examples of the round in the order of writing; a few queries for each chunk.
+
+        Their ids are read first: with a LIMIT instead, PostgreSQL walks through consensus from the
+        first example on for every chunk.
+        """
         rows = examples.order_by("pk").annotate(**json_texts("inputs", "metadata", "support"))
         texts = ("inputs_text", "metadata_text", "support_text")
         rows = rows.values_list(*COLUMNS, *texts, named=True)
-        last = 0
-        while chunk := list(rows.filter(pk__gt=last)[:CHUNK]):
-            last = chunk[-1].pk
-            ids = [example.pk for example in chunk]
+        every = array("q", examples.order_by("pk").values_list("pk", flat=True).iterator(CHUNK))
+        for start in range(0, len(every), CHUNK):
+            part = every[start : start + CHUNK]
+            chunk = list(rows.filter(pk__gte=part[0], pk__lte=part[-1]))
             self._read_contexts({example.context_id for example in chunk})
-            votes, outputs = _votes(ids), _outputs(ids)
+            votes, outputs = self._votes(part), _outputs(part)
             yield [self._frozen(e, votes[e.pk], outputs[e.pk]) for e in chunk]
 
     def _new_pseudonym(self, role: str, annotator: int | None) -> str | None:
@@ -122,15 +129,31 @@ class Freezer:
     def _read_contexts(self, ids: set[int]) -> None:
         if len(self._contexts) > 10 * CHUNK:
             self._contexts.clear()
-        for context in Context.objects.filter(pk__in=ids - self._contexts.keys()):
-            text = to_json({n: context.fields[n] for n in self._context if n in context.fields})
-            self._contexts[context.pk] = {
-                "cid": context.digest,
-                "context": {"context_json": text, "tag": context.tag},
-                "tag": context.tag,
+        contexts = Context.objects.filter(pk__in=ids - self._contexts.keys())
+        for pk, digest, tag, fields in contexts.values_list("pk", "digest", "tag", "fields"):
+            text = to_json({n: fields[n] for n in self._context if n in fields})
+            self._contexts[pk] = {
+                "cid": digest,
+                "context": {"context_json": text, "tag": tag},
+                "tag": tag,
             }
 
-    def _frozen(self, example: Any, votes: "_Votes", outputs: Sequence[Any]) -> Frozen:
+    def _votes(self, ids: Sequence[int]) -> Mapping[int, Sequence[_Vote]]:
+        """Votes and standing decisions of owners, by example, in the order of being cast."""
+        found: dict[int, list[_Vote]] = defaultdict(list)
+        of_these, columns = {"example__gte": ids[0], "example__lte": ids[-1]}, ("label", "verdict")
+        cast = Validation.objects.filter(**of_these).order_by("pk")
+        for example, label, verdict, who, by_program in cast.values_list(
+            "example_id", *columns, "validator_id", "by_program"
+        ):
+            mode = "program" if by_program else "user"
+            found[example].append([label or verdict, mode, self._pseudonym("validator", who)])
+        standing = OwnerDecision.objects.filter(**of_these, withdrawn_at__isnull=True)
+        for example, label, verdict in standing.values_list("example_id", *columns):
+            found[example].append([label or verdict, "owner", None])
+        return found
+
+    def _frozen(self, example: Any, votes: Sequence[_Vote], outputs: Sequence[Any]) -> Frozen:
         uid, parent = example.uid or str(example.uuid), example.parent__uuid
         inputs = orjson.loads(example.inputs_text)
         metadata = orjson.loads(example.metadata_text)
@@ -154,9 +177,7 @@ class Freezer:
             "decided_by": example.consensus__decided_by or "",
             "total_verified": example.consensus__votes or 0,
             "votes": [{"vote": v, "count": n} for v, n in _times(votes).items()],
-            "validations": [
-                [vote, mode, self._pseudonym("validator", who)] for vote, mode, who in votes
-            ],
+            "validations": votes,
             "outcome": example.outcome,
             "model_wrong": MODEL_WRONG.get(example.outcome),
             **self._answers(outputs),
@@ -185,28 +206,6 @@ class Freezer:
         }
 
 
-_Votes = Sequence[tuple[str, str, int | None]]
-"""Label or verdict; user, program or owner; the validator."""
-
-
-def _votes(ids: Sequence[int]) -> Mapping[int, _Votes]:
-    """Votes and standing decisions of owners, by example, in the order in which they were cast."""
-    found: dict[int, list[tuple[str, str, int | None]]] = defaultdict(list)
-    columns = ("example_id", "label", "verdict")
-    modes = {False: "user", True: "program"}
-    cast = Validation.objects.filter(example__gte=ids[0], example__lte=ids[-1]).order_by("pk")
-    for example, label, verdict, who, by_program in cast.values_list(
-        *columns, "validator_id", "by_program"
-    ):
-        found[example].append((label or verdict, modes[by_program], who))
-    standing = OwnerDecision.objects.filter(
-        example__gte=ids[0], example__lte=ids[-1], withdrawn_at__isnull=True
-    )
-    for example, label, verdict in standing.values_list(*columns):
-        found[example].append((label or verdict, "owner", None))
-    return found
-
-
 def _outputs(ids: Sequence[int]) -> Mapping[int, Sequence[Any]]:
     found: dict[int, list[Any]] = defaultdict(list)
     rows = TargetOutput.objects.filter(example__gte=ids[0], example__lte=ids[-1])
@@ -217,9 +216,9 @@ def _outputs(ids: Sequence[int]) -> Mapping[int, Sequence[Any]]:
     return found
 
 
-def _times(votes: _Votes) -> Mapping[str, int]:
+def _times(votes: Sequence[_Vote]) -> Mapping[str | None, int]:
     """How often each label or verdict was given; for so few a Counter takes longer."""
-    found: dict[str, int] = {}
+    found: dict[str | None, int] = {}
     for vote, _, _ in votes:
         found[vote] = found.get(vote, 0) + 1
     return found
