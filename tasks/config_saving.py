@@ -18,6 +18,7 @@ HAS_CONTEXTS = "The task has contexts. Undo their imports to change this."
 STALE = "Somebody saved another configuration since you opened this one. Compare, then save again."
 LONGEST_DIFF = 20_000
 OWN_KEYS = {"version", "verdict", "metrics"}  # no configuration of Dynabench 1.0 has one of them
+OLD_KEYS = {"context", "input", "output"}  # each of its configurations has one of these
 
 
 class ConfigStale(Exception):
@@ -31,7 +32,8 @@ def usable(text: str, *, name: str = "") -> tuple[TaskConfig, str, list[str]]:
     ConfigError.
     """
     notes = []
-    if not OWN_KEYS & read_yaml(text).data.keys():
+    keys = read_yaml(text).data.keys()
+    if OLD_KEYS & keys and not OWN_KEYS & keys:
         converted = convert(text, name=name or "Imported task")
         text = converted.config_yaml_text
         notes = ["Converted from Dynabench 1.0.", *converted.notes]

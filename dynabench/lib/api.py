@@ -9,7 +9,7 @@ from typing import IO, Any
 from django.core.exceptions import PermissionDenied as DjangoDenied
 from django.core.exceptions import ValidationError
 from django.db import OperationalError
-from django.http import FileResponse, Http404, HttpResponse, StreamingHttpResponse
+from django.http import FileResponse, Http404, JsonResponse, StreamingHttpResponse
 from django.utils.http import parse_etags, quote_etag
 from rest_framework import exceptions, status
 from rest_framework.pagination import CursorPagination
@@ -169,7 +169,7 @@ def lines(rows: Iterable[bytes], file_name: str) -> StreamingHttpResponse:
 
 def file_part(
     request: Request, file: IO[bytes], size: int, file_name: str, sha256: str
-) -> HttpResponse | FileResponse | StreamingHttpResponse:
+) -> JsonResponse | FileResponse | StreamingHttpResponse:
     """A file, or from where an earlier download broke off (`Range: bytes=N-`, RFC 9110, 14).
 
     Its ETag is its digest; with another one in `If-Range` the whole file comes.
@@ -184,7 +184,8 @@ def file_part(
     first, last = int(asked[1]), min(int(asked[2] or size - 1), size - 1)
     if first > last:
         headers["Content-Range"] = f"bytes */{size}"
-        return HttpResponse(status=416, headers=headers)
+        told = {"code": "range", "message": f"The file has {size} bytes.", "fields": {}}
+        return JsonResponse({"error": told}, status=416, headers=headers)
     file.seek(first)
     headers |= {
         "Content-Range": f"bytes {first}-{last}/{size}",

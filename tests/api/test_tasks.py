@@ -198,6 +198,7 @@ def test_a_configuration_that_cannot_be_used_makes_no_task(boss):
      ({"code": None}, "code"), ({"code": "a\0"}, "code"), ({"config_text": ""}, "config_text"),
      ({"config_text": "just words"}, "config_text"), ({"config_text": "[1]"}, "config_text"),
      ({"config_text": "a: [b"}, "config_text"), ({"config_text": 5}, "config_text"),
+     ({"config_text": "name: 5"}, "config_text"),
      ({"is_visible": "perhaps"}, "is_visible"), ({"allow_try_out": None}, "allow_try_out")],
 )  # fmt: skip
 def test_what_a_new_task_cannot_be(boss, changes, field):
