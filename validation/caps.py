@@ -12,7 +12,7 @@ from dynabench.accounts.models import Annotator
 from tasks.models import Round, Task
 from validation.consensus import votes_still_needed
 from validation.derive import policy_of
-from validation.selectors import Held, rounds_to_fill, rounds_with_places, votes_in
+from validation.selectors import Held, has_given, rounds_to_fill, rounds_with_places
 
 KEPT_SECONDS = 300
 """So long the size of a round is not counted again."""
@@ -23,7 +23,7 @@ LOOKED_AT = 1000
 def may_judge(validator: Annotator, task: Task, round: int) -> bool:
     """Whether somebody has not given all votes yet that one person may give in the round."""
     most = most_votes(task, round)
-    return most is None or votes_in(round, validator) < most
+    return most is None or not has_given(most, round, validator)
 
 
 def may_go_on(validator: Annotator, task: Task, latest: Held) -> bool:
@@ -31,7 +31,7 @@ def may_go_on(validator: Annotator, task: Task, latest: Held) -> bool:
     most = most_votes(task, latest.round)
     if most is None or latest.uuid.int % (1 + most // LOOKED_AT):
         return True
-    return votes_in(latest.round, validator) < most
+    return not has_given(most, latest.round, validator)
 
 
 def full_round(validator: Annotator, task: Task) -> Round | None:

@@ -55,6 +55,7 @@ SELECT COUNT(*) FROM validation_validation AS vote JOIN annotation_example AS ex
 WHERE vote.validator_id = %(validator)s AND vote.created_at >= %(since)s
   AND round.task_id = %(task)s
 """
+VOTES = "SELECT COUNT(*) FROM validation_validation WHERE validator_id = %(validator)s"
 VOTES_IN = """
 SELECT COUNT(*) FROM validation_validation AS vote JOIN annotation_example AS example
   ON example.id = vote.example_id
@@ -159,10 +160,13 @@ def judged_today(validator: Annotator, task: Task) -> int:
     return int(found[0]) if found else 0
 
 
-def votes_in(round: int, validator: Annotator) -> int:
-    """How many votes the validator has given in the round."""
-    found = _first(VOTES_IN, validator=validator.pk, round=round)
-    return int(found[0]) if found else 0
+def has_given(most: int, round: int, validator: Annotator) -> bool:
+    """Whether the validator has given so many votes in the round.
+
+    Few votes in all answer it from an index alone; a round's own are looked for in their examples.
+    """
+    values = {"validator": validator.pk, "round": round}
+    return all(_first(sql, **values)[0] >= most for sql in (VOTES, VOTES_IN))  # type: ignore[index]
 
 
 def round_numbers(*rounds: Round) -> Mapping[int, Mapping[str, int]]:
