@@ -106,3 +106,13 @@ def test_with_many_votes_one_is_looked_at_now_and_then(large, alice, monkeypatch
     due = latest._replace(uuid=latest.uuid.__class__(int=7 * 5))  # 1 in 7
     assert not caps.may_go_on(me, large.task, due)
     assert caps.may_go_on(me, large.task, latest._replace(uuid=latest.uuid.__class__(int=36)))
+
+
+def test_votes_in_another_round_do_not_count(large, alice, bob):
+    earlier = RoundFactory(task=large.task, number=2, state="closed")
+    ContextFactory(round=earlier)
+    for number in range(40, 46):
+        vote = {"validator": annotator_of(alice), "author": annotator_of(bob)}
+        Validation.objects.create(example=write(earlier, bob, number), label="neutral", **vote)
+    judge(annotator_of(alice), large, 1)
+    assert services.lease_next(validator=annotator_of(alice), task=large.task)
