@@ -5,7 +5,16 @@ from typing import Any
 
 from django.db import transaction
 
-from annotation.models import Assignment, Attempt, Example, GatePass, Report, TargetOutput, TextKey
+from annotation.models import (
+    Assignment,
+    Attempt,
+    Example,
+    GatePass,
+    Report,
+    Suggestion,
+    TargetOutput,
+    TextKey,
+)
 from annotation.withdrawals import withdraw_example
 from dynabench.accounts.models import Annotator
 from tasks.schema import TaskConfig
@@ -15,11 +24,12 @@ CHUNK = 100
 
 @transaction.atomic
 def erase_drafts(*, annotator: Annotator) -> None:
-    """Remove drafts, attempts, consents and the comments of reports; no lock.
+    """Remove drafts, suggestions, attempts, consents and the comments of reports; no lock.
 
     An attempt that still waits for its targets is gone too, so its example is never stored.
     """
     Attempt.objects.filter(annotator=annotator).delete()
+    Suggestion.objects.filter(assignment__annotator=annotator).delete()
     Assignment.objects.filter(annotator=annotator).update(draft={}, draft_saved_at=None)
     Report.objects.filter(annotator=annotator).update(comment="")
     GatePass.objects.filter(annotator=annotator).delete()

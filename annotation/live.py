@@ -16,13 +16,14 @@ from annotation.models import Attempt, Example
 from annotation.services import fail_attempt, finish_attempt, save_draft
 from tasks.endpoints.base import EndpointError, Prediction
 from tasks.endpoints.live import Breaker, LiveTarget, process_pool
-from tasks.models import Round, RoundTarget
+from tasks.models import Generator, Round, RoundTarget
 from tasks.selectors import targets_of
-from tasks.targets import endpoint_of
+from tasks.targets import endpoint_of, generator_endpoint
 
 logger = logging.getLogger(__name__)
 Asked = Future[list[Prediction]]
 SALIENCY_WORDS = 60
+SUGGEST_SECONDS = 10.0
 
 # Views that wait for a target hold a thread of the server. Beyond so many they answer "still
 # waiting" at once, so that a slow target never takes the threads that other pages need.
@@ -49,12 +50,12 @@ def model_inputs(
     return {name: values.get(name, "") for name in round.task.config.model_fields}
 
 
-def waited(asked: Asked) -> bool:
-    """Whether the answer came within the time that a page waits."""
+def waited(asked: Asked, seconds: float | None = None) -> bool:
+    """Whether the answer came within so many seconds, or within the time that a page waits."""
     if not _may_wait.acquire(blocking=False):
         return asked.done()
     try:
-        asked.exception(timeout=settings.LIVE_WAIT_SECONDS)
+        asked.exception(timeout=seconds or settings.LIVE_WAIT_SECONDS)
     except NotYet:
         return False
     finally:
@@ -141,6 +142,17 @@ def answers_now(entries: Sequence[RoundTarget], inputs: Mapping[str, Any]) -> Se
     if not waited(asked):
         raise EndpointError("The targets took too long.", reason="slow")
     return asked.result()
+
+
+def generate(generator: Generator, inputs: Mapping[str, Any]) -> Prediction:
+    """What the generator writes, within SUGGEST_SECONDS; raises EndpointError."""
+    breaker = Breaker(cache, f"generator:{generator.pk}")
+    target = LiveTarget(generator.name, generator_endpoint(generator), breaker)
+    pool = process_pool(settings.LIVE_CALLS, 2 * settings.LIVE_CALLS)
+    asked = pool.ask([target], inputs, SUGGEST_SECONDS)
+    if not waited(asked, SUGGEST_SECONDS):
+        raise EndpointError("The generator took too long.", reason="slow")
+    return asked.result()[0]
 
 
 @dataclass(frozen=True)

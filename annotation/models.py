@@ -59,6 +59,28 @@ class Assignment(models.Model):
         return f"{self.annotator} on {self.context}"
 
 
+class Suggestion(models.Model):
+    """A text that the task's generator wrote for an assignment."""
+
+    class Deed(models.TextChoices):
+        USE = "use"
+        EDIT = "edit"
+        IGNORE = "ignore"
+
+    assignment = models.ForeignKey(Assignment, on_delete=models.CASCADE, related_name="suggestions")
+    text = models.TextField()
+    source = models.CharField(max_length=60, help_text="The generator's name.")
+    fingerprint = models.JSONField(default=dict, help_text="Exactly what wrote it, if it says so.")
+    deed = models.CharField(max_length=6, choices=Deed, blank=True)
+    asked_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["pk"]
+
+    def __str__(self) -> str:
+        return f"{self.source} for {self.assignment}"
+
+
 class Supported(models.Model):
     """With what help a text was written."""
 

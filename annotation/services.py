@@ -254,7 +254,7 @@ def begin_attempt(
             "resembles": None if assignment.parent_id else other,  # whose text is to be changed
             "typing": typing,
             "challenge": assignment.challenge if takes_challenge else None,
-            "support": None if by_program else support_of(assignment),
+            "support": None if by_program else support_of(assignment, text),
             "by_program": by_program,
             "state": State.ASKING,
             "failure": "",

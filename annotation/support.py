@@ -2,17 +2,33 @@
 
 from typing import Any
 
-from annotation.models import Assignment
+from annotation.models import Assignment, Suggestion
+
+Deed = Suggestion.Deed
 
 
-def support_of(assignment: Assignment) -> dict[str, Any] | None:
-    """The help that was there for whoever wrote for the assignment; None: none.
+def support_of(assignment: Assignment, text: str) -> dict[str, Any] | None:
+    """The help that was there for whoever wrote the text; None: none.
 
     challenge: the one that was offered. examples: how many examples that worked were shown.
+    suggestion: use (the text is one), edit or ignore; suggested_by: the generator's name.
     """
+    config = assignment.round.task.config
     had: dict[str, Any] = {}
-    if assignment.challenge in assignment.round.task.config.challenges:
+    if assignment.challenge in config.challenges:
         had["challenge"] = assignment.challenge
     if assignment.worked:
         had["examples"] = len(assignment.worked)
+    if config.support and config.support.suggestions:
+        had |= _suggested(list(assignment.suggestions.all()), text)
     return had or None
+
+
+def _suggested(suggestions: list[Suggestion], text: str) -> dict[str, Any]:
+    """What became of them: a text that was taken and changed is edited, whatever was pressed."""
+    if not suggestions:
+        return {}
+    used = [one for one in suggestions if one.text.split() == text.split()]
+    taken = [one for one in suggestions if one.deed in (Deed.USE, Deed.EDIT)]
+    deed = Deed.USE if used else Deed.EDIT if taken else Deed.IGNORE
+    return {"suggestion": deed.value, "suggested_by": (used or taken or suggestions)[-1].source}

@@ -13,7 +13,7 @@ from django.utils.functional import SimpleLazyObject
 from annotation import panels, selectors
 from annotation.evidence import looks_personal
 from annotation.forms import ExampleForm, WhyForm, blank_fields
-from annotation.models import Assignment, Attempt, Example, TargetOutput
+from annotation.models import Assignment, Attempt, Example, Suggestion, TargetOutput
 from annotation.near_duplicates import written_text
 from annotation.worked import shown_examples
 from dynabench.lib.htmx import render_page
@@ -71,8 +71,7 @@ class Work:
     @property
     def text_field(self) -> str:
         """The field in which people write."""
-        inputs = self.task.config.input
-        return next((c.name for c in inputs if c.type in ("long_text", "text")), inputs[0].name)
+        return self.task.config.text_field
 
     @property
     def challenge(self) -> str | None:
@@ -100,7 +99,7 @@ class Work:
         )
         attrs = form.fields[self.text_field].widget.attrs
         attrs["data-given"] = given.get(self.text_field, "")
-        if self.retry_of:
+        if self.retry_of or self.opened == Suggestion.Deed.EDIT:
             attrs["autofocus"] = True
         if self.assignment:  # drafts save themselves, apart from the form's own requests
             attrs["hx-post"] = reverse("annotation:draft", args=[self.assignment.pk])
@@ -158,6 +157,7 @@ class Work:
             ),
             "parent_verdict": result(assignment.parent) if assignment.parent else None,
             "worked": SimpleLazyObject(lambda: shown_examples(assignment)),
+            "suggestion": SimpleLazyObject(assignment.suggestions.last),
         }
 
 

@@ -9,6 +9,7 @@ from django.db.models import Prefetch, QuerySet
 
 from annotation.models import Assignment, Example, TargetOutput
 from annotation.panels import read_context
+from tasks.models import Round
 
 SHOWN = 5
 CANDIDATES = 50
@@ -92,7 +93,7 @@ def _choose(assignment: Assignment) -> list[int]:
     rounds = round.task.rounds.filter(number__lte=round.number).order_by("-number")[:ROUNDS]
     chosen: list[int] = []
     for one in rounds:
-        context_of = _some(_standing(assignment).filter(consensus__round=one), chance)
+        context_of = _some(_standing(assignment), one, chance)
         first = {context: pk for pk, context in context_of.items()}.values()
         chosen += [*first, *(pk for pk in context_of if pk not in first)]
         if len(chosen) >= SHOWN:
@@ -100,18 +101,23 @@ def _choose(assignment: Assignment) -> list[int]:
     return chosen[:SHOWN]
 
 
-def _some(examples: QuerySet[Example], chance: random.Random) -> dict[int, int]:
+def _some(examples: QuerySet[Example], round: Round, chance: random.Random) -> dict[int, int]:
     """CANDIDATES of a round's examples, in any order: the ids of their contexts by their own.
 
     They follow each other from a place that is drawn, so that all have their turn and few are
     read, however many there are: the index `consensus_errors` has them in this order.
     """
-    in_order = examples.order_by("consensus__pk").values_list("consensus__pk", "context")
-    first, last = in_order.first(), in_order.last()
+    ids = Example.objects.filter(round=round).order_by("pk").values_list("pk", flat=True)
+    first, last = ids.first(), ids.last()
     if first is None or last is None:
         return {}
-    start = chance.randint(first[0], last[0])
-    found = list(in_order.filter(consensus__pk__gte=start)[:CANDIDATES])
-    found += list(in_order.filter(consensus__pk__lt=start)[: CANDIDATES - len(found)])
+    start = chance.randint(first, last)
+    found: list[tuple[int, int]] = []
+    for low, high in ((start, last), (first, start - 1)):
+        # Both tables are told the ends: PostgreSQL may walk through either of them.
+        part = examples.filter(consensus__round=round, consensus__pk__gte=low, pk__gte=low)
+        part = part.filter(consensus__pk__lte=high, pk__lte=high)
+        in_order = part.order_by("consensus__pk").values_list("pk", "context")
+        found += in_order[: CANDIDATES - len(found)]
     chance.shuffle(found)
     return dict(found)

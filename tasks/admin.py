@@ -16,6 +16,7 @@ from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from tasks import (  # noqa: F401  (register themselves)
     admin_contexts,
+    admin_generators,
     admin_groups,
     admin_rounds,
     admin_targets,

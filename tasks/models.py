@@ -96,6 +96,11 @@ class TaskMember(models.Model):
         return f"{self.user}: {self.role}"
 
 
+SECRET_NAME = RegexValidator(
+    r"^TARGET_[A-Z0-9_]+$", "Use a name like TARGET_MYMODEL_SECRET: TARGET_ comes first."
+)
+
+
 class TargetModel(models.Model):
     """A model that answers: in a round's loop, or as an entrant of the leaderboard."""
 
@@ -119,12 +124,7 @@ class TargetModel(models.Model):
         max_length=100,
         blank=True,
         help_text="Name of the environment variable that holds the target's bearer secret.",
-        validators=[
-            RegexValidator(
-                r"^TARGET_[A-Z0-9_]+$",
-                "Use a name like TARGET_MYMODEL_SECRET: TARGET_ comes first.",
-            )
-        ],
+        validators=[SECRET_NAME],
     )
     created_at = models.DateTimeField(db_default=Now())
 
@@ -156,6 +156,28 @@ class TargetVersion(models.Model):
 
     def __str__(self) -> str:
         return f"{self.target} {self.digest}"
+
+
+class Generator(models.Model):
+    """A model that suggests texts to those who write for a task; nobody tries to fool it."""
+
+    task = models.OneToOneField(Task, on_delete=models.CASCADE, related_name="generator")
+    name = models.SlugField(max_length=60, help_text="People read it beside a suggestion.")
+    adapter = models.CharField(max_length=40, default="openai_chat")
+    url = models.URLField(max_length=500)
+    options = models.JSONField(default=dict, blank=True, help_text="Of the adapter.")
+    secret_env = models.CharField(
+        max_length=100,
+        blank=True,
+        help_text="Name of the environment variable that holds its bearer secret.",
+        validators=[SECRET_NAME],
+    )
+
+    class Meta:
+        ordering = ["task"]
+
+    def __str__(self) -> str:
+        return f"{self.name} for {self.task}"
 
 
 def hidden_name(position: int) -> str:

@@ -3,7 +3,7 @@
 from django.contrib.auth.models import AnonymousUser
 
 from dynabench.accounts.models import User
-from tasks.models import TargetModel, Task, TaskMember
+from tasks.models import Generator, TargetModel, Task, TaskMember
 
 Person = User | AnonymousUser
 Role = TaskMember.Role
@@ -52,7 +52,7 @@ def can_read(user: Person, task: Task) -> bool:
     return user.is_superuser or role_of(user, task) is not None
 
 
-def fixed_settings(user: Person, target: TargetModel | None) -> list[str]:
+def fixed_settings(user: Person, target: TargetModel | Generator | None) -> list[str]:
     """What of a target's settings the person may not set; target: None while it is new.
 
     Only an administrator ties a secret to an address. Otherwise an editor could send another task's

@@ -247,6 +247,8 @@ class Support(Part):
     """Whether people may look at others' examples that fooled a model, about other contexts."""
     challenges: Many[Challenge] = ()
     """With each context one of them is offered: the one with the fewest verified examples."""
+    suggestions: bool = False
+    """Whether people may ask the task's generator for a text."""
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -321,6 +323,12 @@ class TaskConfig:
         answer = self.component(self.answer_field)
         passage = answer.reference if answer.type == "span" else None
         return tuple(sorted(self.model_fields, key=lambda name: name == passage))
+
+    @property
+    def text_field(self) -> str:
+        """The field in which people write."""
+        texts = (c.name for c in self.input if c.type in ("long_text", "text"))
+        return next(texts, self.input[0].name)
 
     def component(self, name: str) -> Component:
         """The component of that name; the input's, where the output has one of the same name.

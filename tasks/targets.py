@@ -12,9 +12,9 @@ from django.conf import settings
 from django.core.cache import cache
 from django.db import connection
 
-from tasks.endpoints.base import QA_KIND, Endpoint, EndpointConfig, EndpointError
+from tasks.endpoints.base import GENERATOR, QA_KIND, Endpoint, EndpointConfig, EndpointError
 from tasks.endpoints.registry import build
-from tasks.models import TargetModel, TargetVersion
+from tasks.models import Generator, TargetModel, TargetVersion
 from tasks.schema import TaskConfig
 from tasks.services import note_version
 from tasks.serving.spec import ModelSpec
@@ -43,7 +43,30 @@ def endpoint_of(target: TargetModel) -> Endpoint:
     )
 
 
-def secret_of(target: TargetModel) -> str | None:
+def generator_fields(config: TaskConfig) -> tuple[str, ...]:
+    """What a generator reads beside the field `goal`: the texts of the context, prompts too."""
+    return tuple(c.name for c in config.context if c.type in ("text", "long_text"))
+
+
+def generator_endpoint(generator: Generator) -> Endpoint:
+    """The generator's endpoint, as `endpoint_of` gives a target's; the goal is a sentence.
+
+    Raises EndpointError(misconfigured).
+    """
+    config = generator.task.config
+    return _endpoint(
+        generator.adapter,
+        generator.url,
+        (*generator_fields(config), "goal"),
+        config.text_field,
+        None,
+        GENERATOR,
+        secret_of(generator),
+        json.dumps(generator.options, sort_keys=True),
+    )
+
+
+def secret_of(target: TargetModel | Generator) -> str | None:
     """What the target is sent as bearer token, where the environment holds one."""
     return os.environ.get(target.secret_env) if target.secret_env else None
 

@@ -12,7 +12,15 @@ from allauth.usersessions.models import UserSession
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import F
 
-from annotation.models import Assignment, Attempt, Example, GatePass, Report, TargetOutput
+from annotation.models import (
+    Assignment,
+    Attempt,
+    Example,
+    GatePass,
+    Report,
+    Suggestion,
+    TargetOutput,
+)
 from dynabench.accounts.models import Annotator, ApiToken, LogEntry, User
 from dynabench.webhooks.models import Webhook
 from evaluation.models import Submission, Upload
@@ -100,6 +108,9 @@ def _done(me: Annotator) -> dict[str, Section]:
         "weekly_goals": WeeklyGoal.objects.filter(annotator=me).values("week", "amount"),
         "assignments": Assignment.objects.filter(annotator=me)
         .values("goal", "challenge", "draft", "draft_saved_at", "assigned_at", "left_at", **task)
+        .iterator(),
+        "suggestions": Suggestion.objects.filter(assignment__annotator=me)
+        .values("text", "source", "deed", "asked_at", task_code=F("assignment__round__task__code"))
         .iterator(),
         "attempts": Attempt.objects.filter(annotator=me)
         .values("uuid", "inputs", "challenge", "support", "typing", "state", "failure", "asked_at")

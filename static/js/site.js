@@ -10,14 +10,14 @@ const draftKey = () => form()?.dataset.draftKey;
 let slow;
 document.addEventListener("htmx:beforeRequest", (event) => {
   const element = event.detail.elt;
-  if (element.tagName !== "FORM") return;
+  if (!element.matches("form, [data-waiting]")) return;
   element.setAttribute("aria-busy", "true");
   element.querySelector("button:not([type=button])")?.setAttribute("aria-disabled", "true");
   if (element.dataset.waiting) slow = setTimeout(() => say(element.dataset.waiting), 1000);
 });
 document.addEventListener("htmx:afterRequest", (event) => {
   const element = event.detail.elt;
-  if (element.tagName !== "FORM") return;
+  if (!element.matches("form, [data-waiting]")) return;
   clearTimeout(slow);
   element.removeAttribute("aria-busy");
   element.querySelector("button[aria-disabled]")?.removeAttribute("aria-disabled");
@@ -43,6 +43,9 @@ document.addEventListener("htmx:afterSettle", (event) => {
   heading?.focus();
   if (target.querySelector?.("#verdict") && draftKey()) localStorage.removeItem(draftKey());
   if (target.id === "result") forgetErrors();
+  // A suggestion that was taken is the text now, in this browser's copy too.
+  const asked = event.detail.requestConfig?.elt;
+  if (asked?.closest("#support") && typed() && draftKey()) localStorage.setItem(draftKey(), typed().value);
   count();
 });
 

@@ -6,6 +6,7 @@ from typing import Any, Literal, Protocol
 
 Reason = Literal["down", "slow", "busy", "rubbish", "refused", "misconfigured"]
 QA_KIND = "extractive-qa"
+GENERATOR = "generator"  # answers with a text of its own
 
 
 @dataclass(frozen=True)

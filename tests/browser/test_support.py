@@ -20,6 +20,7 @@ from tests.browser.conftest import (
 )
 from tests.browser.test_journeys import press_on
 from tests.factories import scripted_target
+from tests.web.test_suggestions import MUSE, allow, generator
 from tests.web.test_support import worked_example
 
 BUTTON = "See examples that worked"
@@ -80,3 +81,52 @@ def test_the_examples_are_accessible(page, start, code):
     if code == "hate-speech":
         expect(page.get_by_text("An idea of others").first).to_be_hidden()
     audit(page)
+
+
+@pytest.mark.parametrize("javascript", [True, False], ids=["javascript", "plain"])
+def test_a_suggestion_is_edited(open_page, alice, start, javascript):
+    assignment = start("nli", hypothesis="An idea of others")
+    allow(assignment.round.task)
+    generator(assignment.round.task)
+    page = open_page(alice, java_script_enabled=javascript)
+    page.goto("/t/nli/write/")
+    text_box(page).fill("My own.")
+    page.get_by_role("button", name="Suggest a text").click()
+    expect(page.get_by_role("heading", name="A suggestion")).to_be_focused()
+    expect(text_box(page)).to_have_value("My own.")
+    if javascript:
+        audit(page)
+    page.get_by_role("button", name="Edit", exact=True).click()
+    expect(text_box(page)).to_be_focused()
+    expect(text_box(page)).to_have_value(MUSE)
+    page.reload()
+    expect(text_box(page)).to_have_value(MUSE)
+    text_box(page).fill(TEXTS["nli"])
+    submit_button(page).click()
+    expect(verdict(page)).to_have_text(re.compile("You fooled the model"))
+    assert Example.objects.latest("pk").support["suggestion"] == "edit"
+
+
+def test_a_suggestion_is_used_or_ignored_and_one_that_fails_is_told(page, start):
+    assignment = start("nli", hypothesis="An idea of others")
+    allow(assignment.round.task)
+    muse = generator(assignment.round.task)
+    visit(page, "/t/nli/write/")
+    ask = page.get_by_role("button", name="Suggest a text")
+    ask.click()
+    page.get_by_role("button", name="Ignore").click()
+    expect(page.get_by_text("put aside")).to_be_focused()
+    audit(page)
+    muse.options = {"fail": "refused"}
+    muse.save()
+    ask.click()
+    expect(page.get_by_role("heading", name="No suggestion")).to_be_focused()
+    audit(page)
+    muse.options = {"output": {"hypothesis": MUSE}}
+    muse.save()
+    ask.click()
+    page.get_by_role("button", name="Use", exact=True).click()
+    expect(submit_button(page)).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(verdict(page)).to_have_text(re.compile("You fooled the model"))
+    assert Example.objects.latest("pk").support["suggestion"] == "use"

@@ -8,7 +8,16 @@ from django.core.management import call_command
 from django.db import transaction
 from django.test import Client
 
-from annotation.models import Assignment, Attempt, Example, GatePass, Report, TargetOutput, TextKey
+from annotation.models import (
+    Assignment,
+    Attempt,
+    Example,
+    GatePass,
+    Report,
+    Suggestion,
+    TargetOutput,
+    TextKey,
+)
 from annotation.services import begin_attempt, finish_attempt, report_context, save_draft
 from dynabench.accounts.models import Annotator, ApiToken, LogEntry, User
 from dynabench.accounts.services import annotator_of, log
@@ -70,6 +79,9 @@ def life(client, alice, bob, nli):
     client.post("/t/nli/write/", open_form(client, text="Alice's failed try."))
     form = open_form(client)
     client.post(f"/draft/{form['assignment']}/", {"hypothesis": "Alice's draft."})
+    Suggestion.objects.create(
+        assignment_id=form["assignment"], text="Alice's suggestion.", source="muse"
+    )
     TaskMember.objects.create(task=nli.task, user=alice, role="owner")
     log(alice, "round.closed", nli)
     create_token(user=alice, name="Alice's laptop", scopes=["read"], days=9)
@@ -90,7 +102,7 @@ def test_check_39_the_export_holds_my_items_and_nobody_elses(client, life, alice
     assert mine["points"] == 4
     assert mine["answers"][0]["output"] == {"label": "entailment"}
     assert mine["answers"][0]["prob"]["entailment"] == 0.9
-    for said in ("reason.", "comment.", "report.", "failed try.", "draft."):
+    for said in ("reason.", "comment.", "report.", "failed try.", "draft.", "suggestion."):
         assert f"Alice's {said}" in text
     counts = {name: len(found[name]) for name in ("judgements", "skips", "handed_out", "attempts")}
     assert counts == {"judgements": 1, "skips": 1, "handed_out": 2, "attempts": 1}
@@ -238,6 +250,7 @@ def test_check_39_deleting_removes_the_identity_and_the_words(client, life, alic
     assert not Attempt.objects.exists()
     assert not TargetOutput.objects.filter(example=life).exists()
     assert not GatePass.objects.exists()
+    assert not Suggestion.objects.exists()
     assert not WeeklyGoal.objects.exists()
     assert not Skip.objects.exists()
     assert Report.objects.get().comment == ""

@@ -28,6 +28,7 @@ from tasks.models import TaskMember
 from tests.boards import fill_board
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory, scripted_target
 from tests.web.test_judge import answered, write
+from tests.web.test_suggestions import allow, generator
 from tests.web.test_support import worked_example
 from tests.web.test_write import open_form
 from validation import gold, services
@@ -136,6 +137,20 @@ def test_query_count_of_examples_that_worked(as_alice, bob, nli):
         fill_worked(12)
     assert counts[0] == counts[1]
     check("write, examples that worked", counts[0])
+
+
+def test_query_count_of_a_suggestion(as_alice, nli):
+    allow(nli.task)
+    generator(nli.task)
+    form = open_form(as_alice) | {"want": "suggestion"}
+    counts = []
+    for _ in range(2):
+        with CaptureQueriesContext(connection) as queries:
+            response = as_alice.post("/t/nli/write/support/", form, HTTP_HX_REQUEST="true")
+        assert response.status_code == 200
+        counts.append(len(queries))
+    assert counts[0] == counts[1]
+    check("write, suggestion", counts[0])
 
 
 def test_query_count_of_judging(as_alice, bob, nli, monkeypatch):

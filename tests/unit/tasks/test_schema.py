@@ -40,6 +40,9 @@ def test_what_views_ask_of_a_configuration() -> None:
     assert config.answer_field == "label"
     assert config.model_fields == ("passage", "offers", "text")
     assert config.goal_choices == ("hate", "not-hate")
+    assert config.text_field == "text"
+    assert config.challenges == {"count": "Count."}
+    assert load_config(MINIMAL).challenges == {}
     assert [label.words for label in config.labels("label")] == ["hateful", "not-hate"]
     assert config.component("label").values == ("hate", "not-hate")
     assert config.component("answer").type == "span"

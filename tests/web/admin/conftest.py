@@ -9,7 +9,7 @@ from django.urls import reverse
 from annotation.models import Example, Report
 from dynabench.accounts.services import annotator_of
 from tasks import context_imports
-from tasks.models import ContextBatch, Task, TaskMember
+from tasks.models import ContextBatch, Generator, Task, TaskMember
 from tests.factories import (
     ContextFactory,
     RoundFactory,
@@ -23,7 +23,7 @@ ROLES = list(Role)
 SECRET_TEXT = "Nobody of the other task may read this."
 MODELS = [
     *("tasks_task", "tasks_round", "tasks_context", "tasks_contextbatch", "tasks_targetmodel"),
-    *("annotation_example", "annotation_report"),
+    *("tasks_generator", "annotation_example", "annotation_report"),
 ]
 
 
@@ -85,6 +85,9 @@ def fill(round, person):
         "tasks_context": context,
         "tasks_contextbatch": batch,
         "tasks_targetmodel": scripted_target(round, name=f"target-{round.pk}", label="neutral"),
+        "tasks_generator": Generator.objects.get_or_create(
+            task=round.task, name="muse", adapter="scripted", url="http://muse.test"
+        )[0],
         "annotation_example": example_of(context, person, hypothesis=SECRET_TEXT, label="neutral"),
         "annotation_report": report,
     }

@@ -82,7 +82,7 @@ def test_superusers_see_everything(boss, own, foreign, model):
     assert boss.get(change_url(model, foreign[model])).status_code == 200
 
 
-EDITED = {"tasks_task", "tasks_round", "tasks_context", "tasks_targetmodel"}
+EDITED = {"tasks_task", "tasks_round", "tasks_context", "tasks_targetmodel", "tasks_generator"}
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -1,0 +1,254 @@
+"""Suggestions: a generator's text, used, edited or ignored; one that fails loses nothing."""
+
+import re
+
+import pytest
+from django.db import connection
+
+from annotation import live, suggestions
+from annotation.models import Assignment, Attempt, Example, Suggestion
+from annotation.services import assign
+from dynabench.accounts.services import annotator_of
+from tasks.endpoints.base import EndpointError
+from tasks.endpoints.scripted import ScriptedEndpoint
+from tasks.models import Generator, Round
+from tasks.targets import generator_endpoint
+from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory, scripted_target
+from tests.web.conftest import HTMX
+from tests.web.test_write import open_form
+
+URL = "/t/nli/write/support/"
+MUSE = "A muse has written this."
+
+
+def allow(task):
+    """Switch suggestions on."""
+    task.config_text = task.config_text.replace("\nsupport:\n", "\nsupport:\n  suggestions: true\n")
+    task.save()
+    assert task.config.support.suggestions
+
+
+def generator(task, **options):
+    field = task.config.text_field
+    return Generator.objects.create(
+        task=task,
+        name="muse",
+        adapter="scripted",
+        url="http://muse.test",
+        options=options or {"output": {field: f"  {MUSE} "}},
+    )
+
+
+@pytest.fixture
+def muse(nli):
+    allow(nli.task)
+    scripted_target(nli, label="entailment", prob=None)
+    return generator(nli.task)
+
+
+def want(client, what, text="Half a text", **headers):
+    form = open_form(client, text=text) | {"want": what}
+    return client.post(URL, form, follow=not headers, **headers)
+
+
+@pytest.fixture(params=[{}, HTMX], ids=["page", "htmx"])
+def headers(request):
+    return request.param
+
+
+def test_a_suggestion_is_shown_with_its_source_and_three_answers(as_alice, muse, headers):
+    assert "Suggest a text" in as_alice.get("/t/nli/write/").text
+    response = want(as_alice, "suggestion", **headers)
+    assert response.status_code == 200
+    assert "autofocus>A suggestion<" in response.text
+    assert MUSE in response.text
+    assert "Written by the model muse" in response.text
+    for name in ("use", "edit", "ignore"):
+        assert f'name="want" value="{name}"' in response.text
+    assert "Half a text</textarea>" in as_alice.get("/t/nli/write/").text
+    kept = Suggestion.objects.get()
+    assert (kept.text, kept.source, kept.deed) == (MUSE, "muse", "")
+    assert kept.fingerprint == {"digest": "scripted"}
+
+
+@pytest.mark.parametrize("deed", ["use", "edit"])
+def test_a_text_that_is_taken_stands_in_the_form(as_alice, muse, headers, deed):
+    want(as_alice, "suggestion", **headers)
+    response = want(as_alice, deed, **headers)
+    assert f">\n{MUSE}</textarea>" in response.text
+    assert "A suggestion<" not in response.text
+    box = re.search(r"<textarea[^>]*>", response.text)[0]
+    assert ("autofocus" in box) == (deed == "edit")
+    assert ("<button autofocus>Submit" in response.text) == (deed == "use")
+    assert '<h1 tabindex="-1" id="goal">' in response.text
+    assert Suggestion.objects.get().deed == deed
+
+
+def test_a_text_that_is_ignored_changes_nothing(as_alice, muse, headers):
+    want(as_alice, "suggestion", **headers)
+    response = want(as_alice, "ignore", text="My very own text", **headers)
+    assert "put aside" in response.text
+    assert MUSE not in response.text
+    assert "My very own text</textarea>" in as_alice.get("/t/nli/write/").text
+    assert Suggestion.objects.get().deed == "ignore"
+
+
+SENT = {
+    "used": ("use", MUSE, "use"),
+    "used and changed": ("use", "A muse had written this, once.", "edit"),
+    "edited": ("edit", "A muse has written that.", "edit"),
+    "edited, not at all": ("edit", f" {MUSE}", "use"),
+    "ignored": ("ignore", "I wrote this myself.", "ignore"),
+    "no answer": (None, "I wrote this myself.", "ignore"),
+    "copied by hand": (None, MUSE, "use"),
+}
+
+
+@pytest.mark.parametrize("case", SENT)
+def test_what_became_of_it_is_kept_with_what_was_sent(as_alice, muse, case):
+    pressed, text, deed = SENT[case]
+    want(as_alice, "suggestion")
+    if pressed:
+        want(as_alice, pressed)
+    Assignment.objects.update(challenge=None)
+    as_alice.post("/t/nli/write/", open_form(as_alice, text=text), **HTMX)
+    support = {"suggestion": deed, "suggested_by": "muse"}
+    assert Example.objects.get().support == Attempt.objects.get().support == support
+
+
+def test_without_a_suggestion_nothing_is_kept(as_alice, muse):
+    Assignment.objects.update(challenge=None)
+    form = open_form(as_alice)
+    Assignment.objects.update(challenge=None)
+    as_alice.post("/t/nli/write/", form, **HTMX)
+    assert Example.objects.get().support is None
+    assert want(as_alice, "use").status_code == 200  # there is none to use
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"fail": "down"}, "The generator did not answer."),
+        ({"fail": "refused"}, "The generator did not answer."),
+        ({"fail": "slow"}, "The generator took too long."),
+        ({"fail": "busy"}, "Many people are asking just now."),
+        ({"output": {"hypothesis": 7}}, "The generator did not answer."),
+        ({"output": {"hypothesis": " "}}, "The generator did not answer."),
+        ({"output": {"hypothesis": "x" * 5000}}, "The generator did not answer."),
+        ({"output": {"other": "x"}}, "The generator did not answer."),
+    ],
+    ids=str,
+)
+def test_a_generator_that_fails_loses_nothing(as_alice, muse, headers, options, words):
+    muse.options = options
+    muse.save()
+    response = want(as_alice, "suggestion", **headers)
+    assert response.status_code == 503
+    assert "autofocus>No suggestion<" in response.text
+    assert words in response.text
+    assert not Suggestion.objects.exists()
+    assert "Half a text</textarea>" in as_alice.get("/t/nli/write/").text
+    response = as_alice.post("/t/nli/write/", open_form(as_alice), **HTMX)
+    assert response.status_code == 200
+    assert Example.objects.count() == 1
+
+
+def test_a_task_whose_generator_is_not_set_up_says_so_calmly(as_alice, muse):
+    muse.delete()
+    assert want(as_alice, "suggestion", **HTMX).status_code == 503
+
+
+def test_a_slow_generator_is_not_waited_for(as_alice, muse, monkeypatch):
+    monkeypatch.setattr(live, "SUGGEST_SECONDS", 0.05)
+    muse.options = {**muse.options, "delay": 30}
+    muse.save()
+    response = want(as_alice, "suggestion", **HTMX)
+    assert response.status_code == 503
+    assert "took too long" in response.text
+
+
+def test_after_three_failures_a_generator_is_left_alone(as_alice, muse, monkeypatch):
+    asked = []
+    ask = ScriptedEndpoint.predict
+
+    def counted(self, batch, *, deadline_seconds):
+        asked.append(batch)
+        return ask(self, batch, deadline_seconds=deadline_seconds)
+
+    monkeypatch.setattr(ScriptedEndpoint, "predict", counted)
+    muse.options = {"fail": "down"}
+    muse.save()
+    answers = [want(as_alice, "suggestion", **HTMX).status_code for _ in range(5)]
+    assert answers == [503] * 5
+    assert len(asked) == 3
+
+
+def test_it_is_asked_outside_of_any_transaction_for_context_and_goal_alone(
+    client, transactional_db, monkeypatch
+):
+    round = RoundFactory(task=TaskFactory(code="sentiment"))
+    ContextFactory(round=round, fields={"prompt": "The soup was warm.", "other": "x"})
+    allow(round.task)
+    asked = generator(round.task)
+    seen = []
+
+    def generate(one, inputs):
+        seen.append((one, inputs, connection.in_atomic_block))
+        raise EndpointError("no", reason="down")
+
+    monkeypatch.setattr(live, "generate", generate)
+    client.force_login(UserFactory())
+    form = open_form(client, "/t/sentiment/write/") | {"want": "suggestion"}
+    Assignment.objects.update(goal="negative")
+    client.post("/t/sentiment/write/support/", form)
+    ((one, inputs, in_transaction),) = seen
+    assert (one, in_transaction) == (asked, False)
+    endpoint = generator_endpoint(one)
+    sent = endpoint._config.select(inputs)
+    goal = round.task.config.goal.text.replace("{label}", "negative")
+    assert sent == {"prompt": "The soup was warm.", "goal": goal}
+
+
+def test_three_for_a_passage_and_as_many_a_day_as_tries(as_alice, alice, nli, muse):
+    answers = [want(as_alice, "suggestion", **HTMX) for _ in range(4)]
+    assert [answer.status_code for answer in answers] == [200] * 3 + [429]
+    assert "3 suggestions for this passage" in answers[-1].text
+    as_alice.post("/t/nli/write/next/", {"want": "passage"})
+    assert want(as_alice, "suggestion", **HTMX).status_code == 200
+    nli.task.config_text += "\n"
+    nli.task.config_text = nli.task.config_text.replace("tries_per_day: 50", "tries_per_day: 4")
+    nli.task.save()
+    assert "today's suggestions" in want(as_alice, "suggestion", **HTMX).text.replace("&#x27;", "'")
+
+
+def test_a_closed_round_asks_nobody(as_alice, alice, nli, muse):
+    form = open_form(as_alice)
+    Round.objects.update(state="closed")
+    response = as_alice.post(URL, form | {"want": "suggestion"}, **HTMX)
+    assert response.status_code == 410
+    assert not Suggestion.objects.exists()
+
+
+def test_nothing_of_it_where_the_task_does_not_allow_it(as_alice, nli):
+    generator(nli.task)
+    scripted_target(nli, label="entailment", prob=None)
+    assert "Suggest a text" not in as_alice.get("/t/nli/write/").text
+    for what in ("suggestion", "use", "edit", "ignore"):
+        assert want(as_alice, what, **HTMX).status_code == 404
+
+
+def test_in_a_sensitive_task_it_is_shielded(as_alice, hate):
+    allow(hate.task)
+    generator(hate.task)
+    as_alice.post("/t/hate-speech/gate/")
+    form = open_form(as_alice, "/t/hate-speech/write/") | {"want": "suggestion"}
+    found = as_alice.post("/t/hate-speech/write/support/", form, **HTMX).text
+    assert MUSE in found
+    assert MUSE not in re.sub(r'<details class="shield">.*?</details>', "", found, flags=re.S)
+
+
+def test_the_limits_hold_for_the_task_alone(alice, nli, muse):
+    assignment = assign(annotator=annotator_of(alice), round=nli)
+    for _ in range(suggestions.A_PASSAGE):
+        suggestions.suggest(assignment)
+    assert {one.text for one in assignment.suggestions.all()} == {MUSE}
