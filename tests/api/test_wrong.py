@@ -19,7 +19,7 @@ from tests.api.test_models import (  # noqa: F401
 from tests.api.test_writing import error
 from tests.evaluations import set_version
 from tests.factories import UserFactory
-from tests.web.test_model_pages import answered, release_of
+from tests.submissions import answered, release_of
 from tests.web.test_queries import check, count
 
 RIGHT_FIRST = ["entailment"] * 4 + ["neutral", "contradiction"]

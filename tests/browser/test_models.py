@@ -11,7 +11,7 @@ from evaluation.jobs import check_submission, evaluate_next
 from evaluation.models import EvaluationRun, Submission, Upload
 from tests.browser.conftest import audit, make_round, visit
 from tests.serving_models import tiny_model
-from tests.web.test_model_pages import answered, make_set, release_of, scored, submission_of
+from tests.submissions import answered, make_set, release_of, scored, submission_of
 
 PIECE = 256 * 1024
 

@@ -7,7 +7,7 @@ from evaluation import mails
 from evaluation.mails import tell_ends
 from evaluation.models import EvaluationRun, Submission
 from tests.factories import TaskFactory
-from tests.web.test_model_pages import make_set, submission_of
+from tests.submissions import make_set, submission_of
 
 pytestmark = pytest.mark.django_db
 State = Submission.State

@@ -1,13 +1,9 @@
-"""Pages of submitted models: handing in, the model's page for every role, what its owner does."""
+"""Pages of submitted models: the model's page for every role, what its owner does."""
 
-import gzip
-import json
 import re
 from datetime import timedelta
 
 import pytest
-from django.core.files.base import ContentFile
-from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -15,23 +11,19 @@ from django.utils import timezone
 from annotation.models import Example, TargetOutput
 from dynabench.accounts.models import Annotator
 from evaluation import leases
-from evaluation.contract import Answer, SetRow
-from evaluation.evaluating import prediction_line
-from evaluation.models import Dataset, EvaluationRun, EvaluationSet, Score, Submission, Upload
+from evaluation.contract import SetRow
+from evaluation.models import EvaluationRun, EvaluationSet, Score, Submission
 from evaluation.runs import ensure_targets
 from evaluation.sets import create_set, make_version
-from evaluation.uploads import add_file
 from tasks.models import RoundTarget, TargetVersion, TaskMember
 from tests.factories import RoundFactory, TaskFactory, UserFactory, scripted_target
+from tests.submissions import answered, make_set, release_of, scored, submission_of, url_of
 from tests.web.conftest import HTMX
 from tests.web.test_queries import check
 from validation.derive import derive_one
 from validation.models import Validation
 
 State = Submission.State
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
-URL = "/t/nli/submit/"
-HUB = {"kind": "hub", "name": "MiniLM", "source": "org/name", "revision": COMMIT}
 
 
 @pytest.fixture(autouse=True)
@@ -49,34 +41,6 @@ def people(db):
     return Annotator.objects.bulk_create([Annotator(pseudonym=f"w-{n}") for n in range(4)])
 
 
-def make_set(task, name, **told):
-    one = create_set(task=task, name=name, actor=None, **told)
-    rows = [
-        SetRow(f"{name}{n}", {"premise": f"Premise {n}.", "hypothesis": "So."}, ("entailment",))
-        for n in range(6)
-    ]
-    return make_version(one, rows, None)
-
-
-def submission_of(task, owner, **columns):
-    return Submission.objects.create(
-        task=task, owner=owner, kind="hub", name="MiniLM seed 1", **columns
-    )
-
-
-def scored(submission, version, suite="plain", **scores):
-    run = EvaluationRun.objects.create(
-        submission=submission, version=version, suite=suite, state=State.DONE, outcome="ok",
-        log="Loading weights\nDone", runner="process",
-        usage={"examples_per_second": 51.25, "peak_bytes": 2**29},
-    )  # fmt: skip
-    for name, value in (scores or {"accuracy": 0.625}).items():
-        Score.objects.create(
-            run=run, metric=name, value=value, low=value - 0.1, high=value + 0.1, n=6
-        )
-    return run
-
-
 @pytest.fixture
 def model(task, alice):
     """Alice's model, accepted and scored on an open and on a hidden set."""
@@ -84,136 +48,6 @@ def model(task, alice):
     scored(submission, make_set(task, "open", may_leave=True))
     scored(submission, make_set(task, "sealed", access="hidden"), accuracy=0.375)
     return submission
-
-
-def url_of(submission, deed=""):
-    return f"/m/{submission.pk}/{deed}"
-
-
-# Handing in
-
-
-def test_the_first_step_names_every_kind_and_what_is_left(as_alice, task):
-    page = as_alice.get(URL).text
-    for kind in ("directory", "image", "hub", "predictions", "endpoint"):
-        assert f'href="?kind={kind}"' in page
-    assert "<strong>3</strong> more models today" in page
-    assert '<form method="post" enctype' not in page
-
-
-def test_strangers_are_asked_to_sign_in_and_hidden_tasks_are_not_there(client, alice, task):
-    assert client.get(URL).status_code == 302
-    task.is_visible = False
-    task.save(update_fields=["is_visible"])
-    client.force_login(alice)
-    assert client.get(URL).status_code == 404
-    assert client.post(URL, HUB).status_code == 404
-
-
-def test_a_hub_id_is_handed_in(as_alice, alice, task):
-    assert 'name="revision"' in as_alice.get(f"{URL}?kind=hub").text
-    reply = as_alice.post(URL, HUB)
-    submission = Submission.objects.get()
-    assert reply.url == url_of(submission)
-    assert (submission.owner, submission.name, submission.state) == (alice, "MiniLM", "queued")
-    page = as_alice.get(reply.url).text
-    assert "Received. It waits for its check." in page
-    assert 'hx-trigger="every 5s"' in page
-    assert "<strong>2</strong> more" in as_alice.get(URL).text
-
-
-def test_a_file_is_handed_in_with_the_form(as_alice, alice, task):
-    file = SimpleUploadedFile("model.zip", b"PK" * 10)
-    told = {"kind": "directory", "name": "Mine", "upload": file}
-    assert as_alice.post(URL, told).status_code == 302
-    upload = Submission.objects.get().upload
-    assert (upload.file_name, upload.size, upload.owner) == ("model.zip", 20, alice)
-
-
-def test_a_file_that_came_in_pieces_is_named_by_its_id(as_alice, alice, bob, task):
-    mine = add_file(alice, "model.zip", 3, SimpleUploadedFile("a", b"abc"))
-    theirs = add_file(bob, "model.zip", 3, SimpleUploadedFile("a", b"abc"))
-    told = {"kind": "directory", "name": "Mine", "upload_id": str(theirs.pk)}
-    reply = as_alice.post(URL, told)
-    assert reply.status_code == 422
-    assert "Choose the archive" in reply.text
-    as_alice.post(URL, {**told, "upload_id": str(mine.pk)})
-    assert Submission.objects.get().upload == mine
-
-
-@pytest.mark.parametrize(
-    ("told", "field", "said"),
-    [
-        ({**HUB, "name": ""}, "id_name", "This field is required."),
-        ({**HUB, "revision": "main"}, "id_revision", "40 hexadecimal digits"),
-        ({**HUB, "source": "../etc"}, "id_source", "organisation/name"),
-        ({"kind": "directory", "name": "Typed name"}, "id_upload", "Choose the archive"),
-        ({"kind": "image", "name": "Typed name", "adapter": "jsonl"}, "id_source", "docker save"),
-        ({"kind": "predictions", "name": "Typed name"}, "id_evaluation_set", "required"),
-    ],
-)
-def test_mistakes_are_told_and_what_was_typed_stays(as_alice, task, told, field, said):
-    reply = as_alice.post(URL, told)
-    assert reply.status_code == 422
-    assert said in reply.text
-    assert f'href="#{field}"' in reply.text
-    assert "<title>Error: " in reply.text
-    assert told["name"] in reply.text
-    assert not Submission.objects.exists()
-
-
-def test_a_secret_is_never_shown_again(as_alice, task):
-    make_set(task, "open", may_leave=True)
-    told = {"kind": "endpoint", "name": "Far", "source": "http://example.org", "adapter": "jsonl",
-            "secret": "s3cret"}  # fmt: skip
-    reply = as_alice.post(URL, told)
-    assert reply.status_code == 422
-    assert "s3cret" not in reply.text
-    reply = as_alice.post(URL, {**told, "source": "https://example.org"})
-    assert "s3cret" not in as_alice.get(reply.url).text
-
-
-def test_a_full_quota_is_told_with_its_end_and_takes_no_file(as_alice, alice, task):
-    for _ in range(3):
-        submission_of(task, alice)
-    page = as_alice.get(URL).text
-    assert "Nothing is left for today" in page
-    assert re.search(r"The next one is free on <time datetime=.*UTC</time>", page)
-    file = SimpleUploadedFile("model.zip", b"PK" * 10)
-    reply = as_alice.post(URL, {"kind": "directory", "name": "More", "upload": file})
-    assert reply.status_code == 422
-    assert not Upload.objects.exists()
-
-
-def test_a_file_that_is_refused_does_not_stay(as_alice, alice, task):
-    submission_of(task, alice, state=State.DONE)
-    file = SimpleUploadedFile("model.zip", b"PK" * 10)
-    reply = as_alice.post(URL, {"kind": "directory", "name": "MiniLM seed 1", "upload": file})
-    assert reply.status_code == 422
-    assert "You handed in a model of this name" in reply.text
-    assert not Upload.objects.exists()
-
-
-def test_inputs_of_open_sets_are_downloaded_and_no_others(client, task):
-    kept = make_set(task, "kept")
-    hidden = make_set(task, "hidden", access="hidden", may_leave=True)
-    version = make_set(task, "open", may_leave=True)
-    url = f"/t/nli/sets/{version.pk}/inputs/"
-    lines = client.get(url).getvalue().decode().splitlines()
-    assert len(lines) == 6
-    assert json.loads(lines[0]) == {
-        "id": "open0",
-        "inputs": {"premise": "Premise 0.", "hypothesis": "So."},
-    }
-    TaskFactory(code="qa")
-    assert client.get(f"/t/qa/sets/{version.pk}/inputs/").status_code == 404
-    for other in (kept, hidden):
-        assert client.get(f"/t/nli/sets/{other.pk}/inputs/").status_code == 404
-    client.force_login(UserFactory())
-    page = client.get(f"{URL}?kind=predictions").text
-    assert f'href="{url}"' in page
-    assert "kept" not in page
-    assert "hidden v1" not in page
 
 
 # Who sees what
@@ -340,19 +174,6 @@ def test_the_page_shows_what_was_measured(as_alice, model):
         "<strong>75.0</strong>", "always gives the same answer",
     ):  # fmt: skip
         assert words in page, words
-
-
-def answered(run, *answers):
-    """The predictions of a run, in the order of its set."""
-    lines = b"".join(prediction_line(str(n), Answer(one)) for n, one in enumerate(answers))
-    run.predictions.save("p.jsonl.gz", ContentFile(gzip.compress(lines)))
-
-
-def release_of(version, **options):
-    """A version that was released; with private labels where the options say so."""
-    round = RoundFactory(task=version.evaluation_set.task, number=9, state="released")
-    dataset = Dataset.objects.create(round=round, version=1, state="done", options=options)
-    type(version).objects.filter(pk=version.pk).update(dataset=dataset)
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -583,7 +404,7 @@ def test_query_counts(as_alice, alice, task, model):
     release_of(shown.version)
     pages = {
         "model, wrong": url_of(model, f"runs/{shown.pk}/wrong/"),
-        "submit a model": f"{URL}?kind=hub",
+        "submit a model": "/t/nli/submit/?kind=hub",
         "model": url_of(model),
         "model, waiting": url_of(waiting),
         "model, log": url_of(model, f"runs/{model.runs.get(version=versions[0]).pk}/"),

@@ -1,13 +1,9 @@
 """Webhooks: a real receiver checks signatures; who may not know is told nothing; tries and ends."""
 
-import base64
-import hashlib
-import hmac
-import json
-import re
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import threading
 from datetime import timedelta
-from uuid import uuid4
 
 import pytest
 import time_machine
@@ -15,11 +11,9 @@ from django.core import mail
 from django.core.management import call_command
 from django.utils import timezone
 from django_q.models import OrmQ
-from rest_framework.test import APIClient
 
-from dynabench.accounts.models import IdempotentAnswer, LogEntry
+from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
-from dynabench.accounts.tokens import create_token
 from dynabench.lib.encryption import decrypt
 from dynabench.webhooks import delivering, services
 from dynabench.webhooks.delivering import FAILS_FOR, WAITS, claim, note_events
@@ -29,74 +23,31 @@ from dynabench.webhooks.services import MOST, MOST_TESTS, WebhookRefused, create
 from dynabench.webhooks.signing import signature
 from evaluation.models import EvaluationRun, Submission
 from leaderboard.models import Snapshot
-from tasks.models import Task, TaskMember
+from tasks.models import TaskMember
 from tasks.services import set_round_state
 from tests.evaluations import accepted_model, queued_run, set_version
 from tests.factories import UserFactory
-from tests.unit.tasks.endpoints.conftest import serve  # noqa: F401
-from tests.web.test_queries import check, count
+from tests.webhooks import (  # noqa: F401
+    ALL,
+    HOOKS,
+    _site,
+    hide,
+    hook,
+    receiver,
+    serve,
+    snapshot,
+    verified,
+)
 
-HOOKS = "/account/webhooks/"
-ALL = list(Webhook.Event)
 State = Delivery.State
-
-
-@pytest.fixture(autouse=True)
-def _site(settings, tmp_path):
-    settings.MEDIA_ROOT = tmp_path
-    settings.SITE_URL = "https://site.example"
-    settings.WEBHOOK_PRIVATE_HOSTS = ["127.0.0.1"]
-
-
-@pytest.fixture
-def receiver(serve):  # noqa: F811
-    """A program that answers with `statuses` in turn, and with the last one for ever."""
-
-    def start(*statuses, **headers):
-        left = list(statuses)
-
-        def behave(handler, seen):
-            handler.send({}, left.pop(0) if len(left) > 1 else left[0], **headers)
-
-        return serve(behave)
-
-    return start
-
-
-@pytest.fixture
-def hook(alice, receiver):
-    """Alice's webhook for everything, and its receiver, which says yes."""
-    server = receiver(200)
-    made, secret = create_webhook(user=alice, url=f"{server.url}/told?x=1", events=ALL)
-    made.server, made.key = server, secret
-    return made
 
 
 def close(round):
     set_round_state(round=round, state="closed", actor=None)
 
 
-def snapshot(task, number=1):
-    """By our clock: SQLite's knows milliseconds only, and may lie before a webhook just made."""
-    now = timezone.now()
-    return Snapshot.objects.create(task=task, number=number, table={}, sha256="0" * 64, made_at=now)
-
-
 def later(seconds):
     return time_machine.travel(timezone.now() + timedelta(seconds=seconds), tick=False)
-
-
-def verified(seen, secret, now):
-    """The body, as a library of the specification would give it to the receiver's program."""
-    said = {name.lower(): value for name, value in seen.headers.items()}
-    assert abs(now - int(said["webhook-timestamp"])) < 300
-    body = json.dumps(seen.body).encode()
-    text = f"{said['webhook-id']}.{said['webhook-timestamp']}.".encode() + body
-    key = base64.b64decode(secret.removeprefix("whsec_"))
-    right = "v1," + base64.b64encode(hmac.new(key, text, hashlib.sha256).digest()).decode()
-    assert said["webhook-signature"] == right
-    assert said["content-type"] == "application/json"
-    return seen.body
 
 
 def test_a_closed_round_is_told_once_and_signed(hook, nli):
@@ -208,10 +159,6 @@ def test_an_event_that_is_committed_late_is_told(hook, nli):
         assert deliver_due() == 1
 
 
-def hide(nli):
-    Task.objects.update(is_visible=False)
-
-
 @pytest.mark.parametrize("when", ["before it is noted", "before it is sent"])
 def test_who_may_not_see_the_task_any_more_is_told_nothing(hook, nli, when):
     snapshot(nli.task)
@@ -305,7 +252,7 @@ def test_a_redirect_leads_nowhere_private(alice, nli, receiver, settings, status
     assert Delivery.objects.get().state == State.WAITING
 
 
-def test_a_receiver_that_hangs_does_not_hold_the_worker(alice, nli, serve, monkeypatch):  # noqa: F811
+def test_a_receiver_that_hangs_does_not_hold_the_worker(alice, nli, serve, monkeypatch):
     monkeypatch.setattr(delivering, "SECONDS", 0.2)
     stop = threading.Event()
     server = serve(lambda handler, seen: stop.wait(30))
@@ -451,219 +398,3 @@ def test_tests_have_a_cap(hook):
         send_test(webhook=hook)
     with pytest.raises(WebhookRefused, match="an hour are enough"):
         send_test(webhook=hook)
-
-
-def test_pages_make_show_test_switch_and_delete(as_alice, alice, nli, receiver):
-    server = receiver(200)
-    asked = {"url": server.url, "events": ["snapshot.made"], "task": "nli"}
-    made = as_alice.post(HOOKS, asked)
-    assert made.status_code == 201
-    secret = re.search(r"whsec_[\w+/=]+", made.text)[0]
-    assert secret not in as_alice.get(HOOKS).text
-    page = f"{HOOKS}{Webhook.objects.get().pk}/"
-    assert "Nothing yet." in as_alice.get(page).text
-    assert "The test is on its way" in as_alice.post(f"{page}test/", follow=True).text
-    deliver_due()
-    verified(server.seen[0], secret, timezone.now().timestamp())
-    assert "webhook.test" in as_alice.get(page).text
-    again = f"{page}deliveries/{Delivery.objects.get().pk}/again/"
-    assert f'action="{again}"' in as_alice.get(page).text
-    as_alice.post(again)
-    assert deliver_due() == 1
-    assert server.seen[0].headers["webhook-id"] == server.seen[1].headers["webhook-id"]
-    assert "It is off." in as_alice.post(f"{page}switch/", {"on": "0"}, follow=True).text
-    for deed in (f"{page}test/", again):
-        assert "Switch it on first" in as_alice.post(deed, follow=True).text
-    assert "It is on." in as_alice.post(f"{page}switch/", {"on": "1"}, follow=True).text
-    assert "Delete the webhook?" in as_alice.get(f"{page}delete/").text
-    as_alice.post(f"{page}delete/")
-    assert not Webhook.objects.exists()
-
-
-def test_a_new_secret_takes_the_place_of_the_old_one(as_alice, alice, hook):
-    send_test(webhook=hook)  # it waits, and is signed when it is sent
-    page = f"{HOOKS}{hook.pk}/"
-    assert f'action="{page}secret/"' in as_alice.get(page).text
-    made = as_alice.post(f"{page}secret/")
-    assert "no-store" in made["Cache-Control"]
-    secret = re.search(r"whsec_[\w+/=]+", made.text)[0]
-    assert secret != hook.key
-    assert secret not in as_alice.get(page).text
-    deliver_due()
-    verified(hook.server.seen[0], secret, timezone.now().timestamp())
-    with pytest.raises(AssertionError):
-        verified(hook.server.seen[0], hook.key, timezone.now().timestamp())
-    row = Webhook.objects.values().get()
-    assert secret not in str(row)
-    assert decrypt(row["secret"]) == secret
-    entry = LogEntry.objects.get(action="webhook.secret_rotated")
-    assert entry.actor == alice
-    assert secret not in str(LogEntry.objects.values())
-    assert as_alice.get(f"{page}secret/").status_code == 405
-
-
-def test_the_form_says_what_is_wrong(as_alice, nli):
-    hide(nli)
-    asked = {"url": "http://example.org", "events": ["round.closed"], "task": "nli"}
-    response = as_alice.post(HOOKS, asked)
-    assert response.status_code == 422
-    assert "not one of the available choices" in response.text
-    response = as_alice.post(HOOKS, {**asked, "task": ""})
-    assert "The address must begin with https://" in response.text
-    assert not Webhook.objects.exists()
-
-
-def test_nobody_elses_webhook_is_there(client, bob, hook, nli):
-    snapshot(nli.task)
-    deliver_due()
-    client.force_login(bob)
-    page = f"{HOOKS}{hook.pk}/"
-    delivery = Delivery.objects.get().pk
-    assert client.get(page).status_code == 404
-    for deed in ("test/", "switch/", "secret/", "delete/", f"deliveries/{delivery}/again/"):
-        assert client.post(f"{page}{deed}").status_code == 404
-    assert decrypt(Webhook.objects.get().secret) == hook.key
-    assert hook.url not in client.get(HOOKS).text
-    assert Webhook.objects.get().is_on
-
-
-def test_pages_and_lists_take_as_many_queries_with_many_rows(as_alice, alice, nli):
-    def add(rows):
-        for _ in range(rows):
-            create_webhook(user=alice, url="https://a.test", events=ALL, task=nli.task)
-            create_token(user=alice, name="a", scopes=["read"], days=1)
-            send_test(webhook=alice.webhooks.first())
-
-    add(1)
-    first = alice.webhooks.first().pk
-    pages = {
-        "tokens": "/account/tokens/",
-        "webhooks": HOOKS,
-        "webhook": f"{HOOKS}{first}/",
-        "api, webhooks": "/api/v1/webhooks/",
-        "api, deliveries": f"/api/v1/webhooks/{first}/deliveries/",
-        "api, tokens": "/api/v1/tokens/",
-    }
-    few = {name: count(as_alice, page) for name, page in pages.items()}
-    add(8)
-    assert {name: count(as_alice, page) for name, page in pages.items()} == few
-    for name, queries in few.items():
-        check(name, queries)
-
-
-# The API
-
-
-@pytest.fixture
-def api(alice):
-    client = APIClient()
-    _, key = create_token(user=alice, name="t", scopes=["read", "submit"], days=1)
-    client.credentials(HTTP_AUTHORIZATION=f"Bearer {key}")
-    return client
-
-
-API = "/api/v1/webhooks/"
-
-
-def test_a_program_makes_changes_tests_reads_and_deletes(api, nli, receiver):
-    server = receiver(200)
-    asked = {"url": server.url, "events": ["snapshot.made", "round.closed"], "task": "nli"}
-    made = api.post(API, asked)
-    assert made.status_code == 201
-    told = made.json()
-    assert told["task"] == "nli"
-    assert told["events"] == ["round.closed", "snapshot.made"]
-    address = f"{API}{told['id']}/"
-    assert "secret" not in api.get(address).json()
-    assert [one["id"] for one in api.get(API).json()["results"]] == [told["id"]]
-    test = api.post(f"{address}test/")
-    assert test.status_code == 202
-    deliver_due()
-    verified(server.seen[0], told["secret"], timezone.now().timestamp())
-    (delivery,) = api.get(f"{address}deliveries/").json()["results"]
-    assert (delivery["id"], delivery["state"]) == (test.json()["id"], "sent")
-    assert delivery["status"] == 200
-    assert api.patch(address, {"is_on": False}).json()["is_on"] is False
-    assert api.post(f"{address}test/").status_code == 409
-    assert api.patch(address, {"is_on": True, "events": ["round.closed"]}).json()["is_on"]
-    assert Webhook.objects.get().events == ["round.closed"]
-    assert api.delete(address).status_code == 204
-    assert not Webhook.objects.exists()
-
-
-@pytest.mark.parametrize(
-    ("told", "field"),
-    [
-        ({"url": "http://example.org"}, "url"),
-        ({"url": "x\x00"}, "url"),
-        ({"events": []}, "events"),
-        ({"events": ["all"]}, "events.0"),
-        ({"task": "hidden"}, "task"),
-    ],
-)
-def test_a_program_is_told_what_to_mend(api, nli, told, field):
-    hide(nli)
-    answer = api.post(API, {"url": "https://a.test", "events": ["round.closed"], **told})
-    assert answer.status_code == 422
-    assert list(answer.json()["error"]["fields"]) == [field]
-
-
-def test_a_secret_is_not_kept_for_repeats(api):
-    asked = {"url": "https://a.test", "events": ["round.closed"]}
-    made = api.post(API, asked, headers={"Idempotency-Key": "k"})
-    secret = made.json()["secret"]
-    assert secret not in str(list(IdempotentAnswer.objects.values()))
-
-
-def test_a_program_gets_a_new_secret_once(api, alice, hook):
-    address = f"{API}{hook.pk}/"
-    reply = api.post(f"{address}secret/", headers={"Idempotency-Key": "k"})
-    assert reply.status_code == 200
-    told = reply.json()
-    assert (told["id"], told["url"]) == (hook.pk, hook.url)
-    assert decrypt(Webhook.objects.get().secret) == told["secret"] != hook.key
-    assert told["secret"] not in str(list(IdempotentAnswer.objects.values()))
-    assert told["secret"] not in api.get(address).text
-    assert LogEntry.objects.get(action="webhook.secret_rotated").actor == alice
-    api.post(f"{address}test/")
-    deliver_due()
-    verified(hook.server.seen[0], told["secret"], timezone.now().timestamp())
-
-
-def test_a_program_sends_again_what_arrived(api, hook):
-    address = f"{API}{hook.pk}/"
-    made = api.post(f"{address}test/").json()
-    again = f"{address}deliveries/{made['id']}/again/"
-    assert api.post(again).json()["tries"] == 0  # it waits already
-    deliver_due()
-    reply = api.post(again)
-    assert reply.status_code == 202
-    assert (reply.json()["id"], reply.json()["state"]) == (made["id"], "waiting")
-    deliver_due()
-    ids = [one.headers["webhook-id"] for one in hook.server.seen]
-    assert ids == [made["id"]] * 2
-    assert api.post(f"{address}deliveries/{uuid4()}/again/").status_code == 404
-    api.patch(address, {"is_on": False})
-    assert "Switch it on first" in api.post(again).json()["error"]["message"]
-    assert Delivery.objects.get().state == State.SENT
-
-
-def test_a_program_has_neither_secret_nor_deliveries_of_others(api, bob, nli):
-    theirs, secret = create_webhook(user=bob, url="https://a.test", events=ALL)
-    send_test(webhook=theirs)
-    address = f"{API}{theirs.pk}/"
-    for deed in ("secret/", f"deliveries/{Delivery.objects.get().pk}/again/"):
-        assert api.post(f"{address}{deed}").status_code == 404
-    assert decrypt(Webhook.objects.get().secret) == secret
-
-
-def test_both_take_the_scope(alice, hook):
-    client = APIClient()
-    _, key = create_token(user=alice, name="t", scopes=["read", "own"], days=1)
-    client.credentials(HTTP_AUTHORIZATION=f"Bearer {key}")
-    send_test(webhook=hook)
-    address = f"{API}{hook.pk}/"
-    for deed in ("secret/", f"deliveries/{Delivery.objects.get().pk}/again/"):
-        reply = client.post(f"{address}{deed}")
-        assert (reply.status_code, reply.json()["error"]["code"]) == (403, "scope")
-    assert decrypt(Webhook.objects.get().secret) == hook.key

@@ -1,0 +1,125 @@
+"""Pages of webhooks: made, shown, tested, switched and deleted by their owner and nobody else."""
+
+# ruff: noqa: F811  (fixtures are named where they are used)
+
+import re
+
+import pytest
+from django.utils import timezone
+
+from dynabench.accounts.models import LogEntry
+from dynabench.accounts.tokens import create_token
+from dynabench.lib.encryption import decrypt
+from dynabench.webhooks.jobs import deliver_due
+from dynabench.webhooks.models import Delivery, Webhook
+from dynabench.webhooks.services import create_webhook, send_test
+from tests.web.test_queries import check, count
+from tests.webhooks import (  # noqa: F401
+    ALL,
+    HOOKS,
+    _site,
+    hide,
+    hook,
+    receiver,
+    serve,
+    snapshot,
+    verified,
+)
+
+
+def test_pages_make_show_test_switch_and_delete(as_alice, alice, nli, receiver):
+    server = receiver(200)
+    asked = {"url": server.url, "events": ["snapshot.made"], "task": "nli"}
+    made = as_alice.post(HOOKS, asked)
+    assert made.status_code == 201
+    secret = re.search(r"whsec_[\w+/=]+", made.text)[0]
+    assert secret not in as_alice.get(HOOKS).text
+    page = f"{HOOKS}{Webhook.objects.get().pk}/"
+    assert "Nothing yet." in as_alice.get(page).text
+    assert "The test is on its way" in as_alice.post(f"{page}test/", follow=True).text
+    deliver_due()
+    verified(server.seen[0], secret, timezone.now().timestamp())
+    assert "webhook.test" in as_alice.get(page).text
+    again = f"{page}deliveries/{Delivery.objects.get().pk}/again/"
+    assert f'action="{again}"' in as_alice.get(page).text
+    as_alice.post(again)
+    assert deliver_due() == 1
+    assert server.seen[0].headers["webhook-id"] == server.seen[1].headers["webhook-id"]
+    assert "It is off." in as_alice.post(f"{page}switch/", {"on": "0"}, follow=True).text
+    for deed in (f"{page}test/", again):
+        assert "Switch it on first" in as_alice.post(deed, follow=True).text
+    assert "It is on." in as_alice.post(f"{page}switch/", {"on": "1"}, follow=True).text
+    assert "Delete the webhook?" in as_alice.get(f"{page}delete/").text
+    as_alice.post(f"{page}delete/")
+    assert not Webhook.objects.exists()
+
+
+def test_a_new_secret_takes_the_place_of_the_old_one(as_alice, alice, hook):
+    send_test(webhook=hook)  # it waits, and is signed when it is sent
+    page = f"{HOOKS}{hook.pk}/"
+    assert f'action="{page}secret/"' in as_alice.get(page).text
+    made = as_alice.post(f"{page}secret/")
+    assert "no-store" in made["Cache-Control"]
+    secret = re.search(r"whsec_[\w+/=]+", made.text)[0]
+    assert secret != hook.key
+    assert secret not in as_alice.get(page).text
+    deliver_due()
+    verified(hook.server.seen[0], secret, timezone.now().timestamp())
+    with pytest.raises(AssertionError):
+        verified(hook.server.seen[0], hook.key, timezone.now().timestamp())
+    row = Webhook.objects.values().get()
+    assert secret not in str(row)
+    assert decrypt(row["secret"]) == secret
+    entry = LogEntry.objects.get(action="webhook.secret_rotated")
+    assert entry.actor == alice
+    assert secret not in str(LogEntry.objects.values())
+    assert as_alice.get(f"{page}secret/").status_code == 405
+
+
+def test_the_form_says_what_is_wrong(as_alice, nli):
+    hide(nli)
+    asked = {"url": "http://example.org", "events": ["round.closed"], "task": "nli"}
+    response = as_alice.post(HOOKS, asked)
+    assert response.status_code == 422
+    assert "not one of the available choices" in response.text
+    response = as_alice.post(HOOKS, {**asked, "task": ""})
+    assert "The address must begin with https://" in response.text
+    assert not Webhook.objects.exists()
+
+
+def test_nobody_elses_webhook_is_there(client, bob, hook, nli):
+    snapshot(nli.task)
+    deliver_due()
+    client.force_login(bob)
+    page = f"{HOOKS}{hook.pk}/"
+    delivery = Delivery.objects.get().pk
+    assert client.get(page).status_code == 404
+    for deed in ("test/", "switch/", "secret/", "delete/", f"deliveries/{delivery}/again/"):
+        assert client.post(f"{page}{deed}").status_code == 404
+    assert decrypt(Webhook.objects.get().secret) == hook.key
+    assert hook.url not in client.get(HOOKS).text
+    assert Webhook.objects.get().is_on
+
+
+def test_pages_and_lists_take_as_many_queries_with_many_rows(as_alice, alice, nli):
+    def add(rows):
+        for _ in range(rows):
+            create_webhook(user=alice, url="https://a.test", events=ALL, task=nli.task)
+            create_token(user=alice, name="a", scopes=["read"], days=1)
+            send_test(webhook=alice.webhooks.first())
+
+    add(1)
+    first = alice.webhooks.first().pk
+    pages = {
+        "tokens": "/account/tokens/",
+        "webhooks": HOOKS,
+        "webhook": f"{HOOKS}{first}/",
+        "api, webhooks": "/api/v1/webhooks/",
+        "api, deliveries": f"/api/v1/webhooks/{first}/deliveries/",
+        "api, tokens": "/api/v1/tokens/",
+    }
+    few = {name: count(as_alice, page) for name, page in pages.items()}
+    add(8)
+    assert {name: count(as_alice, page) for name, page in pages.items()} == few
+    for name, queries in few.items():
+        check(name, queries)
