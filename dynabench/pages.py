@@ -131,6 +131,8 @@ def task(request: HttpRequest, code: str) -> HttpResponse:
             ("Good examples", [_shown(found.config, case) for case in found.config.examples.good]),
             ("Bad examples", [_shown(found.config, case) for case in found.config.examples.bad]),
         ],
+        "people": render_markdown(found.config.about.people),
+        "ethics": render_markdown(found.config.about.ethics),
         "top": top(found),
         "can_edit": can_edit(request.user, found),
         "can_moderate": can_moderate(request.user, found),

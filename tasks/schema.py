@@ -251,6 +251,19 @@ class Support(Part):
     """Whether people may ask the task's generator for a text."""
 
 
+class About(Part):
+    """Who is behind a task, and on what terms; the end of its page."""
+
+    people: str = ""
+    """Who makes it and how they are reached; Markdown."""
+    ethics: str = ""
+    """What people get, who could be hurt, what the data must not be used for; Markdown."""
+    license: Annotated[str, Field(max_length=100)] = ""
+    """Of the texts that are released, such as CC BY 4.0."""
+    citation: str = ""
+    """How to cite it, such as BibTeX."""
+
+
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class TaskConfig:
     """A task as its owner describes it."""
@@ -280,6 +293,7 @@ class TaskConfig:
     limits: Limits = Limits()
     programs: Programs = Programs()
     support: Support | None = None
+    about: About = About()
 
     @model_validator(mode="before")
     @classmethod

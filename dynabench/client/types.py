@@ -433,6 +433,7 @@ class FullTask(TypedDict):
     verdict: dict[str, Any]
     metrics: TaskMetrics
     weights: dict[str, float]
+    about: TaskAbout
     created_at: str
     is_visible: bool
     role: Literal["owner", "editor", "moderator", "viewer"] | None
@@ -602,6 +603,7 @@ class MadeTask(TypedDict):
     verdict: dict[str, Any]
     metrics: TaskMetrics
     weights: dict[str, float]
+    about: TaskAbout
     created_at: str
     is_visible: bool
     role: Literal["owner", "editor", "moderator", "viewer"] | None
@@ -1103,6 +1105,15 @@ class Task(TypedDict):
     allow_try_out: bool
     groups: list[str]
     rounds: list[OpenedRound]
+
+
+class TaskAbout(TypedDict):
+    """Who is behind a task, and on what terms; each may be empty."""
+
+    people: str
+    ethics: str
+    license: str
+    citation: str
 
 
 class TaskChange(TypedDict):

@@ -93,6 +93,15 @@ class ContentWarningSerializer(serializers.Serializer[Any]):
     share = serializers.CharField(allow_null=True)
 
 
+class TaskAboutSerializer(serializers.Serializer[Any]):
+    """Who is behind a task, and on what terms; each may be empty."""
+
+    people = serializers.CharField(help_text="Markdown.")
+    ethics = serializers.CharField(help_text="Markdown.")
+    license = serializers.CharField(help_text="Of what is released.")
+    citation = serializers.CharField()
+
+
 class TaskMetricsSerializer(serializers.Serializer[Any]):
     """How models are scored."""
 
@@ -130,13 +139,14 @@ class FullTaskSerializer(TaskSerializer):
     weights = serializers.DictField(
         source="config.weights", child=serializers.FloatField(), help_text="Of the leaderboard."
     )
+    about = TaskAboutSerializer(source="config.about")
     role = serializers.SerializerMethodField(help_text="Yours in this task.")
 
     class Meta(TaskSerializer.Meta):
         fields = (
             *TaskSerializer.Meta.fields,
             *("instructions", "content_warning", "examples", "goal", "context", "input", "output"),
-            *("model_fields", "target_fields", "answer_field", "verdict", "metrics", "weights"),
+            *("model_fields", "target_fields", "answer_field", "verdict", "metrics", "weights", "about"),
             *("created_at", "is_visible", "role"),
         )
         read_only_fields = fields

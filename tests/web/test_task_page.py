@@ -306,3 +306,16 @@ def test_counting_anew_needs_as_many_queries_for_many_rounds(client, rounds):
             state="closed",
         )
     assert [queries(path) for path in paths] == before
+
+
+def test_the_end_tells_who_is_behind_it_and_on_what_terms(client, nli):
+    page = client.get("/t/nli/").text
+    assert "Citation" not in page
+    assert "The Dynabench project wrote the passages" in page
+    assert "What is released of this task is under CC BY 4.0." in page
+    text = nli.task.config_text
+    nli.task.config_text = f"{text[: text.index('about:')]}about: {{citation: '@misc{{<nli>}}'}}\n"
+    nli.task.save(update_fields=["config_text"])
+    page = client.get("/t/nli/").text
+    assert '<pre tabindex="0">@misc{&lt;nli&gt;}</pre>' in page
+    assert "Licence" not in page
