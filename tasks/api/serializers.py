@@ -146,8 +146,8 @@ class FullTaskSerializer(TaskSerializer):
         fields = (
             *TaskSerializer.Meta.fields,
             *("instructions", "content_warning", "examples", "goal", "context", "input", "output"),
-            *("model_fields", "target_fields", "answer_field", "verdict", "metrics", "weights", "about"),
-            *("created_at", "is_visible", "role"),
+            *("model_fields", "target_fields", "answer_field", "verdict", "metrics", "weights"),
+            *("about", "created_at", "is_visible", "role"),
         )
         read_only_fields = fields
 
