@@ -16,6 +16,7 @@ from tasks.config_saving import LONGEST_DIFF, diff, usable
 from tasks.models import (
     Context,
     ContextBatch,
+    Generator,
     Round,
     RoundTarget,
     TargetModel,
@@ -342,7 +343,35 @@ def change_target(*, target: TargetModel, actor: User, fields: Mapping[str, Any]
     return locked
 
 
-def _check_settings(actor: User, target: TargetModel | None, fields: Mapping[str, Any]) -> None:
+@transaction.atomic
+def set_generator(*, task: Task, actor: User, fields: Mapping[str, Any]) -> Generator:
+    """Give the task a generator, or the one it has other settings, which are checked.
+
+    Locks the task. Raises TargetRefused.
+    """
+    Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
+    found = Generator.objects.filter(task=task).first()
+    before = found or Generator(task=task)
+    changes = {name: v for name, v in fields.items() if getattr(before, name) != v}
+    _check_settings(actor, found, changes)
+    if found is None:
+        made = Generator.objects.create(task=task, **fields)
+        log(actor, "generator.registered", made, fields=sorted(changes))
+        return made
+    log(actor, "generator.changed", found, fields=_change(found, changes))
+    return found
+
+
+@transaction.atomic
+def remove_generator(*, task: Task, actor: User) -> None:
+    """Take the task's generator away; none is none. No lock."""
+    if Generator.objects.filter(task=task).delete()[0]:
+        log(actor, "generator.removed", task)
+
+
+def _check_settings(
+    actor: User, target: TargetModel | Generator | None, fields: Mapping[str, Any]
+) -> None:
     if fixed := [name for name in fixed_settings(actor, target) if name in fields]:
         raise TargetRefused(
             f"You cannot set {', '.join(fixed)}: a name stays, and only an administrator ties a "

@@ -1,4 +1,4 @@
-"""The forms of a target's settings, and of the example that it is sent for a test."""
+"""Forms of what targets and generators are to be, and of the example for a target's test."""
 
 from typing import Any
 
@@ -8,28 +8,19 @@ from django.core.exceptions import ValidationError
 from tasks.endpoints.base import EndpointError
 from tasks.endpoints.registry import ADAPTERS
 from tasks.line_files import unstorable
-from tasks.models import Context, TargetModel
-from tasks.targets import endpoint_of, spec_of
+from tasks.models import Context, Generator, TargetModel
+from tasks.targets import endpoint_of, generator_endpoint, spec_of
 
 AS_TEXT = ("text", "long_text", "image", "audio")
+GENERATORS = ("openai_chat", "http", "scripted")
+"""Adapters that can answer with a text of their own."""
 
 
-class TargetForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A target whose adapter accepts its settings."""
-
-    adapter = forms.ChoiceField(choices=[(name, name) for name in sorted(ADAPTERS)], initial="http")
-    url = forms.URLField(
-        max_length=500,
-        required=False,
-        assume_scheme="https",
-        help_text="Empty: our own model server, which loads `source`.",
-    )
+class _EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
+    """Settings that an adapter accepts."""
 
     def clean_options(self) -> dict[str, Any]:
         return self._mapping("options")
-
-    def clean_serving(self) -> dict[str, Any]:
-        return self._mapping("serving")
 
     def _mapping(self, name: str) -> dict[str, Any]:
         value = self.cleaned_data[name] or {}
@@ -44,14 +35,35 @@ class TargetForm(forms.ModelForm):  # type: ignore[type-arg]
         if self.errors:
             return
         try:
-            endpoint_of(self.instance)
+            self.check_endpoint()
         except EndpointError as error:
             self.add_error(None, str(error))
+
+    def check_endpoint(self) -> None:
+        """What the fields alone do not tell. Raises EndpointError, or adds errors."""
+
+
+class TargetForm(_EndpointForm):
+    """A target whose adapter accepts its settings."""
+
+    adapter = forms.ChoiceField(choices=[(name, name) for name in sorted(ADAPTERS)], initial="http")
+    url = forms.URLField(
+        max_length=500,
+        required=False,
+        assume_scheme="https",
+        help_text="Empty: our own model server, which loads `source`.",
+    )
+
+    def clean_serving(self) -> dict[str, Any]:
+        return self._mapping("serving")
+
+    def check_endpoint(self) -> None:
         try:
             spec_of(self.instance)
         except TypeError as error:  # the words of a missing or unknown keyword
             words = str(error).removeprefix("ModelSpec.__init__() ")
             self.add_error("serving", f"The model server cannot read this: {words}.")
+        endpoint_of(self.instance)
 
 
 class SettingsForm(TargetForm):
@@ -63,6 +75,20 @@ class SettingsForm(TargetForm):
             *("name", "adapter", "url", "source", "revision", "options", "serving"),
             "secret_env",
         )
+
+
+class GeneratorForm(_EndpointForm):
+    """A generator whose adapter accepts its settings. The admin chooses fields of its own."""
+
+    adapter = forms.ChoiceField(choices=[(name, name) for name in GENERATORS])
+    url = forms.URLField(max_length=500, assume_scheme="https")
+
+    class Meta:
+        model = Generator
+        fields = ("name", "adapter", "url", "options", "secret_env")
+
+    def check_endpoint(self) -> None:
+        generator_endpoint(self.instance)
 
 
 class InputForm(forms.Form):

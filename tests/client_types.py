@@ -21,12 +21,18 @@ SHAPES = (
     *("Policy", "ChangedPolicy", "NewPolicyRequest"),
     *("WebhookShown", "WebhookMade", "WebhookNewRequest", "PatchedWebhookChangeRequest"),
     *("DeliveryShown", "NewTaskRequest", "MadeTask", "PatchedTaskChangeRequest", "Member"),
-    *("ContextBatch", "TargetModel", "TargetSettingsRequest", "TargetTest"),
+    *("ContextBatch", "TargetModel", "TargetSettingsRequest", "TargetTest", "Generator"),
+    "GeneratorRequest",
     *("PastDecision", "Gold", "Report", "Author", "Validator", "Activity", "SecondOpinion"),
     "WrongPage",
 )
 """The schemas that methods return or take; those that they refer to come along."""
-NAMES = {"Seen": "Leaderboard", "WebhookShown": "Webhook", "DeliveryShown": "Delivery"}
+NAMES = {
+    "Seen": "Leaderboard",
+    "WebhookShown": "Webhook",
+    "DeliveryShown": "Delivery",
+    "GeneratorRequest": "GeneratorSettings",
+}
 """What people read elsewhere, where a name of the server says little at the client."""
 HEAD = '''"""What methods return, and some take: plain dictionaries, with the keys of the API.
 

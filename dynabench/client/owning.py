@@ -12,6 +12,8 @@ from dynabench.client.types import (
     Context,
     ContextBatch,
     FullTask,
+    Generator,
+    GeneratorSettings,
     ImportedContexts,
     MadeTask,
     Member,
@@ -169,3 +171,18 @@ class Owning(Asking):
         """Send a target one example: its `answer`, or the `failure`. Nothing is stored."""
         address = f"/tasks/{task}/target-models/{target_id}/test/"
         return self._write("POST", address, {"inputs": inputs})
+
+    @method
+    def generator(self, task: str) -> Flow[Generator]:
+        """The model that suggests texts to those who write. Raises NotFound where there is none."""
+        return self._get(f"/tasks/{task}/generator/")
+
+    @method
+    def set_generator(self, task: str, **settings: Unpack[GeneratorSettings]) -> Flow[Generator]:
+        """Give the task a generator, or other settings. Raises Invalid, Refused."""
+        return self._write("PUT", f"/tasks/{task}/generator/", settings)
+
+    @method
+    def remove_generator(self, task: str) -> Flow[None]:
+        """Take the task's generator away."""
+        return self._write("DELETE", f"/tasks/{task}/generator/")

@@ -439,6 +439,26 @@ class FullTask(TypedDict):
     role: Literal["owner", "editor", "moderator", "viewer"] | None
 
 
+class Generator(TypedDict):
+    """How a generator is reached."""
+
+    name: str
+    adapter: str
+    url: str
+    options: NotRequired[dict[str, Any]]
+    secret_env: NotRequired[str]
+
+
+class GeneratorSettings(TypedDict):
+    """How a generator is reached."""
+
+    name: str
+    adapter: str
+    url: str
+    options: NotRequired[dict[str, Any]]
+    secret_env: NotRequired[str]
+
+
 class GivenAnswer(TypedDict):
     """What one target said."""
 

@@ -4,6 +4,7 @@ from django.urls import path
 
 from tasks.api.config import ConfigSchemaView, ConfigView
 from tasks.api.contexts import ContextBatches, ContextBatchView, Contexts, ContextView
+from tasks.api.generator import GeneratorView
 from tasks.api.members import Members, MemberView
 from tasks.api.rounds import Rounds, RoundStateView, RoundView
 from tasks.api.target_models import TargetModels, TargetModelView, TargetTestView
@@ -15,6 +16,7 @@ urlpatterns = [
     path("tasks/<slug:code>/config/", ConfigView.as_view(), name="config"),
     path("tasks/<slug:code>/members/", Members.as_view(), name="members"),
     path("tasks/<slug:code>/members/<int:pk>/", MemberView.as_view(), name="member"),
+    path("tasks/<slug:code>/generator/", GeneratorView.as_view(), name="generator"),
     path("tasks/<slug:code>/target-models/", TargetModels.as_view(), name="target-models"),
     path(
         "tasks/<slug:code>/target-models/<int:pk>/", TargetModelView.as_view(), name="target-model"

@@ -63,6 +63,15 @@ def test_a_target_is_set_up_tested_and_changed(editor):
         editor.add_target_model("nli", name="other", adapter="none")
 
 
+def test_a_generator_is_set_and_taken_away(editor, nli):
+    told = {"name": "muse", "adapter": "scripted", "url": "https://muse.test"}
+    assert editor.set_generator("nli", **told)["options"] == {}
+    assert editor.generator("nli")["name"] == "muse"
+    editor.remove_generator("nli")
+    with pytest.raises(NotFound):
+        editor.generator("nli")
+
+
 def test_a_configuration_is_read_tried_and_saved(editor, nli):
     before = editor.config("nli")
     text = f"{before['config_text']}\nprograms: {{judge: true}}\n"

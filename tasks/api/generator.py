@@ -1,0 +1,72 @@
+"""The API's view of the model that suggests texts to those who write for a task."""
+
+from typing import Any
+
+from django.core.exceptions import NON_FIELD_ERRORS
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from dynabench.accounts.api import once
+from dynabench.accounts.models import ApiToken
+from dynabench.lib.api import Refused, read
+from tasks.access import find_edited, find_task
+from tasks.models import Generator
+from tasks.permissions import can_read
+from tasks.services import TargetRefused, remove_generator, set_generator
+from tasks.target_forms import GENERATORS, GeneratorForm
+
+
+class GeneratorSerializer(serializers.Serializer[Any]):
+    """How a generator is reached."""
+
+    name = serializers.CharField(help_text="People read it beside a suggestion; it stays.")
+    adapter = serializers.CharField(help_text=f"One of: {', '.join(GENERATORS)}.")
+    url = serializers.CharField()
+    options = serializers.DictField(default=dict, help_text="Of the adapter.")
+    secret_env = serializers.CharField(
+        default="",
+        allow_blank=True,
+        help_text="Name of the environment variable that holds its bearer secret; for "
+        "administrators.",
+    )
+
+
+class GeneratorView(APIView):
+    """A task's generator."""
+
+    write_scope = ApiToken.Scope.OWN
+
+    @extend_schema(operation_id="generator_get", responses=GeneratorSerializer)
+    def get(self, request: Request, code: str) -> Response:
+        """How it is set up, for the task's members; no secret is told."""
+        task = find_task(request, code, can_read)
+        return Response(GeneratorSerializer(get_object_or_404(Generator, task=task)).data)
+
+    @extend_schema(
+        operation_id="generator_set", request=GeneratorSerializer, responses=GeneratorSerializer
+    )
+    @once
+    def put(self, request: Request, code: str) -> Response:
+        """Give the task a generator, or other settings. Where it has a secret, it does not move."""
+        task, editor = find_edited(request, code)
+        form = GeneratorForm(read(GeneratorSerializer, request), instance=Generator(task=task))
+        if not form.is_valid():
+            found = {name.replace(NON_FIELD_ERRORS, ""): told for name, told in form.errors.items()}
+            raise serializers.ValidationError(found)  # type: ignore[arg-type]
+        try:
+            made = set_generator(task=task, actor=editor, fields=form.cleaned_data)
+        except TargetRefused as error:
+            raise Refused(str(error), code="generator") from None
+        return Response(GeneratorSerializer(made).data)
+
+    @extend_schema(operation_id="generator_remove", responses={204: None})
+    @once
+    def delete(self, request: Request, code: str) -> Response:
+        """Take it away. What it suggested stays noted with the examples."""
+        task, editor = find_edited(request, code)
+        remove_generator(task=task, actor=editor)
+        return Response(status=status.HTTP_204_NO_CONTENT)
