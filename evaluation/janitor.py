@@ -6,6 +6,7 @@ import shutil
 import tempfile
 import time
 import uuid
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -96,12 +97,13 @@ def _is_needed(key: str) -> bool:
 
 def _folders() -> int:
     """Temporary folders of runs on this machine; those alive are changed more often."""
-    old = time.time() - LONG.total_seconds()
-    found = Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*")
-    left = [folder for folder in found if folder.stat().st_mtime < old]
-    for folder in left:
-        shutil.rmtree(folder, ignore_errors=True)
-    return len(left)
+    old, removed = time.time() - LONG.total_seconds(), 0
+    for folder in Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*"):
+        with suppress(FileNotFoundError):  # its run has just ended
+            if folder.stat().st_mtime < old:
+                shutil.rmtree(folder, ignore_errors=True)
+                removed += 1
+    return removed
 
 
 def _set_files() -> int:
@@ -113,7 +115,8 @@ def _set_files() -> int:
     for one in sets:
         for name in default_storage.listdir(f"{SETS}/{one}")[1]:
             path = f"{SETS}/{one}/{name}"
-            if path not in named and default_storage.get_modified_time(path) < old:
-                default_storage.delete(path)
-                removed += 1
+            with suppress(FileNotFoundError):  # another janitor was first
+                if path not in named and default_storage.get_modified_time(path) < old:
+                    default_storage.delete(path)
+                    removed += 1
     return removed

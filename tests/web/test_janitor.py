@@ -39,3 +39,16 @@ def test_set_files_that_no_version_names_go_after_a_day(db):
     assert not default_storage.exists(left)
     assert default_storage.exists(new)  # somebody may be making its version now
     assert len(list(set_rows(version))) == 6
+
+
+def test_folders_of_runs_go_after_a_day(db, tmp_path):
+    left, new = tmp_path / "dynabench-run-left", tmp_path / "dynabench-run-new"
+    left.mkdir()
+    new.mkdir()
+    os.utime(left, (0, 0))
+    (tmp_path / "dynabench-run-gone").symlink_to(
+        tmp_path / "nowhere"
+    )  # gone before it is looked at
+    assert janitor.tidy() == 1
+    assert new.is_dir()
+    assert not left.exists()
