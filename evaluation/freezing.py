@@ -170,7 +170,7 @@ class Freezer:
             "by_program": example.by_program,
             **self._contexts[example.context_id],
             "challenge": example.challenge,
-            "support_json": example.support_text and to_json(orjson.loads(example.support_text)),
+            "support_json": example.support_text and _in_order(example.support_text),
             "input_json": to_json({n: inputs[n] for n in self._input if n in inputs}),
             "label": label,
             "validated": bool(example.consensus__is_verified),
@@ -234,6 +234,11 @@ def _text(answer: Any) -> str:
     if isinstance(answer, Mapping) and "text" in answer:
         answer = answer["text"]
     return answer if isinstance(answer, str) else to_json(answer)
+
+
+def _in_order(text: str) -> str:
+    """The same JSON whatever order of keys the database holds."""
+    return orjson.dumps(orjson.loads(text), option=orjson.OPT_SORT_KEYS).decode()
 
 
 def to_json(value: Any) -> str:
