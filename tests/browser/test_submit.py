@@ -103,7 +103,7 @@ def test_errors_are_summed_up_and_lead_to_their_fields(page, alice):
     assert links.all_inner_texts() == said
     assert len(said) == 3
     for link, field in zip(
-        links.all(), ["textarea", "[type=radio]", "[type=checkbox]"], strict=True
+        links.all(), ["textarea", "[type=radio]", "[name=hate_target]"], strict=True
     ):
         link.click()
         expect(page.locator(f"#write-form {field}").first).to_be_focused()
