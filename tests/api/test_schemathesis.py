@@ -29,7 +29,7 @@ from dynabench.wsgi import application
 from tests.api.world import SCOPES, World, make_world
 
 KNOWN_IN = 4  # of so many requests all but one name what exists
-MOST_LIMITS = 40  # requests an operation
+MOST_LIMITS = 20  # requests an operation
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
