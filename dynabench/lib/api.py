@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import IO, Any
 
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.core.exceptions import PermissionDenied as DjangoDenied
-from django.core.exceptions import ValidationError
 from django.db import OperationalError
+from django.forms import BaseForm
 from django.http import FileResponse, Http404, JsonResponse, StreamingHttpResponse
 from django.utils.http import parse_etags, quote_etag
 from rest_framework import exceptions, status
@@ -83,7 +84,7 @@ def _by_field(detail: Any, name: str = "") -> dict[str, list[str]]:
     if isinstance(detail, Mapping):
         found: dict[str, list[str]] = {}
         for key, value in detail.items():
-            inner = "" if key == "non_field_errors" else str(key)
+            inner = "" if key in ("non_field_errors", NON_FIELD_ERRORS) else str(key)
             found |= _by_field(value, ".".join(filter(None, (name, inner))))
         return found
     if any(isinstance(one, Mapping | list) for one in detail):
@@ -123,6 +124,12 @@ def wanted(shape: type[Serializer[Any]], request: Request) -> dict[str, Any]:
     asked = shape(data=request.query_params)
     asked.is_valid(raise_exception=True)
     return {name: value for name, value in asked.validated_data.items() if value is not None}
+
+
+def check_form(form: BaseForm) -> None:
+    """Raises ValidationError with what a page's form finds wrong, by field."""
+    if not form.is_valid():
+        raise exceptions.ValidationError(form.errors)  # type: ignore[arg-type]
 
 
 class Pages(CursorPagination):

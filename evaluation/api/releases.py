@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
-from dynabench.lib.api import Refused, read
+from dynabench.lib.api import Refused, check_form, read
 from evaluation.cards import LICENSES
 from evaluation.freezing import counts_of
 from evaluation.models import Dataset
@@ -112,6 +112,5 @@ def _options(round: Round, asked: dict[str, Any], page: str) -> Options:
     else:
         sizes = suggested_sizes(counts_of(round))
         form = ReleaseForm(sizes, {"dev": sizes.dev, "test": sizes.test, "seed": 0, **asked})
-    if not form.is_valid():
-        raise serializers.ValidationError(form.errors)  # type: ignore[arg-type]
+    check_form(form)
     return form.options(page)

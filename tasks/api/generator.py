@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.core.exceptions import NON_FIELD_ERRORS
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers, status
@@ -12,7 +11,7 @@ from rest_framework.views import APIView
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken
-from dynabench.lib.api import Refused, read
+from dynabench.lib.api import Refused, check_form, read
 from tasks.access import find_edited, find_task
 from tasks.models import Generator
 from tasks.permissions import can_read
@@ -54,9 +53,7 @@ class GeneratorView(APIView):
         """Give the task a generator, or other settings. Where it has a secret, it does not move."""
         task, editor = find_edited(request, code)
         form = GeneratorForm(read(GeneratorSerializer, request), instance=Generator(task=task))
-        if not form.is_valid():
-            found = {name.replace(NON_FIELD_ERRORS, ""): told for name, told in form.errors.items()}
-            raise serializers.ValidationError(found)  # type: ignore[arg-type]
+        check_form(form)
         try:
             made = set_generator(task=task, actor=editor, fields=form.cleaned_data)
         except TargetRefused as error:

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken
-from dynabench.lib.api import Refused, read
+from dynabench.lib.api import Refused, check_form, read
 from tasks.access import find_edited
 from tasks.api.serializers import RoundSerializer
 from tasks.api.tasks import OfTask
@@ -80,8 +80,7 @@ def _plan(asked: Mapping[str, Any], task: Task, round: Round | None = None) -> d
         raise Refused(f"The round was opened, so this is fixed: {fixed}.", code="fixed")
     stays = {name: form[name].initial for name in form.fields}
     form = RoundForm({**stays, **asked}, task=task, instance=round)
-    if not form.is_valid():
-        raise serializers.ValidationError(form.errors)  # type: ignore[arg-type]
+    check_form(form)
     plan = form.plan
     fields = {name: value for name, value in plan.pop("fields").items() if name in asked}
     return {**{name: plan[name] for name in plan.keys() & asked.keys()}, "fields": fields}

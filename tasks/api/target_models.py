@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.core.exceptions import NON_FIELD_ERRORS
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema
@@ -13,7 +12,7 @@ from rest_framework.views import APIView
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken
-from dynabench.lib.api import Refused, read
+from dynabench.lib.api import Refused, check_form, read
 from tasks.access import find_edited, find_task
 from tasks.endpoints.registry import ADAPTERS
 from tasks.line_files import unstorable
@@ -74,9 +73,7 @@ def _settings(asked: dict[str, Any], target: TargetModel) -> dict[str, Any]:
     form = SettingsForm(instance=target)
     stays = {name: form[name].initial for name in form.fields}
     form = SettingsForm({**stays, **asked}, instance=target)
-    if not form.is_valid():
-        found = {name.replace(NON_FIELD_ERRORS, ""): told for name, told in form.errors.items()}
-        raise serializers.ValidationError(found)  # type: ignore[arg-type]
+    check_form(form)
     return {name: form.cleaned_data[name] for name in asked}
 
 

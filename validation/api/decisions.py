@@ -20,7 +20,7 @@ from annotation.withdrawals import withdraw_example
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.people import public_name
-from dynabench.lib.api import NewestFirst, read, wanted
+from dynabench.lib.api import NewestFirst, check_form, read, wanted
 from tasks.access import find_task
 from tasks.models import Round
 from tasks.permissions import can_moderate
@@ -175,8 +175,7 @@ class DecisionView(OfModerators):
         example, owner = self.enter(uuid)
         asked = read(NewDecisionSerializer, request)
         form = DecisionForm(asked, task=example.round.task)
-        if not form.is_valid():
-            raise serializers.ValidationError(form.errors)  # type: ignore[arg-type]
+        check_form(form)
         with refusals():
             made = services.override_consensus(
                 example=example, owner=owner, choice=form.vote, reason=form.cleaned_data["reason"]

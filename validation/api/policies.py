@@ -13,7 +13,7 @@ from annotation.api.entry import refusals
 from annotation.models import Example
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
-from dynabench.lib.api import Refused, read
+from dynabench.lib.api import Refused, check_form, read
 from tasks.access import find_edited
 from tasks.models import Round
 from validation.api.statistics import RateSerializer
@@ -147,8 +147,7 @@ class PolicyView(APIView):
         round, editor = self.enter(code, number)
         asked = read(NewPolicySerializer, request)
         form = PolicyForm(round, asked)
-        if not form.is_valid():
-            raise serializers.ValidationError(form.errors)  # type: ignore[arg-type]
+        check_form(form)
         told: dict[str, Any] = {"policy": form.policy, "preview": None}
         if asked["dry_run"]:
             told["preview"] = _preview(round, form.policy)
