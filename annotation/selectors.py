@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 from django.db import connection
 from django.db.models import Count, QuerySet
-from django.utils import timezone
 
 from annotation.models import Assignment, Attempt, Example, GatePass, TextKey
 from annotation.near_duplicates import ALIKE, band_keys, grams, overlap, written_text
 from dynabench.accounts.models import Annotator
+from dynabench.lib.days import midnight
 from tasks.models import Context, Round, Task
 from tasks.selectors import writers
 
@@ -86,14 +86,13 @@ FROM annotation_example e JOIN tasks_round r ON r.id = e.round_id WHERE e.annota
 
 def used(assignment: Assignment, digest: str = "") -> Used:
     """What the assignment's annotator has used up. By hand: each submit asks it, twice."""
-    midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
     annotator, context, round = assignment.annotator_id, assignment.context_id, assignment.round
     as_time = connection.ops.adapt_datetimefield_value
     with connection.cursor() as cursor:
         cursor.execute(
             USED,
             [
-                *(context, round.task_id, as_time(midnight), round.pk, context, digest),
+                *(context, round.task_id, as_time(midnight()), round.pk, context, digest),
                 *(annotator, as_time(Attempt.oldest_alive()), annotator),
             ],
         )

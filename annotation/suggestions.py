@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from django.utils import timezone
-
 from annotation import live, selectors
 from annotation.models import Assignment, Suggestion
 from annotation.panels import goal_parts
 from annotation.services import CapReached, RoundClosed, save_draft
+from dynabench.lib.days import midnight
 from tasks.endpoints.base import EndpointError, rubbish
 from tasks.models import Generator
 from tasks.targets import generator_fields
@@ -46,11 +45,10 @@ def _check_may_ask(assignment: Assignment) -> None:
         raise RoundClosed(f"Round {round.number} is {round.state}.", round=round)
     if assignment.suggestions.count() >= A_PASSAGE:
         raise CapReached(f"You have had {A_PASSAGE} suggestions for this passage.")
-    midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
     today = Suggestion.objects.filter(
         assignment__annotator=assignment.annotator_id,
         assignment__round__task=round.task_id,
-        asked_at__gte=midnight,
+        asked_at__gte=midnight(),
     )
     if today.count() >= round.task.config.limits.tries_per_day:
         raise CapReached("You have had today's suggestions (reset at 00:00 UTC).")

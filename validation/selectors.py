@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from annotation.models import Example
 from dynabench.accounts.models import Annotator
+from dynabench.lib.days import midnight
 from tasks.models import Round, Task
 from validation.models import Consensus, QueueItem, Validation
 
@@ -155,8 +156,7 @@ def last_vote(validator: Annotator, task: Task) -> Validation | None:
 
 def judged_today(validator: Annotator, task: Task) -> int:
     """How many examples of the task the validator has judged since 00:00 UTC."""
-    midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
-    found = _first(JUDGED_SINCE, validator=validator.pk, task=task.pk, since=midnight)
+    found = _first(JUDGED_SINCE, validator=validator.pk, task=task.pk, since=midnight())
     return int(found[0]) if found else 0
 
 

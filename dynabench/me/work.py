@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from django.db.models import Prefetch, Q, QuerySet
-from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from annotation import panels
 from annotation.models import Example, TargetOutput
 from dynabench.accounts.models import Annotator
+from dynabench.lib.days import midnight
 from dynabench.lib.svg import Point, line_chart
 from leaderboard.goals import WEEK, active_seconds, monday
 from leaderboard.selectors import Week
@@ -167,10 +167,10 @@ def today_of(me: Annotator, points_a_vote: Mapping[int, float]) -> Today:
 
     points_a_vote: for a judgement, by task.
     """
-    midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
-    mine = Example.objects.filter(annotator=me, by_program=False, created_at__gte=midnight)
+    began = midnight()
+    mine = Example.objects.filter(annotator=me, by_program=False, created_at__gte=began)
     examples = list(mine.select_related("round__task", "consensus"))
-    judged = {"validator": me, "by_program": False, "created_at__gte": midnight}
+    judged = {"validator": me, "by_program": False, "created_at__gte": began}
     names = ("created_at", "seconds")
     votes = [
         *Validation.objects.filter(**judged).values_list(*names, "example__round__task"),

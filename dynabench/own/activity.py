@@ -4,10 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from statistics import median
-from time import perf_counter
 from typing import Any, cast
 
-from django.core.cache import cache
 from django.db.models import Count, F, Min, Q
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import TruncDate
@@ -15,6 +13,8 @@ from django.utils import timezone
 from django.utils.text import Truncator
 
 from annotation.models import Example
+from dynabench.lib.days import midnight
+from dynabench.lib.kept import kept
 from tasks.models import Round
 from validation.models import QueueItem, Validation
 
@@ -23,9 +23,6 @@ TIMED = 500
 """Medians are of so many latest examples and votes."""
 THIN = 20
 """So many values of a slice are shown, the thinnest."""
-KEPT_SECONDS = 30
-KEPT_TIMES = 50
-"""In a large round it is kept longer: for so many times as long as it took to count."""
 
 FOOLED = Count("pk", filter=Q(outcome=Example.Outcome.FOOLED))
 VERIFIED = Count("pk", filter=Q(consensus__is_verified=True))
@@ -54,13 +51,7 @@ class Activity:
 
 def activity(round: Round) -> Activity:
     """Counted now, or a little ago; seven queries, and one for each slice of the task."""
-    found: Activity | None = cache.get(key := f"activity:{round.pk}")
-    if found is None:
-        started = perf_counter()
-        found = _count(round)
-        took = perf_counter() - started
-        cache.set(key, found, max(KEPT_SECONDS, KEPT_TIMES * took))
-    return found
+    return kept(f"activity:{round.pk}", lambda: _count(round))
 
 
 def _count(round: Round) -> Activity:
@@ -70,14 +61,14 @@ def _count(round: Round) -> Activity:
         round=round, still_needed__gt=0, example__retracted_at__isnull=True
     ).aggregate(waiting=Count("pk"), oldest=Min("example__created_at"))
     now = timezone.now()
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    today = Q(created_at__gte=midnight)
+    began = midnight()
+    today = Q(created_at__gte=began)
     people = set(examples.filter(today).values_list("annotator", flat=True).distinct())
     people |= set(votes.filter(today).values_list("validator", flat=True).distinct())
     shown = examples.filter(shown_at__isnull=False).order_by("-pk")
     times = shown.values_list("shown_at", "created_at")[:TIMED]
     seconds = votes.filter(seconds__isnull=False).order_by("-pk").values_list("seconds", flat=True)
-    since = midnight - timedelta(days=DAYS - 1)
+    since = began - timedelta(days=DAYS - 1)
     days = (
         examples.filter(created_at__gte=since)
         .annotate(day=TruncDate("created_at"))

@@ -12,6 +12,7 @@ from annotation.services import assign
 from annotation.worked import open_worked, shown_examples
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
+from dynabench.lib import kept
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory, scripted_target
 from tests.web.conftest import HTMX
 from tests.web.test_judge import answered
@@ -252,8 +253,8 @@ def offered(round, people=20):
 
 
 def test_the_challenge_with_the_fewest_verified_examples_comes_first(nli, monkeypatch):
-    monkeypatch.setattr(challenges, "KEPT_SECONDS", 0)
-    monkeypatch.setattr(challenges, "KEPT_TIMES", 0)
+    monkeypatch.setattr(kept, "KEPT_SECONDS", 0)
+    monkeypatch.setattr(kept, "KEPT_TIMES", 0)
     assert offered(nli) == {"counting", "negation", "several_steps"}
     for name in ("counting", "counting", "negation"):
         worked_example(nli, challenge=name)
