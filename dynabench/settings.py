@@ -90,7 +90,12 @@ TEMPLATES = [
 ]
 FORM_RENDERER = "dynabench.lib.forms.FieldRenderer"
 
-DATABASES = {"default": database(os.environ.get("DATABASE_URL") or f"sqlite:///{HOME}/db.sqlite3")}
+DATABASES = {
+    "default": database(
+        os.environ.get("DATABASE_URL") or f"sqlite:///{HOME}/db.sqlite3",
+        prepared=env_bool("PREPARE_STATEMENTS", False),
+    )
+}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # Several web processes need a shared cache (breakers, sign-in limits): CACHE_URL=redis://…

@@ -8,6 +8,7 @@ from django.core.wsgi import get_wsgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dynabench.settings")
 # Leaderboards multiply matrices: each request by itself, the other cores are for other requests.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("PREPARE_STATEMENTS", "1")
 application = get_wsgi_application()
 # What is loaded stays, and a request makes some ten thousand objects that go with it: look for
 # cycles rarely, and not among what stays.
