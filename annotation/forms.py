@@ -8,12 +8,14 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 from django.utils.html import format_html_join
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, gettext_noop, ngettext, override
 
 from annotation.models import Report
 from tasks.schema import Component, TaskConfig, validate_inputs
 from tasks.values import check_value
 
-UNCHANGED = "Change the given sentence before you submit"
+UNCHANGED = gettext_noop("Change the given sentence before you submit")
 CHALLENGE = "support-challenge"  # no field of a task has a hyphen in its name
 RADIO_LIMIT = 7  # more choices than this become a drop-down list
 
@@ -133,8 +135,8 @@ class ExampleForm(ComponentForm):
         super().__init__(self._asked(), data, initial=initial)
         if challenge:
             self.fields[CHALLENGE] = forms.BooleanField(
-                label=f"Challenge: {challenge}",
-                help_text="Tick this if you take it up. You may as well leave it.",
+                label=_("Challenge: %(challenge)s") % {"challenge": challenge},
+                help_text=_("Tick this if you take it up. You may as well leave it."),
                 required=False,
             )
         for component in self.components:
@@ -219,7 +221,7 @@ class ExampleForm(ComponentForm):
         if start is None:
             self.add_error(
                 component.name,
-                "Choose the answer in the passage, or type it exactly as it appears",
+                _("Choose the answer in the passage, or type it exactly as it appears"),
             )
             return None
         return {"text": text, "start": start, "end": start + len(text)}
@@ -233,16 +235,19 @@ class ExampleForm(ComponentForm):
 
         choices = [(start, around(start)) for start in starts]
         self.fields[start_name] = forms.ChoiceField(
-            label="Which one?", choices=choices, widget=forms.RadioSelect
+            label=_("Which one?"), choices=choices, widget=forms.RadioSelect
         )
-        self.add_error(
-            name, f"“{text}” is in the passage {len(starts)} times. Say which one you mean"
+        said = ngettext(
+            "“%(text)s” is in the passage %(number)d time. Say which one you mean",
+            "“%(text)s” is in the passage %(number)d times. Say which one you mean",
+            len(starts),
         )
+        self.add_error(name, said % {"text": text, "number": len(starts)})
 
     def _refuse_unchanged(self) -> None:
         for name in unchanged_fields(self.config, self.inputs, self.unchanged):
             if not self.has_error(name):
-                self.add_error(name, UNCHANGED)
+                self.add_error(name, _(UNCHANGED))
 
 
 class WhyForm(ComponentForm):
@@ -258,10 +263,11 @@ class WhyForm(ComponentForm):
 
 
 @lru_cache(maxsize=256)
-def blank_fields(components: tuple[Component, ...]) -> str:
-    """The HTML of a form that nobody has filled yet; it is the same for everybody."""
+def blank_fields(components: tuple[Component, ...], language: str | None) -> str:
+    """The HTML of a form that nobody has filled yet; in a language it is the same for everybody."""
     fields = WhyForm(list(components))
-    return format_html_join("", "{}", ((bound.as_field_group(),) for bound in fields))
+    with override(language):
+        return format_html_join("", "{}", ((bound.as_field_group(),) for bound in fields))
 
 
 class ReportForm(forms.ModelForm):
@@ -271,7 +277,10 @@ class ReportForm(forms.ModelForm):
         model = Report
         fields = ["reason", "comment"]
         widgets = {"reason": forms.RadioSelect}
-        labels = {"reason": "What is wrong?", "comment": "In your own words"}
+        labels = {
+            "reason": gettext_lazy("What is wrong?"),
+            "comment": gettext_lazy("In your own words"),
+        }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -8,6 +8,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from dynabench.accounts.models import Annotator
 from tasks.models import Context, Round, TargetModel, TargetVersion, Task
@@ -181,13 +183,13 @@ class Example(Supported):
     def outcome_words(self) -> str:
         """The verdict as lists show it."""
         if self.retracted_at:
-            return "retracted"
+            return gettext("retracted")
         return {
-            self.Outcome.FOOLED: "fooled the model",
-            self.Outcome.NOT_FOOLED: "model right",
-            self.Outcome.UNDECIDED: "too close to call",
-            self.Outcome.NO_MODEL: "saved",
-            self.Outcome.UNKNOWN: "unknown",
+            self.Outcome.FOOLED: gettext("fooled the model"),
+            self.Outcome.NOT_FOOLED: gettext("model right"),
+            self.Outcome.UNDECIDED: gettext("too close to call"),
+            self.Outcome.NO_MODEL: gettext("saved"),
+            self.Outcome.UNKNOWN: gettext("unknown"),
         }[self.Outcome(self.outcome)]
 
 
@@ -283,12 +285,12 @@ class Report(models.Model):
     """An annotator says that something is wrong with a context."""
 
     class Reason(models.TextChoices):
-        UNREADABLE = "unreadable", "I cannot understand it"
-        BROKEN = "broken", "It is cut off or broken"
-        WRONG_LANGUAGE = "wrong-language", "It is in the wrong language"
-        PERSONAL = "personal", "It names a private person"
-        HARMFUL = "harmful", "It is harmful beyond the task"
-        OTHER = "other", "Something else"
+        UNREADABLE = "unreadable", _("I cannot understand it")
+        BROKEN = "broken", _("It is cut off or broken")
+        WRONG_LANGUAGE = "wrong-language", _("It is in the wrong language")
+        PERSONAL = "personal", _("It names a private person")
+        HARMFUL = "harmful", _("It is harmful beyond the task")
+        OTHER = "other", _("Something else")
 
     annotator = models.ForeignKey(Annotator, on_delete=models.CASCADE)
     context = models.ForeignKey(Context, on_delete=models.CASCADE, related_name="reports")

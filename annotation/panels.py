@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
 from annotation.models import Example, TargetOutput
 from tasks.models import Context
 from tasks.schema import Component, TaskConfig
@@ -53,7 +56,7 @@ def confidence(probability: float, shown: str) -> str:
     if shown == "hidden":
         return ""
     if shown == "rounded":
-        return f"about {round(probability * 10) * 10}%"
+        return _("about %(percent)d%%") % {"percent": round(probability * 10) * 10}
     return f"{probability:.0%}"
 
 
@@ -140,13 +143,20 @@ def _rows(
 
 def heading(outcome: str, several: bool, fooled: int, asked: int) -> str:
     """The verdict in words."""
+    if outcome == Status.FOOLED and several:
+        said = ngettext(
+            "You fooled %(fooled)d of %(asked)d model",
+            "You fooled %(fooled)d of %(asked)d models",
+            asked,
+        )
+        return said % {"fooled": fooled, "asked": asked}
     if outcome == Status.FOOLED:
-        return f"You fooled {fooled} of {asked} models" if several else "You fooled the model"
+        return _("You fooled the model")
     if outcome == Status.NOT_FOOLED:
-        return "The models got it right" if several else "The model got it right"
+        return _("The models got it right") if several else _("The model got it right")
     if outcome == Status.UNDECIDED:
-        return "Too close to call"
-    return "Saved, no model in this round"
+        return _("Too close to call")
+    return _("Saved, no model in this round")
 
 
 def own_chance(answers: Sequence[Answer]) -> str:

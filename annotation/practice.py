@@ -14,6 +14,8 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods
 
 from annotation import live, selectors, services, work
@@ -47,7 +49,7 @@ def try_out(request: HttpRequest, code: str) -> HttpResponse:
         return _submit(request, task, round)
     context = selectors.least_used_contexts(round).first()
     if context is None:
-        return refusal(request, services.NoContext("No passages are left."), task)
+        return refusal(request, services.NoContext(_("No passages are left.")), task)
     goal = random.choice(task.config.goal_choices or [""])
     return work.show(request, Work(task, round, context, goal))
 
@@ -62,8 +64,15 @@ def _submit(request: HttpRequest, task: Task, round: Round) -> HttpResponse:
     if not form.is_valid():
         return work.show(request, now, form=form, status=422)
     if _too_many(request):
-        said = f"You have used the {TRIES_PER_HOUR} practice tries of this hour."
-        refused = {"panel": "annotation/_refused.html", "said": said}
+        said = ngettext(
+            "You have used the %(number)d practice try of this hour.",
+            "You have used the %(number)d practice tries of this hour.",
+            TRIES_PER_HOUR,
+        )
+        refused = {
+            "panel": "annotation/_refused.html",
+            "said": said % {"number": TRIES_PER_HOUR},
+        }
         return work.show(request, now, refused, form=form, status=429)
     entries = targets_of(round)
     try:
@@ -71,7 +80,7 @@ def _submit(request: HttpRequest, task: Task, round: Round) -> HttpResponse:
             entries, live.model_inputs(round, context.fields, form.inputs)
         )
     except EndpointError as error:
-        said = work.FAILURES.get(error.reason, "")
+        said = _(work.FAILURES.get(error.reason, ""))
         failed = {"panel": "annotation/_failed.html", "said": said}
         return work.show(request, now, failed, form=form, status=503)
     example, outputs = _unsaved(now, form.inputs, entries, predictions)

@@ -2,6 +2,7 @@
 
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from annotation import selectors
 from dynabench.accounts.models import Annotator
@@ -25,6 +26,18 @@ def round_to_write(task: Task, annotator: Annotator) -> Round | None:
             if current and selectors.may_send(current):
                 return round
     return next((round for round in rounds if round.state in LIVE), None)
+
+
+def not_open(round: Round) -> str:
+    """What people read where a round that is not open takes nothing."""
+    words = {
+        Round.State.DRAFT: _("Round %(number)d is draft."),
+        Round.State.READY: _("Round %(number)d is ready."),
+        Round.State.PAUSED: _("Round %(number)d is paused."),
+        Round.State.CLOSED: _("Round %(number)d is closed."),
+        Round.State.RELEASED: _("Round %(number)d is released."),
+    }
+    return words[Round.State(round.state)] % {"number": round.number}
 
 
 def _rounds(task: Task) -> list[Round]:

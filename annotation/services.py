@@ -10,20 +10,15 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.formats import date_format
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from annotation import selectors
 from annotation.challenges import next_challenge
-from annotation.models import (
-    Assignment,
-    Attempt,
-    Example,
-    GatePass,
-    Report,
-    TargetOutput,
-    TextKey,
-)
+from annotation.models import Assignment, Attempt, Example, GatePass, Report, TargetOutput, TextKey
 from annotation.near_duplicates import are_alike, band_keys, written_text
 from annotation.outcome import Ensemble, Outcome, TargetVerdict, judge, resolve
+from annotation.rounds import not_open
 from annotation.support import support_of
 from dynabench.accounts.models import Annotator
 from tasks.endpoints.base import Prediction
@@ -129,7 +124,7 @@ def _open_round(pk: int) -> Round:
     """The locked round. Raises RoundClosed unless it is open."""
     round = _locked_round(pk)
     if round.state != Round.State.OPEN:
-        raise RoundClosed(f"Round {round.number} is {round.state}.", round=round)
+        raise RoundClosed(not_open(round), round=round)
     return round
 
 
@@ -140,7 +135,8 @@ def _locked_round(pk: int) -> Round:
 def _next_context(round: Round, left: Assignment | None) -> Context:
     candidates = list(selectors.least_used_contexts(round)[:2])
     if not candidates:
-        raise NoContext(f"No passages are left in round {round.number}.")
+        said = _("No passages are left in round %(number)d.")
+        raise NoContext(said % {"number": round.number})
     if left and len(candidates) == 2 and candidates[0].pk == left.context_id:
         return candidates[1]
     return candidates[0]
@@ -159,7 +155,7 @@ def _next_goal(round: Round, after: str = "") -> str:
 def _assign_edit(annotator: Annotator, round: Round) -> Assignment:
     parent = selectors.parent_candidates(annotator, round).select_related("context").first()
     if parent is None:
-        raise NoContext("Nobody else has written an example here yet that you could change.")
+        raise NoContext(_("Nobody else has written an example here yet that you could change."))
     return Assignment.objects.create(
         annotator=annotator,
         round=round,
@@ -273,8 +269,8 @@ def _asked_anew(attempt: Attempt, asked: Mapping[str, Any]) -> Attempt:
 
 
 def _written_before(own: Example) -> Duplicate:
-    day = date_format(own.created_at, "j M")
-    return Duplicate(f"You wrote this on {day}. Try a different idea.", example=own)
+    said = _("You wrote this on %(day)s. Try a different idea.")
+    return Duplicate(said % {"day": date_format(own.created_at, "j M")}, example=own)
 
 
 def check_programs_write(task: Task) -> None:
@@ -288,28 +284,31 @@ def check_programs_write(task: Task) -> None:
 def _check_may_write(assignment: Assignment, digest: str, text: str) -> None:
     round, limits = assignment.round, assignment.round.task.config.limits
     if not selectors.may_send(assignment):  # `finish_attempt` looks again, under the lock
-        raise RoundClosed(f"Round {round.number} is {round.state}.", round=round)
+        raise RoundClosed(not_open(round), round=round)
     if assignment.left_at is not None:
-        raise Stale("You have gone on to another passage since you opened this page.")
+        raise Stale(_("You have gone on to another passage since you opened this page."))
     here, today, standing, twin, sending = selectors.tries(assignment, digest)
     if any(are_alike(text, other) for other in sending):
-        raise Duplicate("You are sending this text from another window.")
+        raise Duplicate(_("You are sending this text from another window."))
     if twin:
-        example = Example.objects.get(pk=twin)
-        raise Duplicate("You sent this text before. Change it to try again.", example=example)
+        said = _("You sent this text before. Change it to try again.")
+        raise Duplicate(said, example=Example.objects.get(pk=twin))
     if here >= limits.tries_per_context:
-        raise CapReached(
-            f"You have used your {limits.tries_per_context} tries on this passage. Take another."
+        said = ngettext(
+            "You have used your %(number)d try on this passage. Take another.",
+            "You have used your %(number)d tries on this passage. Take another.",
+            limits.tries_per_context,
         )
+        raise CapReached(said % {"number": limits.tries_per_context})
     if today >= limits.tries_per_day:
-        raise CapReached(
-            f"You have reached today's {limits.tries_per_day} tries (reset at 00:00 UTC)."
-        )
+        said = _("You have reached today's %(number)d tries (reset at 00:00 UTC).")
+        raise CapReached(said % {"number": limits.tries_per_day})
     if selectors.left_in_round(round, standing) == 0:
-        raise CapReached(
-            f"You have written {limits.share_of_round:.0%} of this round, the most for one person. "
+        said = _(
+            "You have written %(share)s of this round, the most for one person. "
             "Thank you! You can judge what others wrote."
         )
+        raise CapReached(said % {"share": f"{limits.share_of_round:.0%}"})
 
 
 def finish_attempt(
@@ -366,7 +365,7 @@ def _round_that_takes(attempt: Attempt) -> Round:
         annotator=attempt.annotator_id, round=round, left_at__isnull=True
     )
     if not (round.is_being_written and mine.update(left_at=timezone.now())):
-        raise RoundClosed(f"Round {round.number} is {round.state}.", round=round)
+        raise RoundClosed(not_open(round), round=round)
     return round
 
 
@@ -453,7 +452,7 @@ def answer_undecided(*, example: Example, model_right: bool) -> Example:
     with transaction.atomic():
         locked = Example.objects.select_for_update(of=("self",)).get(pk=example.pk)
         if locked.outcome != Example.Outcome.UNDECIDED:
-            raise Refused("This was decided before.")
+            raise Refused(_("This was decided before."))
         verdicts = tuple(TargetVerdict(o.fooled, o.score) for o in locked.target_outputs.all())
         locked.outcome = resolve(Outcome(None, verdicts, "undecided"), model_right).status
         locked.decided_by = Example.DecidedBy.AUTHOR
@@ -478,7 +477,7 @@ def retract_example(*, example: Example) -> Example:
         if locked.retracted_at is None:
             if selectors.is_judged(locked):
                 raise Refused(
-                    "Somebody has judged this example. Ask the task owner to withdraw it."
+                    _("Somebody has judged this example. Ask the task owner to withdraw it.")
                 )
             locked.retracted_at = timezone.now()
             locked.save(update_fields=["retracted_at"])

@@ -3,9 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
 from annotation import live, selectors
 from annotation.models import Assignment, Suggestion
 from annotation.panels import goal_parts
+from annotation.rounds import not_open
 from annotation.services import CapReached, RoundClosed, save_draft
 from dynabench.lib.days import midnight
 from tasks.endpoints.base import EndpointError, rubbish
@@ -42,16 +46,21 @@ def suggest(assignment: Assignment) -> Suggestion:
 def _check_may_ask(assignment: Assignment) -> None:
     round = assignment.round
     if not selectors.may_send(assignment):
-        raise RoundClosed(f"Round {round.number} is {round.state}.", round=round)
+        raise RoundClosed(not_open(round), round=round)
     if assignment.suggestions.count() >= A_PASSAGE:
-        raise CapReached(f"You have had {A_PASSAGE} suggestions for this passage.")
+        said = ngettext(
+            "You have had %(number)d suggestion for this passage.",
+            "You have had %(number)d suggestions for this passage.",
+            A_PASSAGE,
+        )
+        raise CapReached(said % {"number": A_PASSAGE})
     today = Suggestion.objects.filter(
         assignment__annotator=assignment.annotator_id,
         assignment__round__task=round.task_id,
         asked_at__gte=midnight(),
     )
     if today.count() >= round.task.config.limits.tries_per_day:
-        raise CapReached("You have had today's suggestions (reset at 00:00 UTC).")
+        raise CapReached(_("You have had today's suggestions (reset at 00:00 UTC)."))
 
 
 def _text(assignment: Assignment, output: Mapping[str, Any]) -> str:

@@ -5,6 +5,8 @@ import logging
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_POST
 
 from annotation import services, suggestions, work
@@ -21,7 +23,11 @@ from tasks.schema import TaskConfig
 
 logger = logging.getLogger(__name__)
 Deed = Suggestion.Deed
-SILENT = {"busy": "Many people are asking just now.", "slow": "The generator took too long."}
+SILENT = {
+    "busy": gettext_noop("Many people are asking just now."),
+    "slow": gettext_noop("The generator took too long."),
+}
+NO_ANSWER = gettext_noop("The generator did not answer.")
 
 
 @require_POST
@@ -48,7 +54,7 @@ def support(request: HttpRequest, code: str) -> HttpResponse:
         said, status = str(error), error.status
     except EndpointError as error:
         logger.warning("no suggestion for assignment %s: %s", assignment.pk, error)
-        said, status = SILENT.get(error.reason, "The generator did not answer."), 503
+        said, status = _(SILENT.get(error.reason, NO_ANSWER)), 503
     return _shown(request, Work.of(assignment, opened=want), said, status)
 
 

@@ -5,6 +5,7 @@ from uuid import UUID
 from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from annotation import live, services, work
@@ -62,9 +63,8 @@ def write(request: HttpRequest, code: str) -> HttpResponse:
         return _submit(request, task, annotator)
     round = round_to_write(task, annotator)
     if round is None:
-        return render(
-            request, "annotation/refused.html", {"task": task, "message": "No round is open."}
-        )
+        values = {"task": task, "message": _("No round is open.")}
+        return render(request, "annotation/refused.html", values)
     try:
         assignment = services.assign(annotator=annotator, round=round)
     except services.Refused as error:
@@ -92,7 +92,7 @@ def _submit(request: HttpRequest, task: Task, annotator: Annotator) -> HttpRespo
     data = form.cleaned_data
     try:
         if data["goal"] != assignment.goal:
-            raise services.Stale("Your goal has changed since you opened this page.")
+            raise services.Stale(_("Your goal has changed since you opened this page."))
         attempt, is_mine = services.begin_attempt(
             annotator=annotator,
             assignment=assignment,
@@ -136,7 +136,7 @@ def write_next(request: HttpRequest, code: str) -> HttpResponse:
     wanted = request.POST.get("want")
     try:
         if round is None:
-            raise services.RoundClosed("No round is open.")
+            raise services.RoundClosed(_("No round is open."))
         assignment = services.assign(
             annotator=annotator, round=round, fresh=wanted != "goal", minimal_edit=wanted == "edit"
         )

@@ -9,6 +9,8 @@ from django.db.models import Prefetch, prefetch_related_objects
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
+from django.utils.translation import get_language, gettext_noop
+from django.utils.translation import gettext as _
 
 from annotation import panels, selectors
 from annotation.evidence import looks_personal
@@ -110,7 +112,7 @@ class Work:
     def targets(self) -> str:
         """The round's targets as people may read them."""
         targets_of(self.round)
-        return ", ".join(self.round.target_names) or "no model in this round"
+        return ", ".join(self.round.target_names) or _("no model in this round")
 
     def page(self, form: ExampleForm | None = None) -> dict[str, Any]:
         """Everything that the template names but the panel."""
@@ -173,7 +175,7 @@ def result(example: Example, is_new: bool = False) -> dict[str, Any]:
         "example": example,
         "looks_personal": looks_personal(written_text(config, example.inputs)),
         "why_form": WhyForm(questions, initial=example.metadata) if example.metadata else None,
-        "why_fields": blank_fields(tuple(questions)),
+        "why_fields": blank_fields(tuple(questions), get_language()),
         "can_retract": is_new
         or (example.retracted_at is None and not selectors.is_judged(example)),
     }
@@ -182,7 +184,9 @@ def result(example: Example, is_new: bool = False) -> dict[str, Any]:
 def left_words(round: Round, standing: int) -> str:
     """How many more examples of the round the person may write, where there is a cap."""
     left = selectors.left_in_round(round, standing)
-    return "" if left is None else f"room for {left} more of yours in this round"
+    if left is None:
+        return ""
+    return _("room for %(number)d more of yours in this round") % {"number": left}
 
 
 def verdict(example: Example, config: Any, outputs: list[Any]) -> dict[str, Any]:
@@ -203,12 +207,13 @@ def verdict(example: Example, config: Any, outputs: list[Any]) -> dict[str, Any]
 
 
 FAILURES = {
-    "busy": "Many people are asking the model right now.",
-    "slow": "The model took too long to answer.",
-    "closed": "The round closed while the model was asked.",
-    "duplicate": "You sent this very text from another window.",
-    "refused": "The model declined this text.",
+    "busy": gettext_noop("Many people are asking the model right now."),
+    "slow": gettext_noop("The model took too long to answer."),
+    "closed": gettext_noop("The round closed while the model was asked."),
+    "duplicate": gettext_noop("You sent this very text from another window."),
+    "refused": gettext_noop("The model declined this text."),
 }
+NO_ANSWER = gettext_noop("The model did not answer.")
 FAILED_STATUS = {"closed": 410, "duplicate": 422}
 
 
@@ -243,7 +248,7 @@ def show_attempt(
         response["Refresh"] = f"5; url={reverse('annotation:attempt', args=[attempt.uuid])}"
         return response
     status = FAILED_STATUS.get(attempt.failure, 503)
-    said = FAILURES.get(attempt.failure, "The model did not answer.")
+    said = _(FAILURES.get(attempt.failure, NO_ANSWER))
     failed = {"panel": "annotation/_failed.html", "attempt": attempt, "said": said}
     response = show(request, work, failed, status=status)
     if status == 503:

@@ -1,4 +1,4 @@
-"""What every request passes through: an id, the content security policy, no redirect for htmx."""
+"""What every request passes through: an id, its language, the content security policy and more."""
 
 import logging
 import uuid
@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from django.conf import settings
 from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
+from django.middleware.locale import LocaleMiddleware
 from django.shortcuts import render, resolve_url
+from django.utils import translation
 from django_htmx.http import HttpResponseClientRedirect
 
 Handler = Callable[[HttpRequest], HttpResponse]
@@ -26,6 +28,17 @@ def request_id(get_response: Handler) -> Handler:
         return response
 
     return middleware
+
+
+class Language(LocaleMiddleware):
+    """The language that the person chose, or the browser's; the API answers in English."""
+
+    def process_request(self, request: HttpRequest) -> None:
+        super().process_request(request)
+        path = request.path_info
+        if path.startswith("/api/") and not path.endswith("/docs/"):
+            translation.activate(settings.LANGUAGE_CODE)
+            request.LANGUAGE_CODE = settings.LANGUAGE_CODE
 
 
 def policy(**changes: Sequence[str]) -> str:

@@ -2,13 +2,13 @@
 
 import csv
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
@@ -28,13 +28,6 @@ from validation.selectors import JUDGED_STATES
 from validation.statistics import Rate
 
 Numbered = tuple[Round, Kept]
-LATER = partial(
-    HttpResponse,
-    "The numbers are being counted. Ask again in a minute.\n",
-    status=503,
-    content_type="text/plain",
-    headers={"Retry-After": "60"},
-)
 
 
 @login_not_required
@@ -119,6 +112,7 @@ def task(request: HttpRequest, code: str) -> HttpResponse:
     found = find_task(request, code)
     rounds = seen_rounds([found])
     live = next((r for r in rounds if r.state in ("open", "paused")), None)
+    examples = found.config.examples
     values: dict[str, Any] = {
         "task": found,
         "groups": groups_with([found]),
@@ -128,8 +122,8 @@ def task(request: HttpRequest, code: str) -> HttpResponse:
         "instructions": render_markdown(found.config.instructions),
         "description": render_markdown(live.description) if live else "",
         "example_groups": [
-            ("Good examples", [_shown(found.config, case) for case in found.config.examples.good]),
-            ("Bad examples", [_shown(found.config, case) for case in found.config.examples.bad]),
+            (_("Good examples"), [_shown(found.config, case) for case in examples.good]),
+            (_("Bad examples"), [_shown(found.config, case) for case in examples.bad]),
         ],
         "people": render_markdown(found.config.about.people),
         "ethics": render_markdown(found.config.about.ethics),
@@ -145,15 +139,15 @@ def _numbers_of(rounds: Sequence[Round]) -> dict[str, Any]:
     """The rounds with their numbers and newest datasets, and what is drawn of them."""
     kept, datasets = all_numbers(rounds), latest_datasets(rounds)
     numbered = [(round, kept[round.pk]) for round in rounds if round.pk in kept]
-    accuracies = {"people": "human_accuracy", "models": "model_accuracy"}
+    accuracies = {_("people"): "human_accuracy", _("models"): "model_accuracy"}
     return {
         "rounds": [(round, kept.get(round.pk), datasets.get(round.pk)) for round in rounds],
         "numbered": [(round, one.numbers) for round, one in numbered],
         "is_counting": len(numbered) < len(rounds),
         "has_examples": any(one.numbers["collected"] for _, one in numbered),
         "counted_at": min((one.counted_at for _, one in numbered), default=None),
-        "trend": _chart(numbered, {"vMER": "vmer"}, "vMER by round"),
-        "gap": _chart(numbered, accuracies, "Accuracy of people and models by round"),
+        "trend": _chart(numbered, {"vMER": "vmer"}, _("vMER by round")),
+        "gap": _chart(numbered, accuracies, _("Accuracy of people and models by round")),
     }
 
 
@@ -165,16 +159,17 @@ def _chart(numbered: Sequence[Numbered], lines: Mapping[str, str], title: str) -
     }
     if any(sum(isinstance(rate, Rate) for _, rate in found) < 2 for found in rates.values()):
         return None
+    round_name = _("Round %(number)d")
     points = {
         name: [
-            Point(f"Round {n}", rate.value, rate.low, rate.high)
+            Point(round_name % {"number": n}, rate.value, rate.low, rate.high)
             if isinstance(rate, Rate)
-            else Point(f"Round {n}", None)
+            else Point(round_name % {"number": n}, None)
             for n, rate in found
         ]
         for name, found in rates.items()
     }
-    return line_chart(points, title=title, description="The table has the same numbers.")
+    return line_chart(points, title=title, description=_("The table has the same numbers."))
 
 
 @login_not_required
@@ -182,7 +177,7 @@ def numbers_json(request: HttpRequest, code: str) -> HttpResponse:
     """Every number of each round as JSON; 503 while a large round is counted."""
     found = find_task(request, code)
     rows = _rows(found)
-    return LATER() if rows is None else JsonResponse({"task": found.code, "rounds": rows})
+    return _later() if rows is None else JsonResponse({"task": found.code, "rounds": rows})
 
 
 @login_not_required
@@ -191,7 +186,7 @@ def numbers_csv(request: HttpRequest, code: str) -> HttpResponse:
     found = find_task(request, code)
     rows = _rows(found)
     if rows is None:
-        return LATER()
+        return _later()
     table = [flat(row) for row in rows]
     response = HttpResponse(content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{found.code}-numbers.csv"'
@@ -199,6 +194,17 @@ def numbers_csv(request: HttpRequest, code: str) -> HttpResponse:
     writer.writerow(table[0] if table else ["round"])
     writer.writerows(row.values() for row in table)
     return response
+
+
+def _later() -> HttpResponse:
+    """What is answered while a large round is counted for the first time."""
+    words = _("The numbers are being counted. Ask again in a minute.")
+    return HttpResponse(
+        f"{words}\n",
+        status=503,
+        content_type="text/plain; charset=utf-8",
+        headers={"Retry-After": "60"},
+    )
 
 
 def _rows(task: Task) -> list[dict[str, Any]] | None:

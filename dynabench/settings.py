@@ -7,6 +7,7 @@ from typing import Any
 from django.urls import reverse_lazy
 
 from dynabench.env import database, env_bool, env_int, env_list, env_secret, kept_secret
+from dynabench.lib.languages import languages
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 # Database, models, secrets and uploads of a plain installation live below one folder.
@@ -58,7 +59,7 @@ MIDDLEWARE = [
     "dynabench.middleware.request_id",
     "dynabench.middleware.content_security_policy",
     "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.middleware.locale.LocaleMiddleware",
+    "dynabench.middleware.Language",
     "django_htmx.middleware.HtmxMiddleware",
     "dynabench.middleware.no_redirect_for_htmx",
     "dynabench.middleware.BusyDatabase",
@@ -82,6 +83,7 @@ TEMPLATES = [
         "OPTIONS": {
             "context_processors": [
                 "django.template.context_processors.request",
+                "django.template.context_processors.i18n",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
             ],
@@ -164,6 +166,7 @@ SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
+LANGUAGE_COOKIE_SECURE = HTTPS
 SECURE_HSTS_SECONDS = 31536000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 if env_bool("BEHIND_PROXY", False):
@@ -171,6 +174,9 @@ if env_bool("BEHIND_PROXY", False):
 
 # Text, time, files
 LANGUAGE_CODE = "en"
+LOCALE_PATHS = [BASE_DIR / "locale"]
+LANGUAGES = languages(LOCALE_PATHS[0])
+LANGUAGE_COOKIE_AGE = 365 * 86400
 TIME_ZONE = "UTC"
 USE_I18N = True
 USE_TZ = True

@@ -2,7 +2,9 @@
 
 from allauth.account.decorators import secure_admin_login
 from django.contrib import admin
+from django.contrib.auth.decorators import login_not_required
 from django.urls import include, path
+from django.views.i18n import set_language
 
 from dynabench import pages
 from dynabench.accounts import token_views, views
@@ -33,6 +35,7 @@ urlpatterns = [
     path("help/", views.help_page, name="help"),
     path("help/numbers/", pages.numbers, name="numbers"),
     path("healthz/", views.healthz, name="healthz"),
+    path("i18n/", login_not_required(set_language), name="set_language"),
     path("api/v1/", include(("dynabench.api", "v1"), namespace="v1")),
     path("accounts/", include("allauth.urls")),
     path("admin/", admin.site.urls),

@@ -20,6 +20,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, Protocol
 
+from dynabench.lib.words import gettext_noop
 from evaluation.contract import GIB, MIB, Beat
 
 BLOCK = MIB
@@ -199,7 +200,7 @@ def _checked(path: Path, limits: ArchiveLimits, beat: Beat) -> Iterator[tuple[Me
         (folders if is_folder else files).add(key)
         yield Member(name, size, is_folder), blocks
     if not files:
-        raise ArchiveRefused("There is no file in the archive.")
+        raise ArchiveRefused(gettext_noop("There is no file in the archive."))
 
 
 Given = tuple[str, int, bool, Blocks]
@@ -238,7 +239,9 @@ class _ZipFile(io.FileIO):
     def read(self, size: int | None = -1, /) -> bytes:
         """As of any file."""
         if size and size > LARGEST_DIRECTORY:
-            raise ArchiveRefused("The table of the archive is too large. Pack fewer files.")
+            raise ArchiveRefused(
+                gettext_noop("The table of the archive is too large. Pack fewer files.")
+            )
         return super().read(size) or b""
 
 

@@ -17,6 +17,7 @@ from django.conf import settings
 from django.core.files import File
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from dynabench.lib.encryption import decrypt
 from evaluation import archives, image_archives, leases, runs, sandbox_images
@@ -112,12 +113,12 @@ def check(submission: Submission) -> None:
     try:
         with tempfile.TemporaryDirectory(prefix=TEMPORARY) as name:
             folder = Path(name)
-            watch.begin("reading what was handed in", 0.1)
+            watch.begin(gettext_noop("reading what was handed in"), 0.1)
             arrived = RECEIVE[submission.kind](submission, folder, watch)
             if arrived.model:
-                watch.begin("answering five examples", 0.5)
+                watch.begin(gettext_noop("answering five examples"), 0.5)
                 _answer_five(submission, arrived.model, folder, watch)
-            watch.begin("storing it", 0.9)
+            watch.begin(gettext_noop("storing it"), 0.9)
             _accept(submission, arrived, watch)
     except leases.LeaseLost:
         raise
@@ -213,7 +214,7 @@ def _weights(task: Task, model: Path, folder: Path, watch: Watch) -> Arrived:
 
 def _image(submission: Submission, folder: Path, watch: Watch) -> Arrived:
     if engine() is None:
-        raise NotNow("It waits for a worker with a container engine (Docker).")
+        raise NotNow(gettext_noop("It waits for a worker with a container engine (Docker)."))
     kept = None
     if submission.upload:
         kept = folder / "image.tar"
@@ -258,7 +259,7 @@ def _predictions(submission: Submission, folder: Path, watch: Watch) -> Arrived:
 
 def _upload(submission: Submission) -> Upload:
     if submission.upload is None:
-        raise Refused("The file is gone. Hand it in again.")
+        raise Refused(gettext_noop("The file is gone. Hand it in again."))
     return submission.upload
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 from django.template.loader import render_to_string
+from django.utils.translation import override
 
 from evaluation.dataset_files import digest_of
 from evaluation.elsewhere import task_files
@@ -40,6 +41,7 @@ HUB_SIZES = {  # below so many rows
 Numbers = Mapping[str, Any]
 
 
+@override("en")
 def write_cards(dataset: Dataset, folder: Path, numbers: Numbers, private: Sequence[str]) -> None:
     """Write the cards of the files in the folder, tasks for other tools, and SHA256SUMS of all.
 

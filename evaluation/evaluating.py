@@ -11,6 +11,7 @@ from typing import IO, Any, TypeVar, cast
 
 import orjson
 
+from dynabench.lib.words import gettext_noop
 from evaluation.answers import Answers
 from evaluation.asked import Sent, Tell, answers_for, labels_of, ticking
 from evaluation.contract import (
@@ -32,6 +33,7 @@ from evaluation.perturb import Family, Variant, variants
 from evaluation.scoring import score
 from tasks.schema import TaskConfig
 
+SCORING = gettext_noop("scoring")
 ANSWERED = 0.95  # progress when only the scores are missing
 MOST_BASES = 100_000  # examples of a set that are perturbed; a thousand take two seconds
 T = TypeVar("T")
@@ -70,7 +72,7 @@ def score_file(question: Question, lines: Iterable[bytes], tell: Tell, folder: P
     answers = answers_for(question.config, (row.uid for row in question.rows()))
     outcome, sentence = Outcome.OK, ""
     try:
-        for line in ticking(lines, tell, "reading the predictions"):
+        for line in ticking(lines, tell, gettext_noop("reading the predictions")):
             answers.take(line.rstrip(b"\n"))
     except InvalidOutput as error:
         outcome, sentence = Outcome.INVALID_OUTPUT, str(error)
@@ -92,7 +94,8 @@ def evaluate_suite(
     plain: those answers, in order; the same at each call. Otherwise as `evaluate`. Of a set with
     more than MOST_BASES examples some are taken, as far apart as makes so many.
     """
-    size = sum(1 for _ in ticking(question.rows(), tell, "counting the examples"))
+    message = gettext_noop("counting the examples")
+    size = sum(1 for _ in ticking(question.rows(), tell, message))
     step = max(1, -(-size // MOST_BASES))
     question = replace(question, rows=partial(_each, question.rows, step))
     sent, twins = Sent(folder / "inputs.jsonl"), folder / "twins.jsonl"
@@ -107,7 +110,7 @@ def evaluate_suite(
         return Evaluated(ending, runner)
     predictions = folder / "predictions.jsonl.gz"
     with gzip.open(predictions, "wb", compresslevel=6) as file, twins.open("rb") as lines:
-        rows = ticking(question.rows(), tell, "scoring", ANSWERED)
+        rows = ticking(question.rows(), tell, SCORING, ANSWERED)
         numbers = delta_numbers(
             _pairs(zip(rows, _each(plain, step), lines, strict=True), answers.in_order(), file),
             metric=question.config.metrics.main,
@@ -127,7 +130,7 @@ def _perturbed(
     question: Question, suite: str, tell: Tell, file: IO[bytes]
 ) -> Iterator[Mapping[str, Any]]:
     """The inputs of each twin; what else is to be known of them is written down on the way."""
-    for row in ticking(question.rows(), tell, "perturbing the examples"):
+    for row in ticking(question.rows(), tell, gettext_noop("perturbing the examples")):
         found = _twins(question, suite, row)
         file.write(orjson.dumps([(twin.kind, twin.row.gold) for twin in found]) + b"\n")
         for twin in found:
@@ -188,7 +191,7 @@ def judged(
         return Evaluated(ending, runner)
     predictions = folder / "predictions.jsonl.gz"
     config = question.config
-    rows = ticking(question.rows(), tell, "scoring", ANSWERED)
+    rows = ticking(question.rows(), tell, SCORING, ANSWERED)
     with gzip.open(predictions, "wb", compresslevel=6) as file:
         numbers = score(
             kept(zip(rows, answers.in_order(), strict=True), file),

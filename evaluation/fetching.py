@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO
 
 from django.conf import settings
+from django.utils.translation import gettext_noop
 
 from dynabench.lib.encryption import Unreadable, decrypt
 from evaluation.asked import runnable
@@ -124,13 +125,13 @@ def _image(submission: Submission, beat: Beat) -> str:
 def _folder(submission: Submission, beat: Beat) -> Iterator[Path]:
     """The checked files of a model, in this machine's cache."""
     if not submission.file:
-        raise CannotFetch("The model's files are gone.")
+        raise CannotFetch(gettext_noop("The model's files are gone."))
 
     def fill(folder: Path) -> None:
         with submission.file.open("rb") as stored:
             unpack(stored, folder, beat)
         if digest_of(folder, beat) != submission.digest:
-            raise CannotFetch("The stored files are not those that were checked.")
+            raise CannotFetch(gettext_noop("The stored files are not those that were checked."))
 
     cache, most = settings.MODEL_CACHE, settings.MODEL_CACHE_BYTES
     with kept(cache, submission.digest, fill, most, beat) as folder:

@@ -7,6 +7,8 @@ from typing import Any
 
 from django.db.models import Exists, Max, OuterRef, Prefetch, Q, QuerySet
 from django.db.models.functions import Coalesce, Greatest
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
 
 from dynabench.accounts.models import User
 from dynabench.accounts.people import public_name
@@ -26,7 +28,7 @@ from validation.report import Number, standing
 
 State = EvaluationRun.State
 SUITES = [*EvaluationRun.Suite]  # in the order in which they are shown
-ANONYMOUS = "An anonymous model"
+ANONYMOUS = gettext_noop("An anonymous model")
 MOST_READ = 100_000
 """Examples of a set that is read for a page."""
 
@@ -58,7 +60,7 @@ def _is_owner(user: Person, submission: Submission) -> bool:
 
 def shown_name(submission: Submission, viewer: Viewer) -> str:
     """The model's name, unless it is hidden from this person."""
-    return ANONYMOUS if submission.is_anonymous and not viewer.is_inside else submission.name
+    return _(ANONYMOUS) if submission.is_anonymous and not viewer.is_inside else submission.name
 
 
 def shown_owner(submission: Submission, viewer: Viewer) -> str:
@@ -187,23 +189,25 @@ class Progress:
 def progress_of(submission: Submission, runs: Iterable[EvaluationRun]) -> Progress:
     """How far a submission is, from its check to the last of its runs."""
     if submission.withdrawn_at:
-        return Progress("withdrawn", "This model was withdrawn.", is_over=True)
+        return Progress("withdrawn", _("This model was withdrawn."), is_over=True)
     if submission.state == State.QUEUED:
-        return Progress("received", "Received. It waits for its check.", is_over=False)
+        return Progress("received", _("Received. It waits for its check."), is_over=False)
     if submission.state == State.RUNNING:
         return Progress(
-            "checking", "It is being checked.", False, submission.progress, submission.message
+            "checking", _("It is being checked."), False, submission.progress, submission.message
         )
     if submission.state != State.DONE:
         phase = "refused" if submission.state == State.FAILED else submission.state
-        return Progress(phase, CHECK_ENDS[submission.state], is_over=True)
+        return Progress(phase, _(CHECK_ENDS[submission.state]), is_over=True)
     return _of_runs(submission, list(latest(runs)))
 
 
 CHECK_ENDS: Mapping[str, str] = {
-    State.FAILED: "It was not accepted.",
-    State.LOST: "Its check was lost. That is our fault and costs nothing; hand it in again.",
-    State.CANCELLED: "It was cancelled.",
+    State.FAILED: gettext_noop("It was not accepted."),
+    State.LOST: gettext_noop(
+        "Its check was lost. That is our fault and costs nothing; hand it in again."
+    ),
+    State.CANCELLED: gettext_noop("It was cancelled."),
 }
 
 
@@ -214,13 +218,11 @@ def _of_runs(submission: Submission, runs: Sequence[EvaluationRun]) -> Progress:
     running = [run for run in runs if run.state == State.RUNNING]
     if running:
         share = (len(over) + sum(run.progress for run in running)) / len(runs)
-        number = len(over) + 1
-        return Progress(
-            "running", f"Running evaluation {number} of {len(runs)}.", False, share,
-            running[0].message,
-        )  # fmt: skip
+        place = {"number": len(over) + 1, "total": len(runs)}
+        sentence = _("Running evaluation %(number)d of %(total)d.") % place
+        return Progress("running", sentence, False, share, running[0].message)
     first = next(run for run in runs if run.state == State.QUEUED)
-    return Progress("queued", "In the queue.", False, len(over) / len(runs), first.message)
+    return Progress("queued", _("In the queue."), False, len(over) / len(runs), first.message)
 
 
 def with_wait(progress: Progress, runs: Sequence[EvaluationRun]) -> Progress:
@@ -232,42 +234,47 @@ def with_wait(progress: Progress, runs: Sequence[EvaluationRun]) -> Progress:
     seconds = expected_wait_seconds(position)
     if position is None:  # taken meanwhile
         return progress
-    wait = f", {in_words(seconds)} to wait" if seconds is not None else ""
-    sentence = f"Number {position} in the queue{wait}."
+    if seconds is None:
+        sentence = _("Number %(position)d in the queue.") % {"position": position}
+    else:
+        told = {"position": position, "time": in_words(seconds)}
+        sentence = _("Number %(position)d in the queue, %(time)s to wait.") % told
     return replace(progress, sentence=sentence, position=position, wait_seconds=seconds)
 
 
 def _ended(submission: Submission, runs: Sequence[EvaluationRun]) -> Progress:
     good = sum(run.outcome == Outcome.OK for run in runs)
     if not runs:
-        return Progress("accepted", "Accepted. This task has no set to run it on yet.", True)
+        return Progress("accepted", _("Accepted. This task has no set to run it on yet."), True)
     if good == len(runs):
-        sentence = "Scored on every set."
+        sentence = _("Scored on every set.")
     elif good:
-        sentence = f"{good} of {len(runs)} evaluations gave scores."
+        told = {"good": good, "total": len(runs)}
+        sentence = _("%(good)d of %(total)d evaluations gave scores.") % told
     else:
-        return Progress("failed", "No evaluation gave a score.", is_over=True)
-    phase = "published" if submission.is_published else "scored"
-    return Progress(phase, sentence + (" Published." if submission.is_published else ""), True)
+        return Progress("failed", _("No evaluation gave a score."), is_over=True)
+    if submission.is_published:
+        return Progress("published", sentence + " " + _("Published."), True)
+    return Progress("scored", sentence, True)
 
 
 STEPS: Mapping[str, str] = {
-    "received": "Received",
-    "checking": "Checked",
-    "queued": "Queued",
-    "running": "Evaluated",
-    "scored": "Scored",
-    "published": "Published",
+    "received": gettext_noop("Received"),
+    "checking": gettext_noop("Checked"),
+    "queued": gettext_noop("Queued"),
+    "running": gettext_noop("Evaluated"),
+    "scored": gettext_noop("Scored"),
+    "published": gettext_noop("Published"),
 }
 
 
 OTHER_STEPS: Mapping[str, str] = {
-    "failed": "Failed",
-    "lost": "Lost",
-    "cancelled": "Cancelled",
-    "refused": "Refused",
-    "accepted": "Accepted",
-    "withdrawn": "Withdrawn",
+    "failed": gettext_noop("Failed"),
+    "lost": gettext_noop("Lost"),
+    "cancelled": gettext_noop("Cancelled"),
+    "refused": gettext_noop("Refused"),
+    "accepted": gettext_noop("Accepted"),
+    "withdrawn": gettext_noop("Withdrawn"),
 }
 
 
@@ -275,10 +282,10 @@ def steps_of(progress: Progress) -> list[tuple[str, str]]:
     """(step, `done`, `now` or nothing): the way of a submission, and where it is."""
     names = list(STEPS)
     if progress.phase not in STEPS:
-        return [(STEPS["received"], "done"), (OTHER_STEPS[progress.phase], "now")]
+        return [(_(STEPS["received"]), "done"), (_(OTHER_STEPS[progress.phase]), "now")]
     here = names.index(progress.phase)
     return [
-        (STEPS[name], "done" if place < here else "now" if place == here else "")
+        (_(STEPS[name]), "done" if place < here else "now" if place == here else "")
         for place, name in enumerate(names)
     ]
 
@@ -290,11 +297,12 @@ def in_words(seconds: float) -> str:
     ('less than a minute', 'about 10 minutes', 'about 2.5 hours')
     """
     if seconds < 60:
-        return "less than a minute"
+        return _("less than a minute")
     if seconds < 5400:
         minutes = round(seconds / 60)
-        return f"about {minutes} minute{'s' if minutes > 1 else ''}"
-    return f"about {seconds / 3600:.1f} hours"
+        told = ngettext("about %(minutes)d minute", "about %(minutes)d minutes", minutes)
+        return told % {"minutes": minutes}
+    return _("about %(hours).1f hours") % {"hours": seconds / 3600}
 
 
 def latest(runs: Iterable[EvaluationRun]) -> Iterable[EvaluationRun]:

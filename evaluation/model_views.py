@@ -9,6 +9,8 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dynabench.accounts.models import User
@@ -94,7 +96,7 @@ def card(request: HttpRequest, pk: UUID) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             submissions.update_card(submission=submission, actor=user, card=form.card)
-            messages.success(request, "The card is saved.")
+            messages.success(request, _("The card is saved."))
             return redirect("evaluation:model", pk)
         except SubmissionRefused as error:
             form.add_error(None, str(error))
@@ -111,19 +113,19 @@ def anonymous(request: HttpRequest, pk: UUID) -> HttpResponse:
     if form.is_valid():
         until = form.cleaned_data["anonymous_until"]
         return _done(
-            request, pk, "The day is saved.",
+            request, pk, _("The day is saved."),
             lambda: submissions.set_anonymous_until(
                 submission=submission, actor=user, until=until
             ),
         )  # fmt: skip
-    messages.error(request, "Anonymous until: enter a day.")
+    messages.error(request, _("Anonymous until: enter a day."))
     return redirect("evaluation:model", pk)
 
 
 DEEDS: Mapping[str, tuple[Callable[..., Any], str]] = {
-    "publish": (submissions.publish, "The model is published."),
-    "unpublish": (submissions.unpublish, "The model is not public any more."),
-    "cancel": (submissions.cancel, "What was not over is cancelled."),
+    "publish": (submissions.publish, gettext_noop("The model is published.")),
+    "unpublish": (submissions.unpublish, gettext_noop("The model is not public any more.")),
+    "cancel": (submissions.cancel, gettext_noop("What was not over is cancelled.")),
 }
 
 
@@ -132,7 +134,7 @@ def act(request: HttpRequest, pk: UUID, deed: str) -> HttpResponse:
     """Publish, unpublish or cancel, by the model's owner."""
     submission, user = find_owned(request, pk)
     service, said = DEEDS[deed]
-    return _done(request, pk, said, lambda: service(submission=submission, actor=user))
+    return _done(request, pk, _(said), lambda: service(submission=submission, actor=user))
 
 
 @require_http_methods(["GET", "POST"])
@@ -141,7 +143,7 @@ def withdraw(request: HttpRequest, pk: UUID) -> HttpResponse:
     submission, user = find_owned(request, pk)
     if request.method == "POST":
         return _done(
-            request, pk, "The model is withdrawn and its files are deleted.",
+            request, pk, _("The model is withdrawn and its files are deleted."),
             lambda: submissions.withdraw(submission=submission, actor=user),
         )  # fmt: skip
     return render(
@@ -164,10 +166,10 @@ def _done(request: HttpRequest, pk: UUID, said: str, deed: Callable[[], Any]) ->
 @require_POST
 def again(request: HttpRequest, pk: UUID, run_id: UUID) -> HttpResponse:
     """Repeat one evaluation."""
-    run, _ = find_run(request, pk, run_id)
+    run = find_run(request, pk, run_id)[0]
     assert isinstance(request.user, User)  # who is inside is signed in
     actor = request.user
-    return _done(request, pk, "It is queued again.", lambda: run_again(run=run, actor=actor))
+    return _done(request, pk, _("It is queued again."), lambda: run_again(run=run, actor=actor))
 
 
 @require_safe

@@ -12,6 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 from django.conf import settings
+from django.utils.translation import gettext_noop
 
 from evaluation.comparison import compare
 from evaluation.datasets import split_rows
@@ -126,7 +127,7 @@ def training_options(task: Task, shape: Shape, options: Mapping[str, Any]) -> Tr
 def base_name(task: Task, base: str) -> str:
     """What people read of the base: a target's name, not where its files lie."""
     target = task.targets.filter(source=base).first() if base else None
-    return target.name if target else base or "the starters' encoder"
+    return target.name if target else base or gettext_noop("the starters' encoder")
 
 
 def open_base(
@@ -217,7 +218,8 @@ def _compared(
     rows = [row for source in tests for row in source.test]
     tell(TRAINING, f"asking the new model about {len(rows)} rows")
     new = _own_answers(folder, rows, shape, how.labels, how.max_length)
-    tell(0.9, f"asking {old} about {len(rows)} rows" if old else "there is no older model to ask")
+    no_old = gettext_noop("there is no older model to ask")
+    tell(0.9, f"asking {old} about {len(rows)} rows" if old else no_old)
     before, why = _old_answers(old, rows, shape)
     found, first = [], 0
     for source in tests:
@@ -248,7 +250,7 @@ def _old_answers(
     anyway, when they were written.
     """
     if old is None:
-        return None, "no round had a target before"
+        return None, gettext_noop("no round had a target before")
     try:
         if old.source and not old.url:
             model = open_folder(spec_of(old))

@@ -12,6 +12,7 @@ from django.core.files import File
 from django.core.files.storage import default_storage
 from django.db import transaction
 from django.db.models import Count, F
+from django.utils.translation import gettext_noop
 
 from dynabench.accounts.services import log
 from evaluation import leases
@@ -81,12 +82,12 @@ class Build:
             self._copy(self.previous)
         else:
             self._freeze()
-        self._tell(0.6, "counting")
+        self._tell(0.6, gettext_noop("counting"))
         numbers = self._numbers()
         with TemporaryDirectory() as name:
             folder = Path(name)
             self._write_splits(folder, numbers["rows"])
-            self._tell(0.9, "writing cards")
+            self._tell(0.9, gettext_noop("writing cards"))
             private = ["test.jsonl", "test.parquet"] if self.options.private_test else []
             write_cards(self.dataset, folder, numbers, private)
             files = [
@@ -101,7 +102,7 @@ class Build:
 
     def _clear(self) -> None:
         """Take away what a killed try has left."""
-        self._tell(0, "starting")
+        self._tell(0, gettext_noop("starting"))
         self.dataset.items.all().delete()
         folder = f"releases/{self.dataset}"
         if default_storage.exists(folder):
@@ -110,7 +111,7 @@ class Build:
 
     def _store(self, rows: Sequence[tuple[Any, ...]], progress: float) -> None:
         with transaction.atomic():
-            self._tell(0.6 * progress, "freezing rows")
+            self._tell(0.6 * progress, gettext_noop("freezing rows"))
             self.table.insert(rows)
 
     def _freeze(self) -> None:
@@ -170,7 +171,8 @@ class Build:
         by_split = dict.fromkeys(splits, 0) | dict(authors)
         everybody = by_people.aggregate(n=Count("example__annotator", distinct=True))["n"]
         withdrawn = self.dataset.items.filter(is_withdrawn=True).order_by().values_list("split")
-        self._tell(0.6, "comparing splits")  # long queries: the lease must not run out
+        # Long queries: the lease must not run out.
+        self._tell(0.6, gettext_noop("comparing splits"))
         in_train = items.filter(split=TRAIN).values("example__context")
         edits = by_people.filter(example__parent__dataset_items__dataset=self.dataset)
         rows = {s: sum(n for kind in labels[s].values() for n in kind.values()) for s in splits}
@@ -180,7 +182,7 @@ class Build:
             for split in (DEV, TEST)
         }
         parted = edits.exclude(example__parent__dataset_items__split=F("split")).count()
-        self._tell(0.6, "counting votes")
+        self._tell(0.6, gettext_noop("counting votes"))
         return {
             "rows": rows,
             "labels": labels,
@@ -205,7 +207,7 @@ class Build:
             if hidden and split == TEST:
                 hidden.write(to_json(without_label(json.loads(line), config)))
             if number % (10 * CHUNK) == 0:
-                self._tell(0.6 + 0.3 * number / total, "writing files")
+                self._tell(0.6 + 0.3 * number / total, gettext_noop("writing files"))
         for file in files.values():
             file.close()
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext as _
 
 from evaluation.cards import LICENSES
 from evaluation.release import Options
@@ -21,28 +22,30 @@ class ReleaseForm(forms.Form):
         if sizes is not None:
             self._add_sizes(sizes)
         self.fields["license"] = forms.ChoiceField(
-            label="Licence", choices=[(name, name.upper()) for name in LICENSES]
+            label=_("Licence"), choices=[(name, name.upper()) for name in LICENSES]
         )
         self.fields["description"] = forms.CharField(
-            label="Description",
+            label=_("Description"),
             required=False,
             max_length=5000,
             widget=forms.Textarea({"rows": 4}),
-            help_text="For the dataset card, in Markdown: what is special about this round.",
+            help_text=_("For the dataset card, in Markdown: what is special about this round."),
         )
         self.fields["private_test"] = forms.BooleanField(
-            label="Keep the labels of the test split private",
+            label=_("Keep the labels of the test split private"),
             required=False,
-            help_text="Everybody gets the test texts without labels; members of the task get all.",
+            help_text=_(
+                "Everybody gets the test texts without labels; members of the task get all."
+            ),
         )
 
     def _add_sizes(self, sizes: Sizes) -> None:
-        self.fields["train"] = _size("Train", required=False)
-        self.fields["train"].help_text = "Rows. Empty: all that dev and test leave."
-        self.fields["dev"] = _size("Dev", initial=sizes.dev)
-        self.fields["test"] = _size("Test", initial=sizes.test)
+        self.fields["train"] = _size(_("Train"), required=False)
+        self.fields["train"].help_text = _("Rows. Empty: all that dev and test leave.")
+        self.fields["dev"] = _size(_("Dev"), initial=sizes.dev)
+        self.fields["test"] = _size(_("Test"), initial=sizes.test)
         self.fields["seed"] = _size(
-            "Seed of chance", initial=0, help_text="The same seed gives the same splits."
+            _("Seed of chance"), initial=0, help_text=_("The same seed gives the same splits.")
         )
 
     def options(self, url: str) -> Options:

@@ -16,6 +16,7 @@ from django.core.files import File
 from django.core.files.storage import default_storage
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from evaluation import containers, leases, runs
 from evaluation.asked import Tell, runnable
@@ -185,8 +186,10 @@ def _plain(run: EvaluationRun) -> EvaluationRun:
     found = runs.counting(same).first()
     if found is None:
         raise NoPlainRun(
-            "The model has no result on the set as it is, with which this one would be compared. "
-            "Repeat that evaluation first, then this one."
+            gettext_noop(
+                "The model has no result on the set as it is, with which this one would be "
+                "compared. Repeat that evaluation first, then this one."
+            )
         )
     return found
 
@@ -205,7 +208,8 @@ def runner_of(run: EvaluationRun, tell: Tell) -> Iterator[tuple[str, Ask]]:
         runner = EndpointRunner(endpoint_for(submission))
         yield asking(runner, runnable(submission.task.config))
     else:
-        with materialised(submission, lambda: tell(0, "fetching the model")) as model:
+        message = gettext_noop("fetching the model")
+        with materialised(submission, lambda: tell(0, message)) as model:
             yield asking(runner_for(model, run_key(run)), model)
 
 

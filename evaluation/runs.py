@@ -10,6 +10,8 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
@@ -152,15 +154,15 @@ def run_again(*, run: EvaluationRun, actor: User | None) -> EvaluationRun:
     """
     last = _last_of_each_suite(run).select_related("submission").get(suite=run.suite)
     if not last.is_over:
-        raise RunRefused("This evaluation is under way. Wait for its end, or cancel it.")
+        raise RunRefused(_("This evaluation is under way. Wait for its end, or cancel it."))
     if last.submission.withdrawn_at:
-        raise RunRefused("This model was withdrawn.")
+        raise RunRefused(_("This model was withdrawn."))
     made = _next(last, actor)
     try:
         with transaction.atomic():
             made.save(force_insert=True)
     except IntegrityError:
-        raise RunRefused("Somebody else has just asked for it.") from None
+        raise RunRefused(_("Somebody else has just asked for it.")) from None
     log(actor, "run.again", made)
     enqueue(EVALUATE, made.pk)
     if last.suite == Suite.PLAIN and last.outcome != Outcome.OK:
@@ -283,8 +285,8 @@ def overdue() -> dict[str, str]:
     return {
         "outcome": Outcome.TIMEOUT,
         "limit": f"{settings.EVALUATION_SECONDS / 60:g} minutes",
-        "measured": "not done at its deadline",
-        "error": "The run had not ended at its deadline and was stopped.",
+        "measured": gettext_noop("not done at its deadline"),
+        "error": gettext_noop("The run had not ended at its deadline and was stopped."),
     }
 
 

@@ -5,6 +5,7 @@ from dataclasses import asdict, replace
 
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from dynabench.accounts.models import User
 from dynabench.lib.queue import enqueue
@@ -35,18 +36,30 @@ def check_sizes(counts: Counts, options: Options) -> None:
     found = make_plan(counts, wanted, seed=options.seed).sizes
     if not any(found):
         raise ReleaseRefused(
-            "Nothing in this round can be released. Examples count once others have confirmed "
-            "them, or when the model was right and nobody has judged them."
+            gettext(
+                "Nothing in this round can be released. Examples count once others have confirmed "
+                "them, or when the model was right and nobody has judged them."
+            )
         )
     short = [s for s in SPLITS if (getattr(found, s) or 0) < (getattr(wanted, s) or 0)]
     if short:
         possible = suggested_sizes(counts)
         raise ReleaseRefused(
-            f"Too many rows are wanted for {' and '.join(short)}: no author may be in two splits, "
-            f"and dev and test take confirmed examples only. The round has "
-            f"{counts.labels(True).total()} of them by {counts.authors} known authors. Your sizes "
-            f"would give train {found.train}, dev {found.dev} and test {found.test}. Possible is, "
-            f"for example, dev {possible.dev}, test {possible.test} and all others in train."
+            gettext(
+                "Too many rows are wanted for %(splits)s: no author may be in two splits, and dev "
+                "and test take confirmed examples only. The round has %(rows)d of them by "
+                "%(authors)d known authors. Your sizes would give train %(train)d, dev %(dev)d and "
+                "test %(test)d. Possible is, for example, dev %(possible_dev)d, test "
+                "%(possible_test)d and all others in train."
+            )
+            % {
+                "splits": gettext(" and ").join(short),
+                "rows": counts.labels(True).total(),
+                "authors": counts.authors,
+                **found._asdict(),
+                "possible_dev": possible.dev,
+                "possible_test": possible.test,
+            }
         )
 
 
@@ -86,14 +99,25 @@ def request_release(*, round: Round, options: Options, actor: User | None) -> Da
 
 def _check_may_release(round: Round, last: Dataset | None) -> None:
     if last and not last.is_over:
-        raise ReleaseRefused(f"Version {last.version} is being made. Wait until it is there.")
+        raise ReleaseRefused(
+            gettext("Version %(number)d is being made. Wait until it is there.")
+            % {"number": last.version}
+        )
     if round.state not in (Round.State.CLOSED, Round.State.RELEASED):
-        raise ReleaseRefused(f"The round is {round.state}. Close it first.")
+        raise ReleaseRefused(
+            gettext("The round is %(state)s. Close it first.") % {"state": gettext(round.state)}
+        )
     if round.is_being_written:
-        raise ReleaseRefused(f"People may finish writing until {round.writing_until:%H:%M} UTC.")
+        time = f"{round.writing_until:%H:%M}"
+        raise ReleaseRefused(
+            gettext("People may finish writing until %(time)s UTC.") % {"time": time}
+        )
     if last and last.state == State.DONE and not withdrawn_since(last):
         raise ReleaseRefused(
-            f"Nothing was withdrawn since version {last.version}, so a new one would be the same."
+            gettext(
+                "Nothing was withdrawn since version %(number)d, so a new one would be the same."
+            )
+            % {"number": last.version}
         )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dynabench.lib.words import gettext_noop
 from evaluation.contract import MIB, SetRow
 from tasks.components import Component
 from tasks.config_io import nearest
@@ -39,8 +40,8 @@ UID_LENGTH = 200
 BESIDE = ("uid", "tag", "tags", "language", "challenge", "metadata", "input_id")
 NESTED = ("context", "input", "inputs")
 LISTS = ("multilabel", "spans", "chat", "candidates")  # types whose single value is a list
-NO_ANSWER = "its votes agree on no answer"
-WITHDRAWN = "it was withdrawn"
+NO_ANSWER = gettext_noop("its votes agree on no answer")
+WITHDRAWN = gettext_noop("it was withdrawn")
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ from typing import Any
 from django import forms
 from django.contrib.sessions.backends.base import SessionBase
 from django.utils.datastructures import MultiValueDict
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from dynabench.accounts.models import User
 from evaluation.contract import MIB
@@ -31,9 +33,11 @@ class FileForm(forms.Form):
 
     file = forms.FileField(
         required=False,
-        label="File with the examples",
-        help_text="JSON lines (also .gz), CSV or Parquet, up to 200 MB. A line is an example: what "
-        "models read, by the names of the configuration, and the right answer.",
+        label=_("File with the examples"),
+        help_text=_(
+            "JSON lines (also .gz), CSV or Parquet, up to 200 MB. A line is an example: what "
+            "models read, by the names of the configuration, and the right answer."
+        ),
     )
     upload = forms.UUIDField(required=False, widget=forms.HiddenInput)
 
@@ -58,13 +62,15 @@ class FileForm(forms.Form):
         if file is None:
             self.stored = mine.filter(pk=known).first() if known else None
             if self.stored is None and "file" not in self.errors:
-                self.add_error("file", "Choose the file again." if known else "Choose a file.")
+                told = gettext("Choose the file again.") if known else gettext("Choose a file.")
+                self.add_error("file", told)
             return
         for before in mine.filter(pk=self.session[KEPT]) if KEPT in self.session else ():
             discard(before)
         try:
             if file.size > LARGEST:
-                raise UploadRefused("It is too large for this page. Use add_evaluation_set.")
+                told = gettext("It is too large for this page. Use add_evaluation_set.")
+                raise UploadRefused(told)
             self.stored = add_file(self.user, file.name, file.size, file)
             self.session[KEPT] = str(self.stored.pk)
         except UploadRefused as error:
@@ -81,9 +87,10 @@ class FileForm(forms.Form):
             self.add_error("file", str(error))
             return
         if self.preview.errors:
-            self.add_error("file", "Some lines are wrong. Mend them and choose the file again.")
+            told = gettext("Some lines are wrong. Mend them and choose the file again.")
+            self.add_error("file", told)
         elif not self.preview.size:
-            self.add_error("file", "There is no example in it.")
+            self.add_error("file", gettext("There is no example in it."))
 
     @property
     def is_good(self) -> bool:
@@ -118,19 +125,22 @@ class AboutForm(forms.Form):
     """Who sees a set, and what is said of it."""
 
     access = forms.ChoiceField(
-        label="Who sees it", choices=EvaluationSet.Access.choices, widget=forms.RadioSelect
+        label=_("Who sees it"), choices=EvaluationSet.Access.choices, widget=forms.RadioSelect
     )
     may_leave = forms.BooleanField(
         required=False,
-        label="Its inputs may leave",
-        help_text="Who sees the set may download the inputs and hand in predictions, and remote "
-        "models are sent the inputs. The right answers never leave.",
+        label=_("Its inputs may leave"),
+        help_text=_(
+            "Who sees the set may download the inputs and hand in predictions, and remote "
+            "models are sent the inputs. The right answers never leave."
+        ),
     )
     description = forms.CharField(
+        label=_("Description"),
         required=False,
         max_length=5000,
         widget=forms.Textarea({"rows": 4}),
-        help_text="Where it comes from, in Markdown.",
+        help_text=_("Where it comes from, in Markdown."),
     )
 
     @property
@@ -143,7 +153,9 @@ class NewSetForm(AboutForm, FileForm):
     """A new set with its first version."""
 
     name = forms.SlugField(
-        max_length=60, help_text="Letters, digits, hyphens and underscores, such as reviews-2024."
+        label=_("Name"),
+        max_length=60,
+        help_text=_("Letters, digits, hyphens and underscores, such as reviews-2024."),
     )
     field_order = ["name", "file", "access", "may_leave", "description", "upload"]
 
@@ -151,7 +163,7 @@ class NewSetForm(AboutForm, FileForm):
         """A name that no set of the task has."""
         name: str = self.cleaned_data["name"]
         if self.task.evaluation_sets.filter(name=name).exists():
-            raise forms.ValidationError("This task has a set of that name; choose another.")
+            raise forms.ValidationError(_("This task has a set of that name; choose another."))
         return name
 
     def make(self, rows: SetFile) -> EvaluationSetVersion:

@@ -5,7 +5,8 @@ from typing import Any
 from django.contrib import messages
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.template.defaultfilters import pluralize
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dynabench.lib.markdown import render_markdown
@@ -25,7 +26,7 @@ def _one(task: Task, name: str) -> EvaluationSet:
 @require_safe
 def sets(request: HttpRequest, code: str) -> HttpResponse:
     """All sets of the task, each with its newest version."""
-    task, _ = find_edited(request, code)
+    task = find_edited(request, code)[0]
     rows = task.evaluation_sets.prefetch_related("versions")
     listed = [(one, list(one.versions.all())) for one in rows]
     return render(request, "evaluation/sets.html", {"task": task, "sets": listed})
@@ -64,7 +65,7 @@ def set_page(request: HttpRequest, code: str, name: str) -> HttpResponse:
     form = AboutForm(request.POST or None, initial=now, use_required_attribute=False)
     if request.method == "POST" and form.is_valid():
         change_set(evaluation_set=one, actor=user, **form.about)
-        messages.success(request, f"{one} is saved.")
+        messages.success(request, _("%(set)s is saved.") % {"set": one})
         return redirect("evaluation:set", code=code, name=name)
     versions = one.versions.select_related("dataset__round__task").order_by("-version")
     values = {"task": task, "one": one, "form": form, "versions": versions}
@@ -92,13 +93,13 @@ def set_version(request: HttpRequest, code: str, name: str) -> HttpResponse:
 @require_POST
 def set_take(request: HttpRequest, code: str, name: str) -> HttpResponse:
     """Take a closed round as it stands now as the next version of its set."""
-    task, _ = find_edited(request, code)
+    task = find_edited(request, code)[0]
     one = _one(task, name)
     if one.round is None or one.round.state != "closed":
         raise Http404
     try:
         version = version_of_closed_round(one.round)
-        messages.success(request, _told(version) if version else "Nothing is verified.")
+        messages.success(request, _told(version) if version else _("Nothing is verified."))
     except SetRefused as error:
         messages.error(request, str(error))
     return redirect("evaluation:set", code=code, name=name)
@@ -107,7 +108,7 @@ def set_take(request: HttpRequest, code: str, name: str) -> HttpResponse:
 @require_safe
 def set_inputs(request: HttpRequest, code: str, name: str, version: int) -> FileResponse:
     """The inputs of any version of a set that may leave, gzipped; the answers never leave."""
-    task, _ = find_edited(request, code)
+    task = find_edited(request, code)[0]
     one = _one(task, name)
     if not one.may_leave:
         raise Http404
@@ -117,7 +118,10 @@ def set_inputs(request: HttpRequest, code: str, name: str, version: int) -> File
 
 
 def _told(version: EvaluationSetVersion) -> str:
-    return f"{version}: {version.size:,} example{pluralize(version.size)}."
+    told = ngettext(
+        "%(version)s: %(size)s example.", "%(version)s: %(size)s examples.", version.size
+    )
+    return told % {"version": version, "size": f"{version.size:,}"}
 
 
 def _status(form: Any) -> int:

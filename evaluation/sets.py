@@ -17,6 +17,7 @@ from django.core.files import File
 from django.core.files.storage import default_storage
 from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef, QuerySet
+from django.utils.translation import gettext
 
 from annotation.models import Example
 from dynabench.accounts.models import User
@@ -60,9 +61,13 @@ def create_set(
     Raises SetRefused.
     """
     if not NAME.fullmatch(name):
-        raise SetRefused("A name has up to 60 letters a-z, digits, hyphens and underscores.")
+        raise SetRefused(
+            gettext("A name has up to 60 letters a-z, digits, hyphens and underscores.")
+        )
     if RESERVED.fullmatch(name):
-        raise SetRefused(f"The name {name} is kept for the platform; choose another.")
+        raise SetRefused(
+            gettext("The name %(name)s is kept for the platform; choose another.") % {"name": name}
+        )
     try:
         with transaction.atomic():
             made = EvaluationSet.objects.create(
@@ -71,7 +76,10 @@ def create_set(
             log(actor, "evaluation_set.created", made, access=access, may_leave=may_leave)
     except IntegrityError:
         raise SetRefused(
-            f"This task has a set {name} already. Choose another name, or add a version to it."
+            gettext(
+                "This task has a set %(name)s already. Choose another name, or add a version to it."
+            )
+            % {"name": name}
         ) from None
     return made
 
@@ -183,7 +191,7 @@ def _write(rows: Iterable[SetRow], folder: Path) -> _Written:
                 digest.update(line)
                 file.write(line)
     if not size:
-        raise SetRefused("There is no example in it.")
+        raise SetRefused(gettext("There is no example in it."))
     slices = {name: dict(count.most_common(MOST_SLICES)) for name, count in counts.items()}
     return _Written(digest.hexdigest(), size, slices)
 
@@ -241,7 +249,7 @@ def version_of_closed_round(round: Round) -> EvaluationSetVersion | None:
     Lock: `make_version`. Raises SetRefused while the round is not over.
     """
     if round.state not in OVER or round.is_being_written:
-        raise SetRefused(f"{round} is not over. Close it first.")
+        raise SetRefused(gettext("%(round)s is not over. Close it first.") % {"round": round})
     examples = _verified(round)
     if not examples.exists():
         return None

@@ -5,6 +5,7 @@ from typing import Any
 
 from django import forms
 from django.utils.datastructures import MultiValueDict
+from django.utils.translation import gettext_lazy as _
 
 from evaluation.models import Submission
 from evaluation.submissions import Card, open_versions
@@ -15,25 +16,34 @@ Adapter = Submission.Adapter
 # What is said of each kind before it is chosen.
 KINDS = {
     Kind.DIRECTORY: (
-        "A model directory",
-        "An archive with config.json, tokenizer and weights as safetensors, as save_pretrained "
-        "writes them. It holds no code, so it runs fastest.",
+        _("A model directory"),
+        _(
+            "An archive with config.json, tokenizer and weights as safetensors, as save_pretrained "
+            "writes them. It holds no code, so it runs fastest."
+        ),
     ),
     Kind.IMAGE: (
-        "A Docker image",
-        "Any code: it reads JSON lines and writes JSON lines, without a network. "
-        "Also images of dynalab and Dynabench 2.0.",
+        _("A Docker image"),
+        _(
+            "Any code: it reads JSON lines and writes JSON lines, without a network. "
+            "Also images of dynalab and Dynabench 2.0."
+        ),
     ),
-    Kind.HUB: ("A model on the hub", "Its id and a full commit; the files are fetched once."),
+    Kind.HUB: (
+        _("A model on the hub"),
+        _("Its id and a full commit; the files are fetched once."),
+    ),
     Kind.PREDICTIONS: (
-        "A predictions file",
-        "Answers that you made yourself, for a set whose inputs can be downloaded. Files for other "
-        "sets under the same name are the same model. "
-        "Speed, memory and robustness are not measured.",
+        _("A predictions file"),
+        _(
+            "Answers that you made yourself, for a set whose inputs can be downloaded. Files for "
+            "other sets under the same name are the same model. "
+            "Speed, memory and robustness are not measured."
+        ),
     ),
     Kind.ENDPOINT: (
-        "A remote endpoint",
-        "We ask your server. Only on sets whose inputs may leave this site.",
+        _("A remote endpoint"),
+        _("We ask your server. Only on sets whose inputs may leave this site."),
     ),
 }
 
@@ -45,9 +55,9 @@ class SubmitForm(forms.Form):
     """
 
     name = forms.CharField(
-        label="Name of the model",
+        label=_("Name of the model"),
         max_length=100,
-        help_text="With its version, such as “MiniLM, round 2 data, seed 1”.",
+        help_text=_("With its version, such as “MiniLM, round 2 data, seed 1”."),
     )
 
     def __init__(
@@ -63,21 +73,21 @@ class SubmitForm(forms.Form):
             self._add_sets(task)
         if kind in (Kind.DIRECTORY, Kind.IMAGE, Kind.PREDICTIONS):
             self.fields["upload"] = forms.FileField(
-                label="File", required=False, help_text=FILES[kind]
+                label=_("File"), required=False, help_text=FILES[kind]
             )
             # Needed, but it may have come in pieces before.
             self.fields["upload"].widget.is_required_by_task = kind != Kind.IMAGE  # type: ignore[attr-defined]
             self.fields["upload_id"] = forms.UUIDField(
-                required=False, widget=forms.HiddenInput, label="Upload"
+                required=False, widget=forms.HiddenInput, label=_("Upload")
             )
         if kind in (Kind.HUB, Kind.IMAGE, Kind.ENDPOINT):
             self._add_source(kind)
 
     def _add_sets(self, task: Task) -> None:
         self.fields["evaluation_set"] = forms.ModelChoiceField(
-            label="For which set",
+            label=_("For which set"),
             queryset=open_versions(task),
-            help_text="Sets whose inputs can be downloaded; each line of your file names a uid.",
+            help_text=_("Sets whose inputs can be downloaded; each line of your file names a uid."),
         )
 
     def _add_source(self, kind: Submission.Kind) -> None:
@@ -87,22 +97,22 @@ class SubmitForm(forms.Form):
         )
         if kind == Kind.HUB:
             self.fields["revision"] = forms.CharField(
-                label="Commit", max_length=100, help_text="All 40 hexadecimal digits."
+                label=_("Commit"), max_length=100, help_text=_("All 40 hexadecimal digits.")
             )
         else:
             self.fields["adapter"] = forms.ChoiceField(
-                label="How it is asked",
+                label=_("How it is asked"),
                 choices=Adapter.choices if kind == Kind.IMAGE else ENDPOINT_ADAPTERS,
                 widget=forms.RadioSelect,
                 initial=Adapter.JSONL,
             )
         if kind == Kind.ENDPOINT:
             self.fields["secret"] = forms.CharField(
-                label="Bearer token",
+                label=_("Bearer token"),
                 required=False,
                 max_length=1000,
                 widget=forms.PasswordInput({"autocomplete": "off"}),
-                help_text="Sent with each call. Stored encrypted and never shown again.",
+                help_text=_("Sent with each call. Stored encrypted and never shown again."),
             )
 
     @property
@@ -114,17 +124,17 @@ class SubmitForm(forms.Form):
 
 
 FILES = {
-    Kind.DIRECTORY: ".zip, .tar or .tar.gz of the folder. Weights as safetensors only.",
-    Kind.IMAGE: "What docker save writes. Or name the image below.",
-    Kind.PREDICTIONS: "JSON lines: {“id”: uid, “output”: {…}, “prob”: {…} or null}.",
+    Kind.DIRECTORY: _(".zip, .tar or .tar.gz of the folder. Weights as safetensors only."),
+    Kind.IMAGE: _("What docker save writes. Or name the image below."),
+    Kind.PREDICTIONS: _("JSON lines: {“id”: uid, “output”: {…}, “prob”: {…} or null}."),
 }
 SOURCES = {
-    Kind.HUB: ("Id on the hub", "Such as organisation/name."),
-    Kind.IMAGE: ("Or the image in a registry", "With its digest: registry/name@sha256:…"),
-    Kind.ENDPOINT: ("Address", "Such as https://example.org/model"),
+    Kind.HUB: (_("Id on the hub"), _("Such as organisation/name.")),
+    Kind.IMAGE: (_("Or the image in a registry"), _("With its digest: registry/name@sha256:…")),
+    Kind.ENDPOINT: (_("Address"), _("Such as https://example.org/model")),
 }
 ENDPOINT_ADAPTERS = [
-    (Adapter.JSONL, "Our format: POST to /predict"),
+    (Adapter.JSONL, _("Our format: POST to /predict")),
     (Adapter.DYNALAB, "dynalab"),
 ]
 
@@ -133,16 +143,23 @@ class CardForm(forms.Form):
     """What the owner says of a model."""
 
     description = forms.CharField(
+        label=_("Description"),
         required=False,
         max_length=20_000,
         widget=forms.Textarea({"rows": 10}),
-        help_text="Markdown: what it is for, what it was trained on, where it fails.",
+        help_text=_("Markdown: what it is for, what it was trained on, where it fails."),
     )
-    languages = forms.CharField(required=False, max_length=200, help_text="Such as en, de.")
-    license = forms.CharField(label="Licence", required=False, max_length=100)
-    paper_url = forms.URLField(label="Paper", required=False, assume_scheme="https")
+    languages = forms.CharField(
+        label=_("Languages"), required=False, max_length=200, help_text=_("Such as en, de.")
+    )
+    license = forms.CharField(label=_("Licence"), required=False, max_length=100)
+    paper_url = forms.URLField(label=_("Paper"), required=False, assume_scheme="https")
     parameters = forms.IntegerField(
-        required=False, min_value=1, max_value=10**15, help_text="How many numbers it learned."
+        label=_("Parameters"),
+        required=False,
+        min_value=1,
+        max_value=10**15,
+        help_text=_("How many numbers it learned."),
     )
 
     @property
@@ -155,8 +172,10 @@ class AnonymousForm(forms.Form):
     """Until when names are hidden; empty: not at all."""
 
     anonymous_until = forms.DateField(
-        label="Anonymous until",
+        label=_("Anonymous until"),
         required=False,
         widget=forms.DateInput({"type": "date"}, format="%Y-%m-%d"),
-        help_text="Before that day others see neither the model's name nor yours. At most a year.",
+        help_text=_(
+            "Before that day others see neither the model's name nor yours. At most a year."
+        ),
     )

@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
 from dynabench.accounts.models import User
@@ -44,7 +45,7 @@ def submit(request: HttpRequest, code: str) -> HttpResponse:
         form = SubmitForm(task, Submission.Kind(kind), request.POST or None, request.FILES or None)
         is_sent = request.method == "POST" and form.is_valid()
         if is_sent and (pk := _submitted(request.user, task, form)):
-            messages.success(request, "Received. This page says how far it is.")
+            messages.success(request, _("Received. This page says how far it is."))
             return redirect("evaluation:model", pk)
     values = {"task": task, "form": form, "kind": kind, **_rules(request.user, task)}
     status = 422 if form and form.errors else 200

@@ -10,6 +10,7 @@ from django.core.files.storage import default_storage
 from django.db import transaction
 from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
@@ -88,7 +89,7 @@ def submit_model(
         if known := Submission.objects.filter(upload=upload, owner=owner, task=task).first():
             return known
         if upload.owner_id != owner.pk or Submission.objects.filter(upload=upload).exists():
-            raise SubmissionRefused("Upload the file again.", "upload")
+            raise SubmissionRefused(_("Upload the file again."), "upload")
     _check_told(task, kind, source, revision, adapter, upload, evaluation_set)
     _check_name(task, owner, name, evaluation_set)
     check_quota(task, owner)
@@ -122,7 +123,7 @@ def _check_told(
     version: EvaluationSetVersion | None,
 ) -> None:
     if kind not in Kind or kind == Kind.TARGET:
-        raise SubmissionRefused("Choose what you hand in.", "kind")
+        raise SubmissionRefused(_("Choose what you hand in."), "kind")
     found = problem_of(
         kind,
         source=source,
@@ -133,15 +134,18 @@ def _check_told(
         private_hosts=settings.SUBMISSION_PRIVATE_HOSTS,
     )
     if found:
-        raise SubmissionRefused(found[1], found[0])
+        raise SubmissionRefused(_(found[1]), found[0])
     if version and not open_versions(task).filter(pk=version.pk).exists():
         raise SubmissionRefused(
-            "Predictions are taken for the newest version of a set whose inputs may be downloaded.",
+            _(
+                "Predictions are taken for the newest version of a set whose inputs may be "
+                "downloaded."
+            ),
             "evaluation_set",
         )
     if kind == Kind.ENDPOINT and not task.evaluation_sets.filter(may_leave=True).exists():
         raise SubmissionRefused(
-            "No set of this task may be sent to an endpoint. Hand in the model itself.", "kind"
+            _("No set of this task may be sent to an endpoint. Hand in the model itself."), "kind"
         )
 
 
@@ -162,13 +166,16 @@ def files_of(submission: Submission) -> QuerySet[Submission]:
 
 def _check_name(task: Task, owner: User, name: str, version: EvaluationSetVersion | None) -> None:
     if not name.strip():
-        raise SubmissionRefused("Enter a name.", "name")
+        raise SubmissionRefused(_("Enter a name."), "name")
     alive = Submission.objects.filter(task=task, owner=owner, name=name, withdrawn_at=None)
     if version:  # a file for another set, or for its new version, is one more of the same model
         alive = alive.exclude(~Q(evaluation_set=version), kind=Kind.PREDICTIONS)
     if alive.filter(state__in=[State.QUEUED, State.RUNNING, State.DONE]).exists():
         raise SubmissionRefused(
-            "You handed in a model of this name. Choose another, such as the name with a version.",
+            _(
+                "You handed in a model of this name. Choose another, such as the name with a "
+                "version."
+            ),
             "name",
         )
 
@@ -184,11 +191,17 @@ def check_quota(task: Task, owner: User) -> None:
     """Raises QuotaReached where the person may not hand in a model to the task now."""
     quota = remaining_quota(owner, task)
     if not quota.left:
-        when = f" The next one is free at {quota.free_at:%H:%M} UTC." if quota.free_at else ""
-        raise QuotaReached(
-            f"You have reached today's {settings.SUBMISSIONS_PER_DAY} models for this task, or "
-            f"{settings.REFUSED_SUBMISSIONS_PER_DAY} that were refused.{when}"
-        )
+        told = _(
+            "You have reached today's %(most)d models for this task, or %(refused)d that were "
+            "refused."
+        ) % {
+            "most": settings.SUBMISSIONS_PER_DAY,
+            "refused": settings.REFUSED_SUBMISSIONS_PER_DAY,
+        }
+        if quota.free_at:
+            free_at = {"time": f"{quota.free_at:%H:%M}"}
+            told += " " + _("The next one is free at %(time)s UTC.") % free_at
+        raise QuotaReached(told)
 
 
 def remaining_quota(owner: User, task: Task) -> Quota:
@@ -222,7 +235,7 @@ def publish(*, submission: Submission, actor: User) -> None:
     good = EvaluationRun.objects.filter(submission=OuterRef("pk"), outcome=Outcome.OK)
     scored = files_of(submission).filter(Exists(good), state=State.DONE)
     if submission.withdrawn_at is None and not scored.filter(pk=submission.pk).exists():
-        raise SubmissionRefused("A model can be published once it has a score.")
+        raise SubmissionRefused(_("A model can be published once it has a score."))
     _change(submission, actor, "published", scored, is_published=True)
 
 
@@ -241,7 +254,7 @@ def set_anonymous_until(*, submission: Submission, actor: User, until: date | No
     today = timezone.now().date()
     if until and not today < until <= today + MOST_ANONYMOUS:
         raise SubmissionRefused(
-            "Choose a day after today, at most a year ahead, or none.", "anonymous_until"
+            _("Choose a day after today, at most a year ahead, or none."), "anonymous_until"
         )
     _change(submission, actor, "anonymous", anonymous_until=until)
 
@@ -265,7 +278,7 @@ def _change(
     """
     standing = Submission.objects.filter(pk=submission.pk, withdrawn_at=None)
     if not standing.update(**changes):
-        raise SubmissionRefused("This model was withdrawn.")
+        raise SubmissionRefused(_("This model was withdrawn."))
     (files_of(submission) if files is None else files).update(**changes)
     for name, value in changes.items():
         setattr(submission, name, value)
@@ -298,7 +311,7 @@ def withdraw(*, submission: Submission, actor: User | None) -> None:
     """
     found = Submission.objects.filter(pk=submission.pk, withdrawn_at=None)
     if not found.update(withdrawn_at=timezone.now()):
-        raise SubmissionRefused("This model was withdrawn already.")
+        raise SubmissionRefused(_("This model was withdrawn already."))
     _cancel(submission)
     gone = Submission.objects.select_related("upload").get(pk=submission.pk)
     files = [gone.file, *(run.predictions for run in gone.runs.exclude(predictions=""))]

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import IO, Any
 
 from django.conf import settings
+from django.utils.translation import gettext_noop
 
 from evaluation import leases
 from evaluation.models import Job
@@ -84,5 +85,5 @@ def _ending(code: int | None) -> str:
     if code is None:
         return f"It took longer than {TIME_LIMIT_SECONDS / 3600:.0f} hours and was stopped."
     if code == -9:
-        return "The process was killed, most likely for lack of memory."
+        return gettext_noop("The process was killed, most likely for lack of memory.")
     return f"The process ended with status {code}. The worker's log says why."

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext as _
 
 from evaluation.selectors import NOT_OPENED, latest_datasets
 from evaluation.trainings import MOST_WEIGHT, SEED, bases, default_base, free_name, has_seed
@@ -19,9 +20,10 @@ class TrainingForm(forms.Form):
         super().__init__(data)
         rounds = list(task.rounds.all())
         released = latest_datasets(rounds)
-        sources = {SEED: "Seed rows"} if has_seed(task) else {}
+        sources = {SEED: _("Seed rows")} if has_seed(task) else {}
         sources |= {
-            f"round{each.number}": f"Round {each.number} ({released[each.pk]})"
+            f"round{each.number}": _("Round %(number)d (%(dataset)s)")
+            % {"number": each.number, "dataset": released[each.pk]}
             for each in rounds
             if each.pk in released
         }
@@ -33,23 +35,23 @@ class TrainingForm(forms.Form):
                 required=False,
                 min_value=0,
                 max_value=MOST_WEIGHT,
-                help_text="How often an epoch sees a row of it; 0 leaves it out.",
+                help_text=_("How often an epoch sees a row of it; 0 leaves it out."),
             )
         self._targets = bases(task)
         self._add_base(default_base(task))
         self.fields["seed"] = forms.IntegerField(
-            label="Seed of chance", initial=0, min_value=0, max_value=2**31 - 1
+            label=_("Seed of chance"), initial=0, min_value=0, max_value=2**31 - 1
         )
         self.fields["epochs"] = forms.IntegerField(
-            label="Most epochs", required=False, min_value=1, max_value=100
+            label=_("Most epochs"), required=False, min_value=1, max_value=100
         )
 
     def _add_base(self, default: tuple[str, str]) -> None:
         current = [t.pk for t in self._targets if (t.source, t.revision) == default]
         self.fields["base"] = forms.ChoiceField(
-            label="Start from",
+            label=_("Start from"),
             choices=[
-                (ENCODER, "The encoder of the starter models"),
+                (ENCODER, _("The encoder of the starter models")),
                 *((str(target.pk), target.name) for target in self._targets),
             ],
             initial=str(current[0]) if current else ENCODER,
@@ -85,16 +87,16 @@ class RegisterForm(forms.Form):
         prepared = [each.number for each in rounds if each.state in NOT_OPENED]
         new = max((each.number for each in rounds), default=0) + 1
         self.fields["number"] = forms.TypedChoiceField(
-            label="Round",
+            label=_("Round"),
             choices=[
-                *((number, f"Round {number}") for number in prepared),
-                (new, f"Round {new}, a new draft"),
+                *((number, _("Round %(number)d") % {"number": number}) for number in prepared),
+                (new, _("Round %(number)d, a new draft") % {"number": new}),
             ],
             coerce=int,
         )
         self.fields["name"] = forms.SlugField(
-            label="Name of the target",
+            label=_("Name of the target"),
             max_length=60,
             initial=free_name(task, (prepared or [new])[0]),
-            help_text="Letters, digits and hyphens. No other target may have it.",
+            help_text=_("Letters, digits and hyphens. No other target may have it."),
         )

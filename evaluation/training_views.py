@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from dynabench.lib.htmx import render_page
@@ -43,8 +44,8 @@ def training(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             target = register_trained(run=run, actor=user, **form.cleaned_data)
-            number = form.cleaned_data["number"]
-            messages.success(request, f"{target} is a target of round {number} now.")
+            told = {"target": target, "number": form.cleaned_data["number"]}
+            messages.success(request, _("%(target)s is a target of round %(number)d now.") % told)
             return redirect("evaluation:training", code=code, pk=pk)
         except TrainingRefused as error:
             form.add_error(None, str(error))
@@ -62,19 +63,20 @@ def _shown(run: TrainingRun) -> dict[str, Any]:
     """What the report says in other shapes: a chart, and the examples of all tests."""
     if run.state != TrainingRun.State.DONE:
         return {}
-    metric = "Token F1" if run.report["labels"] is None else "Accuracy"
+    metric = _("Token F1") if run.report["labels"] is None else _("Accuracy")
     lines = {
-        when.capitalize(): [
+        title: [
             Point(test["name"], **{name: test[when][name] for name in ("value", "low", "high")})
             for test in run.report["tests"]
             if test[when]
         ]
-        for when in ("before", "after")
+        for when, title in (("before", _("Before")), ("after", _("After")))
     }
     chart = line_chart(
         {name: points for name, points in lines.items() if points},
-        title=f"{metric} before and after",
-        description="With 95% intervals. The table below has the numbers.",
+        title=_("%(metric)s before and after") % {"metric": metric},
+        description=_("With %(share)d%% intervals. The table below has the numbers.")
+        % {"share": 95},
     )
     examples = [
         (test["name"], example) for test in run.report["tests"] for example in test["examples"]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Max
+from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
@@ -74,7 +75,7 @@ def request_training(
     """
     Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     if task.training_runs.filter(state__in=["queued", "running"]).exists():
-        raise TrainingRefused("A training of this task is under way. Wait for its end.")
+        raise TrainingRefused(_("A training of this task is under way. Wait for its end."))
     try:
         shape_of(task.config)
     except Untrainable as error:
@@ -107,20 +108,25 @@ def _check_weights(task: Task, weights: Mapping[str, float]) -> Mapping[str, int
     for name, weight in weights.items():
         if name == SEED:
             if not has_seed(task):
-                raise TrainingRefused(f"{task.code} has no seed rows. Leave them out.")
+                raise TrainingRefused(
+                    _("%(task)s has no seed rows. Leave them out.") % {"task": task.code}
+                )
         elif name not in known:
-            raise TrainingRefused(f"{task.code} has no {name.replace('round', 'round ')}.")
+            told = {"task": task.code, "name": name.replace("round", "round ")}
+            raise TrainingRefused(_("%(task)s has no %(name)s.") % told)
         elif name not in released:
             number = name.removeprefix("round")
             raise TrainingRefused(
-                f"Round {number} has not been released. Release it, or leave it out."
+                _("Round %(number)s has not been released. Release it, or leave it out.")
+                % {"number": number}
             )
         if not 0 < weight <= MOST_WEIGHT:
             raise TrainingRefused(
-                f"The weight of {name} is {weight:g}; it must be above 0 and at most {MOST_WEIGHT}."
+                _("The weight of %(name)s is %(weight)g; it must be above 0 and at most %(most)d.")
+                % {"name": name, "weight": weight, "most": MOST_WEIGHT}
             )
     if not weights:
-        raise TrainingRefused("Name at least one round, or train on the seed rows.")
+        raise TrainingRefused(_("Name at least one round, or train on the seed rows."))
     return released
 
 
@@ -134,7 +140,10 @@ def register_trained(
     existing one must not have been opened. Raises TrainingRefused.
     """
     if run.state != TrainingRun.State.DONE:
-        raise TrainingRefused(f"This training is {run.state}; only a finished one has a model.")
+        raise TrainingRefused(
+            _("This training is %(state)s; only a finished one has a model.")
+            % {"state": _(run.state)}
+        )
     task = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=run.task_id)
     round = _prepared_round(task, run, number, actor)
     fields = {"source": run.report["folder"], "serving": serving_of(task.config)}
@@ -157,13 +166,17 @@ def _prepared_round(task: Task, run: TrainingRun, number: int, actor: User | Non
     if round is None:
         last = task.rounds.aggregate(last=Max("number"))["last"] or 0
         if number != last + 1:
-            raise TrainingRefused(f"There is no round {number}. The next new one is {last + 1}.")
+            raise TrainingRefused(
+                _("There is no round %(number)d. The next new one is %(next)d.")
+                % {"number": number, "next": last + 1}
+            )
         sources = {name.removeprefix("round") for name in run.options["weights"]} - {SEED}
         parents = task.rounds.filter(number__in=sources)
         before = task.rounds.filter(opened_at__isnull=False).order_by("number").last()
         round = plan_round(task=task, actor=actor, fields={}, parents=parents, contexts_of=before)
     if round.state not in NOT_OPENED:
         raise TrainingRefused(
-            f"Round {number} is {round.state}. A target joins a round before it is opened."
+            _("Round %(number)d is %(state)s. A target joins a round before it is opened.")
+            % {"number": number, "state": _(round.state)}
         )
     return round

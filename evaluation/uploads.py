@@ -14,6 +14,7 @@ from django.core.files.storage import default_storage
 from django.db import transaction
 from django.db.models import Q, QuerySet, Sum
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
 from evaluation.contract import GIB, MIB, Beat
@@ -54,12 +55,18 @@ def begin_upload(owner: User, file_name: str, size: int) -> Upload:
     """
     if not 0 < size <= settings.LARGEST_UPLOAD_BYTES:
         most = settings.LARGEST_UPLOAD_BYTES / GIB
-        raise UploadRefused(f"A file has from 1 byte to {most:g} GiB; this one has {size} bytes.")
+        raise UploadRefused(
+            _("A file has from 1 byte to %(most)g GiB; this one has %(size)d bytes.")
+            % {"most": most, "size": size}
+        )
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
     if open_uploads(owner).count() >= MOST_OPEN:
         raise UploadRefused(
-            f"You have {MOST_OPEN} files here that you have not handed in. Hand one in, discard "
-            f"one, or wait: each is kept for {KEPT.days} days."
+            _(
+                "You have %(number)d files here that you have not handed in. Hand one in, discard "
+                "one, or wait: each is kept for %(days)d days."
+            )
+            % {"number": MOST_OPEN, "days": KEPT.days}
         )
     name = Path("".join(filter(str.isprintable, file_name)).replace("\\", "/")).name or "file"
     return Upload.objects.create(owner=owner, file_name=name[-200:], size=size)
@@ -91,7 +98,10 @@ def add_piece(upload: Upload, offset: int, stream: Stream, size: int | None = No
     with NamedTemporaryFile() as spool:
         count = _copy(stream, spool, most)
         if size not in (None, count) or not count:
-            raise UploadRefused(f"{count} bytes of {size or 1} came. Send the piece again.")
+            raise UploadRefused(
+                _("%(count)d bytes of %(size)d came. Send the piece again.")
+                % {"count": count, "size": size or 1}
+            )
         piece = UploadPiece(upload=upload, offset=offset, size=count)
         spool.seek(0)
         piece.file.save("piece", File(spool), save=False)
@@ -111,8 +121,11 @@ def _copy(stream: Stream, target: IO[bytes], most: int) -> int:
         count += len(block)
         if count > most:
             raise UploadRefused(
-                f"The piece is too large: {most} bytes at most fit here. A piece has at most "
-                f"{PIECE_BYTES // MIB} MiB, and all of them as many bytes as were announced."
+                _(
+                    "The piece is too large: %(most)d bytes at most fit here. A piece has at most "
+                    "%(size)d MiB, and all of them as many bytes as were announced."
+                )
+                % {"most": most, "size": PIECE_BYTES // MIB}
             )
         target.write(block)
     return count
@@ -124,7 +137,7 @@ def _stored(piece: UploadPiece) -> bool:
     try:
         locked = Upload.objects.select_for_update(of=("self",)).get(pk=piece.upload_id)
     except Upload.DoesNotExist:
-        raise UploadRefused("The upload was discarded meanwhile. Begin a new one.") from None
+        raise UploadRefused(_("The upload was discarded meanwhile. Begin a new one.")) from None
     if received(locked) != piece.offset:
         return False
     piece.save(force_insert=True)

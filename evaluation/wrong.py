@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from django.conf import settings
+from django.utils.translation import gettext
 
 from evaluation.asked import labels_of
 from evaluation.contract import Answer, SetRow
@@ -41,7 +42,7 @@ class Wrong:
     def said(self) -> str:
         """The answer in people's words."""
         if self.answer is None:
-            return "no answer"
+            return gettext("no answer")
         return self.config.display(self.config.answer_field, self.answer.value)
 
     @property

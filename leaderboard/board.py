@@ -10,6 +10,8 @@ from math import sqrt
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
 from numpy.typing import NDArray
 
 from leaderboard.dynascore import GAPS, Rates, Rule, exchange_rates
@@ -324,9 +326,11 @@ def _missing(matrix: Matrix, means: Means, used: Sequence[str], at: int) -> Iter
 
 
 def _notices(matrix: Matrix, rule: Rule, rates: Rates) -> Iterator[str]:
-    """Sentences that a reader should know."""
+    """Sentences that a reader should know, in English: snapshots keep them."""
     if matrix.counting and not matrix.has_weighted:
-        yield "No set has a weight yet, so those that are shown beside the board count meanwhile."
+        yield gettext_noop(
+            "No set has a weight yet, so those that are shown beside the board count meanwhile."
+        )
     told = {notice.partition(" ")[0]: notice for notice in rates.notices}
     reason = "the reference models show no exchange rate for it"
     for name, weight in rule.weights.items():
@@ -334,9 +338,13 @@ def _notices(matrix: Matrix, rule: Rule, rates: Rates) -> Iterator[str]:
             other = f"{name} is left out and the other weights count more: {reason}."
             yield told.get(name, other)
     if rule.mode == "robust" and not matrix.frozen:
-        yield "The exchange rates are not frozen yet: each further model may change all scores."
+        yield gettext_noop(
+            "The exchange rates are not frozen yet: each further model may change all scores."
+        )
     if rule.mode == "robust" and matrix.frozen and matrix.frozen.is_sensitive:
-        yield "Without one of the reference models the best of them stand in another order."
+        yield gettext_noop(
+            "Without one of the reference models the best of them stand in another order."
+        )
 
 
 def sure_pairs(values: Floats, draws: Draws, examples: int) -> Marks:
@@ -384,8 +392,12 @@ def moved(before: Ranked, after: Ranked) -> list[str]:
         if row.first and (old := was.get(row.model.id)) and old != row.first
     ]
     if not steps:
-        return ["No model changed its rank."]
+        return [_("No model changed its rank.")]
     steps.sort(key=lambda step: (-abs(step[0]), step[3], step[1]))
-    told = [f"{name} moved from {old} to {new}." for _, name, old, new in steps[:MOST_MOVED]]
+    told = [
+        _("%(name)s moved from %(old)d to %(new)d.") % {"name": name, "old": old, "new": new}
+        for _way, name, old, new in steps[:MOST_MOVED]
+    ]
     more = len(steps) - len(told)
-    return [*told, f"{more} more moved."] if more else told
+    further = ngettext("%(number)d more moved.", "%(number)d more moved.", more)
+    return [*told, further % {"number": more}] if more else told

@@ -9,6 +9,8 @@ from typing import Any
 
 from django.core.paginator import Page, Paginator
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from dynabench.lib.svg import Dot, Point, line_chart, scatter
 from evaluation.model_page import SetResults, results_of
@@ -23,7 +25,7 @@ from leaderboard.tables import cell_of
 from leaderboard.weights import METRIC, SET, Weighting, opening
 from tasks.models import Task
 
-UNITS = {"throughput": "examples/s", "memory": "GiB"}
+UNITS = {"throughput": gettext_noop("examples/s"), "memory": "GiB"}
 """Of metrics that are no percentages."""
 LESS_IS_BETTER = ("memory",)
 HEAVIEST = 3
@@ -95,7 +97,7 @@ def _told(matrix: Matrix, board: Ranked, asked: Asked, was: Weighting | None) ->
     if (was or asked.start) == asked.weighting:
         return ""
     told = " ".join(moved(ranked(matrix, was or asked.start, asked.mode), board))
-    return told if was else f"Beside the weights it opens with: {told}"
+    return told if was else _("Beside the weights it opens with: %(told)s") % {"told": told}
 
 
 def _links(asked: Asked, page: Page[Row]) -> dict[str, str]:
@@ -164,10 +166,10 @@ def _line(matrix: Matrix, row: Row, shown: Sequence[Column], asked: Asked) -> Li
     """A row in words."""
     numbers = matrix.numbers
     marks = {
-        "In the loop": bool(row.in_the_loop),
-        "Inputs changed": numbers.outdated[row.place].any(),
-        "With warnings": numbers.warned[row.place].any(),
-        "Not published": not row.model.is_published,
+        _("In the loop"): bool(row.in_the_loop),
+        _("Inputs changed"): numbers.outdated[row.place].any(),
+        _("With warnings"): numbers.warned[row.place].any(),
+        _("Not published"): not row.model.is_published,
     }
     opened = str(row.model.id)
     return Line(
@@ -182,7 +184,7 @@ def _line(matrix: Matrix, row: Row, shown: Sequence[Column], asked: Asked) -> Li
 
 def heads(names: Sequence[str]) -> list[tuple[str, str, bool]]:
     """Of each metric its title, its unit, and whether less of it is better."""
-    return [(in_words(name), UNITS.get(name, "%"), name in LESS_IS_BETTER) for name in names]
+    return [(in_words(name), _unit(name), name in LESS_IS_BETTER) for name in names]
 
 
 @dataclass(frozen=True)
@@ -208,7 +210,8 @@ def texts(name: str, cell: Cell) -> tuple[str, str]:
         return "", ""
     if cell.low is None or cell.high is None:
         return _text(name, cell.value), ""
-    return _text(name, cell.value), f"{_text(name, cell.low)} to {_text(name, cell.high)}"
+    ends = {"low": _text(name, cell.low), "high": _text(name, cell.high)}
+    return _text(name, cell.value), _("%(low)s to %(high)s") % ends
 
 
 def _text(name: str, value: float) -> str:
@@ -241,6 +244,7 @@ def plane(ranked: Ranked, matrix: Matrix, asked: Asked) -> Mapping[str, Any]:
     ]
     kept = [place for n, place in enumerate(places) if n < DRAWN or place[-1]]
     axes = (_axis(x), _axis(y))
+    title = _("%(y)s against %(x)s") % {"x": axes[0], "y": axes[1]}
     dots = [
         Dot(row.model.name, a, b, reverse("evaluation:model", args=[row.model.id]), is_best)
         for row, a, b, is_best in kept
@@ -251,13 +255,17 @@ def plane(ranked: Ranked, matrix: Matrix, asked: Asked) -> Mapping[str, Any]:
         "usual": usual,
         "axes": axes,
         "left_out": len(places) - len(kept),
-        "plot": scatter(dots, title=f"{axes[1]} against {axes[0]}", axes=axes) if dots else "",
+        "plot": scatter(dots, title=title, axes=axes) if dots else "",
         "places": [(row, _text(x, a), _text(y, b), is_best) for row, a, b, is_best in kept],
     }
 
 
+def _unit(name: str) -> str:
+    return _(UNITS[name]) if name in UNITS else "%"
+
+
 def _axis(name: str) -> str:
-    return f"{in_words(name)} ({UNITS.get(name, '%')})"
+    return f"{in_words(name)} ({_unit(name)})"
 
 
 def trend(board: Ranked, matrix: Matrix) -> Mapping[str, Any] | None:
@@ -282,7 +290,7 @@ def trend(board: Ranked, matrix: Matrix) -> Mapping[str, Any] | None:
                 ]
                 for number, (_, cells) in enumerate(found, start=1)
             },
-            title=f"{in_words(matrix.main)} by round",
-            description="The table has the names and numbers.",
+            title=_("%(metric)s by round") % {"metric": in_words(matrix.main)},
+            description=_("The table has the names and numbers."),
         ),
     }

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from dynabench.lib.htmx import htmx_partial, render_page
@@ -76,8 +77,8 @@ def _file(request: HttpRequest, task: Task, matrix: "Matrix", found: Asked) -> H
 def as_file(table: Table, format: str, name: str, address: str) -> HttpResponse:
     """A board as a file in one of FILES, or a sentence that there is no such."""
     if format not in FILES:
-        text = f"No format {format[:20]!r}: choose csv, json or latex.\n"
-        return HttpResponse(text, status=400, content_type="text/plain; charset=utf-8")
+        text = _("No format %(format)r: choose csv, json or latex.") % {"format": format[:20]}
+        return HttpResponse(f"{text}\n", status=400, content_type="text/plain; charset=utf-8")
     write, suffix, kind = FILES[format]
     response = HttpResponse(write(table, address), content_type=f"{kind}; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{name}.{suffix}"'
@@ -109,12 +110,13 @@ def _refused(
     error: WeightsError,
 ) -> HttpResponse:
     """The form with what was typed; of a file the sentence. With htmx the old rows stay."""
+    text = _(str(error))
     if "format" in query:
-        return HttpResponse(f"{error}\n", status=422, content_type="text/plain; charset=utf-8")
+        return HttpResponse(f"{text}\n", status=422, content_type="text/plain; charset=utf-8")
     metrics, sets = typed(query, METRIC, start.metrics), typed(query, SET, start.sets)
     values |= {
         "here": request.path,
-        "error": str(error),
+        "error": text,
         "error_field": next(iter(error.fields), ""),
         "metric_sliders": metrics,
         "set_sliders": sets,

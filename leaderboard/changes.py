@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dynabench.lib.words import gettext_noop
+
 Table = Mapping[str, Any]
 PASSING = ("date", "code")
 """What alone makes no new snapshot."""
@@ -21,7 +23,7 @@ def is_same(before: Table, after: Table) -> bool:
 def what_changed(before: Table, after: Table) -> list[str]:
     """The sets, rules and models that are other ones in the later table."""
     found = [*_sets(before, after), *_rules(before, after), *_models(before, after)]
-    return found or ["Nothing that is shown."]
+    return found or [gettext_noop("Nothing that is shown.")]
 
 
 def _sets(before: Table, after: Table) -> Iterator[str]:
@@ -47,7 +49,7 @@ def _rules(before: Table, after: Table) -> Iterator[str]:
     if before["mode"] != after["mode"]:
         yield f"The Dynascore is {after['mode']} now, was {before['mode']}."
     elif before["rates"] != after["rates"]:
-        yield "The exchange rates are other ones, which changes all scores."
+        yield gettext_noop("The exchange rates are other ones, which changes all scores.")
     old, new = ({one["name"]: one["version"] for one in t["metrics"]} for t in (before, after))
     for name in [name for name in new if name in old and old[name] != new[name]]:
         yield f"{name} is computed otherwise: version {new[name]}, was {old[name]}."

@@ -7,6 +7,7 @@ from uuid import UUID
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.http import require_safe
 
 from tasks.access import find_task
@@ -17,9 +18,9 @@ if TYPE_CHECKING:  # it loads numpy
     from leaderboard.comparing import Pair
     from leaderboard.matrix import Matrix
 
-SIDES = {"a": "First model", "b": "Second model"}
-UNKNOWN = "No such model is on this leaderboard. Choose one from the list."
-SAME = "Choose two different models."
+SIDES = {"a": gettext_noop("First model"), "b": gettext_noop("Second model")}
+UNKNOWN = gettext_noop("No such model is on this leaderboard. Choose one from the list.")
+SAME = gettext_noop("Choose two different models.")
 
 
 @login_not_required
@@ -33,10 +34,10 @@ def compare(request: HttpRequest, code: str) -> HttpResponse:
     places = places_of(matrix)
     asked = {side: request.GET.get(side, "") for side in SIDES}
     chosen = [places[text] for text in asked.values() if text in places]
-    errors = {side: UNKNOWN for side, text in asked.items() if text and text not in places}
+    errors = {side: gettext(UNKNOWN) for side, text in asked.items() if text and text not in places}
     status = 404 if errors else 200
     if len(chosen) == 2 and chosen[0] == chosen[1]:
-        errors, status = {"b": SAME}, 422
+        errors, status = {"b": gettext(SAME)}, 422
     values: dict[str, Any] = {
         "task": task,
         "matrix": matrix,
@@ -58,7 +59,7 @@ def _sides(
     """Of each side its field, its label, the chosen model's id, and what is wrong with it."""
     for side, title in SIDES.items():
         at = places.get(asked[side])
-        yield side, title, None if at is None else matrix.models[at].id, errors.get(side)
+        yield side, gettext(title), None if at is None else matrix.models[at].id, errors.get(side)
 
 
 def places_of(matrix: "Matrix") -> dict[str, int]:

@@ -16,6 +16,8 @@ import numpy as np
 import orjson
 from django.conf import settings
 from django.core.cache import cache
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from evaluation.asked import labels_of
 from evaluation.contract import Answer, SetRow
@@ -43,10 +45,10 @@ EXAMPLES = 20
 """On a page."""
 SECONDS = 24 * 3600
 METHODS: Mapping[str, str] = {
-    "mcnemar": "McNemar's exact test",
-    "bootstrap": "paired bootstrap",
-    "sign-flips": "exact sign flips",
-    "resamples": "stored resamples",
+    "mcnemar": gettext_noop("McNemar's exact test"),
+    "bootstrap": gettext_noop("paired bootstrap"),
+    "sign-flips": gettext_noop("exact sign flips"),
+    "resamples": gettext_noop("stored resamples"),
 }
 Pair = tuple[EvaluationRun, EvaluationRun]
 
@@ -85,9 +87,9 @@ class Row:
         """How it was tested, in words."""
         if self.found is None:
             return ""
-        words = METHODS[self.found.method]
+        words = _(METHODS[self.found.method])
         is_clustered = self.found.clusters < self.found.n
-        return f"{words}, by context" if is_clustered else words
+        return _("%(test)s, by context") % {"test": words} if is_clustered else words
 
 
 @dataclass(frozen=True)
@@ -369,7 +371,9 @@ def _example(
     grades: tuple[float, float] | None,
 ) -> Example:
     def words(answer: Answer | None) -> str:
-        return "no answer" if answer is None else config.display(config.answer_field, answer.value)
+        if answer is None:
+            return _("no answer")
+        return config.display(config.answer_field, answer.value)
 
     return Example(
         uid=row.uid,

@@ -8,6 +8,7 @@ from django.core.exceptions import BadRequest
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dynabench.accounts.models import User
@@ -25,9 +26,11 @@ class ForkForm(forms.Form):
     """What weights are called."""
 
     name = forms.CharField(
-        max_length=services.LONGEST_NAME, help_text="Small letters, digits and hyphens: speed-first"
+        label=_("Name"),
+        max_length=services.LONGEST_NAME,
+        help_text=_("Small letters, digits and hyphens: speed-first"),
     )
-    description = forms.CharField(max_length=300, required=False, label="What they are for")
+    description = forms.CharField(max_length=300, required=False, label=_("What they are for"))
 
 
 @login_not_required

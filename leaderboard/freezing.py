@@ -6,6 +6,7 @@ It loads numpy (see `leaderboard.matrix`).
 from typing import Any
 
 import numpy as np
+from django.utils.translation import gettext as _
 
 from evaluation.models import EvaluationRun
 from evaluation.runs import accepted
@@ -41,14 +42,18 @@ def found_rates(task: Task) -> tuple[Rates, bool]:
     complete, table = _complete(matrix, means), table_of(matrix, means)
     if len(complete) < POOL:
         raise BoardRefused(
-            f"Exchange rates need {POOL} published models with every result; "
-            f"there are {len(complete)}."
+            _(
+                "Exchange rates need %(needed)d published models with every result; "
+                "there are %(found)d."
+            )
+            % {"needed": POOL, "found": len(complete)}
         )
     pool, errors = {one: table[one] for one in complete}, errors_of(matrix, means)
     rule = Rule(weights=dict.fromkeys(matrix.metrics, 1.0), main=matrix.main)
     rates = exchange_rates(rule, pool, errors)
     if len(matrix.metrics) > 1 and not any(rates.values[name] for name in rule.metrics[1:]):
-        raise BoardRefused("The complete models show no exchange rate: " + " ".join(rates.notices))
+        told = {"reasons": " ".join(rates.notices)}
+        raise BoardRefused(_("The complete models show no exchange rate: %(reasons)s") % told)
     owners = Rule(weights=opening_of(task, matrix).metrics, main=matrix.main)
     names = {str(model.id): model.name for model in matrix.models}
     shown = Rates(rates.values, tuple(sorted(names[one] for one in rates.pool)))

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 from django.db.models import prefetch_related_objects
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, override
 
 from dynabench.lib.svg import Point, line_chart
 from leaderboard.board import Cell
@@ -23,19 +25,18 @@ from tasks.models import Round
 from validation.cached_numbers import Kept
 from validation.statistics import Rate, newcombe
 
-PEOPLE = "People"
 LINES = 3
 """Models in the chart beside people: it has marks for four lines."""
 LIKE_PEOPLE = ("accuracy",)
 """Metrics that can be held against human accuracy: both are shares of right labels."""
 NOTHING = Cell(None)
 WORDS: Mapping[Progress, str] = {
-    Progress.FIRST: "nothing to hold it against",
-    Progress.BETTER: "the model is fooled less often than in round {before}",
-    Progress.STALLED: "no clear change since round {before}: stalled",
-    Progress.WORSE: "the model is fooled more often than in round {before}",
-    Progress.NOISE: "as many labels may be wrong as examples fool: stalled",
-    Progress.UNKNOWN: "not known yet",
+    Progress.FIRST: gettext_noop("nothing to hold it against"),
+    Progress.BETTER: gettext_noop("the model is fooled less often than in round %(before)s"),
+    Progress.STALLED: gettext_noop("no clear change since round %(before)s: stalled"),
+    Progress.WORSE: gettext_noop("the model is fooled more often than in round %(before)s"),
+    Progress.NOISE: gettext_noop("as many labels may be wrong as examples fool: stalled"),
+    Progress.UNKNOWN: gettext_noop("not known yet"),
 }
 
 
@@ -62,7 +63,7 @@ class Column:
     @property
     def progress(self) -> str:
         """How the round stands to the one before, in words."""
-        return WORDS[self.step.progress].format(before=self.before)
+        return _(WORDS[self.step.progress]) % {"before": self.before}
 
 
 @dataclass(frozen=True)
@@ -77,13 +78,19 @@ class Change:
     def words(self) -> str:
         """What may be concluded."""
         if self.points.low is None or self.points.high is None or self.points.value is None:
-            return "not known"
-        by = f"{abs(self.points.value):.1f} points"
+            return _("not known")
+        told = {
+            "points": f"{abs(self.points.value):.1f}",
+            "newest": self.newest,
+            "oldest": self.oldest,
+        }
         if self.points.low > 0:
-            return f"{by} better on round {self.newest} than on round {self.oldest}"
-        if self.points.high < 0:
-            return f"{by} worse on round {self.newest} than on round {self.oldest}"
-        return f"no clear difference between rounds {self.oldest} and {self.newest}"
+            sentence = _("%(points)s points better on round %(newest)d than on round %(oldest)d")
+        elif self.points.high < 0:
+            sentence = _("%(points)s points worse on round %(newest)d than on round %(oldest)d")
+        else:
+            sentence = _("no clear difference between rounds %(oldest)d and %(newest)d")
+        return sentence % told
 
 
 @dataclass(frozen=True)
@@ -115,9 +122,10 @@ class Rounds:
         """Whether progress has stalled, in a sentence."""
         known = [one for one in self.columns if one.vmer.value is not None]
         if not known:
-            return "No round has a vMER yet, so nothing can be said about progress."
+            return _("No round has a vMER yet, so nothing can be said about progress.")
         last = known[-1]
-        return f"Round {last.number}: {last.progress}."
+        told = {"number": last.number, "progress": last.progress}
+        return _("Round %(number)d: %(progress)s.") % told
 
 
 def rounds_of(matrix: Matrix, rounds: Sequence[Round], kept: Mapping[int, Kept]) -> Rounds:
@@ -262,21 +270,25 @@ def chart(found: Rounds, title: str) -> str:
     if len(found.columns) < 2:
         return ""
     people = [column.people for column in found.columns]
-    lines = {PEOPLE: people} if any(cell.value is not None for cell in people) else {}
+    lines = {_("People"): people} if any(cell.value is not None for cell in people) else {}
     lines |= {str(n): [*line.cells] for n, line in enumerate(found.lines[:LINES], start=1)}
     points = {name: _points(found.columns, cells) for name, cells in lines.items()}
-    return line_chart(points, title=title, description="The table has the same numbers.")
+    return line_chart(points, title=title, description=_("The table has the same numbers."))
 
 
 def _points(columns: Iterable[Column], cells: Iterable[Cell]) -> list[Point]:
     return [
-        Point(f"Round {column.number}", *(None if part is None else part / 100 for part in cell))
+        Point(
+            _("Round %(number)d") % {"number": column.number},
+            *(None if part is None else part / 100 for part in cell),
+        )
         for column, cell in zip(columns, cells, strict=True)
     ]
 
 
+@override("en")
 def as_json(matrix: Matrix, found: Rounds) -> dict[str, Any]:
-    """All of it for other programs; rates and differences in percent."""
+    """All of it for other programs, in English; rates and differences in percent."""
     return {
         "task": matrix.task,
         "metric": matrix.main,
@@ -325,7 +337,7 @@ def as_csv(found: Rounds) -> str:
         best = harmless(column.best)
         writer.writerow(["people_minus_best", best, "", *at, *column.gap, ""])
     for line in found.lines:
-        for cell, loop, _, column in line.by_round:
+        for cell, loop, _outdated, column in line.by_round:
             at = column.number, f"{column.set.name} v{column.set.version}" if column.set else ""
             model = "model", harmless(line.model.name), line.model.id
             writer.writerow([*model, *at, *cell, int(loop)])

@@ -4,6 +4,7 @@ from django.contrib.auth.decorators import login_not_required
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from evaluation.templatetags.model_words import metric as in_words
@@ -14,7 +15,6 @@ from validation.cached_numbers import all_numbers
 
 ROWS = 100
 """Models on a page."""
-COUNTING = "The numbers of people are being counted. Ask again in a minute.\n"
 
 
 @login_not_required
@@ -36,7 +36,7 @@ def rounds(request: HttpRequest, code: str) -> HttpResponse:
         "matrix": matrix,
         "found": found,
         "page": Paginator(found.lines, ROWS).get_page(request.GET.get("page")),
-        "chart": chart(found, f"{in_words(matrix.main)} by round"),
+        "chart": chart(found, _("%(metric)s by round") % {"metric": in_words(matrix.main)}),
         "drawn": LINES,
         "is_counting": len(kept) < len(seen),
         "mine": "mine" in request.GET,
@@ -50,13 +50,17 @@ def _file(task: Task, format: str) -> HttpResponse:
     from leaderboard.rounds_matrix import as_csv, as_json, rounds_of
 
     if format not in ("csv", "json"):
-        text = f"No format {format[:20]!r}: choose csv or json.\n"
-        return HttpResponse(text, status=400, content_type="text/plain; charset=utf-8")
+        text = _("No format %(format)r: choose csv or json.") % {"format": format[:20]}
+        return HttpResponse(f"{text}\n", status=400, content_type="text/plain; charset=utf-8")
     seen = seen_rounds([task])
     kept = all_numbers(seen)
     if len(kept) < len(seen):
+        text = _("The numbers of people are being counted. Ask again in a minute.")
         return HttpResponse(
-            COUNTING, status=503, content_type="text/plain", headers={"Retry-After": "60"}
+            f"{text}\n",
+            status=503,
+            content_type="text/plain; charset=utf-8",
+            headers={"Retry-After": "60"},
         )
     matrix = score_matrix(task)
     found = rounds_of(matrix, seen, kept)

@@ -11,6 +11,7 @@ from typing import Any
 from django.db.models import Count, Q
 from django.db.models.functions import TruncWeek
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from annotation.models import Example
 from dynabench.accounts.models import Annotator
@@ -162,12 +163,14 @@ def badges_of(annotator: Annotator, tasks: Collection[Task], careful: bool) -> l
         example__consensus__verdict="flagged",
     )
     return [
-        Badge("First one", "a valid example", bool(goals)),
-        Badge("Every label", "a valid example for each label of a task", all_labels),
-        Badge("Three tasks", "valid examples in three tasks", len(goals) >= 3),
+        Badge(_("First one"), _("a valid example"), bool(goals)),
+        Badge(_("Every label"), _("a valid example for each label of a task"), all_labels),
+        Badge(_("Three tasks"), _("valid examples in three tasks"), len(goals) >= 3),
         Badge(
-            "Two models", "valid examples that fooled two different models", models["models"] > 1
+            _("Two models"),
+            _("valid examples that fooled two different models"),
+            models["models"] > 1,
         ),
-        Badge("Careful judge", "30 judgements that agree well with the others'", careful),
-        Badge("Good eye", "a flag that others raised too", flags.exists()),
+        Badge(_("Careful judge"), _("30 judgements that agree well with the others'"), careful),
+        Badge(_("Good eye"), _("a flag that others raised too"), flags.exists()),
     ]

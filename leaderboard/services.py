@@ -7,6 +7,7 @@ from datetime import date, datetime
 from django.db import IntegrityError, transaction
 from django.db.models import Max
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import log
@@ -53,8 +54,11 @@ def save_weights(
     """
     if len(name) > LONGEST_NAME or not FORK.fullmatch(name):
         raise BoardRefused(
-            f"“{name[:LONGEST_NAME]}” is no name for weights. Use lower-case letters, digits and "
-            "single hyphens, at least one letter, such as speed-first.",
+            gettext(
+                "“%(name)s” is no name for weights. Use lower-case letters, digits and single "
+                "hyphens, at least one letter, such as speed-first."
+            )
+            % {"name": name[:LONGEST_NAME]},
             "name",
         )
     check(weighting)
@@ -70,7 +74,9 @@ def save_weights(
             return Weights.objects.create(task=task, name=name, owner=owner, **told)
     except IntegrityError:
         raise BoardRefused(
-            f"Somebody else has weights named {name} in this task. Take another name.", "name"
+            gettext("Somebody else has weights named %(name)s in this task. Take another name.")
+            % {"name": name},
+            "name",
         ) from None
 
 
@@ -145,7 +151,7 @@ def take_snapshot(
 
     table = public_table(task, weighting)
     if not any(row["rank"] for row in table["rows"]):
-        raise BoardRefused("No model has a score yet, so there is nothing to keep.")
+        raise BoardRefused(gettext("No model has a score yet, so there is nothing to keep."))
     with transaction.atomic():
         Task.objects.select_for_update(of=("self",)).get(pk=task.pk)
         last = task.snapshots.aggregate(number=Max("number"))["number"] or 0

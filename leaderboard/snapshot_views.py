@@ -8,6 +8,8 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.clickjacking import xframe_options_exempt
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -27,8 +29,8 @@ from tasks.permissions import can_edit
 class SnapshotForm(forms.Form):
     """What a snapshot is called."""
 
-    title = forms.CharField(max_length=150, required=False)
-    description = forms.CharField(max_length=500, required=False, label="Why it is taken")
+    title = forms.CharField(max_length=150, required=False, label=_("Title"))
+    description = forms.CharField(max_length=500, required=False, label=_("Why it is taken"))
 
 
 @login_not_required
@@ -74,7 +76,8 @@ def refreeze(request: HttpRequest, code: str) -> HttpResponse:
     except BoardRefused as error:
         messages.error(request, str(error))
         return redirect("leaderboard:snapshots", code)
-    messages.success(request, "The exchange rates are frozen anew. This snapshot was taken.")
+    text = gettext("The exchange rates are frozen anew. This snapshot was taken.")
+    messages.success(request, text)
     return redirect("leaderboard:snapshot", code, made.number)
 
 

@@ -6,6 +6,8 @@ from functools import cached_property
 from math import inf
 from urllib.parse import urlencode
 
+from dynabench.lib.words import gettext_noop
+
 MOST = 8.0
 OF_SET = 5.0
 """Each set's weight at first; as only ratios matter, all the same."""
@@ -85,7 +87,7 @@ def check(weighting: Weighting) -> None:
     """Raises WeightsError where all metrics, or all sets, have the weight 0."""
     if not any(weighting.metrics.values()):
         fields = [METRIC + name for name in weighting.metrics]
-        raise WeightsError("Give at least one weight above 0.", *fields)
+        raise WeightsError(gettext_noop("Give at least one weight above 0."), *fields)
     if weighting.sets and not any(weighting.sets.values()):
         fields = [SET + name for name in weighting.sets]
-        raise WeightsError("Give at least one dataset a weight above 0.", *fields)
+        raise WeightsError(gettext_noop("Give at least one dataset a weight above 0."), *fields)

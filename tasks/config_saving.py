@@ -4,6 +4,7 @@ import difflib
 from hashlib import sha256
 
 from django.db import transaction
+from django.utils.translation import gettext, gettext_noop
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
@@ -13,9 +14,11 @@ from tasks.dynabench_import import convert
 from tasks.models import Round, Task
 from tasks.schema import TaskConfig, check_config
 
-OPENED = "A round has been opened, so this is fixed."
-HAS_CONTEXTS = "The task has contexts. Undo their imports to change this."
-STALE = "Somebody saved another configuration since you opened this one. Compare, then save again."
+OPENED = gettext_noop("A round has been opened, so this is fixed.")
+HAS_CONTEXTS = gettext_noop("The task has contexts. Undo their imports to change this.")
+STALE = gettext_noop(
+    "Somebody saved another configuration since you opened this one. Compare, then save again."
+)
 LONGEST_DIFF = 20_000
 OWN_KEYS = {"version", "verdict", "metrics"}  # no configuration of Dynabench 1.0 has one of them
 OLD_KEYS = {"context", "input", "output"}  # each of its configurations has one of these
@@ -69,7 +72,7 @@ def fixed_parts(task: Task) -> tuple[str, list[str]]:
         return "", []
     sections = ("context",) if why == HAS_CONTEXTS else ("context", "input", "output")
     names = [f"{s}: {part.name}" for s in sections for part in getattr(config, s)]
-    return why, names if why == HAS_CONTEXTS else [*names, "verdict"]
+    return gettext(why), names if why == HAS_CONTEXTS else [*names, "verdict"]
 
 
 def refused_changes(task: Task, old_text: str, new: TaskConfig) -> tuple[str, list[Finding]]:

@@ -13,6 +13,7 @@ from django.conf import settings
 from django.core import signing
 from django.db import transaction
 from django.db.models import Q, QuerySet
+from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
@@ -66,10 +67,11 @@ def _items(
     round: Round, lines: Iterable[bytes], file_name: str
 ) -> Iterator[Row | LineError | Duplicate]:
     if round.state in FINISHED:
-        raise ImportRefused(f"{round} is {round.state} and takes no contexts.")
+        told = {"round": round, "state": _(round.state)}
+        raise ImportRefused(_("%(round)s is %(state)s and takes no contexts.") % told)
     config = round.task.config
     if not config.context:
-        raise ImportRefused("The task's configuration has no context fields.")
+        raise ImportRefused(_("The task's configuration has no context fields."))
     stored = set(round.contexts.values_list("digest", flat=True))
     return read_new(lines, file_name, config, digest_of=context_digest, stored=stored)
 
@@ -83,7 +85,8 @@ def undo_import(*, batch: ContextBatch, actor: User | None) -> int:
     round = Round.objects.select_for_update(of=("self",)).get(pk=batch.round_id)
     used = used_contexts().filter(batch=batch).distinct().count()
     if used:
-        raise ImportRefused(f"{batch}: {used} of its contexts are used. Retire contexts instead.")
+        words = _("%(batch)s: %(used)d of its contexts are used. Retire contexts instead.")
+        raise ImportRefused(words % {"batch": batch, "used": used})
     contexts = Context.objects.filter(batch=batch)
     count = contexts.count()
     contexts.delete()
@@ -105,7 +108,7 @@ class KeptUpload:
             with self.path.open("rb") as file:
                 yield from file
         except FileNotFoundError:
-            raise UploadGone("The upload is not kept any more. Choose the file again.") from None
+            raise UploadGone(_("The upload is not kept any more. Choose the file again.")) from None
 
     def forget(self) -> None:
         """Delete the file."""
@@ -131,9 +134,11 @@ def kept_upload(*, ticket: str, round: Round, user: User) -> KeptUpload:
     try:
         data: dict[str, Any] = signing.loads(ticket, salt=SALT, max_age=KEEP_SECONDS)
     except signing.BadSignature:
-        raise UploadGone("This preview is too old. Choose the file again.") from None
+        raise UploadGone(_("This preview is too old. Choose the file again.")) from None
     if (data["round"], data["user"]) != (round.pk, user.pk):
-        raise UploadGone("This preview belongs to another round or person. Choose the file again.")
+        raise UploadGone(
+            _("This preview belongs to another round or person. Choose the file again.")
+        )
     return KeptUpload(UPLOADS / data["file"], data["name"])
 
 

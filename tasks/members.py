@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
@@ -21,16 +22,16 @@ def account_of(email: str) -> User:
     """The account with this address. Raises MemberRefused."""
     user = User.objects.filter(email__iexact=email, is_active=True).first()
     if user is None:
-        raise MemberRefused("Nobody has this address here. Ask them to sign up.")
+        raise MemberRefused(_("Nobody has this address here. Ask them to sign up."))
     return user
 
 
 def check_members(members: Sequence[TaskMember], person: Person) -> None:
     """Whether a task may have exactly these members. Raises MemberRefused."""
     if len({member.user_id for member in members}) < len(members):
-        raise MemberRefused("A person is there twice. Give them one role.")
+        raise MemberRefused(_("A person is there twice. Give them one role."))
     if not person.is_superuser and TaskMember.Role.OWNER not in {one.role for one in members}:
-        raise MemberRefused("A task needs an owner. Name another one first.")
+        raise MemberRefused(_("A task needs an owner. Name another one first."))
 
 
 @transaction.atomic
@@ -48,10 +49,10 @@ def change_members(
     """
     Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     if not can_own(actor, task):
-        raise MemberRefused("You do not own this task any more.")
+        raise MemberRefused(_("You do not own this task any more."))
     there = {member.pk: member for member in task.members.all()}
     if not there.keys() >= {member.pk for member in (*changed, *removed)}:
-        raise MemberRefused("Somebody removed a member meanwhile. Look at the members again.")
+        raise MemberRefused(_("Somebody removed a member meanwhile. Look at the members again."))
     kept = there | {member.pk: member for member in changed}
     for member in removed:
         del kept[member.pk]

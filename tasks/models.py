@@ -11,6 +11,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
 
 from tasks.budgets import Budget
 from tasks.schema import TaskConfig, load_config
@@ -189,17 +191,17 @@ class Round(models.Model):
     """One turn of the loop: people against this round's targets."""
 
     class State(models.TextChoices):
-        DRAFT = "draft"
-        READY = "ready"
-        OPEN = "open"
-        PAUSED = "paused"
-        CLOSED = "closed"
-        RELEASED = "released"
+        DRAFT = gettext_noop("draft")
+        READY = gettext_noop("ready")
+        OPEN = gettext_noop("open")
+        PAUSED = gettext_noop("paused")
+        CLOSED = gettext_noop("closed")
+        RELEASED = gettext_noop("released")
 
     class Rule(models.TextChoices):
-        MAJORITY = "majority", "fools the majority of the targets"
-        ALL = "all", "fools all targets"
-        ANY = "any", "fools one target"
+        MAJORITY = "majority", _("fools the majority of the targets")
+        ALL = "all", _("fools all targets")
+        ANY = "any", _("fools one target")
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="rounds")
     number = models.PositiveIntegerField(

@@ -5,15 +5,32 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from tasks.models import Round, Task
 
+LABELS = {
+    "description": _("Description"),
+    "rule": _("An example counts when it"),
+    "show_target_name": _("Show target names"),
+    "ends_at": _("Ends at"),
+    "max_collected": _("Most examples"),
+    "max_fooling": _("Most verified fooling examples"),
+    "max_spent": _("Money"),
+    "pay_example": _("Pay for an example, in cents"),
+    "pay_validation": _("Pay for a validation, in cents"),
+    "pay_bonus": _("Bonus for a verified fooling example, in cents"),
+}
 TEXTS = {
-    "description": "Markdown; people read it on the task's page.",
-    "max_collected": "The round closes when it has so many examples. Empty: no limit.",
-    "max_fooling": "The round closes when so many fooled a model and were verified. Empty: none.",
-    "max_spent": "In cents, or what your currency's smallest unit is. Empty: no limit.",
-    "ends_at": "UTC. The round closes then. Empty: it stays open until you close it.",
+    "description": _("Markdown; people read it on the task's page."),
+    "show_target_name": _("Otherwise people read Model A, Model B until the round closes."),
+    "max_collected": _("The round closes when it has so many examples. Empty: no limit."),
+    "max_fooling": _(
+        "The round closes when so many fooled a model and were verified. Empty: none."
+    ),
+    "max_spent": _("In cents, or what your currency's smallest unit is. Empty: no limit."),
+    "ends_at": _("UTC. The round closes then. Empty: it stays open until you close it."),
 }
 
 
@@ -22,18 +39,18 @@ class RoundForm(forms.ModelForm):  # type: ignore[type-arg]
 
     targets: Any = forms.ModelMultipleChoiceField(
         None, to_field_name="name", required=False, widget=forms.CheckboxSelectMultiple,
-        label="Targets in the loop",
-        help_text="The models that people try to fool. Without one the round only collects.",
+        label=_("Targets in the loop"),
+        help_text=_("The models that people try to fool. Without one the round only collects."),
     )  # fmt: skip
     parents: Any = forms.ModelMultipleChoiceField(
         None, to_field_name="number", required=False, widget=forms.CheckboxSelectMultiple,
-        label="Parent rounds",
-        help_text="The rounds whose data trained these targets, or that this one goes on from.",
+        label=_("Parent rounds"),
+        help_text=_("The rounds whose data trained these targets, or that this one goes on from."),
     )  # fmt: skip
     contexts_of: Any = forms.ModelChoiceField(
-        None, to_field_name="number", required=False, label="Copy the contexts of",
-        empty_label="No round",
-        help_text="Those that are not retired. Others are imported in the admin.",
+        None, to_field_name="number", required=False, label=_("Copy the contexts of"),
+        empty_label=_("No round"),
+        help_text=_("Those that are not retired. Others are imported in the admin."),
     )  # fmt: skip
 
     class Meta:
@@ -44,7 +61,7 @@ class RoundForm(forms.ModelForm):  # type: ignore[type-arg]
             *("pay_example", "pay_validation", "pay_bonus"),
         ]
         help_texts = TEXTS
-        labels = {"rule": "An example counts when it", "show_target_name": "Show target names"}
+        labels = LABELS
         widgets = {
             "description": forms.Textarea(attrs={"rows": 4}),
             "ends_at": forms.DateTimeInput(
@@ -69,14 +86,14 @@ class RoundForm(forms.ModelForm):  # type: ignore[type-arg]
         if round.opened_at:
             del self.fields["rule"], self.fields["targets"], self.fields["contexts_of"]
         choices["parents"].queryset = earlier
-        choices["parents"].label_from_instance = lambda row: f"Round {row.number}"
+        choices["parents"].label_from_instance = _name
         if "contexts_of" in choices:
-            choices["contexts_of"].label_from_instance = lambda row: f"Round {row.number}"
+            choices["contexts_of"].label_from_instance = _name
 
     def clean_ends_at(self) -> Any:
         value = self.cleaned_data["ends_at"]
         if value and value <= timezone.now() and "ends_at" in self.changed_data:
-            raise ValidationError("Choose a time that lies ahead")
+            raise ValidationError(gettext("Choose a time that lies ahead"))
         return value
 
     def clean_pay_example(self) -> int:
@@ -97,3 +114,7 @@ class RoundForm(forms.ModelForm):  # type: ignore[type-arg]
             if name in data:
                 plan[name] = data.pop(name)
         return {**plan, "fields": data}
+
+
+def _name(round: Round) -> str:
+    return gettext("Round %(number)d") % {"number": round.number}

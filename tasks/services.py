@@ -8,6 +8,8 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import Max, Model, QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
@@ -38,10 +40,10 @@ NEXT_STATES: dict[str, tuple[str, ...]] = {
     State.RELEASED: (),
 }
 REACHED = {
-    "date": "Its end has come. Move the date first.",
-    "collected": "It has collected all its examples. Raise the number first.",
-    "fooling": "It has all its verified fooling examples. Raise the number first.",
-    "money": "Its money is spent. Raise the sum first.",
+    "date": gettext_noop("Its end has come. Move the date first."),
+    "collected": gettext_noop("It has collected all its examples. Raise the number first."),
+    "fooling": gettext_noop("It has all its verified fooling examples. Raise the number first."),
+    "money": gettext_noop("Its money is spent. Raise the sum first."),
 }
 
 
@@ -72,7 +74,7 @@ def install_official_tasks() -> list[Task]:
 @transaction.atomic
 def _install(folder: Path) -> Task:
     text = (folder / "task.yaml").read_text()
-    task, _ = create_task(code=folder.name, config_text=text, actor=None, is_official=True)
+    task = create_task(code=folder.name, config_text=text, actor=None, is_official=True)[0]
     first = Round.objects.create(task=task, number=1)
     with (folder / "contexts.jsonl").open() as lines:
         store_contexts(round=first, rows=map(json.loads, lines), file_name="contexts.jsonl")
@@ -92,7 +94,7 @@ def create_task(
     told = {"config_text": text, "name": config.name, "summary": config.summary, **fields}
     task, created = Task.objects.get_or_create(code=code, defaults=told)
     if not created:
-        raise TaskExists(f"There is a task {code}. Take another code.")
+        raise TaskExists(_("There is a task %(code)s. Take another code.") % {"code": code})
     log(actor, "task.created", task, fields=sorted(fields), diff=diff("", text)[:LONGEST_DIFF])
     return task, notes
 
@@ -207,7 +209,7 @@ def change_round(
     """
     locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
     if locked.state == State.RELEASED:
-        raise RoundError("A released round does not change any more.")
+        raise RoundError(_("A released round does not change any more."))
     fixed = ("rule",) if locked.opened_at else ()
     changed = _change(locked, {name: one for name, one in fields.items() if name not in fixed})
     if not locked.opened_at:
@@ -240,7 +242,8 @@ def set_round_state(*, round: Round, state: str, actor: User | None, reason: str
     """
     locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
     if state not in NEXT_STATES[locked.state]:
-        raise RoundError(f"A {locked.state} round cannot become {state}.")
+        states = {"before": _(locked.state), "after": _(state)}
+        raise RoundError(_("A %(before)s round cannot become %(after)s.") % states)
     changes: dict[str, Any] = {"state": state}
     noted: dict[str, Any] = {"reason": reason} if reason else {}
     if state == State.OPEN:
@@ -253,14 +256,15 @@ def set_round_state(*, round: Round, state: str, actor: User | None, reason: str
         if not noted["writing"]:
             changes["writing_until"] = None
     elif state == State.RELEASED and locked.is_being_written:
-        raise RoundError(f"People may finish writing until {locked.writing_until:%H:%M} UTC.")
+        until = {"time": f"{locked.writing_until:%H:%M}"}
+        raise RoundError(_("People may finish writing until %(time)s UTC.") % until)
     for name, value in changes.items():
         setattr(locked, name, value)
     try:
         with transaction.atomic():
             locked.save(update_fields=list(changes))
     except IntegrityError:  # round_one_live
-        raise RoundError("Another round was opened at the same moment.") from None
+        raise RoundError(_("Another round was opened at the same moment.")) from None
     log(actor, f"round.{state}", locked, **noted)
     return locked
 
@@ -286,13 +290,14 @@ def _check_can_open(round: Round) -> None:
     others = round.task.rounds.exclude(pk=round.pk)
     live = others.filter(state__in=[State.OPEN, State.PAUSED]).first()
     if live:
-        raise RoundError(f"Round {live.number} is {live.state}. Close it first.")
+        told = {"number": live.number, "state": _(live.state)}
+        raise RoundError(_("Round %(number)d is %(state)s. Close it first.") % told)
     if not round.task.config.context:  # a task without contexts has one empty context a round
         store_contexts(round=round, rows=[{}], file_name="(no contexts)")
     if not round.contexts.filter(is_retired=False).exists():
-        raise RoundError("The round has no contexts. Import some first.")
+        raise RoundError(_("The round has no contexts. Import some first."))
     if why := reached(round.budget, used(round), timezone.now()):
-        raise RoundError(f"The round would close at once. {REACHED[why]}")
+        raise RoundError(_("The round would close at once. %(why)s") % {"why": _(REACHED[why])})
 
 
 @transaction.atomic
@@ -326,7 +331,7 @@ def add_target(*, task: Task, actor: User, fields: Mapping[str, Any]) -> TargetM
     told = {**fields, "task": task}
     target, created = TargetModel.objects.get_or_create(name=fields["name"], defaults=told)
     if not created:
-        raise TargetRefused("Another target has this name. Take another one.")
+        raise TargetRefused(_("Another target has this name. Take another one."))
     log(actor, "target.registered", target, fields=sorted(fields))
     return target
 
@@ -373,10 +378,11 @@ def _check_settings(
     actor: User, target: TargetModel | Generator | None, fields: Mapping[str, Any]
 ) -> None:
     if fixed := [name for name in fixed_settings(actor, target) if name in fields]:
-        raise TargetRefused(
-            f"You cannot set {', '.join(fixed)}: a name stays, and only an administrator ties a "
-            "secret to an address."
+        words = _(
+            "You cannot set %(names)s: a name stays, and only an administrator ties a secret to an "
+            "address."
         )
+        raise TargetRefused(words % {"names": ", ".join(fixed)})
 
 
 def note_version(target: TargetModel, fingerprint: Mapping[str, Any]) -> TargetVersion:

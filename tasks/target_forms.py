@@ -4,6 +4,8 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from tasks.endpoints.base import EndpointError
 from tasks.endpoints.registry import ADAPTERS
@@ -25,9 +27,9 @@ class _EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
     def _mapping(self, name: str) -> dict[str, Any]:
         value = self.cleaned_data[name] or {}
         if not isinstance(value, dict):
-            raise ValidationError('Write keys and values, such as {"model": "x"}.')
+            raise ValidationError(gettext('Write keys and values, such as {"model": "x"}.'))
         if reason := unstorable(value):
-            raise ValidationError(f"It holds {reason}.")
+            raise ValidationError(gettext("It holds %(reason)s.") % {"reason": reason})
         return value
 
     def _post_clean(self) -> None:
@@ -51,7 +53,7 @@ class TargetForm(_EndpointForm):
         max_length=500,
         required=False,
         assume_scheme="https",
-        help_text="Empty: our own model server, which loads `source`.",
+        help_text=_("Empty: our own model server, which loads `source`."),
     )
 
     def clean_serving(self) -> dict[str, Any]:
@@ -62,7 +64,8 @@ class TargetForm(_EndpointForm):
             spec_of(self.instance)
         except TypeError as error:  # the words of a missing or unknown keyword
             words = str(error).removeprefix("ModelSpec.__init__() ")
-            self.add_error("serving", f"The model server cannot read this: {words}.")
+            said = gettext("The model server cannot read this: %(reason)s.")
+            self.add_error("serving", said % {"reason": words})
         endpoint_of(self.instance)
 
 

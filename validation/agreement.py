@@ -9,6 +9,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dynabench.lib.words import gettext_noop
 from validation.statistics import Rate, Undefined, rate, wilson
 
 if TYPE_CHECKING:
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 ItemVote = tuple[Hashable, Hashable | None, str]
 """Item, validator (None: a person of their own), label."""
 
-NO_PAIRS = "no example has two votes"
-ALL_THE_SAME = "all votes are the same label, so chance explains them"
+NO_VOTES = gettext_noop("no example has a vote")
+NO_PAIRS = gettext_noop("no example has two votes")
+ALL_THE_SAME = gettext_noop("all votes are the same label, so chance explains them")
 
 
 @dataclass(frozen=True)
@@ -129,12 +131,12 @@ def unanimous_share(table: Any, weights: Any = None) -> Rate | Undefined:
     counts, times = _arrays(table, weights)
     votes = counts.sum(axis=1)
     unanimous = (counts.max(axis=1, initial=0) == votes) & (votes > 0)
-    return rate(int(times @ unanimous), int(times @ (votes > 0)), "no example has a vote")
+    return rate(int(times @ unanimous), int(times @ (votes > 0)), NO_VOTES)
 
 
 def majority_share(with_consensus: int, with_votes: int) -> Rate | Undefined:
     """Share of the examples with a vote that have a consensus, by whichever policy."""
-    return rate(with_consensus, with_votes, "no example has a vote")
+    return rate(with_consensus, with_votes, NO_VOTES)
 
 
 def reliabilities(votes: CodedVotes) -> dict[Hashable, Reliability]:

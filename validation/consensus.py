@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Literal, Self, cast, get_args
 
+from dynabench.lib.words import gettext_noop
 from tasks.schema import Votes
 
 Verdict = Literal["correct", "incorrect", "flagged", "cannot_tell"]
@@ -52,11 +53,13 @@ class Policy:
 
     def __post_init__(self) -> None:
         if self.needed < 1 or (self.of is not None and self.of < 1):
-            raise ValueError("A policy needs at least one vote.")
+            raise ValueError(gettext_noop("A policy needs at least one vote."))
         if self.rule in ("n-equal", "at-least") and self.of and self.of < self.needed:
             raise ValueError(f"{self.needed} equal votes cannot come out of {self.of}.")
         if not 0.5 < self.threshold <= 1:
-            raise ValueError("The threshold of a posterior is above 0.5 and at most 1.")
+            raise ValueError(
+                gettext_noop("The threshold of a posterior is above 0.5 and at most 1.")
+            )
 
     @classmethod
     def from_votes(cls, votes: Votes) -> Self:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dynabench.lib.words import gettext_noop
+
 
 @dataclass(frozen=True, slots=True)
 class Definition:
@@ -19,38 +21,54 @@ class Definition:
 
 DEFINITIONS: Mapping[str, Definition] = {
     "mer": Definition(
-        "MER, model error rate", "examples that fooled the target ÷ all examples", "tries"
+        gettext_noop("MER, model error rate"),
+        gettext_noop("examples that fooled the target ÷ all examples"),
+        gettext_noop("tries"),
     ),
     "vmer": Definition(
-        "vMER, validated model error rate", "validated model errors ÷ all examples", "tries"
+        gettext_noop("vMER, validated model error rate"),
+        gettext_noop("validated model errors ÷ all examples"),
+        gettext_noop("tries"),
     ),
     "fooled_of_decided": Definition(
-        "share over decided", "validated model errors ÷ examples with a consensus", "decided"
+        gettext_noop("share over decided"),
+        gettext_noop("validated model errors ÷ examples with a consensus"),
+        gettext_noop("decided"),
     ),
     "verified_of_judged": Definition(
-        "verified share", "verified examples ÷ examples with a vote", "judged"
+        gettext_noop("verified share"),
+        gettext_noop("verified examples ÷ examples with a vote"),
+        gettext_noop("judged"),
     ),
     "majority_share": Definition(
-        "majority share",
-        "examples with a consensus, by the policy ÷ examples with a vote",
-        "judged",
+        gettext_noop("majority share"),
+        gettext_noop("examples with a consensus, by the policy ÷ examples with a vote"),
+        gettext_noop("judged"),
     ),
     "unanimous_share": Definition(
-        "unanimous share",
-        "examples whose votes are all equal (one vote is) ÷ examples with a vote",
-        "judged",
+        gettext_noop("unanimous share"),
+        gettext_noop("examples whose votes are all equal (one vote is) ÷ examples with a vote"),
+        gettext_noop("judged"),
     ),
     "human_accuracy": Definition(
-        "human accuracy",
-        "votes that say what most of the others say ÷ votes where the others have a first choice",
-        "votes",
+        gettext_noop("human accuracy"),
+        gettext_noop(
+            "votes that say what most of the others say ÷ votes where the others have a first "
+            "choice"
+        ),
+        gettext_noop("votes"),
     ),
     "model_accuracy": Definition(
-        "model accuracy",
-        "the same votes, where the target says what those others say ÷ the same votes",
-        "votes",
+        gettext_noop("model accuracy"),
+        gettext_noop(
+            "the same votes, where the target says what those others say ÷ the same votes"
+        ),
+        gettext_noop("votes"),
     ),
     "human_model_gap": Definition(
-        "gap", "human accuracy − model accuracy, on the same votes", "votes", " points"
+        gettext_noop("gap"),
+        gettext_noop("human accuracy − model accuracy, on the same votes"),
+        gettext_noop("votes"),
+        gettext_noop(" points"),
     ),
 }

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from annotation.forms import ComponentForm
 from tasks.models import Task
@@ -13,20 +15,19 @@ from validation.consensus import Vote
 from validation.derive import label_field
 from validation.models import Validation, Verdict
 
-CANNOT_TELL = "Cannot tell, or more than one could be right"
-
 
 def choices(config: TaskConfig) -> list[tuple[str, str]]:
     """What a validator can answer; `label:` or `verdict:` says which kind it is."""
     field = label_field(config)
     if field is None:
         own = [
-            (f"verdict:{Verdict.CORRECT}", "Correct"),
-            (f"verdict:{Verdict.INCORRECT}", "Incorrect"),
+            (f"verdict:{Verdict.CORRECT}", gettext("Correct")),
+            (f"verdict:{Verdict.INCORRECT}", gettext("Incorrect")),
         ]
     else:
         own = [(f"label:{label.value}", label.words) for label in config.labels(field)]
-    return [*own, (f"verdict:{Verdict.CANNOT_TELL}", CANNOT_TELL)]
+    cannot_tell = gettext("Cannot tell, or more than one could be right")
+    return [*own, (f"verdict:{Verdict.CANNOT_TELL}", cannot_tell)]
 
 
 class KeyedRadios(forms.RadioSelect):
@@ -44,7 +45,9 @@ class VoteForm(forms.Form):
     """One answer to one example."""
 
     example = forms.UUIDField(widget=forms.HiddenInput)
-    answer = forms.ChoiceField(widget=KeyedRadios, error_messages={"required": "Choose an answer"})
+    answer = forms.ChoiceField(
+        widget=KeyedRadios, error_messages={"required": _("Choose an answer")}
+    )
 
     def __init__(self, *args: Any, config: TaskConfig, legend: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -65,17 +68,19 @@ class DecisionForm(VoteForm):
     reason = forms.CharField(
         max_length=500,
         required=False,
-        label="Comment to the author",
-        help_text="The author reads it with your decision, without your name.",
+        label=_("Comment to the author"),
+        help_text=_("The author reads it with your decision, without your name."),
         widget=forms.Textarea(attrs={"rows": 3}),
     )
 
     def __init__(self, *args: Any, task: Task) -> None:
-        super().__init__(*args, config=task.config, legend="What is right?")
-        offered = [*choices(task.config), (f"verdict:{Verdict.FLAGGED}", "Not usable: flag it")]
+        super().__init__(*args, config=task.config, legend=gettext("What is right?"))
+        flag = (f"verdict:{Verdict.FLAGGED}", gettext("Not usable: flag it"))
+        offered = [*choices(task.config), flag]
         self.fields["answer"].choices = offered  # type: ignore[attr-defined]
         named = ", ".join(answer for answer, _ in offered)
-        self.fields["answer"].error_messages["invalid_choice"] = f"Choose one of: {named}"
+        words = gettext("Choose one of: %(answers)s") % {"answers": named}
+        self.fields["answer"].error_messages["invalid_choice"] = words
 
 
 class QuestionForm(ComponentForm):
@@ -89,7 +94,7 @@ class QuestionForm(ComponentForm):
                 for message in check_value(component, value, {}):
                     self.add_error(component.name, message)
             elif component.required and not self.has_error(component.name):
-                self.add_error(component.name, "Answer this question")
+                self.add_error(component.name, gettext("Answer this question"))
         return self.cleaned_data
 
 
@@ -100,16 +105,16 @@ class FlagForm(QuestionForm):
     flag_reason = forms.ChoiceField(
         choices=Validation.FlagReason.choices,
         widget=forms.RadioSelect,
-        label="What is wrong with it?",
-        error_messages={"required": "Choose what is wrong"},
+        label=_("What is wrong with it?"),
+        error_messages={"required": _("Choose what is wrong")},
     )
-    flag_comment = forms.CharField(max_length=500, required=False, label="In your own words")
+    flag_comment = forms.CharField(max_length=500, required=False, label=_("In your own words"))
 
     def clean(self) -> dict[str, Any]:
         super().clean()
         other = self.cleaned_data.get("flag_reason") == Validation.FlagReason.OTHER
         if other and not self.cleaned_data.get("flag_comment") and not self.metadata:
-            self.add_error("flag_comment", "Say what is wrong")
+            self.add_error("flag_comment", gettext("Say what is wrong"))
         return self.cleaned_data
 
 
@@ -130,23 +135,23 @@ class AfterForm(QuestionForm):
             self.fields["reveal"] = forms.ChoiceField(
                 choices=Validation.Reveal.choices,
                 widget=forms.RadioSelect,
-                label="Do you keep your answer?",
-                error_messages={"required": "Choose one"},
+                label=_("Do you keep your answer?"),
+                error_messages={"required": _("Choose one")},
             )
             self.fields["reveal_choice"] = forms.ChoiceField(
-                choices=[("", "No change"), *choices(config)],
+                choices=[("", _("No change")), *choices(config)],
                 required=False,
-                label="If you change it: to what?",
+                label=_("If you change it: to what?"),
             )
             self.fields["reveal_comment"] = forms.CharField(
-                max_length=500, required=False, label="Why?"
+                max_length=500, required=False, label=_("Why?")
             )
 
     def clean(self) -> dict[str, Any]:
         super().clean()
         changes = self.cleaned_data.get("reveal") == Validation.Reveal.CHANGE
         if changes and not self.cleaned_data.get("reveal_choice"):
-            self.add_error("reveal_choice", "Choose your new answer")
+            self.add_error("reveal_choice", gettext("Choose your new answer"))
         return self.cleaned_data
 
     @property

@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from annotation.models import Example
 from annotation.services import Refused
@@ -45,7 +46,9 @@ def mark_gold(*, example: Example, owner: User, explanation: str = "") -> Gold:
         locked = _locked(example)
         decided = Consensus.objects.filter(pk=locked.pk, state=Consensus.State.DECIDED).first()
         if decided is None or decided.verdict == Verdict.CANNOT_TELL or locked.retracted_at:
-            raise NoGold("Only an example with a clear decision can be gold. Decide it first.")
+            raise NoGold(
+                gettext("Only an example with a clear decision can be gold. Decide it first.")
+            )
         gold, is_new = Gold.objects.get_or_create(
             example=locked,
             defaults={
@@ -73,7 +76,7 @@ def unmark_gold(*, example: Example, owner: User) -> None:
     with transaction.atomic():
         locked = _locked(example)
         if not Gold.objects.filter(pk=locked.pk).delete()[0]:
-            raise NoGold("This example is not gold.")
+            raise NoGold(gettext("This example is not gold."))
         JudgeLease.objects.filter(example=locked, is_gold=True).delete()
         derive_all([locked])
         log(owner, "gold.unmarked", locked)
@@ -149,7 +152,7 @@ def store_answer(*, example: Example, validator: Annotator, **said: Any) -> Gold
     """Keep the answer to a gold item that the caller has locked. Raises Refused."""
     gold = Gold.objects.filter(pk=example.pk).first()
     if gold is None:
-        raise Refused("This example is no longer judged. Nothing is lost for you.")
+        raise Refused(gettext("This example is no longer judged. Nothing is lost for you."))
     gold.example = example
     right = (gold.label, gold.verdict) == (said["label"], said["verdict"])
     return GoldAnswer.objects.create(gold=gold, validator=validator, is_correct=right, **said)

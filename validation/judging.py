@@ -13,6 +13,8 @@ from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import get_language, ngettext, override
+from django.utils.translation import gettext as _
 
 from annotation import panels
 from annotation.models import Example
@@ -63,9 +65,12 @@ def legend(config: TaskConfig) -> str:
     """The question above the answers."""
     texts = [c.title.lower() for c in config.context if c.type in ("text", "long_text")]
     prompt = config.support.prompt_field if config.support else None
-    given = f"Given the {texts[0]}, " if texts and not prompt else ""
-    question = "which one is right?" if label_field(config) else "is the answer correct?"
-    return (given + question)[0].upper() + (given + question)[1:]
+    has_labels = label_field(config) is not None
+    if not texts or prompt:
+        return _("Which one is right?") if has_labels else _("Is the answer correct?")
+    if has_labels:
+        return _("Given the %(text)s, which one is right?") % {"text": texts[0]}
+    return _("Given the %(text)s, is the answer correct?") % {"text": texts[0]}
 
 
 def questions(config: TaskConfig, vote: Answer | None, example: Example) -> list[Component]:
@@ -94,21 +99,24 @@ def fields_of(form: FlagForm) -> SafeString:
     )
 
 
-# Most pages show forms in which nothing is typed yet: the same for all examples of a task.
+# Most pages show forms in which nothing is typed yet: the same for all examples of a task, in each
+# language.
 
 
 @lru_cache(256)
-def blank_answer(config_text: str) -> SafeString:
+def blank_answer(config_text: str, language: str | None) -> SafeString:
     """The answers to choose from."""
     config = parsed_config(config_text)
-    return VoteForm(config=config, legend=legend(config))["answer"].as_field_group()  # type: ignore[no-any-return]
+    with override(language):
+        return VoteForm(config=config, legend=legend(config))["answer"].as_field_group()  # type: ignore[no-any-return]
 
 
 @lru_cache(256)
-def blank_flag(config_text: str, asked: Sequence[str]) -> SafeString:
+def blank_flag(config_text: str, asked: Sequence[str], language: str | None) -> SafeString:
     """The form of a flag, with these questions of the task."""
     config = parsed_config(config_text)
-    return fields_of(FlagForm([c for c in config.metadata.validate if c.name in asked]))
+    with override(language):
+        return fields_of(FlagForm([c for c in config.metadata.validate if c.name in asked]))
 
 
 @dataclass
@@ -148,6 +156,7 @@ class Desk:
             return {**values, "full_round": caps.full_round(self.validator, self.task)}
         config, example = self.task.config, self.lease.example
         text, asked = self.task.config_text, tuple(q.name for q in questions(config, None, example))
+        spoken = get_language()
         return {
             **values,
             "example": example,
@@ -156,9 +165,9 @@ class Desk:
             "shown_context": panels.shown_context(config, example.context),
             "shown_inputs": shown_inputs(config, example),
             "form": form,
-            "answer_field": form["answer"].as_field_group() if form else blank_answer(text),
+            "answer_field": form["answer"].as_field_group() if form else blank_answer(text, spoken),
             "flag_form": flag_form,
-            "flag_fields": fields_of(flag_form) if flag_form else blank_flag(text, asked),
+            "flag_fields": fields_of(flag_form) if flag_form else blank_flag(text, asked, spoken),
             "instructions": render_markdown(config.instructions),
         }
 
@@ -237,16 +246,22 @@ def show(
 ) -> HttpResponse:
     """The judge page with its next example; `said`, or that it is saved, is the status line."""
     values = desk.page(**forms)
-    said = said or (f"Saved. {values['judged']} judged." if forms.get("saved") else "")
+    said = said or (saved_words(values["judged"]) if forms.get("saved") else "")
     values.update(said=said, break_minutes=break_minutes(request, desk.task))
     return render_page(request, TEMPLATE, values, part="work", status=status)
+
+
+def saved_words(judged: int) -> str:
+    """That an answer is saved, and the number that the person has given today."""
+    words = ngettext("Saved. %(number)d judged.", "Saved. %(number)d judged.", judged)
+    return words % {"number": judged}
 
 
 def show_problem(request: HttpRequest, desk: Desk, example: Example, **forms: Any) -> HttpResponse:
     """The page with what is wrong in a form, if its example is still the one on the desk."""
     if desk.lease and desk.lease.example_id == example.pk:
         return show(request, desk, status=422, **forms)
-    return show(request, desk, "This is the example that you have now.", status=409)
+    return show(request, desk, _("This is the example that you have now."), status=409)
 
 
 def break_minutes(request: HttpRequest, task: Task) -> int:

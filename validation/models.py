@@ -4,6 +4,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
 
 from annotation.models import Example
 from dynabench.accounts.models import Annotator
@@ -22,10 +23,10 @@ def _one_choice(name: str) -> models.CheckConstraint:
 class Verdict(models.TextChoices):
     """What can be said instead of a label; the last two in either mode."""
 
-    CORRECT = "correct"
-    INCORRECT = "incorrect"
-    FLAGGED = "flagged"
-    CANNOT_TELL = "cannot_tell"
+    CORRECT = "correct", _("Correct")
+    INCORRECT = "incorrect", _("Incorrect")
+    FLAGGED = "flagged", _("Flagged")
+    CANNOT_TELL = "cannot_tell", _("Cannot Tell")
 
 
 class Choice(models.Model):
@@ -47,18 +48,18 @@ class Answer(Choice):
     """What a validator said of an example, blindly and afterwards."""
 
     class FlagReason(models.TextChoices):
-        UNCLEAR = "unclear", "It is not understandable"
-        WRONG_LANGUAGE = "wrong-language", "It is in the wrong language"
-        PERSONAL = "personal", "It holds personal data"
-        COPIED = "copied", "It is copied or written by a machine"
-        HARMFUL = "harmful", "It is harmful beyond the task"
-        BROKEN = "broken", "The passage is broken"
-        OTHER = "other", "Something else"
+        UNCLEAR = "unclear", _("It is not understandable")
+        WRONG_LANGUAGE = "wrong-language", _("It is in the wrong language")
+        PERSONAL = "personal", _("It holds personal data")
+        COPIED = "copied", _("It is copied or written by a machine")
+        HARMFUL = "harmful", _("It is harmful beyond the task")
+        BROKEN = "broken", _("The passage is broken")
+        OTHER = "other", _("Something else")
 
     class Reveal(models.TextChoices):
-        KEEP = "keep", "Keep my answer"
-        CHANGE = "change", "Change my answer"
-        UNCLEAR = "unclear", "The question is unclear"
+        KEEP = "keep", _("Keep my answer")
+        CHANGE = "change", _("Change my answer")
+        UNCLEAR = "unclear", _("The question is unclear")
 
     flag_reason = models.CharField(max_length=20, choices=FlagReason, blank=True)
     comment = models.CharField(max_length=500, blank=True)

@@ -5,6 +5,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from annotation.models import Example
 from tasks.models import Round
 from validation.breakdowns import Cell, Part
@@ -15,6 +18,7 @@ from validation.statistics import Rate, Undefined, round_rates
 
 SHOWN_CHANGES = 20
 MOST_PREVIEWED = 50_000
+UNDECIDED = gettext_noop("undecided")
 
 
 class Standing(NamedTuple):
@@ -29,9 +33,13 @@ class Standing(NamedTuple):
     @property
     def words(self) -> str:
         """Without the label."""
+        if self.state == Consensus.State.NO_CONSENSUS:
+            return gettext_noop("no consensus")
         if self.state != Consensus.State.DECIDED:
-            return "no consensus" if self.state == Consensus.State.NO_CONSENSUS else "undecided"
-        return "verified" if self.is_verified else "decided, not verified"
+            return UNDECIDED
+        if self.is_verified:
+            return gettext_noop("verified")
+        return gettext_noop("decided, not verified")
 
 
 @dataclass
@@ -56,7 +64,7 @@ class Preview:
     @property
     def reopened(self) -> int:
         """How many that are closed would be open again, so that people are asked once more."""
-        return sum(n for (_, after), n in self.transitions.items() if after == "undecided")
+        return sum(n for (_, after), n in self.transitions.items() if after == UNDECIDED)
 
 
 def in_force(round: Round) -> Policy:
@@ -69,14 +77,24 @@ def in_force(round: Round) -> Policy:
 
 def in_words(policy: Policy) -> str:
     """A policy as a phrase that follows “decided by”."""
-    of = f"{policy.of} votes" if policy.of else "all votes that are there"
-    return {
-        "n-equal": f"{policy.needed} equal votes" + (f" of at most {policy.of}" * bool(policy.of)),
-        "at-least": f"at least {policy.needed} equal votes of {of}",
-        "strict": f"more than half of {of}",
-        "plurality": f"the most frequent answer of {of}",
-        "dawid-skene": f"a Dawid–Skene probability of {policy.threshold:g} or more, of {of}",
-    }[policy.rule]
+    of_some = {
+        "n-equal": _("%(needed)d equal votes of at most %(of)d"),
+        "at-least": _("at least %(needed)d equal votes of %(of)d votes"),
+        "strict": _("more than half of %(of)d votes"),
+        "plurality": _("the most frequent answer of %(of)d votes"),
+        "dawid-skene": _("a Dawid–Skene probability of %(threshold)s or more, of %(of)d votes"),
+    }
+    of_all = {
+        "n-equal": _("%(needed)d equal votes"),
+        "at-least": _("at least %(needed)d equal votes of all votes that are there"),
+        "strict": _("more than half of all votes that are there"),
+        "plurality": _("the most frequent answer of all votes that are there"),
+        "dawid-skene": _(
+            "a Dawid–Skene probability of %(threshold)s or more, of all votes that are there"
+        ),
+    }
+    values = {"needed": policy.needed, "of": policy.of, "threshold": f"{policy.threshold:g}"}
+    return (of_some if policy.of else of_all)[policy.rule] % values
 
 
 def is_too_large(round: Round) -> bool:

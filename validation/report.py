@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from dynabench.lib.words import gettext_noop
 from tasks.models import Round
 from validation.agreement import fleiss_kappa, krippendorff_alpha, majority_share, unanimous_share
 from validation.breakdowns import (
@@ -22,6 +23,7 @@ from validation.consensus import Policy
 from validation.redecide import Case, decided
 from validation.statistics import Collected, Rate, Undefined, human_and_model, round_rates
 
+NO_AUTHOR = gettext_noop("no example's author is known")
 FREE_TEXT = f"more than {MOST_CHOICES} different answers were given: agreement is about labels"
 ALL = 0
 """Stands for a round's id where the parts of all rounds are added up."""
@@ -219,7 +221,7 @@ def _people(part: Part) -> dict[str, Number]:
     nobody = part.cells and not authors
     return {
         "validators": len(validators - {None}) + unknown,
-        "authors": Undefined("no example's author is known") if nobody else len(authors),
+        "authors": Undefined(NO_AUTHOR) if nobody else len(authors),
         "votes": part.votes_by.total(),
     }
 

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.db import models
 from django.db.models import Count, Q
+from django.utils.translation import gettext_lazy
 
 from tasks.models import Round
 from validation.assignment import is_sampled_for_review
@@ -25,12 +26,13 @@ COLUMNS = (
 class Kind(models.TextChoices):
     """Why an example stands in the review queue."""
 
-    ALL = "all", "Sample and disagreements"
-    NO_CONSENSUS = "no-consensus", "No consensus after all votes"
-    SPLIT = "split", "Decided by one vote"
-    FLAGGED = "flagged", "Flagged, or nobody could tell"
-    SAMPLE = "sample", "Sample (5% of what is judged)"
-    OWNER = "owner", "Decided by owners"
+    ALL = "all", gettext_lazy("Sample and disagreements")
+    NO_CONSENSUS = "no-consensus", gettext_lazy("No consensus after all votes")
+    SPLIT = "split", gettext_lazy("Decided by one vote")
+    FLAGGED = "flagged", gettext_lazy("Flagged, or nobody could tell")
+    # xgettext:no-python-format
+    SAMPLE = "sample", gettext_lazy("Sample (5% of what is judged)")
+    OWNER = "owner", gettext_lazy("Decided by owners")
 
 
 NOT_USABLE = [Verdict.FLAGGED, Verdict.CANNOT_TELL]
@@ -60,7 +62,7 @@ class Item:
     @property
     def reasons(self) -> list[str]:
         """The reasons in words, in the order of `Kind`."""
-        return [kind.label for kind in Kind if kind in self.kinds]
+        return [str(kind.label) for kind in Kind if kind in self.kinds]
 
 
 @dataclass(frozen=True, slots=True)

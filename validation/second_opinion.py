@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import cast
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import Annotator
 from tasks.models import Round
@@ -106,9 +107,10 @@ def _fitted(round: Round) -> Aggregation | Undefined:
     rows = _labels(round).order_by("pk").values_list("example_id", "validator_id", "label")
     votes = code_votes(rows.iterator())
     if not votes.items:
-        return Undefined("nobody has given a label")
+        return Undefined(_("nobody has given a label"))
     if len(votes.labels) > MOST_CHOICES:
-        return Undefined(f"more than {MOST_CHOICES} different labels were given")
+        words = _("more than %(number)d different labels were given")
+        return Undefined(words % {"number": MOST_CHOICES})
     return dawid_skene(votes)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from django.db import IntegrityError, connection, transaction
 from django.db.models import F
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from annotation.models import Example
 from annotation.services import CapReached, ForPeople, Refused
@@ -241,7 +242,7 @@ def skip_example(*, validator: Annotator, example: Example) -> None:
 def _lease_of(validator: Annotator, example: Example) -> JudgeLease:
     lease = JudgeLease.objects.filter(validator=validator, example=example).first()
     if lease is None:
-        raise NotHandedOut("This example was not given to you to judge.")
+        raise NotHandedOut(_("This example was not given to you to judge."))
     return lease
 
 
@@ -322,18 +323,18 @@ def _check_may_vote(
     votes: Sequence[Validation] | Sequence[GoldAnswer],
 ) -> None:
     if example.annotator_id == validator.pk:
-        raise Refused("You wrote this example. Others judge it.")
+        raise Refused(_("You wrote this example. Others judge it."))
     if example.retracted_at is not None:
-        raise TooLate("The author has taken this example back. Nothing is lost for you.")
+        raise TooLate(_("The author has taken this example back. Nothing is lost for you."))
     if not _can_be_judged(example):
-        raise TooLate("The round was released while you judged. Nothing is lost for you.")
+        raise TooLate(_("The round was released while you judged. Nothing is lost for you."))
     if any(vote.validator_id == validator.pk for vote in votes):
-        raise TooLate("You have judged this example already. Your first answer counts.")
+        raise TooLate(_("You have judged this example already. Your first answer counts."))
     if lease.until <= timezone.now():
         if not _still_needed(example):
-            raise TooLate("Others have decided this example since your 15 minutes ran out.")
+            raise TooLate(_("Others have decided this example since your 15 minutes ran out."))
         if not caps.may_judge(validator, example.round.task, example.round_id):
-            raise CapReached("You have given all votes that one person may give in this round.")
+            raise CapReached(_("You have given all votes that one person may give in this round."))
 
 
 def _still_needed(example: Example) -> bool:
@@ -355,7 +356,7 @@ def undo_validation(*, validator: Annotator, validation: Validation | GoldAnswer
             pk=validation.pk, validator=validator, created_at__gt=now - selectors.UNDO_TIME
         )
         if not recent.delete()[0]:
-            raise TooLate("An answer can be taken back for ten minutes.")
+            raise TooLate(_("An answer can be taken back for ten minutes."))
         if not lease.is_gold:
             derive_one(locked, list(locked.validations.all()))
         place = QueueItem.objects.filter(pk=locked.pk, free__gt=0).update(free=F("free") - 1)
@@ -395,7 +396,7 @@ def override_consensus(
     with transaction.atomic():
         locked = _locked(example)
         if locked.retracted_at is not None:
-            raise NoDecision("This example is withdrawn already.")
+            raise NoDecision(_("This example is withdrawn already."))
         locked.owner_decisions.filter(withdrawn_at__isnull=True).update(withdrawn_at=timezone.now())
         decision = OwnerDecision.objects.create(
             example=locked,
@@ -415,7 +416,7 @@ def withdraw_override(*, example: Example, owner: User) -> None:
         locked = _locked(example)
         standing = locked.owner_decisions.filter(withdrawn_at__isnull=True)
         if not standing.update(withdrawn_at=timezone.now()):
-            raise NoDecision("No decision of an owner stands here.")
+            raise NoDecision(_("No decision of an owner stands here."))
         derive_all([locked])
         log(owner, "consensus.override_withdrawn", locked)
 

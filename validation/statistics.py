@@ -10,6 +10,9 @@ from math import hypot, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
+from dynabench.lib.words import gettext_noop
+
+NOTHING = gettext_noop("nothing to divide by")
 RESAMPLES = 1000
 FEW_CLUSTERS = 10
 """Below so many authors a bootstrap is too narrow; show the interval with a warning."""
@@ -87,7 +90,7 @@ def wilson(successes: float, n: float, confidence: float = 0.95) -> tuple[float,
     return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))
 
 
-def rate(successes: int, n: int, empty: str = "nothing to divide by") -> Rate | Undefined:
+def rate(successes: int, n: int, empty: str = NOTHING) -> Rate | Undefined:
     """A share of independent cases with Wilson's interval; undefined with `empty` for n = 0."""
     if n == 0:
         return Undefined(empty)
@@ -95,7 +98,7 @@ def rate(successes: int, n: int, empty: str = "nothing to divide by") -> Rate | 
 
 
 def clustered_rate(
-    clusters: Iterable[tuple[int, int]], empty: str = "nothing to divide by", seed: int = 0
+    clusters: Iterable[tuple[int, int]], empty: str = NOTHING, seed: int = 0
 ) -> Rate | Undefined:
     """A share over clusters of (successes, cases), whose cases may depend on one another.
 
@@ -170,14 +173,14 @@ def round_rates(authors: Sequence[Collected], seed: int = 0) -> Mapping[str, Rat
         pairs = [(getattr(author, top), getattr(author, bottom)) for author in authors]
         return clustered_rate(pairs, empty, seed)
 
-    def any_of(name: str) -> bool:
-        return any(getattr(author, name) for author in authors)
+    def unless(name: str, reason: str) -> str:
+        return "" if any(getattr(author, name) for author in authors) else reason
 
-    nothing = "no examples" if not any_of("collected") else ""
-    no_votes = nothing or ("" if any_of("judged") else "no example has been judged")
-    no_model = nothing or ("" if any_of("with_model") else "no target's answer is known")
-    unknown = nothing or ("" if any_of("with_outcome") else "no example's outcome is known")
-    undecided = no_votes or ("" if any_of("decided") else "no example has a consensus")
+    nothing = unless("collected", gettext_noop("no examples"))
+    no_votes = nothing or unless("judged", gettext_noop("no example has been judged"))
+    no_model = nothing or unless("with_model", gettext_noop("no target's answer is known"))
+    unknown = nothing or unless("with_outcome", gettext_noop("no example's outcome is known"))
+    undecided = no_votes or unless("decided", gettext_noop("no example has a consensus"))
     wanted = {
         "mer": ("fooled", "collected", unknown),
         "vmer": ("verified_fooled", "collected", no_model or no_votes),
@@ -229,7 +232,7 @@ def human_and_model(authors: Iterable[Compared], seed: int = 0) -> Mapping[str, 
     share of 0 or 1) Newcombe's (1998, method 10) of the two intervals, as if they were independent.
     """
     compared = [author for author in authors if author.votes]
-    empty = "no target's answer can be held against several people's votes"
+    empty = gettext_noop("no target's answer can be held against several people's votes")
     human = clustered_rate([(a.human, a.votes) for a in compared], empty, seed)
     model = clustered_rate([(a.model, a.votes) for a in compared], empty, seed)
     if isinstance(human, Undefined) or isinstance(model, Undefined):

@@ -7,6 +7,7 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from annotation.access import gate_is_shut, writer
@@ -51,7 +52,7 @@ def _go_on(
     if htmx_partial(request):
         return judging.show(request, Desk.next(task, validator), said, saved=saved)
     judged = judging.judged_today(validator, task, gold.gold_answers(validator, task))
-    messages.success(request, said or f"Saved. {judged} judged.")
+    messages.success(request, said or judging.saved_words(judged))
     return redirect("validation:judge", code=task.code)
 
 
@@ -115,7 +116,7 @@ def flag(request: HttpRequest, code: str) -> HttpResponse:
         )
     except Refused as error:
         return _sorry(request, task, validator, error)
-    return _go_on(request, task, validator, "Thank you. The task owner will look at it.")
+    return _go_on(request, task, validator, _("Thank you. The task owner will look at it."))
 
 
 @require_POST
@@ -129,7 +130,7 @@ def skip(request: HttpRequest, code: str) -> HttpResponse:
         services.skip_example(validator=validator, example=_example(request, task))
     except Refused as error:
         return _sorry(request, task, validator, error)
-    return _go_on(request, task, validator, "Skipped. It will not come back.")
+    return _go_on(request, task, validator, _("Skipped. It will not come back."))
 
 
 @require_POST
@@ -140,7 +141,7 @@ def refresher(request: HttpRequest, code: str) -> HttpResponse:
     if gate_is_shut(request, task):
         return _gate(task)
     gold.finish_refresher(validator=validator, task=task)
-    return _go_on(request, task, validator, "Thank you. Here is your next example.")
+    return _go_on(request, task, validator, _("Thank you. Here is your next example."))
 
 
 def _own_vote(request: HttpRequest, uuid: UUID) -> tuple[Annotator, Validation | GoldAnswer]:
@@ -158,7 +159,7 @@ def undo(request: HttpRequest, uuid: UUID) -> HttpResponse:
         services.undo_validation(validator=validator, validation=vote)
     except Refused as error:
         return _sorry(request, task, validator, error)
-    return _go_on(request, task, validator, "Your answer was taken back.")
+    return _go_on(request, task, validator, _("Your answer was taken back."))
 
 
 def _after_form(task: Task, vote: Validation | GoldAnswer, data: Any = None) -> AfterForm:

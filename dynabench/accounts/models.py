@@ -9,6 +9,7 @@ from django.contrib.auth.models import AbstractUser, BaseUserManager
 from django.db import models
 from django.db.models.functions import Lower, Now
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 TOKEN_WARNING = timedelta(days=14)
 
@@ -105,10 +106,10 @@ class ApiToken(models.Model):
     """
 
     class Scope(models.TextChoices):
-        READ = "read", "read what you may see"
-        ANNOTATE = "annotate", "write and judge examples"
-        SUBMIT = "submit", "hand in models and change yours"
-        OWN = "own", "change the tasks that you own or edit"
+        READ = "read", _("read what you may see")
+        ANNOTATE = "annotate", _("write and judge examples")
+        SUBMIT = "submit", _("hand in models and change yours")
+        OWN = "own", _("change the tasks that you own or edit")
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
     name = models.CharField(max_length=100)

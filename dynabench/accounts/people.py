@@ -1,6 +1,7 @@
 """How people are named to others."""
 
 from django.utils.crypto import salted_hmac
+from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import Annotator, User
 
@@ -11,7 +12,7 @@ def shown_name(annotator: Annotator | None) -> str:
     An imported pseudonym holds the id that the source gave, which may be one of a panel.
     """
     if annotator is None:
-        return "unknown"
+        return _("unknown")
     if annotator.source != Annotator.Source.IMPORT:
         return annotator.pseudonym
     return f"import-{salted_hmac('shown name', annotator.pseudonym).hexdigest()[:8]}"

@@ -3,6 +3,7 @@
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
@@ -37,5 +38,5 @@ def revoke(request: HttpRequest, pk: int) -> HttpResponse:
     if request.method != "POST":
         return render(request, "accounts/token_revoke.html", {"token": token})
     revoke_token(token=token, actor=request.user)
-    messages.success(request, f"{token.name} is revoked.")
+    messages.success(request, _("%(token)s is revoked.") % {"token": token.name})
     return redirect("tokens")

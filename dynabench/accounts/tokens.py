@@ -7,6 +7,8 @@ from datetime import timedelta
 
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.services import log
@@ -39,15 +41,20 @@ def create_token(
     """
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=user.pk)
     if not name.strip():
-        raise TokenRefused("Enter a name, such as the machine that it is for.", "name")
+        raise TokenRefused(_("Enter a name, such as the machine that it is for."), "name")
     if unknown := set(scopes) - set(ApiToken.Scope):
-        raise TokenRefused(f"There is no scope {min(unknown)}.", "scopes")
+        raise TokenRefused(_("There is no scope %(scope)s.") % {"scope": min(unknown)}, "scopes")
     if not scopes:
-        raise TokenRefused("Choose at least one scope.", "scopes")
+        raise TokenRefused(_("Choose at least one scope."), "scopes")
     if not 1 <= days <= LONGEST:
-        raise TokenRefused(f"Choose 1 to {LONGEST} days.", "days")
+        raise TokenRefused(_("Choose 1 to %(most)d days.") % {"most": LONGEST}, "days")
     if ApiToken.objects.filter(user=user).count() >= MOST:
-        raise TokenRefused(f"You have {MOST} tokens. Revoke one first.", "name")
+        words = ngettext(
+            "You have %(most)d token. Revoke one first.",
+            "You have %(most)d tokens. Revoke one first.",
+            MOST,
+        )
+        raise TokenRefused(words % {"most": MOST}, "name")
     key = f"dyna_{secrets.token_urlsafe(32)}"
     token = ApiToken.objects.create(
         user=user,

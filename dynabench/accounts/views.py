@@ -6,6 +6,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.db import connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from dynabench.accounts.models import ApiToken, User
@@ -40,7 +41,7 @@ def ranking(request: HttpRequest) -> HttpResponse:
     """Appear in people rankings, or no longer."""
     assert isinstance(request.user, User)
     set_in_ranking(annotator=annotator_of(request.user), on=request.POST.get("on") == "1")
-    messages.success(request, "Saved.")
+    messages.success(request, _("Saved."))
     return redirect("account")
 
 

@@ -7,6 +7,9 @@ from django.contrib import messages
 from django.contrib.auth import logout
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.html import format_html_join
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods
 
 from annotation.models import GatePass
@@ -43,10 +46,13 @@ def delete(request: HttpRequest) -> HttpResponse:
     user = cast(User, request.user)
     if request.method == "GET":
         owned = TaskMember.objects.filter(user=user, role=TaskMember.Role.OWNER)
-        return render(request, "me/delete.html", {"owned": owned.select_related("task")})
+        tasks = [member.task for member in owned.select_related("task")]
+        places = [(reverse("task", args=[task.code]), task.name) for task in tasks]
+        links = format_html_join(", ", '<a href="{}">{}</a>', places)
+        return render(request, "me/delete.html", {"owned": links})
     if request.POST.get("sure") != "yes":
         return redirect("me:delete")
     logout(request)
     delete_person(user=user)
-    messages.success(request, "Your account is deleted.")
+    messages.success(request, _("Your account is deleted."))
     return redirect("home")

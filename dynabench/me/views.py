@@ -6,6 +6,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from dynabench.accounts.models import Annotator
@@ -76,5 +77,5 @@ def goal(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _page(request, me, form)
     set_weekly_goal(annotator=me, amount=form.cleaned_data["amount"])
-    messages.success(request, "Your weekly goal is saved.")
+    messages.success(request, _("Your weekly goal is saved."))
     return redirect("me:work")

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from django.db.models import Prefetch, Q, QuerySet
+from django.utils.dateformat import format as date_words
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 
 from annotation import panels
 from annotation.models import Example, TargetOutput
@@ -34,16 +37,16 @@ STATUSES = {
     "removed": ~KEPT,
 }
 STATUS_WORDS = {
-    "waiting": "Waiting for judges",
-    "valid": "Valid",
-    "not-agreed": "Not agreed",
-    "removed": "Removed",
+    "waiting": gettext_lazy("Waiting for judges"),
+    "valid": gettext_lazy("Valid"),
+    "not-agreed": gettext_lazy("Not agreed"),
+    "removed": gettext_lazy("Removed"),
 }
 VERDICTS = {
-    "correct": "correct",
-    "incorrect": "incorrect",
-    "flagged": "“do not use this”",
-    "cannot_tell": "“cannot tell”",
+    "correct": gettext_lazy("correct"),
+    "incorrect": gettext_lazy("incorrect"),
+    "flagged": gettext_lazy("“do not use this”"),
+    "cannot_tell": gettext_lazy("“cannot tell”"),
 }
 
 
@@ -114,28 +117,34 @@ def status_words(example: Example) -> str:
     """Where an example stands: waiting, 1 of 3; valid; not agreed; removed."""
     consensus = getattr(example, "consensus", None)
     if example.retracted_at:
-        return "removed"
+        return _("removed")
     if consensus is None or consensus.state == State.UNDECIDED:
         if example.round.state == Round.State.RELEASED:
-            return "not judged"
+            return _("not judged")
         if consensus is None:
-            return "waiting"
-        return f"waiting, {consensus.votes} of {consensus.votes + consensus.still_needed}"
-    return "valid" if consensus.is_verified else "not agreed"
+            return _("waiting")
+        needed = consensus.votes + consensus.still_needed
+        return _("waiting, %(votes)d of %(needed)d") % {"votes": consensus.votes, "needed": needed}
+    return _("valid") if consensus.is_verified else _("not agreed")
 
 
 def choice_words(config: TaskConfig, choice: Choice) -> str:
     """A vote or a decision in the words that people chose from."""
     if choice.label:
         return config.display(config.answer_field, choice.label)
-    return VERDICTS[choice.verdict]
+    return str(VERDICTS[choice.verdict])
 
 
 def judges_said(config: TaskConfig, votes: Sequence[Validation]) -> list[str]:
     """How many chose what, most chosen first: “2 of 3 people chose true”."""
     counts = Counter(choice_words(config, vote) for vote in votes)
+    said = ngettext(
+        "%(number)d of %(total)d person chose %(words)s",
+        "%(number)d of %(total)d people chose %(words)s",
+        len(votes),
+    )
     return [
-        f"{number} of {len(votes)} {'person' if len(votes) == 1 else 'people'} chose {words}"
+        said % {"number": number, "total": len(votes), "words": words}
         for words, number in counts.most_common()
     ]
 
@@ -179,7 +188,7 @@ def today_of(me: Annotator, points_a_vote: Mapping[int, float]) -> Today:
     moments: list[datetime] = []
     for example in examples:
         moments += [example.created_at, example.shown_at or example.created_at]
-    for created_at, seconds, _ in votes:
+    for created_at, seconds, _task in votes:
         moments += [created_at, created_at - timedelta(seconds=seconds or 0)]
     points = [*points_of(me, examples).values(), *(points_a_vote.get(v[2], 1) for v in votes)]
     minutes = round(active_seconds(moments) / 60)
@@ -199,8 +208,8 @@ def trend(weeks: Mapping[tuple[date, int], Week]) -> tuple[SafeString, list[tupl
         for begins in mondays
     ]
     lines = {
-        "Tries": [Point(f"{begins:%-d %b}", tried) for begins, tried, _ in table],
-        "Valid": [Point(f"{begins:%-d %b}", valid) for begins, _, valid in table],
+        _("Tries"): [Point(date_words(row[0], "j M"), row[1]) for row in table],
+        _("Valid"): [Point(date_words(row[0], "j M"), row[2]) for row in table],
     }
-    title = "Your tries by week, and those found valid"
+    title = _("Your tries by week, and those found valid")
     return line_chart(lines, title=title, shown="{:g}".format), table

@@ -11,6 +11,7 @@ from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import TruncDate
 from django.utils import timezone
 from django.utils.text import Truncator
+from django.utils.translation import gettext_noop
 
 from annotation.models import Example
 from dynabench.lib.days import midnight
@@ -23,6 +24,8 @@ TIMED = 500
 """Medians are of so many latest examples and votes."""
 THIN = 20
 """So many values of a slice are shown, the thinnest."""
+TAG, CHALLENGE = gettext_noop("Tag"), gettext_noop("Challenge")
+"""What two slices are called; the others are called as the task calls them."""
 
 FOOLED = Count("pk", filter=Q(outcome=Example.Outcome.FOOLED))
 VERIFIED = Count("pk", filter=Q(consensus__is_verified=True))
@@ -113,7 +116,7 @@ def _labels(round: Round) -> Sequence[tuple[str, int, int]]:
 
 def _slices(round: Round) -> Sequence[tuple[str, str, int, int]]:
     config = round.task.config
-    found = [("Tag", *row) for row in _thinnest(round, "tag")] if "tag" in config.slices else []
+    found = [(TAG, *row) for row in _thinnest(round, "tag")] if "tag" in config.slices else []
     if "challenge" in config.slices and config.challenges:
         found += _challenges(round)
     fields = [name for name in config.slices if name not in ("tag", "language", "challenge")]
@@ -138,7 +141,7 @@ def _challenges(round: Round) -> list[Any]:
         .order_by()
     )
     counts = {name: numbers for name, *numbers in taken}
-    rows = [("Challenge", name, *counts.get(name, (0, 0))) for name in round.task.config.challenges]
+    rows = [(CHALLENGE, name, *counts.get(name, (0, 0))) for name in round.task.config.challenges]
     return sorted(rows, key=lambda row: (row[3], row[2]))
 
 

@@ -8,6 +8,8 @@ from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext, gettext_noop, ngettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.clickjacking import xframe_options_sameorigin
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -39,10 +41,10 @@ class ConfigForm(forms.Form):
     """A configuration that is being edited; `base` tells the stored text that it began as."""
 
     text = forms.CharField(
-        strip=False, label="Configuration",
-        error_messages={"required": "Enter a configuration"},
+        strip=False, label=_("Configuration"),
+        error_messages={"required": _("Enter a configuration")},
         widget=forms.Textarea(attrs={"rows": 28, "wrap": "off", "spellcheck": "false"}),
-        help_text="YAML. Each key is explained in docs/task-config.md.",
+        help_text=_("YAML. Each key is explained in docs/task-config.md."),
     )  # fmt: skip
     base = forms.CharField(widget=forms.HiddenInput, required=False)
 
@@ -82,12 +84,16 @@ def counted(problems: Sequence[Problem]) -> str:
     >>> counted([])
     'No problems'
     """
-    counts = [
-        f"{n} {kind}{'' if n == 1 else 's'}"
-        for kind in ("error", "warning")
-        if (n := sum(problem.severity == kind for problem in problems))
-    ]
-    return ", ".join(counts) or "No problems"
+    severities = [problem.severity for problem in problems]
+    errors, warnings = severities.count("error"), severities.count("warning")
+    counts = []
+    if errors:
+        said = ngettext("%(number)d error", "%(number)d errors", errors)
+        counts.append(said % {"number": errors})
+    if warnings:
+        said = ngettext("%(number)d warning", "%(number)d warnings", warnings)
+        counts.append(said % {"number": warnings})
+    return ", ".join(counts) or gettext("No problems")
 
 
 @require_http_methods(["GET", "POST"])
@@ -100,7 +106,7 @@ def config(request: HttpRequest, code: str) -> HttpResponse:
         return _editor(request, task, form, status=422 if form.errors and step != "edit" else 200)
     text, base = form.cleaned_data["text"], form.cleaned_data["base"]
     if text == task.config_text:
-        return _editor(request, task, form, said="Nothing is changed.")
+        return _editor(request, task, form, said=gettext_noop("Nothing is changed."))
     if step == "save":
         return _save(request, task, form)
     found, problems = check_change(task, text)
@@ -119,7 +125,7 @@ def _save(request: HttpRequest, task: Task, form: ConfigForm) -> HttpResponse:
         return _editor(request, task, form, error.problems, status=422)
     except ConfigStale:
         return _editor(request, task, form, said=STALE, status=409)
-    messages.success(request, "The configuration is saved.")
+    messages.success(request, gettext("The configuration is saved."))
     return redirect("own:config", code=task.code)
 
 
@@ -142,7 +148,7 @@ def _editor(
     values: dict[str, Any] = {
         "task": task,
         "form": ConfigForm(initial=initial),
-        "said": said,
+        "said": gettext(said),
         "why": why,
         "fixed": fixed,
         "errors": form.errors.get("text", []),
@@ -173,7 +179,7 @@ def config_preview(request: HttpRequest, code: str) -> HttpResponse:
     """The write or the judge page by the stored text, or by the one that is being edited."""
     task = owned_task(request, code, can_edit)
     task.config_text = request.POST.get("text", task.config_text).replace("\r\n", "\n")
-    parsed, _ = check_config(task.config_text)
+    parsed = check_config(task.config_text)[0]
     values: dict[str, Any] = {"task": task, "page": ""}
     if parsed:
         task.name = parsed.name

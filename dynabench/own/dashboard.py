@@ -3,13 +3,16 @@
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
+from django.utils.dateformat import format as date_words
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
 from dynabench.lib.htmx import render_page
 from dynabench.lib.svg import Point, line_chart
 from dynabench.own.access import owned_task
-from dynabench.own.activity import Activity, activity
+from dynabench.own.activity import CHALLENGE, TAG, Activity, activity
 from tasks.budgets import Used, spent
 from tasks.models import Round
 from tasks.permissions import can_read
@@ -18,8 +21,8 @@ from validation.cached_numbers import Numbers, all_numbers
 RATES = {
     "mer": "MER",
     "vmer": "vMER",
-    "majority_share": "With a consensus",
-    "human_accuracy": "People agree with people",
+    "majority_share": _("With a consensus"),
+    "human_accuracy": _("People agree with people"),
 }
 
 
@@ -45,6 +48,10 @@ def _values(round: Round) -> dict[str, Any]:
     """Without `kept` while the numbers of a large round are counted for the first time."""
     kept, now = all_numbers([round]).get(round.pk), activity(round)
     values = {"round": round, "now": now, "chart": _chart(now), "kept": kept}
+    values["slices"] = [
+        (gettext(title) if title in (TAG, CHALLENGE) else title, *rest)
+        for title, *rest in now.slices
+    ]
     if kept:
         rates = [(name, title, kept.numbers[name]) for name, title in RATES.items()]
         money = _money(round, now, kept.numbers)
@@ -56,12 +63,12 @@ def _chart(now: Activity) -> SafeString | None:
     """Tries, fooling and verified ones by day; None where there are fewer than two days."""
     if len(now.days) < 2:
         return None
-    names = ("tries", "fooled", "valid")
+    names = (gettext("tries"), gettext("fooled"), gettext("valid"))
     drawn = {
-        name: [Point(f"{day:%d %b}", numbers[n]) for day, *numbers in now.days]
+        name: [Point(date_words(day, "d M"), numbers[n]) for day, *numbers in now.days]
         for n, name in enumerate(names)
     }
-    return line_chart(drawn, title="Examples by day", shown="{:g}".format)
+    return line_chart(drawn, title=gettext("Examples by day"), shown="{:g}".format)
 
 
 def _money(round: Round, now: Activity, numbers: Numbers) -> dict[str, Any] | None:

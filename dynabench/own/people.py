@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
 from dynabench.accounts.models import Annotator
@@ -25,9 +26,9 @@ from validation.statistics import Rate, Undefined, rate
 MOST_SHOWN = 100
 """People in a table; the file has all of them."""
 WORDS = {
-    Check.PASS: "pass",
-    Check.FAIL: "fail: look at their examples",
-    Check.UNKNOWN: "unknown",
+    Check.PASS: _("pass"),
+    Check.FAIL: _("fail: look at their examples"),
+    Check.UNKNOWN: _("unknown"),
 }
 Person = AuthorStatistics | ValidatorStatistics
 

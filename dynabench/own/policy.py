@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from annotation.models import Example
@@ -49,10 +50,13 @@ def _apply(request: HttpRequest, round: Round) -> HttpResponse:
     except policies.RoundReleased as error:  # the page says so above the form
         return _show(request, round, form, status=error.status)
     if changed is None:
-        told = "A worker counts its votes again; look at the numbers in some minutes."
+        told = _(
+            "Round %(number)d has a new policy. A worker counts its votes again; look at the "
+            "numbers in some minutes."
+        )
     else:
-        told = f"Examples that changed: {changed}."
-    messages.success(request, f"Round {round.number} has a new policy. {told}")
+        told = _("Round %(number)d has a new policy. Examples that changed: %(changed)d.")
+    messages.success(request, told % {"number": round.number, "changed": changed})
     return redirect("own:policy", code=round.task.code, number=round.number)
 
 
@@ -76,15 +80,15 @@ def _show(
 
 def _previewed(round: Round, found: Preview) -> dict[str, Any]:
     """The preview with words for the template."""
-    names = {"vmer": "vMER", "fooled_of_decided": "Share over decided"}
-    names["verified_of_judged"] = "Verified share"
+    names = {"vmer": "vMER", "fooled_of_decided": _("Share over decided")}
+    names["verified_of_judged"] = _("Verified share")
     examples = Example.objects.in_bulk(found.first)
     texts = shown_texts(round.task, found.first)
     config = round.task.config
 
     def words(standing: Standing) -> str:
-        answer = said(config, standing)
-        return f"{standing.words}: {answer}" if answer else standing.words
+        answer, state = said(config, standing), _(standing.words)
+        return f"{state}: {answer}" if answer else state
 
     return {
         "preview": found,

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from annotation.models import Example
 from annotation.work import Work
 from dynabench.accounts.models import Annotator
@@ -16,7 +18,7 @@ def write_values(task: Task) -> dict[str, Any]:
     context = _context(task)
     goal = next(iter(task.config.goal_choices), "")
     values = Work(task, context.round, context, goal).page()
-    targets = "the models in the loop"
+    targets = _("the models in the loop")
     return {**values, "practice": False, "try_number": 1, "targets": targets}
 
 

@@ -9,6 +9,8 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from annotation.models import Example
@@ -26,15 +28,16 @@ from validation.review import PAGE, Found, Kind, to_review
 class Wanted(forms.Form):
     """Which part of the queue; what is not understood counts as everything."""
 
-    kind = forms.ChoiceField(choices=Kind.choices, label="Show")
-    round = forms.TypedChoiceField(coerce=int, required=False, label="Round")
+    kind = forms.ChoiceField(choices=Kind.choices, label=_("Show"))
+    round = forms.TypedChoiceField(coerce=int, required=False, label=_("Round"))
     after = forms.IntegerField(min_value=0, required=False)
 
     def __init__(self, request: HttpRequest, task: Task) -> None:
         super().__init__({"kind": Kind.ALL, **request.GET.dict()})
         self.rounds = list(task.rounds.order_by("-number"))
-        numbers = [(round.number, f"Round {round.number}") for round in self.rounds]
-        self.fields["round"].choices = [("", "All rounds"), *numbers]  # type: ignore[attr-defined]
+        named = gettext("Round %(number)d")
+        numbers = [(round.number, named % {"number": round.number}) for round in self.rounds]
+        self.fields["round"].choices = [("", gettext("All rounds")), *numbers]  # type: ignore[attr-defined]
         self.full_clean()
 
     def found(self, after: int, size: int = PAGE) -> Found:
@@ -55,9 +58,9 @@ class WithdrawalForm(forms.Form):
 
     reason = forms.CharField(
         max_length=200,
-        label="Why do you withdraw it?",
-        help_text="Kept in the log for the members of the task; never public.",
-        error_messages={"required": "Say why you withdraw it"},
+        label=_("Why do you withdraw it?"),
+        help_text=_("Kept in the log for the members of the task; never public."),
+        error_messages={"required": _("Say why you withdraw it")},
     )
 
 
@@ -115,7 +118,7 @@ def review_example(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
         )
     except Refused as error:
         return _show(request, example, form, str(error), error.status)
-    return _go_on(request, example, "Your decision is saved.")
+    return _go_on(request, example, gettext("Your decision is saved."))
 
 
 @require_safe
@@ -138,7 +141,7 @@ def _go_on(request: HttpRequest, example: Example, said: str = "") -> HttpRespon
         messages.success(request, said)
     if following.items:
         return redirect(_address(task, following.items[0].uuid, wanted))
-    messages.info(request, "No further example was found here.")
+    messages.info(request, gettext("No further example was found here."))
     after = f"&after={following.after}" if following.after else ""
     return redirect(reverse("own:review", args=[task.code]) + wanted.query + after)
 
@@ -155,7 +158,7 @@ def withdraw_decision(request: HttpRequest, code: str, uuid: UUID) -> HttpRespon
         services.withdraw_override(example=example, owner=request.user)  # type: ignore[arg-type]
     except Refused as error:
         return _show(request, example, said=str(error), status=error.status)
-    return _stay(request, example, "The decision is withdrawn. The votes decide again.")
+    return _stay(request, example, gettext("The decision is withdrawn. The votes decide again."))
 
 
 @require_POST
@@ -166,11 +169,11 @@ def gold_item(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
     try:
         if request.POST.get("gold") == "no":
             gold.unmark_gold(example=example, owner=owner)
-            said = "The example is no gold item any more."
+            said = gettext("The example is no gold item any more.")
         else:
             explanation = request.POST.get("explanation", "").strip()[:500]
             gold.mark_gold(example=example, owner=owner, explanation=explanation)
-            said = "The example is a gold item now: validators meet it among the others."
+            said = gettext("The example is a gold item now: validators meet it among the others.")
     except Refused as error:
         return _show(request, example, said=str(error), status=error.status)
     return _stay(request, example, said)
@@ -193,7 +196,7 @@ def withdraw(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
     if form.is_valid():
         reason = form.cleaned_data["reason"]
         withdraw_example(example=example, actor=request.user, reason=reason)  # type: ignore[arg-type]
-        return _go_on(request, example, "The example is withdrawn.")
+        return _go_on(request, example, gettext("The example is withdrawn."))
     wanted = Wanted(request, example.round.task)
     values = {"task": example.round.task, "example": example, "form": form, "wanted": wanted}
     status = 422 if form.errors else 200

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from django.db.models import Count, Exists, F, OuterRef, Q, Sum
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
 
 from annotation.models import Example
 from tasks.budgets import Line, Used, lines
@@ -23,7 +25,7 @@ State = Round.State
 class Step(NamedTuple):
     """A change of a round's state: its word in addresses, its button, and what it does.
 
-    `{}` in a button stands for the round's number.
+    `%(number)d` in a button stands for the round's number.
     """
 
     action: str
@@ -33,26 +35,34 @@ class Step(NamedTuple):
 
 STEPS = {
     State.DRAFT: Step(
-        "draft", "Take round {} back to draft", "It is no longer announced as ready."
+        "draft",
+        gettext_noop("Take round %(number)d back to draft"),
+        gettext_noop("It is no longer announced as ready."),
     ),
     State.READY: Step(
-        "ready", "Mark round {} as ready", "Everything is prepared; nobody can write yet."
+        "ready",
+        gettext_noop("Mark round %(number)d as ready"),
+        gettext_noop("Everything is prepared; nobody can write yet."),
     ),
     State.OPEN: Step(
         "open",
-        "Open round {}",
-        "People can write. The rule, the targets and the fields are fixed then.",
+        gettext_noop("Open round %(number)d"),
+        gettext_noop("People can write. The rule, the targets and the fields are fixed then."),
     ),
     State.PAUSED: Step(
-        "pause", "Pause round {}", "Nobody can write until you open it again. Drafts are kept."
+        "pause",
+        gettext_noop("Pause round %(number)d"),
+        gettext_noop("Nobody can write until you open it again. Drafts are kept."),
     ),
-    State.CLOSED: Step("close", "Close round {}", ""),  # `closing` says it, with numbers
+    # `closing` says what it does, with numbers.
+    State.CLOSED: Step("close", gettext_noop("Close round %(number)d"), ""),
 }
 
 
 def step(state: Round.State, round: Round) -> Step:
-    """How the round comes to the state, with its number in the button."""
-    return STEPS[state]._replace(button=STEPS[state].button.format(round.number))
+    """How the round comes to the state, in words, with its number in the button."""
+    action, button, effect = STEPS[state]
+    return Step(action, _(button) % {"number": round.number}, _(effect))
 
 
 @dataclass(frozen=True)
@@ -126,12 +136,18 @@ def closing(round: Round) -> str:
     """What closing the round now means, in words."""
     people = writers(round, timezone.now()).count()
     waiting = waiting_examples([round])[round.pk]
-    who = {
-        0: "Nobody is writing now; it closes at once.",
-        1: "1 person is writing and keeps 15 minutes.",
-    }.get(people, f"{people} people are writing; they keep 15 minutes.")
-    judging = {
-        0: "No item waits to be judged.",
-        1: "Judging continues until the waiting item is decided.",
-    }.get(waiting, f"Judging continues until all {waiting} waiting items are decided.")
+    who = _("Nobody is writing now; it closes at once.")
+    if people:
+        who = ngettext(
+            "%(number)d person is writing and keeps 15 minutes.",
+            "%(number)d people are writing; they keep 15 minutes.",
+            people,
+        ) % {"number": people}
+    judging = _("No item waits to be judged.")
+    if waiting:
+        judging = ngettext(
+            "Judging continues until the waiting item is decided.",
+            "Judging continues until all %(number)d waiting items are decided.",
+            waiting,
+        ) % {"number": waiting}
     return f"{who} {judging}"

@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
 from dynabench.lib.htmx import htmx_partial, render_page
@@ -42,7 +43,8 @@ def round_create(request: HttpRequest, code: str) -> HttpResponse:
     form = RoundForm(request.POST or None, task=task)
     if form.is_valid():
         made = plan_round(task=task, actor=person(request), **form.plan)
-        messages.success(request, f"Round {made.number} is planned. It is a draft.")
+        said = _("Round %(number)d is planned. It is a draft.") % {"number": made.number}
+        messages.success(request, said)
         return redirect(_place(made))
     return _form_page(request, form, {"task": task})
 
@@ -55,10 +57,12 @@ def round_edit(request: HttpRequest, code: str, number: int) -> HttpResponse:
     if form.is_valid():
         try:
             changed = change_round(round=round, actor=person(request), **form.plan)
-            messages.success(request, f"Round {number} is saved. It is {changed.state}.")
-            return redirect(_place(round))
         except RoundError as error:
             form.add_error(None, str(error))
+        else:
+            said = _("Round %(number)d is saved. It is %(state)s.")
+            messages.success(request, said % {"number": number, "state": _(changed.state)})
+            return redirect(_place(round))
     return _form_page(request, form, {"task": round.task, "round": round})
 
 
@@ -92,7 +96,8 @@ def round_change(request: HttpRequest, code: str, number: int, action: str) -> H
 def _changed(request: HttpRequest, round: Round) -> HttpResponse:
     """The round's card as it is now; without htmx the page with it."""
     (card,) = cards(round.task, round.number)
-    said = f"Round {round.number} is {card.round.state} now."
+    words = {"number": round.number, "state": _(card.round.state)}
+    said = _("Round %(number)d is %(state)s now.") % words
     if not htmx_partial(request):
         messages.success(request, said)
         return redirect(_place(round))

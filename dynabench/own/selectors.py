@@ -4,6 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from annotation import panels
 from annotation.models import Example
 from dynabench.accounts.people import shown_name
@@ -12,13 +15,20 @@ from tasks.schema import Component, TaskConfig
 from validation.models import Choice, Consensus, Gold, Validation
 from validation.policy_preview import Standing
 
+VERDICTS = {
+    "correct": gettext_noop("correct"),
+    "incorrect": gettext_noop("incorrect"),
+    "flagged": gettext_noop("flagged"),
+    "cannot_tell": gettext_noop("cannot tell"),
+}
+
 
 def shown_texts(task: Task, examples: Iterable[int]) -> Mapping[int, str]:
     """What the author wrote, in one line, by the example's id. One query."""
     rows = Example.objects.filter(pk__in=list(examples)).values_list("pk", "inputs")
     config = task.config
     return {
-        pk: " | ".join(words for _, words in _answers(config, config.input, inputs))
+        pk: " | ".join(words for title, words in _answers(config, config.input, inputs))
         for pk, inputs in rows
     }
 
@@ -58,7 +68,7 @@ def case_file(task: Task, example: Example) -> dict[str, Any]:
 def said(config: TaskConfig, choice: Choice | Standing) -> str:
     """A label or verdict in words; empty where there is none."""
     if choice.verdict:
-        return choice.verdict.replace("_", " ")
+        return _(VERDICTS[choice.verdict])
     labelled = next((name for name in config.target_fields if config.labels(name)), None)
     return config.display(labelled, choice.label) if labelled else choice.label
 
@@ -75,7 +85,7 @@ def _answers(
 
 def _target_answers(config: TaskConfig, example: Example) -> list[tuple[str, str, str]]:
     """(target, what it said, whether that fooled it) of each target."""
-    words = {True: "fooled", False: "not fooled", None: "not known whether fooled"}
+    words = {True: _("fooled"), False: _("not fooled"), None: _("not known whether fooled")}
     name = config.answer_field
     return [
         (output.target.name, config.display(name, output.output.get(name)), words[output.fooled])
@@ -85,14 +95,14 @@ def _target_answers(config: TaskConfig, example: Example) -> list[tuple[str, str
 
 def _shown_vote(config: TaskConfig, vote: Validation) -> ShownVote:
     reveal = vote.get_reveal_display() if vote.reveal else ""
-    kind, _, value = vote.reveal_choice.partition(":")
+    kind, _colon, value = vote.reveal_choice.partition(":")
     changed = said(config, Validation(**{kind: value})) if value else ""
     notes = [
-        ("Flagged because", vote.get_flag_reason_display() if vote.flag_reason else ""),
-        ("Comment", vote.comment),
+        (_("Flagged because"), vote.get_flag_reason_display() if vote.flag_reason else ""),
+        (_("Comment"), vote.comment),
         *_answers(config, config.metadata.validate, vote.metadata),
-        ("After seeing the author's label", f"{reveal} {changed}".strip()),
-        ("Why", vote.reveal_comment),
+        (_("After seeing the author's label"), f"{reveal} {changed}".strip()),
+        (_("Why"), vote.reveal_comment),
     ]
     told = [(title, words) for title, words in notes if words]
     name = shown_name(vote.validator)

@@ -17,6 +17,8 @@ from django.db import transaction
 from django.db.models import F
 from django.template.loader import render_to_string
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from dynabench.lib.encryption import Unreadable, decrypt
 from dynabench.webhooks.events import Happened, happened, may_know
@@ -39,6 +41,7 @@ GONE = 410  # "do not send here any more", says the specification
 LATE = timedelta(minutes=15)
 """Rows may be committed that long after the time they bear, so that far is looked back."""
 KEPT = timedelta(days=30)
+SWITCHED_OFF = gettext_noop("The webhook was switched off.")  # stored, so in English
 NO_RETRY = Retry(lost=False, statuses=frozenset())
 State = Delivery.State
 
@@ -216,7 +219,7 @@ def _note_failure(hook: Webhook, said: Said, now: datetime) -> None:
     """
     Webhook.objects.filter(pk=hook.pk, failing_since=None).update(failing_since=now)
     failing = Webhook.objects.filter(pk=hook.pk, failing_since__lte=now - FAILS_FOR).exists()
-    if (failing or said.status == GONE) and switch_off(hook, "The webhook was switched off."):
+    if (failing or said.status == GONE) and switch_off(hook, SWITCHED_OFF):
         transaction.on_commit(partial(_mail, hook, said))
 
 
@@ -224,7 +227,7 @@ def _mail(hook: Webhook, said: Said) -> None:
     values = {"webhook": hook, "error": said.error, "url": f"{settings.SITE_URL}/account/webhooks/"}
     text = render_to_string("webhooks/mail.txt", values)
     try:
-        send_mail("Your webhook was switched off", text, None, [hook.user.email])
+        send_mail(_("Your webhook was switched off"), text, None, [hook.user.email])
     except Exception:  # mail servers fail in many ways; the page says it too
         logger.exception("No mail could be sent about %s", hook)
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext_lazy as _
 
 from dynabench.accounts.models import User
 from dynabench.webhooks.models import Webhook
@@ -14,15 +15,15 @@ class WebhookForm(forms.Form):
 
     url = forms.CharField(
         max_length=500,
-        label="Address",
-        help_text="Where your program listens, such as https://example.org/dynabench.",
+        label=_("Address"),
+        help_text=_("Where your program listens, such as https://example.org/dynabench."),
         widget=forms.URLInput,
     )
     events = forms.MultipleChoiceField(
         choices=Webhook.Event.choices,
         widget=forms.CheckboxSelectMultiple,
-        label="It is told when",
-        error_messages={"required": "Choose at least one event."},
+        label=_("It is told when"),
+        error_messages={"required": _("Choose at least one event.")},
     )
 
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
@@ -31,5 +32,6 @@ class WebhookForm(forms.Form):
             listed_tasks(user),
             to_field_name="code",
             required=False,
-            empty_label="all that I may see",
+            label=_("Task"),
+            empty_label=_("all that I may see"),
         )

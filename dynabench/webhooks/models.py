@@ -5,6 +5,7 @@ import uuid
 from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
 
 from evaluation.models import Submission
 from tasks.models import Task
@@ -14,9 +15,9 @@ class Webhook(models.Model):
     """An address that is told of events which its person may know of."""
 
     class Event(models.TextChoices):
-        ROUND_CLOSED = "round.closed", "a round closed"
-        SUBMISSION_FINISHED = "submission.finished", "a model was checked and evaluated"
-        SNAPSHOT_MADE = "snapshot.made", "a snapshot of a leaderboard was made"
+        ROUND_CLOSED = "round.closed", _("a round closed")
+        SUBMISSION_FINISHED = "submission.finished", _("a model was checked and evaluated")
+        SNAPSHOT_MADE = "snapshot.made", _("a snapshot of a leaderboard was made")
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="webhooks"

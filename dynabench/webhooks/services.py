@@ -7,6 +7,8 @@ from uuid import uuid4
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
@@ -44,7 +46,7 @@ def create_webhook(
     _check(url, events)
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=user.pk)
     if user.webhooks.count() >= MOST:
-        raise WebhookRefused(f"You have {MOST} webhooks. Delete one first.")
+        raise WebhookRefused(_("You have %(most)d webhooks. Delete one first.") % {"most": MOST})
     secret = new_secret()
     made = Webhook.objects.create(
         user=user,
@@ -75,7 +77,7 @@ def change_webhook(
         changed += ["on_since", "failing_since"]
     webhook.save(update_fields=changed)
     if not is_on:
-        switch_off(webhook, "It was switched off.")
+        switch_off(webhook, gettext_noop("It was switched off."))
     log(actor, "webhook.changed", webhook, events=webhook.events, is_on=is_on)
 
 
@@ -120,7 +122,8 @@ def send_test(*, webhook: Webhook) -> Delivery:
     now = timezone.now()
     recent = Delivery.objects.filter(webhook__user=webhook.user_id, event=TEST)
     if recent.filter(created_at__gt=now - timedelta(hours=1)).count() >= MOST_TESTS:
-        raise WebhookRefused(f"{MOST_TESTS} tests an hour are enough. Try again later.")
+        enough = _("%(most)d tests an hour are enough. Try again later.")
+        raise WebhookRefused(enough % {"most": MOST_TESTS})
     made = Delivery.objects.create(
         webhook=webhook,
         event=TEST,
@@ -147,7 +150,7 @@ def send_again(*, delivery: Delivery) -> None:
 
 def _refuse_off(webhook: Webhook) -> None:
     if not webhook.is_on:
-        raise WebhookRefused("It is switched off. Switch it on first.")
+        raise WebhookRefused(_("It is switched off. Switch it on first."))
 
 
 def _in_order(events: Sequence[str]) -> list[str]:
@@ -156,12 +159,13 @@ def _in_order(events: Sequence[str]) -> list[str]:
 
 def _check(url: str, events: Sequence[str]) -> None:
     if not events:
-        raise WebhookRefused("Choose at least one event.", "events")
+        raise WebhookRefused(_("Choose at least one event."), "events")
     if unknown := set(events) - set(Webhook.Event):
-        raise WebhookRefused(f"There is no event {min(unknown)}.", "events")
+        missing = _("There is no event %(event)s.") % {"event": min(unknown)}
+        raise WebhookRefused(missing, "events")
     try:
         parsed = parse_url(url)
     except EndpointError as error:
-        raise WebhookRefused(str(error), "url") from None
+        raise WebhookRefused(_(str(error)), "url") from None
     if parsed.scheme != "https" and parsed.host not in settings.WEBHOOK_PRIVATE_HOSTS:
-        raise WebhookRefused("The address must begin with https://.", "url")
+        raise WebhookRefused(_("The address must begin with https://."), "url")

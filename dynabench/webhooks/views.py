@@ -5,6 +5,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -44,7 +45,7 @@ def webhooks(request: HttpRequest) -> HttpResponse:
 @require_safe
 def webhook(request: HttpRequest, pk: int) -> HttpResponse:
     """What a webhook was told, and what came of it."""
-    hook, _ = _mine(request, pk)
+    hook = _mine(request, pk)[0]
     values = {"webhook": hook, "deliveries": hook.deliveries.all()[:SHOWN], "shown": SHOWN}
     return render(request, "webhooks/webhook.html", values)
 
@@ -58,7 +59,7 @@ def switch(request: HttpRequest, pk: int) -> HttpResponse:
         services.change_webhook(
             webhook=hook, actor=user, url=hook.url, events=hook.events, is_on=is_on
         )
-        messages.success(request, "It is on." if is_on else "It is off.")
+        messages.success(request, _("It is on.") if is_on else _("It is off."))
     except WebhookRefused as error:
         messages.error(request, str(error))
     return redirect("webhooks:webhook", pk)
@@ -77,10 +78,10 @@ def secret(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def test(request: HttpRequest, pk: int) -> HttpResponse:
     """Send a test."""
-    hook, _ = _mine(request, pk)
+    hook = _mine(request, pk)[0]
     try:
         services.send_test(webhook=hook)
-        messages.success(request, "The test is on its way. Load this page again in a moment.")
+        messages.success(request, _("The test is on its way. Load this page again in a moment."))
     except WebhookRefused as error:
         messages.error(request, str(error))
     return redirect("webhooks:webhook", pk)
@@ -89,11 +90,11 @@ def test(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def again(request: HttpRequest, pk: int, delivery: UUID) -> HttpResponse:
     """Send a delivery again."""
-    hook, _ = _mine(request, pk)
+    hook = _mine(request, pk)[0]
     found = get_object_or_404(hook.deliveries.select_related("webhook"), pk=delivery)
     try:
         services.send_again(delivery=found)
-        messages.success(request, "It is sent again.")
+        messages.success(request, _("It is sent again."))
     except WebhookRefused as error:
         messages.error(request, str(error))
     return redirect("webhooks:webhook", pk)
@@ -106,5 +107,5 @@ def delete(request: HttpRequest, pk: int) -> HttpResponse:
     if request.method != "POST":
         return render(request, "webhooks/delete.html", {"webhook": hook})
     services.delete_webhook(webhook=hook, actor=user)
-    messages.success(request, "The webhook is deleted.")
+    messages.success(request, _("The webhook is deleted."))
     return redirect("webhooks:webhooks")

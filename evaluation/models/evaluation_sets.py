@@ -3,6 +3,7 @@
 from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
 
 from evaluation.models.datasets import Dataset
 from tasks.models import Round, Task
@@ -12,14 +13,14 @@ class EvaluationSet(models.Model):
     """A set of examples with right answers on which a task's models are compared."""
 
     class Access(models.TextChoices):
-        SCORING = "scoring", "scoring: counts for the leaderboard"
-        STANDARD = "standard", "standard: shown beside it"
-        HIDDEN = "hidden", "hidden: for the task's owners only"
+        SCORING = "scoring", _("scoring: counts for the leaderboard")
+        STANDARD = "standard", _("standard: shown beside it")
+        HIDDEN = "hidden", _("hidden: for the task's owners only")
 
     class Source(models.TextChoices):
-        ROUND = "round", "a released round"
-        UPLOAD = "upload", "uploaded"
-        CONTROL = "control", "not adversarial: the control set"
+        ROUND = "round", _("a released round")
+        UPLOAD = "upload", _("uploaded")
+        CONTROL = "control", _("not adversarial: the control set")
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="evaluation_sets")
     name = models.SlugField(max_length=60)

@@ -4,6 +4,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils.translation import gettext_noop
 
 
 class Job(models.Model):
@@ -13,12 +14,12 @@ class Job(models.Model):
     """
 
     class State(models.TextChoices):
-        QUEUED = "queued"
-        RUNNING = "running"
-        DONE = "done"
-        FAILED = "failed"
-        LOST = "lost"
-        CANCELLED = "cancelled"
+        QUEUED = gettext_noop("queued")
+        RUNNING = gettext_noop("running")
+        DONE = gettext_noop("done")
+        FAILED = gettext_noop("failed")
+        LOST = gettext_noop("lost")
+        CANCELLED = gettext_noop("cancelled")
 
     state = models.CharField(max_length=9, choices=State, default=State.QUEUED)
     attempts = models.PositiveSmallIntegerField(default=0)

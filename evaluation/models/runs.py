@@ -4,6 +4,7 @@ import uuid
 
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
+from django.utils.translation import gettext_lazy as _
 
 from evaluation.models.evaluation_sets import EvaluationSetVersion
 from evaluation.models.jobs import Job
@@ -22,9 +23,9 @@ class EvaluationRun(Job):
     """
 
     class Suite(models.TextChoices):
-        PLAIN = "plain", "as it is"
-        ROBUSTNESS = "robustness", "perturbed: robustness"
-        FAIRNESS = "fairness", "perturbed: fairness"
+        PLAIN = "plain", _("as it is")
+        ROBUSTNESS = "robustness", _("perturbed: robustness")
+        FAIRNESS = "fairness", _("perturbed: fairness")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="runs")

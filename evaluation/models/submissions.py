@@ -7,6 +7,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from evaluation.models.evaluation_sets import EvaluationSetVersion
 from evaluation.models.jobs import Job
@@ -63,19 +64,19 @@ class Submission(Job):
     """
 
     class Kind(models.TextChoices):
-        DIRECTORY = "directory", "a model directory (Hugging Face layout, safetensors)"
-        IMAGE = "image", "a Docker image"
-        PREDICTIONS = "predictions", "a predictions file"
-        HUB = "hub", "a hub id with its revision"
-        ENDPOINT = "endpoint", "a remote endpoint"
-        TARGET = "target", "a target of the task"  # handed in by the platform itself
+        DIRECTORY = "directory", _("a model directory (Hugging Face layout, safetensors)")
+        IMAGE = "image", _("a Docker image")
+        PREDICTIONS = "predictions", _("a predictions file")
+        HUB = "hub", _("a hub id with its revision")
+        ENDPOINT = "endpoint", _("a remote endpoint")
+        TARGET = "target", _("a target of the task")  # handed in by the platform itself
 
     class Adapter(models.TextChoices):
         """How a model in an image is asked."""
 
-        JSONL = "jsonl", "JSON lines in, JSON lines out"
-        DYNALAB = "dynalab", "dynalab: one example for each call"
-        DYNABENCH2 = "dynabench2", "Dynabench 2.0: single_evaluation, batch_evaluation"
+        JSONL = "jsonl", _("JSON lines in, JSON lines out")
+        DYNALAB = "dynalab", _("dynalab: one example for each call")
+        DYNABENCH2 = "dynabench2", _("Dynabench 2.0: single_evaluation, batch_evaluation")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="submissions")

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 
 from django import template
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun
@@ -10,28 +12,28 @@ from evaluation.models import EvaluationRun
 register = template.Library()
 
 ENDINGS: Mapping[str, str] = {
-    Outcome.OK: "Scored",
-    Outcome.MODEL_ERROR: "The model ended with an error",
-    Outcome.OOM: "The model needed too much memory",
-    Outcome.TIMEOUT: "The model took too long",
-    Outcome.OUTPUT_TOO_LARGE: "The model wrote too much",
-    Outcome.INVALID_OUTPUT: "An answer did not fit",
-    Outcome.REJECTED: "Not accepted",
-    Outcome.INFRASTRUCTURE: "Our fault: it costs nothing and can be run again",
-    Outcome.CANCELLED: "Cancelled",
+    Outcome.OK: gettext_noop("Scored"),
+    Outcome.MODEL_ERROR: gettext_noop("The model ended with an error"),
+    Outcome.OOM: gettext_noop("The model needed too much memory"),
+    Outcome.TIMEOUT: gettext_noop("The model took too long"),
+    Outcome.OUTPUT_TOO_LARGE: gettext_noop("The model wrote too much"),
+    Outcome.INVALID_OUTPUT: gettext_noop("An answer did not fit"),
+    Outcome.REJECTED: gettext_noop("Not accepted"),
+    Outcome.INFRASTRUCTURE: gettext_noop("Our fault: it costs nothing and can be run again"),
+    Outcome.CANCELLED: gettext_noop("Cancelled"),
 }
 STATES: Mapping[str, str] = {
-    EvaluationRun.State.QUEUED: "Waits",
-    EvaluationRun.State.RUNNING: "Running",
-    EvaluationRun.State.LOST: "Lost: our fault, it can be run again",
+    EvaluationRun.State.QUEUED: gettext_noop("Waits"),
+    EvaluationRun.State.RUNNING: gettext_noop("Running"),
+    EvaluationRun.State.LOST: gettext_noop("Lost: our fault, it can be run again"),
 }
 
 
 @register.filter
 def ending(run: EvaluationRun) -> str:
     """How a run ended, or how far it is, with the sentence that explains it."""
-    words = STATES.get(run.state) or ENDINGS.get(run.outcome, run.state)
-    said = run.error or run.message
+    words = _(STATES.get(run.state) or ENDINGS.get(run.outcome, run.state))
+    said = _(run.error or run.message)
     return f"{words}. {said}" if said else f"{words}."
 
 
@@ -39,12 +41,49 @@ METRICS: Mapping[str, str] = {
     "macro_f1": "Macro F1",
     "squad_f1": "SQuAD F1",
     "dataperf_f1": "DataPerf F1",
-    "vqa_accuracy": "VQA accuracy",
+    "vqa_accuracy": gettext_noop("VQA accuracy"),
     "bleu": "BLEU",
     "sp_bleu": "spBLEU",
     "chrf": "chrF",
     "chrf_pp": "chrF++",
 }
+NAMES = (
+    gettext_noop("Accuracy"),
+    gettext_noop("African american"),
+    gettext_noop("British"),
+    gettext_noop("Consistency"),
+    gettext_noop("Contractions"),
+    gettext_noop("Doubled letters"),
+    gettext_noop("Drop"),
+    gettext_noop("Dropped letters"),
+    gettext_noop("Exact match"),
+    gettext_noop("Expansions"),
+    gettext_noop("Extra spaces"),
+    gettext_noop("Fairness"),
+    gettext_noop("Filler"),
+    gettext_noop("Given names"),
+    gettext_noop("Group terms"),
+    gettext_noop("Homoglyphs"),
+    gettext_noop("Keyboard neighbour"),
+    gettext_noop("Leet digits"),
+    gettext_noop("Lower case"),
+    gettext_noop("Matthews correlation"),
+    gettext_noop("Memory"),
+    gettext_noop("Misspellings"),
+    gettext_noop("Missing spaces"),
+    gettext_noop("Neutral suffix"),
+    gettext_noop("No diacritics"),
+    gettext_noop("No final punctuation"),
+    gettext_noop("Other gender"),
+    gettext_noop("Paraphrase"),
+    gettext_noop("Robustness"),
+    gettext_noop("Swapped letters"),
+    gettext_noop("Throughput"),
+    gettext_noop("Upper case"),
+    gettext_noop("Worst case"),
+    gettext_noop("Zero width"),
+)
+"""What `metric` makes of other names, for the catalogue."""
 
 
 @register.filter
@@ -54,7 +93,9 @@ def metric(name: str) -> str:
     >>> metric("worst_case"), metric("macro_f1_after")
     ('Worst case', 'Macro F1 after')
     """
-    base, _, when = name.rpartition("_")
-    if base in METRICS and when in ("before", "after"):
-        return f"{METRICS[base]} {when}"
-    return METRICS.get(name) or name.replace("_", " ").capitalize()
+    base, when = name.rpartition("_")[::2]
+    if base and when == "before":
+        return _("%(metric)s before") % {"metric": metric(base)}
+    if base and when == "after":
+        return _("%(metric)s after") % {"metric": metric(base)}
+    return _(METRICS.get(name) or name.replace("_", " ").capitalize())

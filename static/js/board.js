@@ -20,8 +20,8 @@ if (button) button.hidden = false;
 button?.addEventListener("click", async () => {
   try {
     await navigator.clipboard.writeText(location.href);
-    said.textContent = "Copied.";
+    said.textContent = button.dataset.copied;
   } catch {  // not allowed, or the site is not reached by https
-    said.textContent = "The browser does not copy for this page. Copy its address instead.";
+    said.textContent = button.dataset.notCopied;
   }
 });

@@ -9,8 +9,8 @@ document.addEventListener("DOMContentLoaded", () => {
   pause.hidden = false;
   pause.addEventListener("click", () => {
     paused = !paused;
-    pause.textContent = paused ? "Refresh by itself again" : "Pause refreshing";
-    say(paused ? "The numbers stay as they are." : "The numbers refresh every 30 seconds.");
+    pause.textContent = paused ? pause.dataset.resume : pause.dataset.pause;
+    say(paused ? pause.dataset.paused : pause.dataset.resumed);
   });
   setInterval(() => {
     if (!paused && !document.hidden && !tiles.contains(document.activeElement)) htmx.trigger(tiles, "refresh");

@@ -2,6 +2,7 @@
 // a character counter, Ctrl+Enter, single keys. No framework, no state that the server trusts.
 "use strict";
 
+const WORDS = document.currentScript.dataset;  // in the language of the page
 const say = (text) => { document.getElementById("status").textContent = text; };
 const form = () => document.getElementById("write-form");
 const draftKey = () => form()?.dataset.draftKey;
@@ -27,12 +28,12 @@ document.addEventListener("htmx:configRequest", (event) => {
   const sent = event.detail.parameters, token = document.cookie.match(/csrftoken=(\w+)/);
   if (token && sent.csrfmiddlewaretoken) sent.csrfmiddlewaretoken = token[1];
 });
-const lost = () => say("No connection. Your text is kept in this browser.");
+const lost = () => say(WORDS.lost);
 document.addEventListener("htmx:sendError", lost);
 document.addEventListener("htmx:timeout", lost);
 document.addEventListener("htmx:responseError", (event) => {
-  const id = event.detail.xhr.getResponseHeader("X-Request-Id") || "unknown";
-  document.getElementById("alert").textContent = `Something went wrong (${id}). Your text is kept.`;
+  const id = event.detail.xhr.getResponseHeader("X-Request-Id") || WORDS.unknown;
+  document.getElementById("alert").textContent = WORDS.failed.replace("{id}", id);
 });
 
 // Focus goes to the new heading, which the server marks.
@@ -67,14 +68,14 @@ const count = () => {
   const box = typed(), counter = document.getElementById("counter");
   if (!box?.dataset.limit || !counter) return;
   const limit = Number(box.dataset.limit), length = Array.from(box.value).length;
-  counter.textContent = `${length} of ${limit} characters`;
+  counter.textContent = WORDS.count.replace("{length}", length).replace("{limit}", limit);
   if (length === Math.ceil(limit * 0.9) || length === limit) say(counter.textContent);
 };
 document.addEventListener("DOMContentLoaded", () => {
   const box = typed(), kept = draftKey() && localStorage.getItem(draftKey());
   if (box && kept && box.value.trim() === (box.dataset.given || "").trim() && kept !== box.value) {
     box.value = kept;
-    say("Your text was restored from this browser.");
+    say(WORDS.restored);
   }
   count();
   document.querySelector("[autofocus]")?.focus();

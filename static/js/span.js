@@ -39,8 +39,9 @@
   const describe = (from, to) => {
     const { text, line } = parts();
     const inside = words(text).map(([a, b], i) => [a, b, i + 1]).filter(([a, b]) => b > from && a < to);
-    const last = inside.at(-1)?.[2], first = inside[0]?.[2];
-    line.textContent = first ? `Answer: “${text.slice(from, to)}” (${first === last ? `word ${first}` : `words ${first} to ${last}`})` : "";
+    const values = { text: text.slice(from, to), first: inside[0]?.[2], last: inside.at(-1)?.[2] };
+    const said = values.first === values.last ? line.dataset.word : line.dataset.words;
+    line.textContent = values.first ? said.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole) : "";
   };
   const choose = (from, to) => {
     const { text, answer, start } = parts();

@@ -2,6 +2,9 @@
 // after the page was closed. Without this script the form sends the file itself.
 "use strict";
 
+// A sentence of the page, with values in the places of their names.
+const sentence = (name, values = {}) => document.getElementById("submit-form").dataset[name]
+  .replace(/\{(\w+)\}/g, (_, key) => values[key]);
 const known = (file) => `upload:${file.name}:${file.size}:${file.lastModified}`;
 const pause = (seconds) => new Promise((done) => { setTimeout(done, seconds * 1000); });
 const token = () => document.cookie.match(/csrftoken=(\w+)/)?.[1]
@@ -21,7 +24,7 @@ const begin = async (uploads, file) => {
   if (before?.status === 200) return before;
   const body = new URLSearchParams({ file_name: file.name, size: file.size });
   const made = await ask(uploads, { method: "POST", body });
-  if (made.status !== 201) throw new Error(made.error || `The file was not taken (${made.status}).`);
+  if (made.status !== 201) throw new Error(made.error || sentence("refused", { status: made.status }));
   localStorage.setItem(known(file), made.id);
   return made;
 };
@@ -34,7 +37,7 @@ const send = async (uploads, file, piece, tell) => {
     try {
       const body = file.slice(offset, offset + piece);
       const answer = await ask(`${uploads}${id}/?offset=${offset}`, { method: "PUT", body });
-      if (answer.status !== 200 && answer.status !== 409) throw new Error(answer.error || `Error ${answer.status}.`);
+      if (answer.status !== 200 && answer.status !== 409) throw new Error(answer.error || sentence("failed", { status: answer.status }));
       offset = answer.offset;
       tries = 0;
     } catch (error) {
@@ -53,8 +56,8 @@ document.addEventListener("DOMContentLoaded", () => {
   let isBusy = false, tenth = -1;
   const tell = (file) => (offset) => {
     const percent = Math.floor(100 * offset / file.size);
-    state.textContent = `${percent}% of ${file.name} is here. Should the connection break, choose the file again: it goes on from there.`;
-    if (Math.floor(percent / 10) > tenth) say(`${percent}% is here.`);  // not each piece is said
+    state.textContent = sentence("here", { percent, file: file.name });
+    if (Math.floor(percent / 10) > tenth) say(sentence("share", { percent }));  // not each piece is said
     tenth = Math.floor(percent / 10);
   };
   form.addEventListener("submit", async (event) => {
@@ -70,8 +73,8 @@ document.addEventListener("DOMContentLoaded", () => {
       input.value = "";  // it is there already
       form.submit();
     } catch (error) {
-      state.textContent = `The file did not get through: ${error.message} Press the button to go on from where it stopped.`;
-      say("The file did not get through.");
+      state.textContent = sentence("reason", { reason: error.message });
+      say(sentence("broken"));
     }
     form.removeAttribute("aria-busy");
     isBusy = false;

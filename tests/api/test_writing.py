@@ -177,7 +177,7 @@ def test_caps_are_those_of_the_page(api, nli):
     configure(nli.task, "tries_per_context: 1", "tries_per_context: 10")
     sent(api)
     other = {"inputs": {"hypothesis": "Something else entirely."}}
-    assert "You have used your 1 tries" in error(sent(api, other), 429, "cap")["message"]
+    assert "You have used your 1 try" in error(sent(api, other), 429, "cap")["message"]
 
 
 def test_a_closed_round_takes_nothing(api, nli):

@@ -146,5 +146,5 @@ def test_inputs_of_open_sets_are_downloaded_and_no_others(client, task):
     client.force_login(UserFactory())
     page = client.get(f"{URL}?kind=predictions").text
     assert f'href="{url}"' in page
-    assert "kept" not in page
+    assert "kept v1" not in page
     assert "hidden v1" not in page

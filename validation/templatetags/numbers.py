@@ -1,6 +1,7 @@
 """Shares as people read them."""
 
 from django import template
+from django.utils.translation import gettext
 
 from dynabench.lib.svg import percent
 from validation.definitions import DEFINITIONS, Definition
@@ -20,4 +21,4 @@ def definition(name: str) -> Definition | None:
 @register.filter
 def known(number: Number) -> Number | str:
     """A count, or that it is unknown."""
-    return "unknown" if isinstance(number, Undefined) else number
+    return gettext("unknown") if isinstance(number, Undefined) else number

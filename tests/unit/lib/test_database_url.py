@@ -29,7 +29,9 @@ def test_plans_are_kept_only_where_it_is_asked_for():
     assert (options["server_side_binding"], options["prepare_threshold"]) == (True, 5)
 
 
-@pytest.mark.parametrize("url", ["", "site.sqlite3", "sqlite://", "mysql://db/site", "postgres://db"])
+@pytest.mark.parametrize(
+    "url", ["", "site.sqlite3", "sqlite://", "mysql://db/site", "postgres://db"]
+)
 def test_another_form_is_refused(url):
     with pytest.raises(EnvError, match="DATABASE_URL must be sqlite:///PATH or postgres://"):
         database(url)

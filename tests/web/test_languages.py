@@ -1,0 +1,143 @@
+"""Pages in another language: as the browser asks, by choice, and English where there is none."""
+
+import re
+from gettext import NullTranslations
+
+import pytest
+from django.conf import settings
+from django.urls import reverse
+from django.utils import translation
+from django.utils.translation import trans_real
+
+from dynabench.lib.languages import languages
+from tests.factories import scripted_target
+from tests.web.test_htmx import ADDRESSES
+from tests.web.test_write import NLI_PROB, open_form
+
+EO = {"HTTP_ACCEPT_LANGUAGE": "eo,en;q=0.5"}
+DE = {"HTTP_ACCEPT_LANGUAGE": "de"}
+
+
+class Marked(NullTranslations):
+    """A catalogue in which every message is translated, by marks around it."""
+
+    def gettext(self, message):
+        return f"⟦{message}⟧"
+
+    def ngettext(self, one, many, n):
+        return f"⟦{one if n == 1 else many}⟧"
+
+    def to_language(self):
+        return "eo"
+
+
+@pytest.fixture
+def esperanto(settings, monkeypatch):
+    settings.LANGUAGES = [("en", "English"), ("eo", "Esperanto")]
+    monkeypatch.setitem(trans_real._translations, "eo", Marked())
+    yield
+    translation.deactivate()
+
+
+def words_of(page, tag):
+    """What stands in each of these elements, without tags within."""
+    found = re.findall(rf"<{tag}\b[^>]*>(.*?)</{tag}>", page, re.DOTALL)
+    assert found
+    return [re.sub(r"<[^>]*>", "", text) for text in found]
+
+
+@pytest.mark.parametrize("path", ["/", "/help/", "/help/numbers/", "/accounts/login/"])
+def test_a_page_is_in_the_language_of_the_browser(client, esperanto, nli, path):
+    response = client.get(path, **EO)
+    assert response["Content-Language"] == "eo"
+    assert '<html lang="eo">' in response.text
+    for tag in ("h1", "button", "label"):
+        if f"<{tag}" in response.text:
+            assert all("⟦" in words for words in words_of(response.text, tag)), tag
+    assert "⟦" not in client.get(path).text
+
+
+def test_the_write_page_of_an_annotator_is(as_alice, esperanto, nli):
+    scripted_target(nli, output={"label": "entailment"}, prob=NLI_PROB)
+    page = as_alice.get("/t/nli/write/", **EO).text
+    assert '<html lang="eo">' in page
+    assert all("⟦" in words for words in words_of(page, "button"))
+    assert all("⟦" in words for words in words_of(page, "summary"))
+    assert "⟦Skip to the content⟧" in page
+    page = as_alice.post("/t/nli/write/", open_form(as_alice, text=""), **EO).text
+    assert "⟦There is a problem⟧" in page
+    page = as_alice.post("/t/nli/write/", open_form(as_alice), follow=True, **EO).text
+    assert re.search("⟦(You fooled the model|The model got it right)⟧", page)
+
+
+def test_every_page_can_be_shown(client, esperanto, bob, nli):
+    """No placeholder is missing and no lazy text stands where only plain ones may."""
+    bob.is_staff = bob.is_superuser = True
+    bob.save()
+    for address in ADDRESSES:
+        client.force_login(bob)
+        assert client.get(address, **EO).status_code < 500, address
+
+
+def test_one_chooses_in_the_footer_and_comes_back(client, esperanto):
+    page = client.get("/help/").text
+    assert '<option value="en" lang="en" selected>English</option>' in page
+    assert '<option value="eo" lang="eo">Esperanto</option>' in page
+    assert f'action="{reverse("set_language")}"' in page
+    response = client.post(
+        reverse("set_language"), {"language": "eo"}, HTTP_REFERER="http://testserver/help/?a=b"
+    )
+    assert (response.status_code, response.url) == (302, "http://testserver/help/?a=b")
+    assert response.cookies["django_language"].value == "eo"
+    page = client.get("/help/", **DE).text
+    assert '<html lang="eo">' in page
+    assert '<option value="eo" lang="eo" selected>' in page
+
+
+def test_nobody_is_sent_to_another_site(client, esperanto):
+    told = {"language": "eo", "next": "https://elsewhere.example/"}
+    assert client.post(reverse("set_language"), told).url == "/"
+
+
+def test_the_languages_are_those_that_have_a_catalogue():
+    assert languages(settings.LOCALE_PATHS[0]) == settings.LANGUAGES
+
+
+def test_with_one_language_there_is_no_choice(client, settings, db):
+    settings.LANGUAGES = [("en", "English")]
+    assert reverse("set_language") not in client.get("/").text
+
+
+def test_who_asks_for_a_language_that_is_not_there_gets_english(client, as_alice, settings, nli):
+    settings.LANGUAGES = [("en", "English")]
+    for path in ("/", "/help/", "/t/nli/write/"):
+        assert '<html lang="en">' in as_alice.get(path, **DE).text
+    response = as_alice.post("/account/tokens/", {}, **DE)
+    assert "This field is required." in response.text
+    client.logout()
+    response = client.post("/accounts/login/", {}, **DE)
+    assert "This field is required." in response.text
+
+
+def test_a_page_is_mirrored_for_a_language_from_right_to_left(client, settings, db):
+    settings.LANGUAGES = [("en", "English"), ("he", "עברית")]
+    page = client.get("/", HTTP_ACCEPT_LANGUAGE="he").text
+    translation.deactivate()
+    assert '<html lang="he" dir="rtl">' in page
+
+
+def test_the_api_answers_in_english_and_its_docs_do_not(as_alice, esperanto):
+    response = as_alice.post("/api/v1/tokens/", {}, content_type="application/json", **EO)
+    assert response["Content-Language"] == "en"
+    assert "⟦" not in response.text
+    assert "This field is required." in response.text
+    assert "⟦The API⟧" in as_alice.get("/api/v1/docs/", **EO).text
+
+
+def test_an_error_of_ours_is_told_in_ones_language(client, esperanto, monkeypatch):
+    client.raise_request_exception = False
+    monkeypatch.setattr("dynabench.pages.listed_tasks", lambda user: 1 / 0)
+    page = client.get("/", **EO)
+    assert page.status_code == 500
+    assert '<html lang="eo">' in page.text
+    assert "⟦Something went wrong⟧" in page.text
