@@ -3,8 +3,8 @@
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.template import loader
 from django.urls import include, path, re_path
-from django.views import defaults
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 from rest_framework import exceptions
@@ -64,8 +64,9 @@ def with_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """An error of ours: for the API in its own shape, else as the page."""
-    if not request.path.startswith("/api/"):
-        return defaults.server_error(request)
+    if not request.path.startswith("/api/"):  # no context processors: one of them may be at fault
+        page = loader.render_to_string("500.html", {"request": request})
+        return HttpResponse(page, status=500)
     message = f"The site failed. Tell its operator the number {getattr(request, 'id', '')}."
     return JsonResponse(
         {"error": {"code": "server_error", "message": message, "fields": {}}}, status=500

@@ -141,3 +141,4 @@ def test_an_error_of_ours_is_told_in_ones_language(client, esperanto, monkeypatc
     assert page.status_code == 500
     assert '<html lang="eo">' in page.text
     assert "⟦Something went wrong⟧" in page.text
+    assert page["X-Request-Id"] in page.text
