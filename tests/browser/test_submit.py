@@ -183,6 +183,7 @@ def test_signed_out_in_between(page, nli):
     """Signing in again in a new tab is enough: the old page's form still works."""
     page.goto(WRITE)
     text_box(page).fill(TEXT)
+    expect(page.locator("#draft-line")).to_contain_text("Saved draft")  # it has been sent
     Session.objects.all().delete()
     submit_button(page).click()
     with page.expect_popup() as popup:
