@@ -8,13 +8,12 @@ from rest_framework import serializers
 
 from annotation.models import Assignment, Attempt, Example
 from annotation.panels import goal_parts, shown_chances
-from annotation.work import FAILURES
+from annotation.work import FAILURES, NO_ANSWER
 from tasks.models import Context
 from tasks.schema import Component, TaskConfig
 from tasks.values import FORBIDDEN
 
 DEEPEST = 6
-NO_ANSWER = "The model did not answer."
 
 
 class Values(serializers.DictField):

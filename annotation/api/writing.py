@@ -18,7 +18,6 @@ from annotation import live, services
 from annotation.access import writer
 from annotation.api.entry import enter, is_program, refusals
 from annotation.api.serializers import (
-    NO_ANSWER,
     AssignmentSerializer,
     AttemptSerializer,
     ExampleSerializer,
@@ -28,7 +27,7 @@ from annotation.api.serializers import (
 from annotation.forms import UNCHANGED, unchanged_fields
 from annotation.models import Assignment, Attempt, Example, TargetOutput
 from annotation.rounds import live_round, round_to_write
-from annotation.work import FAILED_STATUS, FAILURES, Work
+from annotation.work import FAILED_STATUS, FAILURES, NO_ANSWER, Work
 from dynabench.accounts.api import once
 from dynabench.accounts.idempotency import HEADER
 from dynabench.accounts.models import ApiToken
