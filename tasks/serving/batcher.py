@@ -1,4 +1,4 @@
-"""Dynamic micro-batching: take what is queued now, of similar sizes, and never wait for more."""
+"""Dynamic micro-batching: take what is queued now and never wait for more."""
 
 import threading
 import time
@@ -54,10 +54,10 @@ class _Job(Generic[Item, Result]):
 class Batcher(Generic[Item, Result]):
     """Answers items through `run(batch)`, called by `workers` threads on up to `max_batch` items.
 
-    A worker takes items of the size of which most are queued (the largest at most `similar` times
-    the smallest), but no more than its share when other workers are idle. The oldest item lets at
-    most PATIENCE batches pass. Deadlines are points of `time.monotonic()`. `wait_seconds` bounds
-    how long a worker waits for a fuller batch.
+    A worker takes the oldest items, but no more than its share when other workers are idle. Where
+    `similar` is given, it takes items of the size of which most are queued (the largest at most
+    `similar` times the smallest), and the oldest lets at most PATIENCE batches pass. Deadlines are
+    points of `time.monotonic()`. `wait_seconds` bounds how long a worker waits for a fuller batch.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Batcher(Generic[Item, Result]):
         workers: int = 1,
         max_batch: int = 1,
         max_queued: int = 64,
-        similar: float = 1.05,
+        similar: float | None = None,
         wait_seconds: float = 0.0,
     ) -> None:
         self._run, self._max_batch, self._max_queued = run, max_batch, max_queued
@@ -139,17 +139,20 @@ class Batcher(Generic[Item, Result]):
                     break
             share = -(-len(self._queue) // self._idle)
             self._idle -= 1
-            taken = self._pick(min(share, self._max_batch)) if self._queue else []
+            count = min(share, self._max_batch)
+            taken = self._alike(self._similar, count) if self._similar else self._queue[:count]
             gone = set(taken)
             self._queue = [job for job in self._queue if job not in gone]
             return taken
 
-    def _pick(self, count: int) -> list[_Job[Item, Result]]:
+    def _alike(self, similar: float, count: int) -> list[_Job[Item, Result]]:
         """The size of which most are queued; the oldest's when it was passed by often enough."""
+        if not self._queue:
+            return []
         oldest = self._queue[0]
         jobs = sorted(self._queue, key=lambda job: job.size)
         sizes = [job.size for job in jobs]
-        ends = [bisect_right(sizes, size * self._similar + SLACK) for size in sizes]
+        ends = [bisect_right(sizes, size * similar + SLACK) for size in sizes]
         batches = [jobs[n : min(end, n + count)] for n, end in enumerate(ends)]
         if oldest.passed_by == PATIENCE:
             batches = [batch for batch in batches if oldest in batch]

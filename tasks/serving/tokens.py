@@ -1,7 +1,7 @@
 """The tokenizer of a model, as transformers builds it, kept beside its ONNX file."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tokenizers import Tokenizer
@@ -10,6 +10,7 @@ from .errors import MisconfiguredError
 from .spec import ModelSpec
 
 LONGEST = 512  # tokens, for tokenizers that name no limit
+PACKED = ("places", "spots", "owners")  # see arrays.packed_rows
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,16 @@ class Tokens:
     inputs: tuple[str, ...]
     pad: int
     limit: int
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether the model takes batches without padding."""
+        return "owners" in self.inputs
+
+    def packed(self) -> "Tokens":
+        """The same for the packed model: where tokens stand instead of which are padding."""
+        kept = [name for name in self.inputs if name != "attention_mask"]
+        return replace(self, inputs=(*kept, *PACKED))
 
 
 def read_tokens(spec: ModelSpec, folder: Path) -> Tokens:

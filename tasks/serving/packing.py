@@ -1,0 +1,127 @@
+"""A transformers encoder that works on no padding: for models that are exported.
+
+All but attention treats tokens one by one, so the rows of a batch can stand one after another.
+Attention needs lines of equal width; short rows share one, and each token looks only at its own row
+(Krell et al. 2021, arXiv 2107.02027). So a batch of any lengths costs what its tokens cost.
+"""
+
+from typing import Any, cast
+
+import torch
+from transformers import AttentionInterface, PreTrainedModel
+
+from .arrays import packed_rows
+
+ATTENTION = "dynabench_packed"
+SIZES = (7, 4, 3)  # of the rows that try a model; two share a line
+TOLERANCE = 1e-3  # of logits, which are of the size of 1 to 10
+
+
+class Packed(torch.nn.Module):
+    """A module from padded arrays to logits, around `model`, from ids and what `packed_rows` says.
+
+    It changes the model for good. Raises what the code of an architecture raises that cannot be
+    packed.
+    """
+
+    def __init__(self, logits: torch.nn.Module, model: PreTrainedModel) -> None:
+        super().__init__()
+        self._logits, self._layout = logits, _Layout()
+        base = cast(Any, model.base_model)
+        base.embeddings.register_forward_hook(self._layout.pack)
+        encoder = base.encoder if hasattr(base, "encoder") else base.transformer
+        encoder.register_forward_hook(self._layout.unpack)
+        AttentionInterface.register(ATTENTION, self._layout.attend)
+        model.set_attn_implementation(ATTENTION)
+
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        token_type_ids: torch.Tensor | None = None,
+        *,
+        places: torch.Tensor,
+        spots: torch.Tensor,
+        owners: torch.Tensor,
+    ) -> torch.Tensor:
+        """As `logits` would; columns of padding hold anything."""
+        self._layout.lay(input_ids, places, spots, owners)
+        return cast(torch.Tensor, self._logits(input_ids, None, token_type_ids))
+
+    @property
+    def has_attended(self) -> bool:
+        """Whether its layers have called our attention, as only some architectures do."""
+        return self._layout.has_attended
+
+
+def pack(logits: torch.nn.Module, model: PreTrainedModel, pad: int) -> Packed | None:
+    """The packed module where it gives the logits of the padded one; else None, and the model
+    may be changed."""
+    real = torch.arange(max(SIZES)) < torch.tensor(SIZES)[:, None]
+    last = model.config.vocab_size - 1  # none of the last ids is the padding's
+    ids = torch.where(real, last - torch.arange(real.numel()).view(real.shape), pad)
+    layout = {name: torch.from_numpy(array) for name, array in packed_rows(SIZES).items()}
+    with torch.inference_mode():
+        try:
+            wanted = logits(ids, real.long())
+            made = Packed(logits, model).eval()
+            found = made(ids, **layout)
+        except Exception:  # whatever the code of an architecture raises that it does not fit
+            return None
+        if found.dim() == 3:  # spans: nothing is said of the padding
+            wanted, found = wanted * real[:, None], found * real[:, None]
+        agrees = torch.allclose(wanted, found, rtol=TOLERANCE, atol=TOLERANCE)
+    return made if made.has_attended and agrees else None
+
+
+class _Layout:
+    """The batch in work: the `shape` of its padded ids, what `packed_rows` says, and which token
+    stands in each place of the lines (`tokens`; any where none does)."""
+
+    shape: torch.Size
+    places: torch.Tensor
+    spots: torch.Tensor
+    owners: torch.Tensor
+    tokens: torch.Tensor
+    has_attended = False
+
+    def lay(
+        self, ids: torch.Tensor, places: torch.Tensor, spots: torch.Tensor, owners: torch.Tensor
+    ) -> None:
+        self.shape, self.places, self.spots, self.owners = ids.shape, places, spots, owners
+        none = torch.zeros_like(owners).flatten()
+        self.tokens = none.scatter(0, spots, torch.arange(spots.shape[0])).view(owners.shape)
+
+    def pack(self, module: Any, args: Any, hidden: torch.Tensor) -> torch.Tensor:
+        """[batch, longest, size] to [1, tokens, size]."""
+        return hidden.flatten(0, 1)[self.places].unsqueeze(0)
+
+    def unpack(self, module: Any, args: Any, output: Any) -> Any:
+        """[1, tokens, size] to [batch, longest, size]."""
+        hidden = output["last_hidden_state"][0]
+        batch, longest = self.shape
+        padded = torch.zeros(batch * longest, hidden.shape[1]).index_copy(0, self.places, hidden)
+        output["last_hidden_state"] = padded.view(batch, longest, -1)
+        return output
+
+    def attend(
+        self,
+        module: torch.nn.Module,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        attention_mask: torch.Tensor | None,
+        scaling: float,
+        **options: Any,
+    ) -> tuple[torch.Tensor, None]:
+        """Attention of [1, heads, tokens, size] within rows; [1, tokens, heads, size]."""
+        self.has_attended = True
+        _, heads, _, size = query.shape
+        # One gather lays tokens on lines and brings heads to the front: [lines, heads, width].
+        into = self.tokens[:, None, :] * heads + torch.arange(heads)[None, :, None]
+        query, key, value = (
+            array.transpose(1, 2).reshape(-1, size)[into] for array in (query, key, value)
+        )
+        is_foreign = self.owners[:, None, None, :] != self.owners[:, None, :, None]
+        scores = query @ key.transpose(-1, -2) * scaling + torch.where(is_foreign, -1e9, 0.0)
+        found = (torch.softmax(scores, -1) @ value).transpose(1, 2)
+        return found.flatten(0, 1)[self.spots].unsqueeze(0), None
