@@ -36,9 +36,14 @@ document.addEventListener("htmx:responseError", (event) => {
   document.getElementById("alert").textContent = WORDS.failed.replace("{id}", id);
 });
 
+// A draft that could not save itself says nothing; sending the form will.
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const { target, xhr } = event.detail;
+  if (target.id === "draft-line" && xhr.status !== 200) event.detail.shouldSwap = false;
+});
+
 // Focus goes to the new heading, which the server marks.
 document.addEventListener("htmx:afterSettle", (event) => {
-  if (event.detail.requestConfig?.elt.matches("textarea")) return;  // a draft that saved itself
   const target = event.detail.elt;
   const heading = target.matches?.("[autofocus]") ? target : target.querySelector?.("[autofocus]");
   heading?.focus();

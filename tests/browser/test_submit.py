@@ -298,6 +298,31 @@ def test_a_draft_on_its_way_does_not_swallow_the_submit(page, nli):
     assert Example.objects.count() == 1
 
 
+def test_a_draft_may_come_back_to_an_exchanged_form(page, nli):
+    held = []
+    page.route("**/draft/**", lambda route: held.append(route))
+    page.goto(WRITE)
+    with page.expect_request("**/draft/**"):
+        fill(page, "nli")
+    submit_button(page).click()
+    expect(verdict(page)).to_be_focused()
+    page.get_by_role("button", name="Edit and retry").click()
+    expect(text_box(page)).to_be_focused()
+    held[0].continue_()
+    expect(page.locator("#draft-line")).to_contain_text("Saved draft")
+    expect(text_box(page)).to_be_focused()
+
+
+def test_a_draft_that_cannot_be_saved_does_not_disturb(page, nli):
+    page.goto(WRITE)
+    Session.objects.all().delete()
+    with page.expect_response("**/draft/**") as draft:
+        text_box(page).fill(TEXT)
+    assert draft.value.status == 401
+    expect(page.locator("#draft-line")).to_have_text("")
+    expect(text_box(page)).to_be_focused()
+
+
 def test_without_javascript_a_slow_answer_comes_too(open_page, alice, nli, settings):
     settings.LIVE_WAIT_SECONDS = 1
     script(delay=3)
