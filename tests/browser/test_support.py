@@ -71,6 +71,20 @@ def test_by_keyboard_enter_in_the_answer_still_submits(page, start):
     expect(verdict(page)).to_be_focused()
 
 
+def test_who_goes_on_at_once_keeps_the_focus(page, start):
+    start("nli", hypothesis="An idea of others")
+    visit(page, "/t/nli/write/")
+    page.evaluate("""() => {
+        const box = document.querySelector("#write-form textarea"), told = document.body.dataset;
+        const goOn = () => Promise.resolve().then(() => box.focus());
+        document.addEventListener("htmx:afterSwap", goOn);
+        document.addEventListener("htmx:afterSettle", () => { told.settled = "yes"; });
+    }""")
+    page.get_by_role("button", name=BUTTON).click()
+    expect(page.locator("body[data-settled]")).to_be_visible()
+    expect(text_box(page)).to_be_focused()
+
+
 @pytest.mark.parametrize("code", ["nli", "hate-speech"])
 def test_the_examples_are_accessible(page, start, code):
     field = {"nli": "hypothesis", "hate-speech": "text"}[code]
