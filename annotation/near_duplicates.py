@@ -6,6 +6,7 @@ Ullman, “Mining of Massive Datasets”, 3.4. Texts that share one of the `band
 whose `jaccard` says how alike they are.
 """
 
+import functools
 import hashlib
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -63,18 +64,19 @@ def are_alike(text: str, other: str) -> bool:
     return long and jaccard(text, other) >= ALIKE
 
 
-def band_keys(text: str) -> list[int]:
+@functools.lru_cache(maxsize=64)  # a submit compares its text and, once answered, stores it
+def band_keys(text: str) -> tuple[int, ...]:
     """Eight keys of 63 bits (they fit a BigIntegerField); none for a text too short to compare.
 
     The band is part of its key, so that one column holds them all.
     """
     if len(normalise(text)) < SHORTEST:
-        return []
+        return ()
     least = signature(text)
-    return [
+    return tuple(
         _number(repr((band, *least[band * ROWS : (band + 1) * ROWS])).encode()) >> 1
         for band in range(BANDS)
-    ]
+    )
 
 
 def signature(text: str) -> Sequence[int]:

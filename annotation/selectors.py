@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import NamedTuple
+from uuid import UUID
 
 from django.db import connection
 from django.db.models import Count, QuerySet
@@ -63,7 +64,8 @@ class Used(NamedTuple):
     """What an annotator has written: on this context, in this task since 00:00 UTC, in this round.
 
     `standing` leaves out what was retracted. `twin`: the id of the same text on this context.
-    `asking`: how many texts are being sent just now, anywhere.
+    `asking`: how many texts are being sent just now, anywhere. `attempt`: the id of the one sent
+    with the same key before.
     """
 
     here: int
@@ -71,6 +73,7 @@ class Used(NamedTuple):
     standing: int
     twin: int | None
     asking: int
+    attempt: int | None
 
 
 USED = """
@@ -79,21 +82,23 @@ SELECT COUNT(CASE WHEN e.context_id = %s THEN 1 END),
        COUNT(CASE WHEN e.round_id = %s AND e.retracted_at IS NULL THEN 1 END),
        MAX(CASE WHEN e.context_id = %s AND e.digest = %s AND e.retracted_at IS NULL THEN e.id END),
        (SELECT COUNT(*) FROM annotation_attempt
-        WHERE annotator_id = %s AND state = 'asking' AND asked_at >= %s)
+        WHERE annotator_id = %s AND state = 'asking' AND asked_at >= %s),
+       (SELECT id FROM annotation_attempt WHERE annotator_id = %s AND key = %s)
 FROM annotation_example e JOIN tasks_round r ON r.id = e.round_id WHERE e.annotator_id = %s
 """
 
 
-def used(assignment: Assignment, digest: str = "") -> Used:
+def used(assignment: Assignment, digest: str = "", key: UUID | None = None) -> Used:
     """What the assignment's annotator has used up. By hand: each submit asks it, twice."""
     annotator, context, round = assignment.annotator_id, assignment.context_id, assignment.round
     as_time = connection.ops.adapt_datetimefield_value
+    sent = Attempt._meta.get_field("key").get_db_prep_value(key, connection)
     with connection.cursor() as cursor:
         cursor.execute(
             USED,
             [
                 *(context, round.task_id, as_time(midnight()), round.pk, context, digest),
-                *(annotator, as_time(Attempt.oldest_alive()), annotator),
+                *(annotator, as_time(Attempt.oldest_alive()), annotator, sent, annotator),
             ],
         )
         return Used(*cursor.fetchone())
@@ -109,9 +114,9 @@ class Tries(NamedTuple):
     sending: Sequence[str]  # texts on other contexts of the round whose targets are being asked
 
 
-def tries(assignment: Assignment, digest: str = "") -> Tries:
-    """The tries of the assignment's annotator."""
-    here, today, standing, twin, asking = used(assignment, digest)
+def tries(assignment: Assignment, used: Used) -> Tries:
+    """The tries of the assignment's annotator, of whom `used` was just read."""
+    here, today, standing, twin, asking, _ = used
     if not asking:
         return Tries(here, today, standing, twin, [])
     context, round, task = assignment.context_id, assignment.round_id, assignment.round.task

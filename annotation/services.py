@@ -122,14 +122,10 @@ def assign(
 
 def _open_round(pk: int) -> Round:
     """The locked round. Raises RoundClosed unless it is open."""
-    round = _locked_round(pk)
+    round = Round.objects.select_for_update(of=("self",)).select_related("task").get(pk=pk)
     if round.state != Round.State.OPEN:
         raise RoundClosed(not_open(round), round=round)
     return round
-
-
-def _locked_round(pk: int) -> Round:
-    return Round.objects.select_for_update(of=("self",)).select_related("task").get(pk=pk)
 
 
 def _next_context(round: Round, left: Assignment | None) -> Context:
@@ -223,11 +219,9 @@ def begin_attempt(
     """The attempt with this key, and whether the caller is the one who must ask the targets.
 
     A text that is nearly the same as an own one on the same context counts as an edit of it; on
-    another context it is refused.
-
-    Locks the annotator, so that caps hold for two tabs. A repeated key returns the first attempt;
-    a failed one may be asked again. A round whose end has come is closed first. Raises RoundClosed,
-    Stale, CapReached, Duplicate, ForPeople.
+    another context it is refused. Locks the annotator, so that caps hold for two tabs. A repeated
+    key returns the first attempt; a failed one may be asked again. A round whose end has come is
+    closed first. Raises RoundClosed, Stale, CapReached, Duplicate, ForPeople.
     """
     if by_program:
         check_programs_write(assignment.round.task)
@@ -235,11 +229,12 @@ def begin_attempt(
         assignment.round = close_if_due(round=assignment.round)
     with transaction.atomic():
         Annotator.objects.select_for_update(of=("self",)).values_list("pk").get(pk=annotator.pk)
-        attempt = Attempt.objects.filter(annotator=annotator, key=key).first()
+        used = selectors.used(assignment, context_digest(dict(inputs)), key)
+        attempt = Attempt.objects.get(pk=used.attempt) if used.attempt else None
         if attempt and attempt.state != State.FAILED and not attempt.is_lost:
             return attempt, False
         text = written_text(assignment.round.task.config, inputs)
-        _check_may_write(assignment, context_digest(dict(inputs)), text)
+        _check_may_write(assignment, used, text)
         own, other = selectors.resembling(assignment, text)
         if own and own.context_id != assignment.context_id:
             raise _written_before(own)
@@ -281,13 +276,13 @@ def check_programs_write(task: Task) -> None:
         )
 
 
-def _check_may_write(assignment: Assignment, digest: str, text: str) -> None:
+def _check_may_write(assignment: Assignment, used: selectors.Used, text: str) -> None:
     round, limits = assignment.round, assignment.round.task.config.limits
     if not selectors.may_send(assignment):  # `finish_attempt` looks again, under the lock
         raise RoundClosed(not_open(round), round=round)
     if assignment.left_at is not None:
         raise Stale(_("You have gone on to another passage since you opened this page."))
-    here, today, standing, twin, sending = selectors.tries(assignment, digest)
+    here, today, standing, twin, sending = selectors.tries(assignment, used)
     if any(are_alike(text, other) for other in sending):
         raise Duplicate(_("You are sending this text from another window."))
     if twin:
@@ -358,7 +353,9 @@ def _round_that_takes(attempt: Attempt) -> Round:
 
     After the closing it takes one example of each person, whose assignment ends with that.
     """
-    round = _locked_round(attempt.assignment.round_id)
+    known = attempt.assignment.round
+    round = Round.objects.select_for_update(of=("self",)).get(pk=known.pk)
+    round.task = known.task
     if round.state == Round.State.OPEN:
         return round
     mine = Assignment.objects.filter(

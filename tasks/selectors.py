@@ -48,9 +48,12 @@ def used(round: Round) -> Used:
 
 def targets_of(round: Round) -> Sequence[RoundTarget]:
     """The round's targets in their order; one query, which `Round.target_names` then needs not."""
-    entries = RoundTarget.objects.select_related("target__task")
+    entries = RoundTarget.objects.select_related("target")
     prefetch_related_objects([round], Prefetch("round_targets", entries))
-    return list(round.round_targets.all())
+    found = list(round.round_targets.all())
+    for entry in found:
+        entry.target.task = round.task  # the same, and known
+    return found
 
 
 def listed_tasks(user: Person) -> QuerySet[Task]:

@@ -10,5 +10,8 @@ class Backend(AuthenticationBackend):  # type: ignore[misc]
 
     def get_user(self, user_id: str) -> User | None:
         """The active user of a session."""
-        user = User.objects.select_related("annotator").filter(pk=user_id, is_active=True)
-        return user.first()
+        try:
+            user = User.objects.select_related("annotator").get(pk=user_id)
+        except User.DoesNotExist:
+            return None
+        return user if self.user_can_authenticate(user) else None
