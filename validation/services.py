@@ -240,10 +240,11 @@ def skip_example(*, validator: Annotator, example: Example) -> None:
 
 
 def _lease_of(validator: Annotator, example: Example) -> JudgeLease:
-    lease = JudgeLease.objects.filter(validator=validator, example=example).first()
-    if lease is None:
-        raise NotHandedOut(_("This example was not given to you to judge."))
-    return lease
+    try:
+        return JudgeLease.objects.get(validator=validator, example=example)
+    except JudgeLease.DoesNotExist:
+        said = _("This example was not given to you to judge.")
+        raise NotHandedOut(said) from None
 
 
 # Votes
