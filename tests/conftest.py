@@ -77,6 +77,14 @@ def _no_leftover_database() -> None:
         Path(f"{name}{suffix}").unlink(missing_ok=True)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _plain_hashes() -> None:
+    """Passwords of tests take no second of processor time each."""
+    from django.conf import settings
+
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
 @pytest.fixture(scope="session")
 def data() -> Path:
     """The folder of real data collected by others."""

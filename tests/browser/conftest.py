@@ -80,8 +80,7 @@ def chromium():
 
 @pytest.fixture(autouse=True)
 def _fast_and_clean(settings):
-    """Plain hashes and static names; no breaker or limit left over from another test."""
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    """Plain static names; no breaker or limit left over from another test."""
     settings.STORAGES = {
         **settings.STORAGES,
         "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},

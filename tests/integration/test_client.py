@@ -208,7 +208,8 @@ def test_a_failed_model_says_why(home, nli, key, tiny):
         (lambda c: c.validate("0" * 32, "correct"), errors.NotFound, ""),
     ],
 )
-def test_wrong_input_is_refused_in_words(client, call, error, words):
+def test_wrong_input_is_refused_in_words(client, call, error, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # a download goes where the caller is
     with pytest.raises(error) as caught:
         call(client)
     assert words in str(caught.value)

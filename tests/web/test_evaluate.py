@@ -166,6 +166,7 @@ def test_errors_about_the_model_name_what_to_mend(no_engine, tmp_path, monkeypat
 
 
 def test_images_are_looked_at_before_they_are_run(monkeypatch):
+    monkeypatch.setattr(containers, "engine", lambda: "one")
     monkeypatch.setattr(containers, "inspect_image", lambda name: "facts")
     monkeypatch.setattr(containers, "check_image", lambda facts: ["No ENTRYPOINT.", "A VOLUME."])
     assert refusal(model="an-image") == "No ENTRYPOINT.\nA VOLUME."
