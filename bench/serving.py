@@ -2,7 +2,8 @@
 
 Every round measures every server with 1, 8 and 32 clients and the limit right after one another;
 ratios are taken within a round and their median over the rounds is told, because the speed of a
-shared machine changes from minute to minute. See bench/README.md.
+shared machine changes from minute to minute. A version's limit is taken half before and half after
+its load. See bench/README.md.
 """
 
 import argparse
@@ -212,19 +213,23 @@ def agreement(models: dict[str, Bare], texts: list[str]) -> dict[str, float]:
 def measured_round(
     found: list[Server], models: dict[str, Bare], file: Path, seconds: float
 ) -> dict[str, dict[str, Any]]:
-    """Requests a second (and latencies) by name and number of clients; limits by version."""
+    """Requests a second (and latencies), and the versions' limits, by name and clients."""
     texts = json.loads(file.read_text())
     paths = {
         **{f"{version}": (found[0].port, f"/models/{version}/predict") for version in models},
         **{server.name: (server.port, server.path) for server in found[1:]},
     }
-    result: dict[str, dict[str, Any]] = {"limit": {}, "load": {name: {} for name in paths}}
-    for name in models:
-        result["limit"][name] = limit(models[name], texts, seconds)
+    limits: dict[str, Any] = {name: {} for name in models}
+    loads: dict[str, Any] = {name: {} for name in paths}
     for clients in CLIENTS:
         for name, (port, path) in paths.items():
-            result["load"][name][clients] = load(port, path, clients, seconds, file)
-    return result
+            # Half before and half after what it is compared with: the machine's speed changes.
+            halves = [limit(models[name], texts, seconds / 2)] if name in models else []
+            loads[name][clients] = load(port, path, clients, seconds, file)
+            if name in models:
+                halves.append(limit(models[name], texts, seconds / 2))
+                limits[name][clients] = statistics.mean(halves)
+    return {"limit": limits, "load": loads}
 
 
 def ratios(rounds: list[dict[str, dict[str, Any]]]) -> dict[str, float]:
@@ -243,7 +248,7 @@ def ratios(rounds: list[dict[str, dict[str, Any]]]) -> dict[str, float]:
     for clients in CLIENTS:
         for ours in rounds[0]["limit"]:
             told[f"{ours} / limit at {clients}"] = statistics.median(
-                rate(one, ours, clients) / one["limit"][ours] for one in rounds
+                rate(one, ours, clients) / one["limit"][ours][clients] for one in rounds
             )
             for other in sorted(names - set(rounds[0]["limit"])):
                 told[f"{ours} / {other} at {clients}"] = statistics.median(
@@ -304,15 +309,9 @@ def show(told: dict[str, Any]) -> None:
     rounds = told["rounds"]
     print(f"{'requests a second with clients':34}" + "".join(f"{c:>10}" for c in CLIENTS))
     for name in rounds[0]["load"]:
-        cells = [
-            statistics.median(one["load"][name][clients]["per_second"] for one in rounds)
-            for clients in CLIENTS
-        ]
-        print(f"{name:34}" + "".join(f"{cell:10.0f}" for cell in cells))
+        _line(name, [[one["load"][name][c]["per_second"] for one in rounds] for c in CLIENTS])
     for name in rounds[0]["limit"]:
-        print(
-            f"{name + ', limit':34}{statistics.median(one['limit'][name] for one in rounds):10.0f}"
-        )
+        _line(f"{name}, limit", [[one["limit"][name][c] for one in rounds] for c in CLIENTS])
     print("\nratios (median of the rounds)")
     for name, ratio in told["ratios"].items():
         bar = BARS.get(name)
@@ -320,6 +319,10 @@ def show(told: dict[str, Any]) -> None:
     page = ", ".join(f"{name} {value:.1f}" for name, value in told["verdict_page"].items())
     print(f"\nverdict page (ms, medians; wanted: page minus model at most 15): {page}")
     print(f"\nagreement with fp32: {told['agreement']}")
+
+
+def _line(name: str, cells: list[list[float]]) -> None:
+    print(f"{name:34}" + "".join(f"{statistics.median(cell):10.0f}" for cell in cells))
 
 
 def main() -> None:
