@@ -29,6 +29,7 @@ def test_a_token_is_made_copied_and_revoked(open_page, alice):
     visit(page, "/account/tokens/")
     audit(page)
     page.get_by_role("link", name="Revoke laptop").click()
+    expect(page.get_by_role("heading", name="Revoke laptop?")).to_be_visible()
     audit(page)
     page.get_by_role("button", name="Revoke it").click()
     expect(page.get_by_text("laptop is revoked.")).to_be_visible()

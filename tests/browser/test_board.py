@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from leaderboard.services import take_snapshot
 from tasks.models import TaskMember
@@ -25,8 +25,8 @@ def task(alice, settings, tmp_path):
     return round.task
 
 
-def order(page: Page) -> list[str]:
-    return page.locator("#rows tbody td > a").all_text_contents()
+def models(page: Page) -> Locator:
+    return page.locator("#rows tbody td > a")
 
 
 BY_SCORE = ["Model 2", "Model 1", "Model 0", "Partly"]
@@ -36,7 +36,7 @@ BY_COST = ["Model 0", "Model 1", "Model 2", "Partly"]
 def test_a_slider_by_keyboard(page, task):
     """Focus stays, rows move, the URL has the weights, the status names the change."""
     visit(page, URL)
-    assert order(page) == BY_SCORE
+    expect(models(page)).to_have_text(BY_SCORE)
     slider = page.get_by_role("slider", name=re.compile("Throughput"))
     slider.focus()
     for _ in range(4):
@@ -52,12 +52,12 @@ def test_a_slider_by_keyboard(page, task):
     page.keyboard.press("Home")
     expect(page).to_have_url(re.compile("w_accuracy=0"))
     expect(page.get_by_role("slider", name=re.compile("Accuracy"))).to_be_focused()
-    assert order(page) == BY_COST
+    expect(models(page)).to_have_text(BY_COST)
     address = page.url
     visit(page, URL)
-    assert order(page) == BY_SCORE
+    expect(models(page)).to_have_text(BY_SCORE)
     visit(page, address)
-    assert order(page) == BY_COST
+    expect(models(page)).to_have_text(BY_COST)
 
 
 def test_without_javascript(open_page, task):
@@ -67,17 +67,17 @@ def test_without_javascript(open_page, task):
     page.keyboard.press("Home")
     page.get_by_label("Throughput, as a number").fill("8")
     page.get_by_role("button", name="Apply").click()
-    assert order(page) == BY_COST
+    expect(models(page)).to_have_text(BY_COST)
     assert "w_accuracy=0" in page.url
     expect(page.get_by_text("Model 0 moved from 3 to 1.")).to_be_visible()
     other = open_page(java_script_enabled=False)
     visit(other, page.url)
-    assert order(other) == BY_COST
+    expect(models(other)).to_have_text(BY_COST)
     page.get_by_role("link", name="Accuracy", exact=True).click()
     expect(page.get_by_role("columnheader", name=re.compile("Accuracy"))).to_have_attribute(
         "aria-sort", "descending"
     )
-    assert order(page)[0] == "Model 2"
+    expect(models(page).first).to_have_text("Model 2")
     page.get_by_text("Set by set: Model 0").click()
     page.get_by_role("link", name="Show the sets of Model 0").click()
     expect(page.get_by_role("region", name="Scores of Model 0 on round-1 v1")).to_be_visible()
@@ -85,7 +85,7 @@ def test_without_javascript(open_page, task):
     page.get_by_role("button", name="Draw it").click()
     expect(page.get_by_role("group", name="Accuracy (%) against Memory (GiB)")).to_be_visible()
     page.get_by_role("link", name="Reset to the owner's").click()
-    assert order(page) == BY_SCORE
+    expect(models(page)).to_have_text(BY_SCORE)
 
 
 @pytest.mark.parametrize("script", [True, False])
@@ -98,7 +98,7 @@ def test_all_weights_zero_ties_and_what_was_not_run(open_page, task, script):
     if script:
         expect(page.get_by_role("alert").last).to_contain_text("at least one weight above 0.")
         expect(page.get_by_label("Accuracy, as a number")).to_be_focused()
-        assert order(page) != []
+        expect(models(page)).to_have_count(4)
         audit(page)
         page.get_by_label("Macro F1, as a number").fill("3")
         expect(page.locator("#problem")).to_be_empty()
@@ -120,7 +120,7 @@ def test_sorting_keeps_the_focus(page, task):
     header.click()
     expect(page).to_have_url(re.compile("sort=throughput"))
     expect(page.locator("#sort-throughput")).to_be_focused()
-    assert order(page)[0] == "Model 0"
+    expect(models(page).first).to_have_text("Model 0")
     page.get_by_label("Macro F1, as a number").fill("2.5")
     expect(page).to_have_url(re.compile("w_macro_f1=2.5.*sort=throughput"))
     page.get_by_label("Memory, as a number").fill("3")

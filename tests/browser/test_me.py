@@ -1,6 +1,7 @@
 """One's own work, goals, ranking and data in a browser."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,7 @@ def test_my_work_in_its_states(page, alice, work):
     page.get_by_label("Status").select_option("valid")
     expect(page.get_by_role("status")).to_have_text("1 example")
     expect(page.get_by_text("Statement 1.")).to_have_count(0)
-    assert page.url.endswith("status=valid")
+    expect(page).to_have_url(re.compile("status=valid$"))
     audit(page)
     page.get_by_label("Examples and judgements in a week").fill("501")
     page.get_by_role("button", name="Set my weekly goal").click()

@@ -71,7 +71,7 @@ def test_the_editor_without_javascript(open_page, alice, round):
     editor(page).fill(BROKEN)
     page.get_by_role("button", name="Check").click()
     page.locator("#problems").get_by_role("link", name="line 14").click()
-    assert page.url.endswith("#L14")
+    expect(page).to_have_url(re.compile("#L14$"))
     expect(page.locator("#L14")).to_have_text("    labels: [neutral, neutral]\n    ^")
     expect(editor(page)).to_have_value(BROKEN)
     page.get_by_role("button", name="Show the judge page").click()

@@ -61,6 +61,7 @@ def test_without_javascript(open_page, alice, task):
     page = open_page(alice, java_script_enabled=False)
     page.goto("/own/nli/trainings/")
     page.get_by_role("button", name="Train", exact=True).click()
+    expect(page.get_by_role("link", name="Look again")).to_be_visible()
     run = leases.claim(TrainingRun, TrainingRun.objects.get().pk)
     leases.heartbeat(run, 0.5, "epoch 3")
     page.get_by_role("link", name="Look again").click()

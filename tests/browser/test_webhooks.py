@@ -48,6 +48,7 @@ def test_a_webhook_is_made_tested_and_deleted(page, alice):
     audit(page)
     page.get_by_role("link", name="https://example.org/told").click()
     page.get_by_role("link", name="Delete it").click()
+    expect(page.get_by_role("heading", name="Delete the webhook?")).to_be_visible()
     audit(page)
     page.get_by_role("button", name="Delete it").click()
     expect(page.get_by_text("The webhook is deleted.")).to_be_visible()
