@@ -5,7 +5,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tasks.serving.backends import Backend, TorchBackend
+from tasks.serving.backends import Backend, TorchBackend, torch_model
 from tasks.serving.codecs import Codec, codec_for
 from tasks.serving.errors import MisconfiguredError
 from tasks.serving.spec import ModelSpec, open_folder
@@ -40,8 +40,9 @@ def load(asked: Namespace) -> Model:
     labels = folder.labels and _as_the_task(folder.labels, asked.label)
     folder = replace(folder, labels=labels)
     prepare()
-    tokens = read_tokens(ModelSpec("The model", asked.model), folder.path)
-    backend = TorchBackend(ModelSpec("The model", asked.model, backend="torch"), folder, tokens)
+    spec = ModelSpec("The model", asked.model, backend="torch")
+    tokens = read_tokens(spec, folder.path)
+    backend = TorchBackend(torch_model(spec, folder), tokens)
     codec = codec_for(
         folder, tokens.tokenizer, min(folder.max_length or tokens.limit, tokens.limit)
     )

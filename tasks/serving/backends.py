@@ -1,5 +1,6 @@
 """Runs encodings through a model: ONNX Runtime (the fast CPU backend) or torch (CPU or CUDA)."""
 
+import gc
 import logging
 import os
 import shutil
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     import torch
 
 logger = logging.getLogger(__name__)
+
+ALIKE = 1.05  # on a CPU padding costs what tokens cost
 
 
 class Backend(Protocol):
@@ -55,8 +58,8 @@ def backend_version(spec: ModelSpec) -> str:
 def load_backend(spec: ModelSpec, folder: ModelFolder, *, exports: Path) -> tuple[Backend, Tokens]:
     """The backend of a spec and what feeds it; `exports` is the folder that keeps its ONNX file."""
     if spec.backend == "torch":
-        tokens = read_tokens(spec, folder.path)
-        return TorchBackend(spec, folder, tokens), tokens
+        model, tokens = _unpadded(spec, folder)
+        return TorchBackend(model, tokens), tokens
     if not exports.exists():
         logger.info("%s: exporting to ONNX, once", spec.name)
         export_onnx(spec, folder, exports=exports)
@@ -81,7 +84,7 @@ class OnnxBackend:
             disabled_optimizers=["SkipLayerNormFusion"],
         )
         self._tokens, self.workers = tokens, cores()
-        self.similar: float | None = None if tokens.is_packed else 1.05
+        self.similar: float | None = None if tokens.is_packed else ALIKE
         self.max_batch = (12 if int8 else 8) if tokens.is_packed else (16 if int8 else 4)
 
     def run(self, batch: Sequence[Encoding]) -> list[Logits]:
@@ -91,28 +94,32 @@ class OnnxBackend:
 
 
 class TorchBackend:
-    """The model in torch, on CUDA where there is a device, else with one thread a caller."""
+    """A module of `torch_model` or without padding, on CUDA where there is a device, else with one
+    thread a caller."""
 
-    def __init__(self, spec: ModelSpec, folder: ModelFolder, tokens: Tokens) -> None:
+    workers: int
+    max_batch: int
+    similar: float | None
+
+    def __init__(self, model: "torch.nn.Module", tokens: Tokens) -> None:
         import torch
 
-        self._cuda = torch.cuda.is_available()
+        self._device = "cuda" if torch.cuda.is_available() else "cpu"
         torch.set_num_threads(1)
-        precision = torch.bfloat16 if spec.precision == "bf16" else torch.float32
-        model = _logits_of(_read_model(spec, folder, precision), folder)
-        self._model = model.to("cuda" if self._cuda else "cpu")
-        self._tokens = tokens
-        self.workers, self.max_batch = (1, 64) if self._cuda else (cores(), 4)
-        self.similar: float | None = 2.0 if self._cuda else 1.05
+        self._model, self._tokens = model.to(self._device), tokens
+        self.workers, self.max_batch, self.similar = cores(), 4, ALIKE
+        if tokens.is_packed:
+            self.max_batch, self.similar = 12, None
+        elif self._device == "cuda":
+            self.workers, self.max_batch, self.similar = 1, 64, 2.0
 
     def run(self, batch: Sequence[Encoding]) -> list[Logits]:
         """See Backend."""
         import torch
 
-        arrays = arrays_of(batch, self._tokens)
-        device = "cuda" if self._cuda else "cpu"
+        arrays = arrays_of(batch, self._tokens).items()
         with torch.inference_mode():
-            logits = self._model(*(torch.from_numpy(a).to(device) for a in arrays.values()))
+            logits = self._model(**{k: torch.from_numpy(a).to(self._device) for k, a in arrays})
         return cut(logits.float().cpu().numpy(), batch)
 
 
@@ -173,27 +180,47 @@ def _logits_of(model: Any, folder: ModelFolder) -> "torch.nn.Module":
     return Logits().eval()
 
 
-def export_onnx(spec: ModelSpec, folder: ModelFolder, *, exports: Path) -> None:
-    """Write the folder `exports` (model.onnx and its tokens), whole or not at all.
+def torch_model(spec: ModelSpec, folder: ModelFolder) -> "torch.nn.Module":
+    """The model as transformers runs it, in its precision: from padded arrays to logits."""
+    return _logits_of(_read_model(spec, folder, _precision(spec)), folder)
 
-    The model is packed where its architecture allows it.
-    """
+
+def _precision(spec: ModelSpec) -> "torch.dtype":
+    import torch
+
+    return torch.bfloat16 if spec.precision == "bf16" else torch.float32
+
+
+def _unpadded(spec: ModelSpec, folder: ModelFolder) -> tuple["torch.nn.Module", Tokens]:
+    """The model that works on no padding, where its architecture allows it and it runs on a CPU,
+    else `torch_model`; and what feeds it."""
     import torch
 
     from .packing import pack
 
     tokens = read_tokens(spec, folder.path)
+    if spec.backend == "torch" and torch.cuda.is_available():
+        return torch_model(spec, folder), tokens
     model = _read_model(spec, folder, torch.float32)
     packed = pack(_logits_of(model, folder), model, tokens.pad)
     if packed:
-        tokens = tokens.packed()
-    else:
-        logger.info("%s: its architecture cannot be packed; batches are padded", spec.name)
-        model = _read_model(spec, folder, torch.float32)
+        return packed.to(_precision(spec)), tokens.packed()
+    logger.info("%s: its architecture cannot be packed; batches are padded", spec.name)
+    del model
+    gc.collect()  # never two in memory
+    return torch_model(spec, folder), tokens
+
+
+def export_onnx(spec: ModelSpec, folder: ModelFolder, *, exports: Path) -> None:
+    """Write the folder `exports` (model.onnx and its tokens), whole or not at all.
+
+    The model is packed where its architecture allows it.
+    """
+    model, tokens = _unpadded(spec, folder)
     exports.parent.mkdir(parents=True, exist_ok=True)
     beside = Path(tempfile.mkdtemp(prefix=".export-", dir=exports.parent))
     try:
-        _write_onnx(packed or _logits_of(model, folder), tokens, beside / "fp32.onnx")
+        _write_onnx(model, tokens, beside / "fp32.onnx")
         if spec.precision == "int8":
             _quantise(beside / "fp32.onnx", beside / "model.onnx")
             for file in beside.glob("fp32.onnx*"):

@@ -1,10 +1,11 @@
-"""A transformers encoder that works on no padding: for models that are exported.
+"""A transformers encoder that works on no padding.
 
 All but attention treats tokens one by one, so the rows of a batch can stand one after another.
 Attention needs lines of equal width; short rows share one, and each token looks only at its own row
 (Krell et al. 2021, arXiv 2107.02027). So a batch of any lengths costs what its tokens cost.
 """
 
+import threading
 from typing import Any, cast
 
 import torch
@@ -17,77 +18,23 @@ SIZES = (7, 4, 3)  # of the rows that try a model; two share a line
 TOLERANCE = 1e-3  # of logits, which are of the size of 1 to 10
 
 
-class Packed(torch.nn.Module):
-    """A module from padded arrays to logits, around `model`, from ids and what `packed_rows` says.
-
-    It changes the model for good. Raises what the code of an architecture raises that cannot be
-    packed.
-    """
-
-    def __init__(self, logits: torch.nn.Module, model: PreTrainedModel) -> None:
-        super().__init__()
-        self._logits, self._layout = logits, _Layout()
-        base = cast(Any, model.base_model)
-        base.embeddings.register_forward_hook(self._layout.pack)
-        encoder = base.encoder if hasattr(base, "encoder") else base.transformer
-        encoder.register_forward_hook(self._layout.unpack)
-        AttentionInterface.register(ATTENTION, self._layout.attend)
-        model.set_attn_implementation(ATTENTION)
-
-    def forward(
-        self,
-        input_ids: torch.Tensor,
-        token_type_ids: torch.Tensor | None = None,
-        *,
-        places: torch.Tensor,
-        spots: torch.Tensor,
-        owners: torch.Tensor,
-    ) -> torch.Tensor:
-        """As `logits` would; columns of padding hold anything."""
-        self._layout.lay(input_ids, places, spots, owners)
-        return cast(torch.Tensor, self._logits(input_ids, None, token_type_ids))
-
-    @property
-    def has_attended(self) -> bool:
-        """Whether its layers have called our attention, as only some architectures do."""
-        return self._layout.has_attended
-
-
-def pack(logits: torch.nn.Module, model: PreTrainedModel, pad: int) -> Packed | None:
-    """The packed module where it gives the logits of the padded one; else None, and the model
-    may be changed."""
-    real = torch.arange(max(SIZES)) < torch.tensor(SIZES)[:, None]
-    last = model.config.vocab_size - 1  # none of the last ids is the padding's
-    ids = torch.where(real, last - torch.arange(real.numel()).view(real.shape), pad)
-    layout = {name: torch.from_numpy(array) for name, array in packed_rows(SIZES).items()}
-    with torch.inference_mode():
-        try:
-            wanted = logits(ids, real.long())
-            made = Packed(logits, model).eval()
-            found = made(ids, **layout)
-        except Exception:  # whatever the code of an architecture raises that it does not fit
-            return None
-        if found.dim() == 3:  # spans: nothing is said of the padding
-            wanted, found = wanted * real[:, None], found * real[:, None]
-        agrees = torch.allclose(wanted, found, rtol=TOLERANCE, atol=TOLERANCE)
-    return made if made.has_attended and agrees else None
-
-
-class _Layout:
-    """The batch in work: the `shape` of its padded ids, what `packed_rows` says, and which token
-    stands in each place of the lines (`tokens`; any where none does)."""
+class _Batch(threading.local):
+    """The batch in work in this thread: the `shape` of its padded ids, what `packed_rows` says, and
+    which token stands in each place of the lines (`tokens`; any where none does)."""
 
     shape: torch.Size
     places: torch.Tensor
     spots: torch.Tensor
     owners: torch.Tensor
     tokens: torch.Tensor
-    has_attended = False
+    has_attended: bool
+    """Whether layers have called our attention, as only some architectures do."""
 
     def lay(
         self, ids: torch.Tensor, places: torch.Tensor, spots: torch.Tensor, owners: torch.Tensor
     ) -> None:
         self.shape, self.places, self.spots, self.owners = ids.shape, places, spots, owners
+        self.has_attended = False
         none = torch.zeros_like(owners).flatten()
         self.tokens = none.scatter(0, spots, torch.arange(spots.shape[0])).view(owners.shape)
 
@@ -99,7 +46,8 @@ class _Layout:
         """[1, tokens, size] to [batch, longest, size]."""
         hidden = output["last_hidden_state"][0]
         batch, longest = self.shape
-        padded = torch.zeros(batch * longest, hidden.shape[1]).index_copy(0, self.places, hidden)
+        padded = hidden.new_zeros(batch * longest, hidden.shape[1])
+        padded = padded.index_copy(0, self.places, hidden)
         output["last_hidden_state"] = padded.view(batch, longest, -1)
         return output
 
@@ -122,6 +70,61 @@ class _Layout:
             array.transpose(1, 2).reshape(-1, size)[into] for array in (query, key, value)
         )
         is_foreign = self.owners[:, None, None, :] != self.owners[:, None, :, None]
-        scores = query @ key.transpose(-1, -2) * scaling + torch.where(is_foreign, -1e9, 0.0)
+        mask = torch.where(is_foreign, -1e9, 0.0).to(query.dtype)
+        scores = query @ key.transpose(-1, -2) * scaling + mask
         found = (torch.softmax(scores, -1) @ value).transpose(1, 2)
         return found.flatten(0, 1)[self.spots].unsqueeze(0), None
+
+
+_batch = _Batch()
+AttentionInterface.register(ATTENTION, _batch.attend)
+
+
+class Packed(torch.nn.Module):
+    """A module from padded arrays to logits, around `model`, from ids and what `packed_rows` says.
+
+    It changes the model for good. Raises what the code of an architecture raises that cannot be
+    packed.
+    """
+
+    def __init__(self, logits: torch.nn.Module, model: PreTrainedModel) -> None:
+        super().__init__()
+        self._logits = logits
+        base = cast(Any, model.base_model)
+        base.embeddings.register_forward_hook(_batch.pack)
+        encoder = base.encoder if hasattr(base, "encoder") else base.transformer
+        encoder.register_forward_hook(_batch.unpack)
+        model.set_attn_implementation(ATTENTION)
+
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        token_type_ids: torch.Tensor | None = None,
+        *,
+        places: torch.Tensor,
+        spots: torch.Tensor,
+        owners: torch.Tensor,
+    ) -> torch.Tensor:
+        """As `logits` would; columns of padding hold anything."""
+        _batch.lay(input_ids, places, spots, owners)
+        return cast(torch.Tensor, self._logits(input_ids, None, token_type_ids))
+
+
+def pack(logits: torch.nn.Module, model: PreTrainedModel, pad: int) -> Packed | None:
+    """The packed module where it gives the logits of the padded one, both fp32; else None, and the
+    model may be changed."""
+    real = torch.arange(max(SIZES)) < torch.tensor(SIZES)[:, None]
+    last = model.config.vocab_size - 1  # none of the last ids is the padding's
+    ids = torch.where(real, last - torch.arange(real.numel()).view(real.shape), pad)
+    layout = {name: torch.from_numpy(array) for name, array in packed_rows(SIZES).items()}
+    with torch.inference_mode():
+        try:
+            wanted = logits(ids, real.long())
+            made = Packed(logits, model).eval()
+            found = made(ids, **layout)
+        except Exception:  # whatever the code of an architecture raises that it does not fit
+            return None
+        if found.dim() == 3:  # spans: nothing is said of the padding
+            wanted, found = wanted * real[:, None], found * real[:, None]
+        agrees = torch.allclose(wanted, found, rtol=TOLERANCE, atol=TOLERANCE)
+    return made if _batch.has_attended and agrees else None

@@ -1,6 +1,7 @@
 """Batches without padding give what batches with padding give."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 import transformers
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import Tokenizer
+from tokenizers import Encoding, Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from transformers import PreTrainedTokenizerFast
@@ -42,6 +43,7 @@ DISTIL = {
     "initializer_range": 0.5,
 }
 SHORT = SMALL | {"embedding_size": 16}
+WITHOUT_SEGMENTS = {"Roberta", "DistilBert"}
 PACKED = {"Bert", "Roberta", "Electra", "DistilBert"}
 MODELS = [
     ("Bert", SMALL, PAIR),
@@ -81,7 +83,7 @@ def saved(tmp_path: Path) -> Callable[[str, dict[str, Any], str], ModelFolder]:
         getattr(transformers, f"{name}For{head}")(config).save_pretrained(tmp_path)
         tokenizer = Tokenizer(WordLevel(WORDS, unk_token="w2"))
         tokenizer.pre_tokenizer = Whitespace()
-        segments = [] if name in ("DistilBert", "Roberta") else ["token_type_ids"]
+        segments = [] if name in WITHOUT_SEGMENTS else ["token_type_ids"]
         PreTrainedTokenizerFast(
             tokenizer_object=tokenizer,
             pad_token="w1",
@@ -93,24 +95,64 @@ def saved(tmp_path: Path) -> Callable[[str, dict[str, Any], str], ModelFolder]:
     return save
 
 
-def loaded(folder: ModelFolder, backend: str) -> tuple[Backend, Tokens]:
-    spec = ModelSpec("m", str(folder.path), backend=backend)
+def loaded(folder: ModelFolder, backend: str, precision: str = "fp32") -> tuple[Backend, Tokens]:
+    spec = ModelSpec("m", str(folder.path), backend=backend, precision=precision)
     return load_backend(spec, folder, exports=folder.path / "exports")
 
 
+def plain(name: str, folder: ModelFolder, batch: list[Encoding]) -> list[Any]:
+    """What transformers itself makes of the encodings, one by one."""
+    head = "QuestionAnswering" if folder.kind == SPAN else "SequenceClassification"
+    model = getattr(transformers, f"{name}For{head}").from_pretrained(folder.path)
+    segments = name not in WITHOUT_SEGMENTS
+    found = []
+    for one in batch:
+        more = {"token_type_ids": torch.tensor([one.type_ids])} if segments else {}
+        with torch.inference_mode():
+            out = model(input_ids=torch.tensor([one.ids]), **more)
+        spans = folder.kind == SPAN
+        found.append(torch.stack([out.start_logits, out.end_logits], 1) if spans else out.logits)
+    return [logits[0].numpy() for logits in found]
+
+
+def batch_of(tokens: Tokens, texts: list[str]) -> list[Encoding]:
+    return [tokens.tokenizer.encode(text, f"w{len(text)}") for text in texts]
+
+
+TEXTS = ["w3 w4 w5 w6 w7 w8", "w9", "w10 w11 w12", "w13 w14", "w15 w16 w17 w18 w19"]
+
+
 @pytest.mark.parametrize(("name", "options", "kind"), MODELS)
-def test_batches_give_the_logits_of_torch_one_by_one(
+def test_batches_give_the_logits_of_the_plain_model_one_by_one(
     name: str, options: dict[str, Any], kind: str, saved: Any
 ) -> None:
     folder = saved(name, options, kind)
-    torch, _ = loaded(folder, "torch")
-    onnx, tokens = loaded(folder, "onnx")
-    assert tokens.is_packed == (name in PACKED)
-    assert (onnx.similar is None) == tokens.is_packed
-    texts = ["w3 w4 w5 w6 w7 w8", "w9", "w10 w11 w12", "w13 w14", "w15 w16 w17 w18 w19"]
-    batch = [tokens.tokenizer.encode(text, f"w{len(text)}") for text in texts]
-    wanted = [torch.run([one])[0] for one in batch]
-    assert all(np.ptp(one) > 0.1 for one in wanted)
-    for size in (1, 2, len(batch)):
-        for one, other in zip(onnx.run(batch[:size]), wanted, strict=False):
-            np.testing.assert_allclose(one, other, atol=1e-4)
+    for kept in ("torch", "onnx"):
+        backend, tokens = loaded(folder, kept)
+        assert (backend.similar is None) == (name in PACKED)
+        batch = batch_of(tokens, TEXTS)
+        wanted = plain(name, folder, batch)
+        assert all(np.ptp(one) > 0.1 for one in wanted)
+        for size in (1, 2, len(batch)):
+            for one, other in zip(backend.run(batch[:size]), wanted, strict=False):
+                np.testing.assert_allclose(one, other, atol=1e-4)
+
+
+def test_bf16_is_packed_too(saved: Any) -> None:
+    folder = saved("Bert", SMALL | {"initializer_range": 0.1}, PAIR)
+    backend, tokens = loaded(folder, "torch", "bf16")
+    assert backend.similar is None
+    batch = batch_of(tokens, TEXTS)
+    for one, other in zip(backend.run(batch), plain("Bert", folder, batch), strict=True):
+        np.testing.assert_allclose(one, other, atol=0.02)
+
+
+def test_threads_do_not_see_the_batches_of_others(saved: Any) -> None:
+    folder = saved("Bert", SMALL, PAIR)
+    backend, tokens = loaded(folder, "torch")
+    batches = [batch_of(tokens, TEXTS[start:]) for start in range(len(TEXTS))] * 40
+    wanted = [backend.run(batch) for batch in batches]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(backend.run, batches))
+    for ours, one_by_one in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(ours, one_by_one, atol=1e-5)
