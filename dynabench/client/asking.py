@@ -115,10 +115,15 @@ class Asking:
         if sha256 and target.exists() and (yield Work(lambda: digest_of(target))) == sha256:
             return
         part = target.with_name(f"{target.name}.part")
-        with part.open("ab", buffering=0) as file:
-            if not sha256:
-                file.truncate(0)
-            yield from self._fetch_rest(path, file, sha256, size, target.name)
+        try:
+            with part.open("ab", buffering=0) as file:
+                if not sha256:
+                    file.truncate(0)
+                yield from self._fetch_rest(path, file, sha256, size, target.name)
+        except DynabenchError:
+            if not part.stat().st_size:  # nothing to go on from
+                part.unlink()
+            raise
         if sha256 and (found := (yield Work(lambda: digest_of(part)))) != sha256:
             part.unlink()
             raise Damaged(f"{target.name} arrived damaged (SHA-256 {found}). Download it again.")

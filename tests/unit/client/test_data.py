@@ -204,3 +204,10 @@ def test_two_models_are_compared_on_the_board_of_their_task(server, client):
     client.compare("a", "b")
     assert server.asked[1].url.path == "/api/v1/tasks/nli/leaderboard/compare/"
     assert dict(server.asked[1].url.params) == {"a": "a", "b": "b", "mine": "1"}
+
+
+def test_what_is_refused_leaves_nothing(server, client, tmp_path):
+    server.answers.append(httpx.Response(404))
+    with pytest.raises(NotFound):
+        client.export("nli", 1, tmp_path)
+    assert not [*tmp_path.iterdir()]
