@@ -2,7 +2,8 @@
 
 `python bench/peers.py PORT` serves $BENCH_PEER; all settings come from BENCH_* in the environment,
 because the peers start their workers as new processes. LitServe and Mosec get two workers of one
-thread each and the very backend object of our server, so that only the serving differs.
+thread each, and the same weights in ONNX Runtime: padded, as one exports a model, or by the very
+backend object of our server, so that only the serving differs.
 """
 
 import os
@@ -13,10 +14,18 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tasks.serving.backends import backend_version, cores, load_backend
+from tasks.serving.backends import (
+    OnnxBackend,
+    backend_version,
+    cores,
+    load_backend,
+    torch_model,
+    write_onnx,
+)
 from tasks.serving.codecs import codec_for
 from tasks.serving.fingerprint import FileHashes, fingerprint
-from tasks.serving.spec import ModelSpec, open_folder
+from tasks.serving.spec import ModelFolder, ModelSpec, open_folder
+from tasks.serving.tokens import Tokens, read_tokens
 
 WAIT_MS = 2
 
@@ -24,14 +33,21 @@ WAIT_MS = 2
 class Bare:
     """A model in process: texts in, predictions out, no queue."""
 
-    def __init__(self, folder: str, cache: Path, *, backend: str, precision: str) -> None:
+    def __init__(
+        self, folder: str, cache: Path, *, backend: str, precision: str, padded: bool = False
+    ) -> None:
         spec = ModelSpec("bench", folder, backend=backend, precision=precision)
         files = open_folder(spec)
         hashes = FileHashes(cache / "hashes.json")
         identity = fingerprint(spec, files, backend_version=backend_version(spec), hashes=hashes)
-        self.backend, tokens = load_backend(
-            spec, files, exports=cache / "onnx" / identity["digest"]
-        )
+        if padded:
+            self.backend, tokens = padded_backend(
+                spec, files, cache / "padded" / identity["digest"]
+            )
+        else:
+            self.backend, tokens = load_backend(
+                spec, files, exports=cache / "onnx" / identity["digest"]
+            )
         self.codec = codec_for(files, tokens.tokenizer, files.max_length or tokens.limit)
 
     def __call__(self, texts: list[str]) -> list[dict[str, Any]]:
@@ -44,13 +60,23 @@ class Bare:
         return [{"output": answer.output, "prob": answer.prob} for answer in answers]
 
 
+def padded_backend(spec: ModelSpec, files: ModelFolder, folder: Path) -> tuple[OnnxBackend, Tokens]:
+    """The model as transformers has it, exported to `folder` once."""
+    tokens, graph = read_tokens(spec, files.path), folder / "model.onnx"
+    if not graph.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        write_onnx(torch_model(spec, files), tokens, graph)
+    return OnnxBackend(graph, tokens, int8=False), tokens
+
+
 def from_environment() -> Bare:
     """The model that BENCH_* names."""
     return Bare(
         os.environ["BENCH_MODEL"],
         Path(os.environ["BENCH_CACHE"]),
-        backend=os.environ["BENCH_BACKEND"],
+        backend="onnx",
         precision="fp32",
+        padded=os.environ["BENCH_PADDED"] == "1",
     )
 
 

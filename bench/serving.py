@@ -10,6 +10,7 @@ import argparse
 import gzip
 import json
 import os
+import re
 import signal
 import socket
 import statistics
@@ -61,6 +62,21 @@ class Server:
     path: str
     command: list[str]
     env: dict[str, str] = field(default_factory=dict)
+    naps: bool = False
+    """Whether it stands still while others are measured: LitServe idles at a quarter of a core."""
+    group: int = 0  # of its processes, once it runs
+
+
+@contextmanager
+def awake(server: Server) -> Iterator[None]:
+    """One that naps works in the block, and not after it."""
+    if server.naps:
+        os.killpg(server.group, signal.SIGCONT)
+    try:
+        yield
+    finally:
+        if server.naps:
+            os.killpg(server.group, signal.SIGSTOP)
 
 
 @contextmanager
@@ -75,9 +91,11 @@ def running(server: Server, log: Path) -> Iterator[None]:
             stderr=output,
             start_new_session=True,
         )
+    server.group = process.pid
     try:
         yield
     finally:
+        os.killpg(process.pid, signal.SIGCONT)  # else it could not end
         process.terminate()
         with suppress(subprocess.TimeoutExpired):
             process.wait(10)
@@ -108,25 +126,35 @@ def free_port() -> int:
 
 
 def peer(
-    name: str, kind: str, python: str, model: Path, home: Path, *, batch: int = 1, threads: int = 1
+    name: str,
+    python: str,
+    model: Path,
+    home: Path,
+    *,
+    batch: int = 1,
+    threads: int = 1,
+    padded: bool = True,
 ) -> Server:
-    """A server of bench/peers.py."""
+    """A server of bench/peers.py, of the kind with which its name begins."""
+    kind = re.split("[ ,]", name)[0]
     port = free_port()
     env = {
         "BENCH_PEER": kind,
         "BENCH_MODEL": str(model),
         "BENCH_CACHE": str(home / "serving"),
-        "BENCH_BACKEND": "onnx",
+        "BENCH_PADDED": str(int(padded)),
         "BENCH_BATCH": str(batch),
         "BENCH_THREADS": str(threads),
         "OMP_NUM_THREADS": str(threads),
     }
     path = {"pipeline": "/predict", "litserve": "/predict", "mosec": "/inference"}[kind]
-    return Server(name, port, path, [python, str(ROOT / "bench" / "peers.py"), str(port)], env)
+    command = [python, str(ROOT / "bench" / "peers.py"), str(port)]
+    return Server(name, port, path, command, env, naps=kind != "pipeline")
 
 
 def servers(model: Path, home: Path, peers_python: str, *, quick: bool) -> list[Server]:
-    """What is measured: each peer with and without batches, pipelines with 1 and all threads."""
+    """What is measured: pipelines with 1 and all threads; each peer with padded batches and without
+    batches, and with batches of our backend, which pads nothing."""
     named = [
         f"{precision}={model},backend={backend},precision={precision}"
         for precision, backend in OURS.items()
@@ -140,19 +168,20 @@ def servers(model: Path, home: Path, peers_python: str, *, quick: bool) -> list[
         [sys.executable, "manage.py", "serve_model", f"--port={port}", *named],
         {"DYNABENCH_HOME": str(home)},
     )
-    found = [ours, peer("pipeline, 1 thread", "pipeline", sys.executable, model, home)]
+    found = [ours, peer("pipeline, 1 thread", sys.executable, model, home)]
     if not quick:
         many = cores()
-        found.append(
-            peer(f"pipeline, {many} threads", "pipeline", sys.executable, model, home, threads=many)
-        )
+        found.append(peer(f"pipeline, {many} threads", sys.executable, model, home, threads=many))
     for kind in ("litserve", "mosec"):
         if subprocess.run([peers_python, "-c", f"import {kind}"], capture_output=True).returncode:
             print(f"{kind} is left out: pip install -r bench/requirements.txt", file=sys.stderr)
             continue
-        found.append(peer(f"{kind}, one by one", kind, peers_python, model, home))
+        found.append(peer(f"{kind}, one by one", peers_python, model, home))
         if not quick:
-            found.append(peer(f"{kind}, batches of 16", kind, peers_python, model, home, batch=16))
+            found += [
+                peer(f"{kind}, batches of 16", peers_python, model, home, batch=16),
+                peer(f"{kind} unpadded", peers_python, model, home, batch=16, padded=False),
+            ]
     return found
 
 
@@ -216,16 +245,17 @@ def measured_round(
     """Requests a second (and latencies), and the versions' limits, by name and clients."""
     texts = json.loads(file.read_text())
     paths = {
-        **{f"{version}": (found[0].port, f"/models/{version}/predict") for version in models},
-        **{server.name: (server.port, server.path) for server in found[1:]},
+        **{f"{version}": (found[0], f"/models/{version}/predict") for version in models},
+        **{server.name: (server, server.path) for server in found[1:]},
     }
     limits: dict[str, Any] = {name: {} for name in models}
     loads: dict[str, Any] = {name: {} for name in paths}
     for clients in CLIENTS:
-        for name, (port, path) in paths.items():
+        for name, (server, path) in paths.items():
             # Half before and half after what it is compared with: the machine's speed changes.
             halves = [limit(models[name], texts, seconds / 2)] if name in models else []
-            loads[name][clients] = load(port, path, clients, seconds, file)
+            with awake(server):
+                loads[name][clients] = load(server.port, path, clients, seconds, file)
             if name in models:
                 halves.append(limit(models[name], texts, seconds / 2))
                 limits[name][clients] = statistics.mean(halves)
@@ -280,10 +310,12 @@ def measure(model: Path, home: Path, options: argparse.Namespace) -> dict[str, A
         stack.enter_context(running(found[0], log))
         for name in ours:  # first, so that the others find the ONNX files
             wait_for(found[0], f"/models/{name}/predict", texts[0], log)
+        Bare(str(model), home / "serving", backend="onnx", precision="fp32", padded=True)
         for server in found[1:]:
             stack.enter_context(running(server, log))
         for server in found[1:]:
-            wait_for(server, server.path, texts[0], log)
+            with awake(server):
+                wait_for(server, server.path, texts[0], log)
         models = {
             name: Bare(str(model), home / "serving", backend=backend, precision=name)
             for name, backend in ours.items()

@@ -220,7 +220,7 @@ def export_onnx(spec: ModelSpec, folder: ModelFolder, *, exports: Path) -> None:
     exports.parent.mkdir(parents=True, exist_ok=True)
     beside = Path(tempfile.mkdtemp(prefix=".export-", dir=exports.parent))
     try:
-        _write_onnx(model, tokens, beside / "fp32.onnx")
+        write_onnx(model, tokens, beside / "fp32.onnx")
         if spec.precision == "int8":
             _quantise(beside / "fp32.onnx", beside / "model.onnx")
             for file in beside.glob("fp32.onnx*"):
@@ -234,7 +234,7 @@ def export_onnx(spec: ModelSpec, folder: ModelFolder, *, exports: Path) -> None:
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def _write_onnx(logits: "torch.nn.Module", tokens: Tokens, file: Path) -> None:
+def write_onnx(logits: "torch.nn.Module", tokens: Tokens, file: Path) -> None:
     """Export by an example whose dimensions all differ and are free."""
     import torch
 
