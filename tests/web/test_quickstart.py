@@ -7,6 +7,8 @@ from django.db import OperationalError
 
 from dynabench.management.commands import quickstart
 from dynabench.management.commands.quickstart import Processes
+from evaluation.starters import STARTERS
+from tests.unit.tasks.endpoints.conftest import serve  # noqa: F401
 
 
 @pytest.fixture
@@ -55,3 +57,20 @@ def test_while_the_database_is_away_nothing_is_done(processes, monkeypatch):
     monkeypatch.setattr(quickstart.connection, "close", lambda: None)
     processes._look_after_queue()
     assert processes.running["queue"] is before
+
+
+def test_the_address_waits_for_starters_that_are_being_loaded(
+    processes,
+    serve,  # noqa: F811
+    settings,
+):
+    def behave(handler, seen):
+        loading = len(server.seen) < 3
+        handler.send_response(503 if loading else 404)  # 404: an owner took the starter away
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+
+    server = serve(behave)
+    settings.MODEL_SERVER_URL = server.url
+    processes.wait_until_loaded()
+    assert len(server.seen) == 3 + len(STARTERS) - 1

@@ -13,6 +13,7 @@ import urllib.request
 from argparse import ArgumentParser
 from contextlib import suppress
 from datetime import timedelta
+from http import HTTPStatus
 from types import FrameType
 from typing import Any
 from urllib.parse import urlsplit
@@ -68,6 +69,8 @@ class Command(BaseCommand):
         processes = Processes(port)
         try:
             processes.wait_until_ready()
+            self.stdout.write("\nLoading the starter models (a minute at the first start) …")
+            processes.wait_until_loaded()
             self.stdout.write(f"\nDynabench is at http://localhost:{port}/  (Ctrl-C stops it)\n")
             processes.watch()
         except KeyboardInterrupt:
@@ -171,6 +174,15 @@ class Processes:
                     )
                 time.sleep(0.2)
 
+    def wait_until_loaded(self) -> None:
+        """Return when no starter is being loaded any more, or when that takes too long."""
+        deadline = time.monotonic() + READY_SECONDS
+        models = f"{settings.MODEL_SERVER_URL}/models"
+        for code in STARTERS:
+            while is_busy(f"{models}/starter-{code}/health") and time.monotonic() < deadline:
+                self._check_alive()
+                time.sleep(0.2)
+
     def watch(self) -> None:
         """Return never; raises CommandError when web or model server ends by itself."""
         look_at = 0.0
@@ -241,6 +253,17 @@ def answers(url: str) -> bool:
             return True
     except (urllib.error.URLError, OSError):
         return False
+
+
+def is_busy(url: str) -> bool:
+    """Whether a GET of the address is put off, as of a model that is being loaded."""
+    try:
+        urllib.request.urlopen(url, timeout=2).close()  # noqa: S310  (our own http address)
+    except urllib.error.HTTPError as error:
+        return error.code == HTTPStatus.SERVICE_UNAVAILABLE
+    except OSError:  # no answer in time: it is at work
+        return True
+    return False
 
 
 def stop(number: int, frame: FrameType | None) -> None:
