@@ -284,7 +284,8 @@ def test_a_target_that_is_down_costs_no_try(page, nli):
     expect(page.locator("#progress")).to_contain_text("Try 2 of 10")
 
 
-def test_a_draft_on_its_way_does_not_swallow_the_submit(page, nli):
+def submit_with_a_draft_on_its_way(page):
+    """The drafts that were sent before the verdict came, all held up."""
     held = []
     page.route("**/draft/**", lambda route: held.append(route))
     page.goto(WRITE)
@@ -292,6 +293,11 @@ def test_a_draft_on_its_way_does_not_swallow_the_submit(page, nli):
         fill(page, "nli")
     submit_button(page).click()
     expect(verdict(page)).to_be_focused()
+    return held
+
+
+def test_a_draft_on_its_way_does_not_swallow_the_submit(page, nli):
+    held = submit_with_a_draft_on_its_way(page)
     assert len(held) == 1
     held[0].continue_()
     expect(page.locator("#draft-line")).to_contain_text("Saved draft")
@@ -299,13 +305,7 @@ def test_a_draft_on_its_way_does_not_swallow_the_submit(page, nli):
 
 
 def test_a_draft_may_come_back_to_an_exchanged_form(page, nli):
-    held = []
-    page.route("**/draft/**", lambda route: held.append(route))
-    page.goto(WRITE)
-    with page.expect_request("**/draft/**"):
-        fill(page, "nli")
-    submit_button(page).click()
-    expect(verdict(page)).to_be_focused()
+    held = submit_with_a_draft_on_its_way(page)
     page.get_by_role("button", name="Edit and retry").click()
     expect(text_box(page)).to_be_focused()
     held[0].continue_()
