@@ -166,7 +166,7 @@ class Processes:
         """Return when web and model server answer; raises CommandError with the log to read."""
         deadline = time.monotonic() + READY_SECONDS
         for name, url in self.urls.items():
-            while not answers(url):
+            while status(url) != HTTPStatus.OK:
                 self._check_alive()
                 if time.monotonic() > deadline:
                     raise CommandError(
@@ -177,9 +177,10 @@ class Processes:
     def wait_until_loaded(self) -> None:
         """Return when no starter is being loaded any more, or when that takes too long."""
         deadline = time.monotonic() + READY_SECONDS
-        models = f"{settings.MODEL_SERVER_URL}/models"
+        loading = (0, HTTPStatus.SERVICE_UNAVAILABLE)  # 0: too much at work to say so
         for code in STARTERS:
-            while is_busy(f"{models}/starter-{code}/health") and time.monotonic() < deadline:
+            url = f"{settings.MODEL_SERVER_URL}/models/starter-{code}/health"
+            while status(url) in loading and time.monotonic() < deadline:
                 self._check_alive()
                 time.sleep(0.2)
 
@@ -246,24 +247,15 @@ def static_is_fresh() -> bool:
     return manifest.exists() and manifest.stat().st_mtime > newest
 
 
-def answers(url: str) -> bool:
-    """Whether a GET of the address succeeds."""
+def status(url: str) -> int:
+    """The HTTP status that a GET of the address ends with; 0 where nothing answers in time."""
     try:
-        with urllib.request.urlopen(url, timeout=2):  # noqa: S310  (our own http address)
-            return True
-    except (urllib.error.URLError, OSError):
-        return False
-
-
-def is_busy(url: str) -> bool:
-    """Whether a GET of the address is put off, as of a model that is being loaded."""
-    try:
-        urllib.request.urlopen(url, timeout=2).close()  # noqa: S310  (our own http address)
+        with urllib.request.urlopen(url, timeout=2) as response:  # noqa: S310  (our own address)
+            return int(response.status)
     except urllib.error.HTTPError as error:
-        return error.code == HTTPStatus.SERVICE_UNAVAILABLE
-    except OSError:  # no answer in time: it is at work
-        return True
-    return False
+        return error.code
+    except OSError:
+        return 0
 
 
 def stop(number: int, frame: FrameType | None) -> None:
