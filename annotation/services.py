@@ -414,7 +414,8 @@ def _store_example(attempt: Attempt, outcome: Outcome) -> Example:
     )
     text = written_text(assignment.round.task.config, attempt.inputs)
     TextKey.objects.bulk_create(
-        TextKey(example=example, round=example.round, key=key) for key in band_keys(text)
+        TextKey(example_id=example.pk, round_id=example.round_id, key=key)
+        for key in band_keys(text)
     )
     return example
 

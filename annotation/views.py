@@ -113,11 +113,11 @@ def _submit(request: HttpRequest, task: Task, annotator: Annotator) -> HttpRespo
 
 def posted_assignment(request: HttpRequest, annotator: Annotator, task: Task) -> Assignment:
     """The person's assignment that the form was made for; 404 for others."""
-    mine = Assignment.objects.filter(annotator=annotator, round__task=task)
     pk = request.POST.get("assignment", "")
-    assignment = get_object_or_404(
-        mine.select_related("context", "round"), pk=pk if pk.isdecimal() else 0
-    )
+    found = Assignment.objects.select_related("context", "round")
+    assignment = get_object_or_404(found, pk=pk if pk.isdecimal() else 0)
+    if (assignment.annotator_id, assignment.round.task_id) != (annotator.pk, task.pk):
+        raise Http404
     assignment.annotator, assignment.round.task = annotator, task  # known, so not read again
     return assignment
 

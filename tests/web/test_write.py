@@ -206,6 +206,11 @@ def test_somebody_elses_assignment_is_not_found(as_alice, bob, client, nli):
     assert client.post(URL, form, **HTMX).status_code == 404
 
 
+def test_an_assignment_of_another_task_is_not_found(as_alice, nli, sentiment):
+    form = open_form(as_alice)
+    assert as_alice.post("/t/sentiment/write/", form, **HTMX).status_code == 404
+
+
 def test_signed_out_htmx_gets_401_and_no_redirect(client, nli):
     response = client.post(URL, {"hypothesis": "x"}, **HTMX)
     assert response.status_code == 401
