@@ -7,7 +7,7 @@ command -v "$python" >/dev/null || python=python3
   echo "Dynabench needs Python 3.11; $("$python" --version) was found. Set PYTHON=/path/to/python3.11." >&2
   exit 1
 }
-[ -x .venv/bin/python ] || "$python" -m venv .venv
+[ -x .venv/bin/pip ] || "$python" -m venv .venv  # without pip: an earlier try broke off
 stamp=.venv/installed-${requirements%.txt}
 if ! [ "$stamp" -nt "$requirements" ] || [ -n "$(find . -maxdepth 1 -name 'requirements*.txt' -newer "$stamp")" ]; then
   echo "Installing what $requirements pins (some minutes at the first start) …"
