@@ -1,6 +1,7 @@
 """The cache of models: filled once, never half, not removed while used, not too large."""
 
 import io
+import tarfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -43,6 +44,19 @@ def test_what_is_packed_comes_out_again(model, tmp_path):
     assert digest_of(out, no_beat) == digest_of(model, no_beat)
     assert (out / "deep" / "weights").read_bytes() == bytes(range(256)) * 100
     assert {"pack", "unpack"} == set(beats)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("../out-of-it", tarfile.REGTYPE), ("link", tarfile.SYMTYPE)]
+)
+def test_only_files_below_the_folder_come_out(tmp_path, name, kind):
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = kind, "/etc/passwd"
+    packed = io.BytesIO(member.tobuf() + bytes(1024))
+    (tmp_path / "out").mkdir()
+    with pytest.raises(tarfile.TarError, match="is no file of a model"):
+        unpack(packed, tmp_path / "out", no_beat)
+    assert [path.name for path in tmp_path.rglob("*")] == ["out"]
 
 
 @pytest.mark.parametrize("change", ["bytes", "name", "place", "more"])
