@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Prefetch, Q, QuerySet, Sum
+from django.db.models import Prefetch, Q, QuerySet, Sum, prefetch_related_objects
 
 from tasks.budgets import Used
 from tasks.models import Round, RoundTarget, Task, TaskGroup, TaskMember
@@ -48,10 +48,9 @@ def used(round: Round) -> Used:
 
 def targets_of(round: Round) -> Sequence[RoundTarget]:
     """The round's targets in their order; one query, which `Round.target_names` then needs not."""
-    known = round.__dict__.setdefault("_prefetched_objects_cache", {})
-    if "round_targets" not in known:
-        known["round_targets"] = list(round.round_targets.select_related("target"))
-    found: Sequence[RoundTarget] = known["round_targets"]
+    entries = RoundTarget.objects.select_related("target")
+    prefetch_related_objects([round], Prefetch("round_targets", entries))
+    found = list(round.round_targets.all())
     for entry in found:
         entry.target.task = round.task  # the same, and known
     return found
