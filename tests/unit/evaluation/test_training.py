@@ -2,11 +2,8 @@
 
 import contextlib
 import json
-import queue
 import random
 import shutil
-import threading
-from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
@@ -439,32 +436,31 @@ def test_a_starter_that_failed_leaves_no_model(
     assert not left.exists()
 
 
-def test_all_starters_are_reported_in_their_order(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def keep_reports(home: Path) -> None:
     for code in starters.STARTERS:
-        folder = starters.starter_folder(code, tmp_path)
+        folder = starters.starter_folder(code, home)
         folder.mkdir(parents=True)
         report = {"task": code, "held_out_rows": 7, "held_out": {"accuracy": 0.5}}
         (folder / "report.json").write_text(json.dumps(report))
+
+
+def test_all_starters_are_reported_in_their_order(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep_reports(tmp_path)
     starters.run(tmp_path, None, force=False, as_json=False)
-    said = capsys.readouterr().out.splitlines()
-    assert said == [f"{code}: accuracy 0.50 on 7 held-out rows" for code in starters.STARTERS]
+    said = capsys.readouterr()
+    found = [f"{code}: accuracy 0.50 on 7 held-out rows" for code in starters.STARTERS]
+    assert said.out.splitlines() == found
+    assert "100%" in said.err
 
 
-def test_the_bar_of_the_starters_names_those_in_work(capsys: pytest.CaptureFixture[str]) -> None:
-    jobs: dict[str, Future[Path]] = {"nli": Future(), "qa": Future(), "sentiment": Future()}
-    jobs["nli"].set_exception(RuntimeError("out of memory"))
-    threading.Timer(1.0, jobs["qa"].set_result, [Path()]).start()
-    threading.Timer(1.2, jobs["sentiment"].set_result, [Path()]).start()
-    steps: queue.Queue[tuple[str, float, str]] = queue.Queue()
-    steps.put(("qa", 0.5, "epoch 1"))
-    starters._show(jobs, steps)
-    said = capsys.readouterr().err
-    assert "50% " in said
-    assert "qa epoch 1" in said
-    assert "sentiment" not in said  # it waits for its turn
-    assert "nli" not in said  # who asks for its result is told
+def test_the_starter_that_failed_is_named(tmp_path: Path) -> None:
+    keep_reports(tmp_path)
+    shutil.rmtree(tmp_path / "models" / "starters" / "qa")
+    (tmp_path / "models" / "starters" / "qa").write_text("in its way")
+    with pytest.raises(RuntimeError, match="of qa failed"):
+        starters.run(tmp_path, None, force=False, as_json=False)
 
 
 @given(
