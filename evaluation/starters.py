@@ -20,7 +20,7 @@ from itertools import zip_longest
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from evaluation.training import CODE_VERSION, Progress, TrainingOptions, evaluate, train
 from evaluation.training_data import Row, split_by_group
@@ -136,18 +136,18 @@ def train_starter(code: str, home: Path, progress: Progress, *, force: bool = Fa
     A second process that asks for the same model waits and finds it made. Torch gets one thread,
     for good, so that the weights do not depend on the number of cores.
     """
-    import torch
-
     folder = starter_folder(code, home)
     with _alone(folder.parent):
         if folder.exists() and not force:
             return folder
+        import torch
+
+        torch.set_num_threads(1)
         for left in folder.parent.glob(".*-*"):  # what a killed training left
             shutil.rmtree(left, ignore_errors=True)
         rows, held = held_out(seed_rows(code))
         made = folder.with_name(f".{folder.name}-made")
         starter = STARTERS[code]
-        torch.set_num_threads(1)
         if starter.joined:
             rows = joined_rows(rows, starter.options.seed)
         report = train(
@@ -213,7 +213,6 @@ def _train_all(codes: Sequence[str], home: Path, *, force: bool) -> None:
     """
     from tqdm import tqdm
 
-    context = multiprocessing.get_context("spawn")  # torch's threads do not survive a fork
     waiting, shares, words = list(codes), dict.fromkeys(codes, 0.0), dict.fromkeys(codes, "")
     running: dict[Connection, tuple[str, SpawnProcess]] = {}
     layout = "starter models: {percentage:3.0f}% |{bar}| {postfix}"
@@ -221,26 +220,31 @@ def _train_all(codes: Sequence[str], home: Path, *, force: bool) -> None:
         while waiting or running:
             while waiting and len(running) < cores():
                 code = waiting.pop(0)
-                steps, told = context.Pipe(duplex=False)
-                given = (code, home, force, told)
-                process = context.Process(target=_train_one, args=given, daemon=True)
-                process.start()
-                told.close()  # so that its end is heard
+                steps, process = _start(code, home, force=force)
                 running[steps] = code, process
-            wait(list(running))
-            for steps, (code, process) in list(running.items()):
+            for steps in cast("list[Connection]", wait(list(running))):
+                code, process = running[steps]
                 try:
-                    while steps.poll():
-                        shares[code], words[code] = steps.recv()
+                    shares[code], words[code] = steps.recv()
                 except EOFError:
-                    del running[steps]
                     process.join()
                     if process.exitcode:
                         raise RuntimeError(f"The starter model of {code} failed.") from None
                     shares[code], words[code] = 1.0, ""
+                    del running[steps]
             bar.n = sum(shares.values())
             now = [f"{code} {words[code]}" for code in codes if words[code]]
             bar.set_postfix_str("; ".join(now))
+
+
+def _start(code: str, home: Path, *, force: bool) -> tuple[Connection, SpawnProcess]:
+    """A process that trains one, and where it says how far it is."""
+    context = multiprocessing.get_context("spawn")  # torch's threads do not survive a fork
+    steps, told = context.Pipe(duplex=False)
+    process = context.Process(target=_train_one, args=(code, home, force, told), daemon=True)
+    process.start()
+    told.close()  # so that its end is heard
+    return steps, process
 
 
 def _train_one(code: str, home: Path, force: bool, steps: Connection) -> None:

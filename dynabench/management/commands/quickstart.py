@@ -84,10 +84,8 @@ class Command(BaseCommand):
         folders = {code: starter_folder(code, settings.HOME) for code in STARTERS}
         if not all(folder.exists() for folder in folders.values()):
             self.stdout.write("Training the starter models (some minutes, once) …")
-            # Threads that wait without spinning leave the cores to those that work.
-            environment = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE"}
             train = [*MANAGE, "train_starters", "--home", str(settings.HOME)]
-            subprocess.run(train, env=environment, check=True)
+            subprocess.run(train, check=True)
         for code, folder in folders.items():
             task = Task.objects.get(code=code)
             first = task.rounds.filter(number=1).first()
