@@ -20,7 +20,7 @@ from evaluation.models import (
     Score,
     Submission,
 )
-from evaluation.runs import expected_wait_seconds, queue_positions
+from evaluation.runs import expected_wait_seconds, queue_positions, seen_by_all
 from tasks.models import Task
 from tasks.permissions import Person, can_edit, can_see
 from validation.breakdowns import count_cells
@@ -87,7 +87,7 @@ def with_runs(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
 
 def published_models(task: Task) -> QuerySet[Submission]:
     """The models of a task that everybody sees, newest first; of their runs the plain good ones."""
-    shown = all_submissions().filter(task=task, is_published=True, withdrawn_at=None)
+    shown = all_submissions().filter(seen_by_all(), task=task)
     good = _runs().filter(suite=EvaluationRun.Suite.PLAIN, outcome=Outcome.OK)
     return shown.prefetch_related(Prefetch("runs", good))
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
-from django.db.models import CharField, Max, Q
+from django.db.models import BooleanField, CharField, ExpressionWrapper, Max, Q
 from django.db.models.functions import Cast
 from django.utils import timezone
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from evaluation.contract import GIB, Outcome
 from evaluation.metrics import METRICS
 from evaluation.metrics.base import Mean
 from evaluation.models import EvaluationRun, EvaluationSet, Score, Submission
-from evaluation.runs import accepted, counting, newest_versions
+from evaluation.runs import accepted, counting, newest_versions, seen_by_all
 from leaderboard.models import Board, Resample
 from leaderboard.ranks import minimum_detectable
 from tasks.models import Task
@@ -143,7 +143,7 @@ def drawn(metrics: Sequence[str]) -> tuple[str, ...]:
 def score_matrix(task: Task, user: Person | None = None) -> Matrix:
     """The public board's numbers; with a user, also what they alone may see of it.
 
-    Public are accepted models that are published and not withdrawn. A user adds the unpublished
+    Public are accepted models as `seen_by_all` has it. A user adds the unpublished
     ones that are theirs, and an editor of the task all, by their names. Hidden sets are in neither.
     Whether the task itself may be seen is the caller's question. Eight queries, of which four are
     left while nothing has ended since the last call in this process; a user costs one more.
@@ -183,14 +183,15 @@ def _models(task: Task, user: Person | None) -> tuple[Model, ...]:
 
     Predictions of one person and name are one model: a file for each set.
     """
-    shown = Q(is_published=True)
+    shown = Q(is_public=True)
     is_editor = user is not None and can_edit(user, task)
     if is_editor:
         shown = Q()
     elif isinstance(user, User):
         shown |= Q(owner=user)
-    rows = accepted(task).filter(shown).order_by("queued_at", "pk").values_list(
-        "pk", "name", "owner__annotator__pseudonym", "owner", "kind", "is_published",
+    found = accepted(task).annotate(is_public=ExpressionWrapper(seen_by_all(), BooleanField()))
+    rows = found.filter(shown).order_by("queued_at", "pk").values_list(
+        "pk", "name", "owner__annotator__pseudonym", "owner", "kind", "is_public",
         "anonymous_until",
     )  # fmt: skip
     files: dict[Any, list[Any]] = {}

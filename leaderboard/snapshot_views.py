@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from dynabench.accounts.models import User
 from dynabench.middleware import policy
+from evaluation.runs import seen_by_all
 from leaderboard import services
 from leaderboard.board_views import as_file
 from leaderboard.changes import what_changed
@@ -117,7 +118,7 @@ def _lines(task: Task, table: Mapping[str, Any]) -> Mapping[str, Any]:
         )
         for row in table["rows"]
     ]
-    shown = task.submissions.filter(is_published=True, withdrawn_at=None)
+    shown = task.submissions.filter(seen_by_all())
     listed = shown.filter(pk__in=[row["id"] for row in table["rows"]]).values_list("pk", flat=True)
     return {"lines": lines, "heads": heads(names), "listed": {str(pk) for pk in listed}}
 

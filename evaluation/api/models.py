@@ -25,6 +25,7 @@ from evaluation.api.model_data import (
 )
 from evaluation.model_page import Viewer, all_submissions, models_of, runs_of, with_runs
 from evaluation.models import EvaluationSetVersion, Submission, Upload
+from evaluation.runs import seen_by_all
 from evaluation.submissions import Card, SubmissionRefused, open_versions, remaining_quota
 from tasks.access import find_task
 from tasks.api.tasks import OfTask
@@ -90,7 +91,7 @@ class TaskModels(OfTask, Models):
     throttle = "submit"
 
     def get_queryset(self) -> QuerySet[Submission]:
-        shown = all_submissions().filter(task=self.task, is_published=True, withdrawn_at=None)
+        shown = all_submissions().filter(seen_by_all(), task=self.task)
         return with_runs(shown.defer("log"))
 
     def get_serializer_context(self) -> dict[str, Any]:

@@ -7,15 +7,17 @@ import pytest
 from django.contrib.auth.models import AnonymousUser
 from django.utils import timezone
 
+from evaluation.model_page import published_models
 from evaluation.models import EvaluationRun, Score
+from evaluation.runs import ensure_targets
 from leaderboard.board import ranked
 from leaderboard.freezing import is_ready, opening_of, public_table
 from leaderboard.matrix import score_matrix
 from leaderboard.models import Board, Resample
-from tasks.models import TaskMember
+from tasks.models import RoundTarget, TargetModel, TaskMember
 from tests.boards import fill_board, measured
 from tests.evaluations import accepted_model, set_version
-from tests.factories import TaskFactory, UserFactory
+from tests.factories import RoundFactory, TaskFactory, UserFactory
 
 DAY = dt.timedelta(days=1)
 
@@ -88,6 +90,28 @@ def test_who_sees_which_models(task, people, board, role, names):
         "" if name.startswith("Anonymous") else pseudonym for name in names
     ]
     assert "masked" in names or "masked" not in str(found)
+
+
+def test_a_target_is_on_the_public_board_once_people_met_it_and_it_works(task, people):
+    version = set_version(task, "round-1", may_leave=True)
+    targets = {
+        name: TargetModel.objects.create(task=task, name=name, url="http://127.0.0.1:9")
+        for name in ("unused", "planned", "broken", "met")
+    }
+    for number, (state, names) in enumerate(
+        (("closed", ["broken", "met"]), ("draft", ["planned"])), 1
+    ):
+        of_state = RoundFactory(task=task, number=number, state=state)
+        for position, name in enumerate(names):
+            RoundTarget.objects.create(round=of_state, target=targets[name], position=position)
+    for entered in ensure_targets(task):
+        if entered.name != "broken":
+            measured(entered, version, 0.5)
+    assert [model.name for model in score_matrix(task).models] == ["met"]
+    assert [model.name for model in score_matrix(task, people["alice"]).models] == ["met"]
+    seen = {model.name: model.is_published for model in score_matrix(task, people["editor"]).models}
+    assert seen == {"unused": False, "planned": False, "broken": False, "met": True}
+    assert [model.name for model in published_models(task)] == ["met"]
 
 
 def test_tables_for_everybody_have_no_hidden_name(task, board, alice):
