@@ -102,11 +102,14 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # Several web processes need a shared cache (breakers, sign-in limits): CACHE_URL=redis://…
 CACHE_URL = os.environ.get("CACHE_URL", "")
-CACHES = {
+CACHES: dict[str, dict[str, Any]] = {
     "default": (
-        {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": CACHE_URL}
+        {"BACKEND": "dynabench.lib.shared_cache.SharedCache", "LOCATION": CACHE_URL}
         if CACHE_URL
-        else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
+        else {
+            "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
+            "OPTIONS": {"MAX_ENTRIES": 10_000},  # the limits of so many people
+        }
     )
 }
 

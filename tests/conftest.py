@@ -44,6 +44,7 @@ COMPONENTS = {
     ),
     "browser": ("Chromium", lambda: CHROMIUM is not None),
     "docker": ("a Docker engine", _has_docker),
+    "redis": ("redis-server", lambda: shutil.which("redis-server") is not None),
 }
 
 

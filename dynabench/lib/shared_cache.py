@@ -1,0 +1,109 @@
+"""The cache that web processes share: Redis, and while it is away one of each process's own."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import cache, wraps
+from typing import Any
+
+from django.core.cache.backends.locmem import LocMemCache
+from django.core.cache.backends.redis import RedisCache
+from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisError
+from redis.retry import Retry
+
+logger = logging.getLogger(__name__)
+
+PAUSE_SECONDS = 2.0
+"""Between two tries while it is away; else each request would wait for the timeout."""
+TIMEOUT_SECONDS = 0.5
+LOCAL_ENTRIES = 10_000
+
+
+class Outage:
+    """Whether Redis is away, as this process knows; shared by its threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._is_on = False
+        self._next_try = 0.0
+
+    def may_ask(self) -> bool:
+        """Always while it is well; else one caller after each pause."""
+        with self._lock:
+            now = time.monotonic()
+            if self._is_on and now < self._next_try:
+                return False
+            self._next_try = now + PAUSE_SECONDS
+            return True
+
+    def note(self, error: Exception | None) -> bool:
+        """Take what became of a call; whether an outage begins with it. Logged once each."""
+        with self._lock:
+            was_on, self._is_on = self._is_on, error is not None
+        if error is not None and not was_on:
+            logger.error("The cache is away, and each process uses its own: %s", error)
+        elif error is None and was_on:
+            logger.warning("The cache is back.")
+        return error is not None and not was_on
+
+
+@cache
+def outage_of(server: str) -> Outage:
+    """The one state of a server in this process; Django makes a cache for each thread."""
+    return Outage()
+
+
+def _soft(name: str) -> Callable[..., Any]:
+    """A method of the cache that asks Redis, or what stands in for it."""
+    of_redis, of_local = getattr(RedisCache, name), getattr(LocMemCache, name)
+
+    @wraps(of_redis)
+    def ask(self: "SharedCache", *args: Any, **kwargs: Any) -> Any:
+        args = tuple(list(arg) if isinstance(arg, Iterator) else arg for arg in args)  # read twice
+        if self.outage.may_ask():
+            try:
+                answer = of_redis(self, *args, **kwargs)
+            except RedisError as error:
+                if self.outage.note(error):
+                    self.local.clear()  # what an earlier outage left
+            else:
+                self.outage.note(None)
+                return answer
+        return of_local(self.local, *args, **kwargs)
+
+    return ask
+
+
+class SharedCache(RedisCache):
+    """Redis that costs nobody their page: limits and locks hold per process while it is away."""
+
+    def __init__(self, server: str, params: dict[str, Any]) -> None:
+        quick = {
+            "socket_connect_timeout": TIMEOUT_SECONDS,
+            "socket_timeout": TIMEOUT_SECONDS,
+            # Once: a restart of Redis breaks the connections that are kept open.
+            "retry": Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,)),
+        }
+        super().__init__(server, {**params, "OPTIONS": quick | params.get("OPTIONS", {})})
+        own = {**params, "OPTIONS": {"MAX_ENTRIES": LOCAL_ENTRIES}}
+        self.local = LocMemCache(f"instead of {server}", own)
+        self.outage = outage_of(server)
+
+    def ping(self) -> None:
+        """Ask Redis itself. Raises RedisError."""
+        self._cache.get_client(write=True).ping()
+
+    add = _soft("add")
+    get = _soft("get")
+    set = _soft("set")
+    touch = _soft("touch")
+    delete = _soft("delete")
+    get_many = _soft("get_many")
+    has_key = _soft("has_key")
+    incr = _soft("incr")
+    set_many = _soft("set_many")
+    delete_many = _soft("delete_many")
+    clear = _soft("clear")
