@@ -1,17 +1,19 @@
-"""Trying the model without an account: nothing is stored, and it can be kept by signing up."""
+"""Trying the model without an account: nothing is stored.
+
+The passages are those of the task's own examples, which nobody is given when it counts: a text that
+was looked for in practice is no example on a passage that chance drew.
+"""
 
 import random
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, cast
-from urllib.parse import urlencode
 
 from allauth.account.adapter import get_adapter
 from django.contrib.auth.decorators import login_not_required
-from django.core import signing
 from django.core.cache import cache
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
@@ -19,8 +21,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods
 
-from annotation import live, selectors, services, work
-from annotation.access import gate_is_shut, writer
+from annotation import live, services, work
+from annotation.access import gate_is_shut
 from annotation.models import Example, TargetOutput
 from annotation.outcome import Ensemble, judge
 from annotation.rounds import live_round
@@ -33,7 +35,6 @@ from tasks.permissions import can_try_out
 from tasks.selectors import targets_of
 
 TRIES_PER_HOUR = 20
-KEEP_SECONDS = 24 * 3600
 
 
 @login_not_required
@@ -48,19 +49,25 @@ def try_out(request: HttpRequest, code: str) -> HttpResponse:
         return redirect(reverse("annotation:gate", args=[code], query={"for": "try"}))
     if request.method == "POST":
         return _submit(request, task, round)
-    context = selectors.least_used_contexts(round).first()
-    if context is None:
-        return refusal(request, services.NoContext(_("No passages are left.")), task)
+    places = len(task.config.practice_contexts)
+    if not places:
+        said = _("There is nothing to practise on here: no example of this task shows its passage.")
+        return refusal(request, services.NoContext(said), task)
     goal = random.choice(task.config.goal_choices or [""])
-    return work.show(request, Work(task, round, context, goal))
+    return work.show(request, Work(task, round, _context(round, random.randrange(places)), goal))
+
+
+def _context(round: Round, place: int) -> Context:
+    """The passage of one of the task's own examples; the form names it by its place among them."""
+    return Context(pk=place, round=round, fields=dict(round.task.config.practice_contexts[place]))
 
 
 def _submit(request: HttpRequest, task: Task, round: Round) -> HttpResponse:
-    pk, goal = request.POST.get("assignment", ""), request.POST.get("goal", "")
-    context = get_object_or_404(round.contexts, pk=pk if pk.isdecimal() else 0)
-    if goal not in (task.config.goal_choices or [""]):
+    place, goal = request.POST.get("assignment", ""), request.POST.get("goal", "")
+    places = map(str, range(len(task.config.practice_contexts)))
+    if place not in places or goal not in (task.config.goal_choices or [""]):
         raise Http404
-    now = Work(task, round, context, goal)
+    now = Work(task, round, _context(round, int(place)), goal)
     form = now.form(request.POST)
     if not form.is_valid():
         return work.show(request, now, form=form, status=422)
@@ -78,18 +85,14 @@ def _submit(request: HttpRequest, task: Task, round: Round) -> HttpResponse:
     entries = targets_of(round)
     try:
         predictions = live.answers_now(
-            entries, live.model_inputs(round, context.fields, form.inputs)
+            entries, live.model_inputs(round, now.context.fields, form.inputs)
         )
     except EndpointError as error:
         said = _(work.FAILURES.get(error.reason, ""))
         failed = {"panel": "annotation/_failed.html", "said": said}
         return work.show(request, now, failed, form=form, status=503)
     example, outputs = _unsaved(now, form.inputs, entries, predictions)
-    panel = {
-        **work.verdict(example, task.config, outputs),
-        "keep": signing.dumps([context.pk, goal, form.inputs], salt="keep", compress=True),
-    }
-    return work.show(request, now, panel, form=form)
+    return work.show(request, now, work.verdict(example, task.config, outputs), form=form)
 
 
 def _unsaved(
@@ -133,28 +136,3 @@ def _too_many(request: HttpRequest) -> bool:
     with suppress(ValueError):  # the entry may go between the two calls
         return cache.incr(key) > TRIES_PER_HOUR
     return False
-
-
-@login_not_required
-@require_http_methods(["GET", "POST"])
-def keep(request: HttpRequest, code: str) -> HttpResponse:
-    """Carry a practice text over to the write page, by way of the sign-up page if need be."""
-    task = find_task(request, code)
-    signed = request.POST.get("keep") or request.GET.get("keep", "")
-    if not request.user.is_authenticated:
-        back = reverse("annotation:keep", args=[code], query={"keep": signed})
-        return redirect(f"{reverse('account_signup')}?{urlencode({'next': back})}")
-    if request.method == "GET":  # back from signing up: reading an address writes nothing
-        return render(request, "annotation/keep.html", {"task": task, "keep": signed})
-    try:
-        pk, goal, inputs = signing.loads(signed, salt="keep", max_age=KEEP_SECONDS)
-    except signing.BadSignature:
-        raise Http404 from None
-    context = get_object_or_404(Context.objects.select_related("round"), pk=pk, round__task=task)
-    try:
-        services.assign_kept(
-            annotator=writer(request, task), context=context, goal=goal, inputs=inputs
-        )
-    except services.Refused as error:
-        return refusal(request, error, task)
-    return redirect("annotation:write", code=code)

@@ -162,27 +162,6 @@ def _assign_edit(annotator: Annotator, round: Round) -> Assignment:
     )
 
 
-def assign_kept(
-    *, annotator: Annotator, context: Context, goal: str, inputs: Mapping[str, Any]
-) -> Assignment:
-    """Go on with a practice text: its context and goal, the text as draft. Locks the round."""
-    with transaction.atomic():
-        round = _open_round(context.round_id)
-        current = selectors.current_assignment(annotator, round)
-        if current:
-            current.left_at = timezone.now()
-            current.save(update_fields=["left_at"])
-        return Assignment.objects.create(
-            annotator=annotator,
-            round=round,
-            context=context,
-            goal=goal,
-            draft=dict(inputs),
-            draft_saved_at=timezone.now(),
-            challenge=next_challenge(round),
-        )
-
-
 def change_goal(*, assignment: Assignment) -> Assignment:
     """Draw another goal for the same context. Locks the round, as handing out does."""
     with transaction.atomic():

@@ -9,7 +9,6 @@ urlpatterns = [
     path("t/<slug:code>/write/next/", views.write_next, name="write-next"),
     path("t/<slug:code>/write/support/", support_views.support, name="support"),
     path("t/<slug:code>/try/", practice.try_out, name="try-out"),
-    path("t/<slug:code>/keep/", practice.keep, name="keep"),
     path("draft/<int:pk>/", views.draft, name="draft"),
     path("attempt/<uuid:uuid>/", views.attempt_detail, name="attempt"),
     path("attempt/<uuid:uuid>/answer/", views.attempt_answer, name="attempt-answer"),

@@ -368,6 +368,13 @@ class TaskConfig:
         return self.component(self.goal.field).values if self.goal.field else ()
 
     @property
+    def practice_contexts(self) -> tuple[Mapping[str, Any], ...]:
+        """The contexts of the good examples, for practice; an empty one where none is needed."""
+        shown = tuple(example.context for example in self.examples.good if example.context)
+        needs_none = not any(component.required for component in self.context)
+        return shown or (({},) if needs_none else ())
+
+    @property
     def challenges(self) -> Mapping[str, str]:
         """The sentences of the challenges by name."""
         return {one.name: one.text for one in self.support.challenges} if self.support else {}

@@ -220,27 +220,61 @@ def test_hidden_confidence_is_nowhere(as_alice, nli):
     assert "91" not in re.sub(r'value="[^"]*"|/attempt/[^"]*', "", response.text)
 
 
-def test_try_out_keeps_nothing_and_can_be_kept(client, nli, alice):
-    scripted_target(
-        nli, label="entailment", prob={"entailment": 0.91, "neutral": 0.09, "contradiction": 0}
+def test_try_out_keeps_nothing_and_says_so(client, nli):
+    """Practice promises nothing: no count, no saved text, and the way to what counts."""
+    target = scripted_target(
+        nli, label="neutral", prob={"entailment": 0.03, "neutral": 0.95, "contradiction": 0.02}
     )
-    page = client.get("/t/nli/try/")
-    assert "Practice: nothing is kept." in page.text
-    form = open_form(client, "/t/nli/try/")
-    response = client.post("/t/nli/try/", form, **HTMX)
-    assert response.status_code == 200
-    assert "said" in response.text
+    assert "Practice: nothing is kept." in client.get("/t/nli/try/").text
+    form = open_form(client, "/t/nli/try/") | {"goal": "neutral"}
+    told = client.post("/t/nli/try/", form, **HTMX)
+    assert (told.status_code, told.context["outcome"]) == (200, "not_fooled")
+    assert 'href="/t/nli/write/"' in told.text
+    target.options = {"fail": "down"}
+    target.save()
+    failed = client.post("/t/nli/try/", form, **HTMX)
+    assert failed.status_code == 503
+    for said in (told.text, failed.text):
+        assert not re.search("counts as|count as a try|is saved|is kept", said)
     assert not Example.objects.exists()
     assert not Assignment.objects.exists()
-    keep = re.search(r'name="keep" value="([^"]+)"', response.text).group(1)
-    response = client.post("/t/nli/keep/", {"keep": keep})
-    assert response.status_code == 302
-    assert response.url.startswith("/accounts/signup/?next=")
+
+
+def test_practice_asks_its_visitor_for_no_verdict(client, nli):
+    task = nli.task
+    rule = re.search(r"^verdict:.*?(?=^\w)", task.config_text, re.S | re.M)[0]
+    task.config_text = task.config_text.replace(rule, "verdict: {type: ask_user}\n")
+    task.save()
+    scripted_target(nli, label="entailment")
+    told = client.post("/t/nli/try/", open_form(client, "/t/nli/try/"), **HTMX)
+    assert told.context["outcome"] == "undecided"
+    assert "model_right" not in told.text
+
+
+def test_practice_is_no_way_around_the_draw(client, nli, alice):
+    """What is found in practice cannot be handed in: its passages are drawn for nobody."""
+    scripted_target(nli, label="entailment")
+    form = open_form(client, "/t/nli/try/")
+    shown = [one["premise"] for one in nli.task.config.practice_contexts]
+    assert client.get("/t/nli/try/").context["context"].fields["premise"] in shown
+    assert not nli.contexts.filter(fields__premise__in=shown).exists()
+    for pk in (*nli.contexts.values_list("pk", flat=True), "", "-1", "x"):
+        if str(pk) not in map(str, range(len(shown))):
+            sent = client.post("/t/nli/try/", form | {"assignment": pk})
+            assert sent.status_code == 404
     client.force_login(alice)
-    response = client.post("/t/nli/keep/", {"keep": keep}, follow=True)
-    assert "The shop was open at ten." in response.text
-    assert open_form(client)["goal"] == form["goal"]
-    assert client.post("/t/nli/keep/", {"keep": keep + "x"}).status_code == 404
+    assert client.post("/t/nli/keep/", {"keep": "x"}).status_code == 404
+
+
+def test_nobody_practises_where_no_example_has_a_passage(client, nli):
+    task = nli.task
+    examples = re.search(r"^examples:.*?(?=^\w)", task.config_text, re.S | re.M)[0]
+    task.config_text = task.config_text.replace(examples, "")
+    task.save()
+    scripted_target(nli, label="entailment")
+    assert client.get("/t/nli/try/").context["message"]
+    assert client.post("/t/nli/try/", {"assignment": "0"}).status_code == 404
+    assert "/t/nli/try/" not in client.get("/t/nli/").text
 
 
 def test_try_out_has_a_limit(client, nli):
@@ -248,22 +282,6 @@ def test_try_out_has_a_limit(client, nli):
     form = open_form(client, "/t/nli/try/")
     answers = [client.post("/t/nli/try/", form, **HTMX).status_code for _ in range(21)]
     assert answers == [200] * 20 + [429]
-
-
-def test_the_keep_link_survives_sign_up(client, nli):
-    scripted_target(nli, label="entailment")
-    response = client.post("/t/nli/try/", open_form(client, "/t/nli/try/"), **HTMX)
-    keep = re.search(r'name="keep" value="([^"]+)"', response.text).group(1)
-    sign_up = client.post("/t/nli/keep/", {"keep": keep}).url
-    account = {"email": "new@example.com", "password1": "a long enough one 7"}
-    hidden = re.findall(r'name="next" value="([^"]+)"', client.get(sign_up).text)[0]
-    response = client.post(
-        "/accounts/signup/", account | {"next": hidden.replace("&amp;", "&")}, follow=True
-    )
-    assert "Keep what you wrote?" in response.text
-    assert not Assignment.objects.exists()
-    response = client.post("/t/nli/keep/", {"keep": keep}, follow=True)
-    assert "The shop was open at ten." in response.text
 
 
 def test_a_task_for_members_only_does_not_exist_for_others(client, as_alice, nli):
