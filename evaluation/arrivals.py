@@ -1,7 +1,5 @@
 """The check of what was handed in: unpacked with care, five examples answered, then kept."""
 
-import gzip
-import hashlib
 import logging
 import shutil
 import tempfile
@@ -10,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,18 +18,12 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
+from dynabench.lib.bounded import Bounds, OutOfBounds, bounded
 from dynabench.lib.encryption import decrypt
 from evaluation import archives, image_archives, leases, runs, sandbox_images
 from evaluation.asked import runnable
-from evaluation.checking import (
-    NotNow,
-    Refused,
-    answer_five,
-    check_limits,
-    check_predictions,
-    lines_of,
-)
-from evaluation.contract import Outcome, Runnable, Runner
+from evaluation.checking import NotNow, Refused, answer_five, check_limits, keep_predictions
+from evaluation.contract import GIB, MIB, Outcome, Runnable, Runner
 from evaluation.endpoint_runner import EndpointRunner
 from evaluation.fetching import endpoint_for
 from evaluation.janitor import TEMPORARY, run_key
@@ -54,10 +47,13 @@ T = TypeVar("T")
 
 BEAT_SECONDS = 5.0
 LATER = timedelta(minutes=1)
-
+UNPACKING = Bounds(seconds=3600, memory_bytes=512 * MIB)
+READING = Bounds(seconds=600, memory_bytes=GIB)
+ANSWERS = Bounds(seconds=3600, memory_bytes=4 * GIB)  # ten million, most of it their ids
 
 REFUSALS = (
     Refused,
+    OutOfBounds,
     UploadRefused,
     archives.ArchiveRefused,
     sandbox_images.ImageRefused,
@@ -191,7 +187,7 @@ class _Watched(File):  # type: ignore[type-arg]
 def _directory(submission: Submission, folder: Path, watch: Watch) -> Arrived:
     model = folder / "model"
     with assemble(_upload(submission), watch.beat) as path:
-        archives.unpack(path, model, beat=watch.beat)
+        bounded(partial(archives.unpack, path, model), UNPACKING, watch.beat)
     remove_macos_files(model)
     return _weights(submission.task, model, folder, watch)
 
@@ -204,7 +200,7 @@ def _hub(submission: Submission, folder: Path, watch: Watch) -> Arrived:
 
 def _weights(task: Task, model: Path, folder: Path, watch: Watch) -> Arrived:
     """A folder of weights; what is kept of it is a plain tar."""
-    model = check_folder(model, task.config)
+    model = bounded(partial(check_folder, model, task.config), READING, watch.beat)
     kept = folder / "model.tar"
     with kept.open("wb") as file:
         pack(model, file, watch.beat)
@@ -219,7 +215,7 @@ def _image(submission: Submission, folder: Path, watch: Watch) -> Arrived:
     if submission.upload:
         kept = folder / "image.tar"
         with assemble(submission.upload, watch.beat) as path:
-            image_archives.check_image(path, beat=watch.beat)
+            bounded(partial(image_archives.check_image, path), UNPACKING, watch.beat)
             shutil.move(path, kept)
         found = watch.during(lambda: sandbox_images.load_image(kept))
     else:
@@ -243,18 +239,11 @@ def _predictions(submission: Submission, folder: Path, watch: Watch) -> Arrived:
     version = submission.evaluation_set
     assert version is not None  # the service sees to it
     uids = [row["uid"] for row in input_rows(version)]
-    kept, digest = folder / "predictions.jsonl.gz", hashlib.sha256()
-    with assemble(_upload(submission), watch.beat) as path, gzip.open(kept, "wb") as file:
-
-        def lines() -> Iterator[bytes]:
-            for line in lines_of(path):
-                watch.beat()
-                digest.update(line)
-                file.write(line)
-                yield line
-
-        check_predictions(submission.task.config, uids, lines())
-    return Arrived(digest.hexdigest(), kept.stat().st_size, kept)
+    kept = folder / "predictions.jsonl.gz"
+    with assemble(_upload(submission), watch.beat) as path:
+        keep = partial(keep_predictions, submission.task.config, uids, path, kept)
+        digest = bounded(keep, ANSWERS, watch.beat)
+    return Arrived(digest, kept.stat().st_size, kept)
 
 
 def _upload(submission: Submission) -> Upload:

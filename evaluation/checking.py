@@ -10,6 +10,8 @@ It prints one JSON object and ends with 0 when the model would be accepted, with
 """
 
 import argparse
+import gzip
+import hashlib
 import json
 import sys
 import tempfile
@@ -135,6 +137,21 @@ def check_predictions(config: TaskConfig, uids: Sequence[str], lines: Iterable[b
         problems.add(f"{error} The first without an answer: {', '.join(islice(missing, FIVE))}.")
     problems.check()
     return warning
+
+
+def keep_predictions(config: TaskConfig, uids: Sequence[str], path: Path, kept: Path) -> str:
+    """Check a file of answers and copy it, packed, to `kept`; its SHA-256. Raises Refused."""
+    digest = hashlib.sha256()
+    with gzip.open(kept, "wb") as packed:
+
+        def lines() -> Iterator[bytes]:
+            for line in lines_of(path):
+                digest.update(line)
+                packed.write(line)
+                yield line
+
+        check_predictions(config, uids, lines())
+    return digest.hexdigest()
 
 
 def lines_of(path: Path) -> Iterator[bytes]:

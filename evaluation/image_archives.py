@@ -21,10 +21,11 @@ from evaluation.archives import (
     refused,
     tar_members,
 )
-from evaluation.contract import GIB, Beat
+from evaluation.contract import GIB, MIB, Beat
 
 LIMITS = ArchiveLimits(members=10_000, bytes=16 * GIB, ratio=200)
 LAYER_MEMBERS = 1_000_000
+MOST_JSON = 32 * MIB  # of all members that could be asked for as JSON
 HOW = "Write it with docker save, or podman save --format docker-archive."
 
 
@@ -58,9 +59,10 @@ def check_image(path: Path, limits: ArchiveLimits = LIMITS, beat: Beat = quiet) 
 
 
 class _Contents:
-    """The members of an image archive, and the small ones' bytes."""
+    """The members of an image archive, and the bytes of small ones in JSON."""
 
     def __init__(self, path: Path, limits: ArchiveLimits, beat: Beat) -> None:
+        kept = 0
         self._small: dict[str, bytes] = {}
         self._links: dict[str, str] = {}
         self._files: set[str] = set()
@@ -76,8 +78,12 @@ class _Contents:
                 )
             elif info.isreg() and not info.issparse():
                 self._files.add(name)
-                if info.size <= SMALL and name.endswith((".json", *"0123456789abcdef")):
-                    self._small[name] = b"".join(blocks)
+                data = b"".join(blocks) if info.size <= SMALL else b""
+                if data.startswith((b"{", b"[")):  # layers, however small, are no JSON
+                    self._small[name] = data
+                    kept += len(data)
+                if kept > MOST_JSON:
+                    raise refused(name, f"with it there are more than {MOST_JSON:,} bytes of JSON")
             elif not info.isdir():
                 raise refused(name, "it is no plain file, folder or link")
 

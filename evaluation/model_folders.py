@@ -1,20 +1,20 @@
 """Folders of models that people hand in: what may be in them, before anything of them is loaded."""
 
 import json
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation.contract import GIB, MIB
+from evaluation.contract import GIB
 from evaluation.safetensors_headers import BadTensors, check_tensors
 from evaluation.training_rows import Shape, Untrainable, shape_of
 from tasks.schema import TaskConfig
 from tasks.serving.errors import MisconfiguredError
-from tasks.serving.spec import SPAN, ModelSpec, open_folder
+from tasks.serving.spec import LARGEST_JSON, SPAN, ModelSpec, open_folder
 
 MOST_BYTES = 20 * GIB
-LARGEST_JSON = 64 * MIB
 PICKLED = (
     *(".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".dill"),
     *(".npy", ".npz", ".h5", ".keras", ".msgpack", ".mar"),
@@ -23,6 +23,10 @@ CODE = (".py", ".pyc", ".pyd", ".so", ".dll", ".dylib", ".sh", ".exe", ".ipynb",
 PICKLES = tuple(bytes([0x80, version]) for version in range(2, 6))
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
 FROM_MACOS = ("__MACOSX", ".DS_Store")
+CONFIGS = ("config.json", "tokenizer_config.json", "special_tokens_map.json")
+FILE_KEYS = re.compile(r"(?!special_tokens_map_file$)(.*_files?|vocab|merges)")
+"""Under these transformers may open what a configuration names; the one left out it never opens,
+and models of some years ago still name a path of their maker's there."""
 HEADS = {SPAN: "ForQuestionAnswering"}
 SAVE = "model.save_pretrained(folder); tokenizer.save_pretrained(folder)"
 
@@ -43,17 +47,42 @@ def check_folder(folder: Path, config: TaskConfig) -> Path:
     root = _root(folder)
     _check_files(root)
     about = read_object(root / "config.json")
-    for name in ("config.json", "tokenizer_config.json"):
-        if "auto_map" in read_object(root / name):
-            raise MisconfiguredError(
-                f"{name}: `auto_map` asks for Python code of the model's own. Such code is not "
-                "run here: hand in an image, or a model that transformers knows."
-            )
+    for name in CONFIGS:
+        _check_config(root, name)
     if not any(file for pattern in TOKENIZERS for file in root.glob(pattern)):
         raise MisconfiguredError(f"The tokenizer's files are missing. Save both: {SAVE}")
     _check_weights(root)
     _check_fits(root, about, shape)
     return root
+
+
+def _check_config(root: Path, name: str) -> None:
+    """A configuration names no code, and no file that is not in the folder."""
+    settings = read_object(root / name)
+    if "auto_map" in settings:
+        raise MisconfiguredError(
+            f"{name}: `auto_map` asks for Python code of the model's own. Such code is not "
+            "run here: hand in an image, or a model that transformers knows."
+        )
+    left: list[Any] = [settings]
+    while left:
+        one = left.pop()
+        left += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+        for key, value in one.items() if isinstance(one, dict) else ():
+            named = value if isinstance(value, list) else [value]
+            if FILE_KEYS.fullmatch(key) and not all(_is_own(root, each) for each in named):
+                raise MisconfiguredError(
+                    f"{name}: `{key[:100]}` does not name a file of the folder. Write the plain "
+                    f"name of one, or take `{key[:100]}` out."
+                )
+
+
+def _is_own(root: Path, named: Any) -> bool:
+    """Whether it is no name of a file, or the plain name of one in the folder."""
+    if not isinstance(named, str):
+        return True
+    is_plain = named == Path(named).name and len(named) < 256 and "\0" not in named
+    return is_plain and (root / named).is_file()
 
 
 def remove_macos_files(folder: Path) -> None:

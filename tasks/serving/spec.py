@@ -16,6 +16,7 @@ PRECISIONS = {"onnx": ("fp32", "int8"), "torch": ("fp32", "bf16")}
 PICKLE = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 # Weights without code in them, and what a tokenizer needs; nothing else is fetched from a hub.
 HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
+LARGEST_JSON = 8 * 2**20  # of a model's configuration, settings or list of weights
 
 
 @dataclass(frozen=True)
@@ -121,12 +122,14 @@ def fetch(spec: ModelSpec) -> Path:
 
 def _read(spec: ModelSpec, path: Path, *, needed: bool) -> Mapping[str, Any]:
     try:
+        if path.stat().st_size > LARGEST_JSON:
+            raise MisconfiguredError(f"{spec.name}: {path} has more than {LARGEST_JSON:,} bytes.")
         value = json.loads(path.read_bytes())
     except FileNotFoundError:
         if not needed:
             return {}
         raise MisconfiguredError(f"{spec.name}: {path} is missing.") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise MisconfiguredError(f"{spec.name}: {path} is not JSON: {error}") from None
     if not isinstance(value, dict):
         raise MisconfiguredError(f"{spec.name}: {path} must hold a JSON object.")

@@ -11,11 +11,14 @@ import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 
+from dynabench.lib import bounded
+from dynabench.lib.bounded import Bounds
 from evaluation import arrivals, checking, containers, leases
-from evaluation.contract import Ending, Outcome, SetRow, Usage
+from evaluation.contract import MIB, Ending, Outcome, SetRow, Usage
 from evaluation.fetching import CannotFetch, endpoint_for, materialised, predictions_file
 from evaluation.jobs import check_submission
 from evaluation.models import EvaluationRun, Submission, Upload
+from evaluation.quota import Charge, charge_of
 from evaluation.selectors import shown_inputs
 from evaluation.sets import create_set, make_version
 from evaluation.submissions import cancel, submit_model
@@ -64,7 +67,8 @@ def zipped(folder: Path, **more: bytes) -> bytes:
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as file:
         for path in folder.iterdir():
-            file.write(path, f"model/{path.name}")
+            if path.name not in more:
+                file.write(path, f"model/{path.name}")
         for name, data in more.items():
             file.writestr(f"model/{name}", data)
     return archive.getvalue()
@@ -119,6 +123,27 @@ def test_a_refused_file_names_the_member_and_is_thrown_away(task, alice, folder,
     assert said in submission.error
     assert not Upload.objects.exists()
     assert not submission.runs.exists()
+
+
+@pytest.mark.parametrize(
+    ("bounds", "written", "said"),
+    [
+        (Bounds(), b"[" * 200_000, "dynabench.json is not JSON"),
+        (Bounds(memory_bytes=50 * MIB), b"[" + b"[]," * 2_000_000 + b"[]]", bounded.TOO_LARGE),
+        (Bounds(seconds=0), b"{}", bounded.TOO_LONG),
+    ],
+)
+def test_what_a_check_cannot_bear_is_refused_and_counts(
+    bounds, written, said, task, alice, folder, monkeypatch
+):
+    monkeypatch.setattr(bounded, "BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(arrivals, "READING", bounds)
+    data = zipped(folder, **{"dynabench.json": written})
+    submission = checked(hand_in(task, alice, data=data))
+    assert (submission.state, submission.outcome) == (State.FAILED, "rejected")
+    assert said in submission.error
+    assert charge_of(submission.state, submission.outcome, True, ()) == Charge.REFUSED
+    assert not Upload.objects.exists()
 
 
 def test_a_model_of_other_labels_is_refused(task, alice, tmp_path):

@@ -138,3 +138,13 @@ def test_what_docker_save_writes_is_read(tmp_path):
         subprocess.run(["docker", "rmi", name], check=True)
     found = check_image(tmp_path / "image.tar")
     assert (found.system, found.layers, found.unpacked_bytes) == ("linux", 1, 120)
+
+
+def test_what_is_kept_of_an_image_has_a_bound(scan, monkeypatch):
+    """Layers are not kept, whatever their names; JSON only so far."""
+    monkeypatch.setattr(image_archives, "MOST_JSON", 2000)
+    ends = "0123456789abcdef"
+    layers = {f"blobs/{end}": tar_of({"x": bytes(3000)}) for end in ends}
+    assert scan(image(layers)).layers == len(ends)
+    with pytest.raises(ArchiveRefused, match="bytes of JSON"):
+        scan(image(**{f"{end}": b"{" + bytes(300) for end in ends}))

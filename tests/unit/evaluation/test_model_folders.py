@@ -14,6 +14,7 @@ from evaluation.safetensors_headers import BadTensors, check_tensors
 from tasks.schema import load_config
 from tasks.services import OFFICIAL
 from tasks.serving.errors import MisconfiguredError
+from tasks.serving.spec import LARGEST_JSON
 from tests.serving_models import tiny_model
 
 CONFIGS = {code: load_config((OFFICIAL / code / "task.yaml").read_text()) for code in ("nli", "qa")}
@@ -117,6 +118,38 @@ def test_programs_are_known_by_their_bytes(folder):
 def test_code_of_the_models_own_is_refused(name, folder):
     change(folder, name, auto_map={"AutoModel": "modeling.Mine"})
     refused(folder, f"^{name}: `auto_map`")
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json"])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("vocab_file", "/etc/passwd"),
+        ("merges_file", "../merges.txt"),
+        ("tokenizer_file", "more/tokenizer.json"),
+        ("fast_tokenizer_files", ["tokenizer.json", "/etc/passwd"]),
+        ("vocab", "/etc/passwd"),
+        ("inner", [{"gguf_file": "missing.gguf"}]),
+        ("vocab_file", "x" * 5000),
+        ("vocab_file", "a\0b"),
+    ],
+)
+def test_files_that_are_not_in_the_folder_are_refused(name, key, value, folder):
+    change(folder, name, **{key: value})
+    refused(folder, f"^{name}: `.*` does not name a file of the folder")
+
+
+def test_files_of_the_folder_may_be_named(folder):
+    named = {"tokenizer_file": "tokenizer.json", "vocab_file": None, "vocab": {"a": 0}}
+    unread = {"special_tokens_map_file": "/home/me/special_tokens_map.json"}
+    change(folder, "tokenizer_config.json", **named, **unread, name_or_path="org/model")
+    assert check_folder(folder, NLI)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '"' + "x" * LARGEST_JSON + '"'])
+def test_settings_have_bounds(text, folder):
+    (folder / "dynabench.json").write_text(text)
+    refused(folder, "dynabench.json")
 
 
 @pytest.mark.parametrize("text", ["[]", "{", "1", "[" * 100_000, "\udcff"])

@@ -1,0 +1,73 @@
+"""Checks in a process of their own: what comes back, and that nothing there outgrows its bounds."""
+
+import json
+import os
+import time
+from functools import partial
+from threading import BoundedSemaphore
+
+import pytest
+
+from dynabench.lib import bounded as module
+from dynabench.lib.bounded import MIB, TOO_DEEP, TOO_LARGE, TOO_LONG, Bounds, OutOfBounds, bounded
+from dynabench.lib.unavailable import Unavailable
+from evaluation.archives import ArchiveRefused, check_archive
+
+
+def test_a_result_comes_back():
+    assert bounded(partial(json.loads, '{"a": [1]}')) == {"a": [1]}
+
+
+def test_what_it_raises_comes_back_with_its_type(tmp_path):
+    (tmp_path / "x").write_bytes(b"no archive")
+    with pytest.raises(ArchiveRefused) as told:
+        bounded(partial(check_archive, tmp_path / "x"))
+    with pytest.raises(ArchiveRefused) as here:
+        check_archive(tmp_path / "x")
+    assert str(told.value) == str(here.value)
+
+
+@pytest.mark.parametrize(
+    ("check", "said"),
+    [
+        (partial(bytearray, 100 * MIB), TOO_LARGE),
+        (partial(json.loads, "[" * 200_000), TOO_DEEP),
+        (partial(os.abort), module.BROKEN),
+    ],
+)
+def test_what_breaks_a_check_is_refused(check, said):
+    with pytest.raises(OutOfBounds) as refused:
+        bounded(check, Bounds(memory_bytes=50 * MIB))
+    assert str(refused.value) == said
+
+
+def test_a_check_ends_at_its_time(monkeypatch):
+    monkeypatch.setattr(module, "BEAT_SECONDS", 0.01)
+    with pytest.raises(OutOfBounds) as refused:
+        bounded(partial(time.sleep, 600), Bounds(seconds=0.1))
+    assert str(refused.value) == TOO_LONG
+
+
+def test_a_failure_of_ours_is_no_refusal():
+    with pytest.raises(RuntimeError, match="ended with 3"):
+        bounded(partial(os._exit, 3))
+
+
+def test_what_a_heartbeat_raises_ends_the_process(monkeypatch):
+    monkeypatch.setattr(module, "BEAT_SECONDS", 0.01)
+    with pytest.raises(ZeroDivisionError):
+        bounded(partial(time.sleep, 600), beat=lambda: 1 / 0)
+
+
+def test_no_secret_is_in_its_environment(monkeypatch):
+    monkeypatch.setenv("SECRET_KEY", "x")
+    assert bounded(partial(os.getenv, "SECRET_KEY")) is None
+
+
+def test_more_than_a_few_at_once_are_asked_to_wait(monkeypatch):
+    monkeypatch.setattr(module, "PLACES", BoundedSemaphore(1))
+    monkeypatch.setattr(module, "PLACE_SECONDS", 0.01)
+    module.PLACES.acquire()
+    with pytest.raises(Unavailable) as refused:
+        bounded(partial(json.loads, "1"))
+    assert (refused.value.status, refused.value.wait) == (503, 60)
