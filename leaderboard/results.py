@@ -29,6 +29,8 @@ from tasks.selectors import seen_rounds
 
 OTHERS = (*COSTS, "fairness", "robustness")
 """Metrics that are told for themselves, as means over the sets with a weight."""
+RIGHT = ("accuracy", "exact_match", "vqa_accuracy")
+"""Metrics that are shares of right answers: `roundN_acc` is the first of them that a task has."""
 DIGITS = 6
 NOTHING = Cell(None)
 
@@ -90,20 +92,25 @@ def _rounds(
 ) -> dict[int, tuple[float | None, str]]:
     """Of each round that has opened, and of the first in any case: its number, or why it has none.
 
-    The number is the main metric on the round's newest set.
+    The number is the accuracy on the round's newest set, whatever the main metric is.
     """
+    metric = next((name for name in RIGHT if name in matrix.metrics), None)
     states = {round.number: round.state for round in seen}
     sets = {one.round: (place, one) for place, one in enumerate(matrix.sets) if one.round}
     return {
-        number: _on(matrix, row, *sets[number])
+        number: _on(matrix, row, *sets[number], metric)
         if number in sets
         else (None, _without(number, states.get(number)))
         for number in sorted({1, *states})
     }
 
 
-def _on(matrix: Matrix, row: Row | None, place: int, one: Set) -> tuple[float | None, str]:
-    cell = cell_of(matrix, row.place, place, matrix.main) if row else NOTHING
+def _on(
+    matrix: Matrix, row: Row | None, place: int, one: Set, metric: str | None
+) -> tuple[float | None, str]:
+    if metric is None:
+        return None, f"none of this task's metrics is an accuracy; see scores[{one.name!r}]."
+    cell = cell_of(matrix, row.place, place, metric) if row else NOTHING
     if cell.value is not None:
         return round(cell.value / 100, DIGITS), ""
     outdated = row and matrix.numbers.outdated[row.place, place]

@@ -48,7 +48,7 @@ Results = dict[str, Any]
 
 - `model`, `name`, `task`; `phase` (one word), `sentence`, `is_over`: how far it is;
 - `dynascore`, `dynascore_low`, `dynascore_high` in percent, `rank`;
-- `round1_acc`, `round2_acc` …: 0 to 1; None where there is no number, and `notes` say why;
+- `round1_acc`, `round2_acc` …: accuracy, 0 to 1; None where there is none, and `notes` say why;
 - `scores`: set, metric, and of it `value`, `low`, `high`, `n`; `throughput`, `memory`, `fairness`,
   `robustness`;
 - `error`: None, or `outcome`, `sentence`, `limit`, `measured`, `log`.

@@ -48,7 +48,7 @@ class Results(Shape):
     dynascore_high = serializers.FloatField(allow_null=True)
     rank = serializers.CharField(allow_null=True, help_text="`2=` is shared.")
     round1_acc = serializers.FloatField(
-        allow_null=True, help_text="The main metric, 0-1, on the round's newest set."
+        allow_null=True, help_text="The share of right answers, 0-1, on the round's newest set."
     )
     scores = serializers.DictField(
         child=serializers.DictField(child=Measured()), help_text="By set, then by metric; 0-1."

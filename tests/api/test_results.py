@@ -3,6 +3,7 @@
 from uuid import uuid4
 
 import pytest
+import yaml
 
 from evaluation.models import EvaluationRun, EvaluationSet
 from evaluation.sets import make_version
@@ -61,6 +62,29 @@ def test_a_scored_model_of_two_rounds(api, alice, task):
     assert (found["throughput"], found["memory"], found["fairness"]) == (50, 2, 0.9)
     assert [note for note in found["notes"] if note.startswith("round3_acc: round 3 is not over.")]
     assert found["error"] is None
+
+
+@pytest.mark.parametrize(
+    ("metrics", "told"),
+    [
+        ("{main: macro_f1, also: [accuracy]}", 0.25),
+        ("{main: macro_f1, also: [exact_match]}", 0.125),
+        ("{main: macro_f1}", None),
+    ],
+)
+def test_the_accuracy_of_a_round_is_no_other_metric(api, alice, task, metrics, told):
+    config = yaml.safe_load(task.config_text) | {"metrics": yaml.safe_load(metrics)}
+    del config["leaderboard"]
+    task.config_text = yaml.safe_dump(config)
+    task.save()
+    model = measured(accepted_model(task, alice, is_published=True), round_set(task, 1), 0.2148)
+    plain = model.runs.get(suite="plain")
+    plain.scores.filter(metric="accuracy", slice="").update(value=0.25)
+    plain.scores.create(metric="exact_match", value=0.125, n=1000)
+    found = api.get(url(model)).json()
+    assert found["scores"]["round-1"]["macro_f1"]["value"] == 0.2148
+    assert found["round1_acc"] == told
+    assert any(note.startswith("round1_acc: none of") for note in found["notes"]) == (told is None)
 
 
 def test_a_new_installation_has_a_control_set_and_an_open_round(api, alice, task):
