@@ -10,6 +10,7 @@ from typing import NamedTuple
 from evaluation.contract import Usage
 
 BATCH_SECONDS = 0.05  # answers this soon after the first came in the same batch
+LEAST_SAMPLES = 5  # fewer, of a run shorter than a second, may all miss the peak of memory
 STARTING_SECONDS = 30.0  # of processor time: importing a framework and reading weights
 AHEAD_SHARE = 0.25
 AHEAD = (
@@ -97,6 +98,7 @@ class Pace:
     before: Sample | None = None  # when the first answer came
     now: Sample | None = None
     peak_bytes: int = 0
+    samples: int = 0
     _byte_seconds: float = field(default=0.0, repr=False)
     _sampled: float | None = field(default=None, repr=False)
     _since: float = field(default=0.0, repr=False)
@@ -119,6 +121,7 @@ class Pace:
         else:
             self._byte_seconds += sample.memory_bytes * (now - self._sampled)
         self.now, self._sampled = sample, now
+        self.samples += 1
         self.peak_bytes = max(self.peak_bytes, sample.memory_bytes)
 
     def usage(self, end: float, *, trusted: bool) -> tuple[Usage, str]:
@@ -132,16 +135,16 @@ class Pace:
         if not trusted and cpu and before > max(STARTING_SECONDS, AHEAD_SHARE * cpu):
             rate = self.answers / (self.last - self.start)
             warning = AHEAD.format(before=before, cpu=cpu)
+        is_seen = self.samples >= LEAST_SAMPLES
         sampled = (self._sampled or 0.0) - self._since
-        mean = round(self._byte_seconds / sampled) if sampled else self.peak_bytes
         usage = Usage(
             seconds=end - self.start,
             start_seconds=None if self.first is None else self.first - self.start,
             answer_seconds=None if self.first is None else self.last - self.first,
             examples_per_second=rate,
             cpu_seconds=cpu,
-            peak_bytes=self.peak_bytes if self.now else None,
-            mean_bytes=mean if self.now else None,
+            peak_bytes=self.peak_bytes if is_seen else None,
+            mean_bytes=round(self._byte_seconds / sampled) if is_seen else None,
             answers=self.answers,
         )
         return usage, warning

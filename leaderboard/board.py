@@ -15,7 +15,7 @@ from django.utils.translation import gettext_noop, ngettext
 from numpy.typing import NDArray
 
 from leaderboard.dynascore import GAPS, Rates, Rule, exchange_rates
-from leaderboard.matrix import COSTS, Floats, Marks, Matrix, Model
+from leaderboard.matrix import COSTS, Floats, Marks, Matrix, Model, Numbers
 from leaderboard.ranks import ALPHA, NORMAL, as_shown
 from leaderboard.weights import Weighting, check
 
@@ -320,9 +320,13 @@ def _missing(matrix: Matrix, means: Means, used: Sequence[str], at: int) -> Iter
     for name in used:
         values = numbers.values[at, run, matrix.metrics.index(name)]
         if np.isnan(values).any():
-            others = {*numbers.runners[at, run].tolist()} - {numbers.runner}
-            is_other = name in COSTS and numbers.runner and others
-            yield f"{name} (measured by {', '.join(sorted(others))})" if is_other else name
+            yield f"{name}{_why(numbers, at, run)}" if name in COSTS and numbers.runner else name
+
+
+def _why(numbers: Numbers, at: int, run: Sequence[int]) -> str:
+    """Why a model that was run lacks a cost, in words behind its name."""
+    others = sorted({*numbers.runners[at, run].tolist()} - {numbers.runner})
+    return f" (measured by {', '.join(others)})" if others else " (too short a run to measure it)"
 
 
 def _notices(matrix: Matrix, rule: Rule, rates: Rates) -> Iterator[str]:

@@ -3,7 +3,7 @@
 It loads numpy (see `leaderboard.matrix`).
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from django.utils.translation import gettext as _
@@ -32,12 +32,20 @@ def public_table(task: Task, weighting: Weighting | None = None) -> dict[str, An
     return as_table(task, matrix, ranked(matrix, weighting or opening_of(task, matrix)))
 
 
-def found_rates(task: Task) -> tuple[Rates, bool]:
-    """The rates that the complete public models show, and whether one of them decides the order.
+class Found(NamedTuple):
+    """Rates, whose costs they rest on, and whether one of the models decides the order."""
+
+    rates: Rates
+    runner: str
+    is_sensitive: bool
+
+
+def found_rates(task: Task) -> Found:
+    """What the complete public models show, as if nothing was frozen.
 
     The pool has shown names; all sets weigh alike. Raises BoardRefused where they say too little.
     """
-    matrix = score_matrix(task)
+    matrix = score_matrix(task, is_frozen=False)
     means = means_over_sets(matrix, dict.fromkeys((one.name for one in matrix.counting), OF_SET))
     complete, table = _complete(matrix, means), table_of(matrix, means)
     if len(complete) < POOL:
@@ -57,7 +65,8 @@ def found_rates(task: Task) -> tuple[Rates, bool]:
     owners = Rule(weights=opening_of(task, matrix).metrics, main=matrix.main)
     names = {str(model.id): model.name for model in matrix.models}
     shown = Rates(rates.values, tuple(sorted(names[one] for one in rates.pool)))
-    return shown, bool(moved_by(owners, pool, errors=errors))
+    is_sensitive = bool(moved_by(owners, pool, errors=errors))
+    return Found(shown, matrix.numbers.runner, is_sensitive)
 
 
 def is_ready(task: Task) -> bool:

@@ -5,7 +5,7 @@ the web process loads at its start import it within functions.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import lru_cache
@@ -102,7 +102,7 @@ class Numbers:
     warned: Marks  # models × sets: the run has a warning, such as missing answers
     outdated: Marks  # models × sets: measured on an older version only
     runners: NDArray[np.str_]  # models × sets; empty: not run
-    runner: str = ""  # the one whose costs are compared: most models were measured by it
+    runner: str = ""  # the one whose costs are compared
     memo: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)  # of `board.ranked`
 
 
@@ -140,8 +140,10 @@ def drawn(metrics: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in metrics if name not in COSTS)
 
 
-def score_matrix(task: Task, user: Person | None = None) -> Matrix:
+def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = True) -> Matrix:
     """The public board's numbers; with a user, also what they alone may see of it.
+
+    is_frozen: with what the board has frozen, if it has.
 
     Public are accepted models as `seen_by_all` has it. A user adds the unpublished
     ones that are theirs, and an editor of the task all, by their names. Hidden sets are in neither.
@@ -151,6 +153,7 @@ def score_matrix(task: Task, user: Person | None = None) -> Matrix:
     metrics = task.config.metrics
     models, sets = _models(task, user), shown_sets(task)
     board = Board.objects.filter(task=task).first()
+    frozen = board if board and board.rates and is_frozen else None
     ended = EvaluationRun.objects.filter(version__in=[one.version_id for one in sets])
     newest = ended.aggregate(newest=Max("finished_at"))["newest"]
     with _READING:
@@ -158,6 +161,7 @@ def score_matrix(task: Task, user: Person | None = None) -> Matrix:
             tuple((model.files, model.is_published) for model in models),
             tuple((one.version_id, one.counts) for one in sets),
             metrics.names,
+            frozen.runner if frozen else "",
             newest,
             board.renewed_to if board else None,
         )
@@ -171,8 +175,8 @@ def score_matrix(task: Task, user: Person | None = None) -> Matrix:
             for one, values in zip(sets, numbers.values[:, :, 0].T, strict=True)
         ),
         numbers=numbers,
-        frozen=Frozen((*board.rates.items(),), (*board.pool,), board.is_sensitive)
-        if board and board.rates
+        frozen=Frozen((*frozen.rates.items(),), (*frozen.pool,), frozen.is_sensitive)
+        if frozen
         else None,
         state=(newest, board.renewed_to if board else None),
     )
@@ -250,15 +254,17 @@ def _numbers(
     models: tuple[tuple[tuple[UUID, ...], bool], ...],
     versions: tuple[tuple[int, bool], ...],
     metrics: tuple[str, ...],
+    runner: str,
     newest: datetime | None,
     renewed_to: datetime | None,
 ) -> Numbers:
     """Numbers of models (files, and whether all see them) on versions (with whether they count).
 
-    The last two arguments only name the state that is read. Four queries.
+    runner: whose costs are compared, as long as it measured any public model. The last two
+    arguments only name the state that is read. Four queries.
     """
     table = _Table(models, versions, metrics)
-    table.add_runs()
+    table.add_runs(runner)
     table.add_outdated()
     table.add_scores()
     table.add_draws()
@@ -294,31 +300,43 @@ class _Table:
             runners=np.full(shape, "", dtype="U20"),
         )
 
-    def add_runs(self) -> None:
+    def add_runs(self, runner: str) -> None:
         """What each run that counts tells by itself. Costs are those of one runner alone."""
         numbers, speed, memory = self.numbers, *map(self._metrics.index, COSTS)
-        runs = EvaluationRun.objects.filter(version__in=self._versions).order_by()
+        runs = EvaluationRun.objects.filter(version__in=self._versions).order_by("queued_at")
+        names: dict[str, None] = {}  # of runners, in the order in which they came
         rows = counting(runs).values_list(
             Cast("pk", CharField()), "submission", "version", "suite", "runner", "in_the_loop",
             "warnings", "usage__examples_per_second", "usage__peak_bytes",
         )  # fmt: skip
-        for pk, submission, version, suite, runner, in_the_loop, warnings, rate, peak in rows:
+        for pk, submission, version, suite, name, in_the_loop, warnings, rate, peak in rows:
             if submission not in self._models:
                 continue
             at = self._models[submission], self._versions[version]
             self._runs[pk] = (*at, suite)
             if suite == Suite.PLAIN:
-                numbers.runners[at] = runner
+                numbers.runners[at] = name
+                names[name] = None
                 numbers.in_the_loop[at] = in_the_loop
                 numbers.warned[at] = bool(warnings)
                 numbers.values[(*at, speed)] = np.nan if rate is None else rate
                 numbers.values[(*at, memory)] = np.nan if peak is None else peak / GIB
-        measured = ~np.isnan(numbers.values[..., speed]) & self._is_public[:, None]
-        by_runner = Counter(numbers.runners[measured].tolist())
-        usual = min(by_runner, key=lambda name: (-by_runner[name], name), default="")
+        usual = self._usual(runner, names, [speed, memory])
         for cost in (speed, memory):
             numbers.values[..., cost][numbers.runners != usual] = np.nan
         self.numbers = replace(numbers, runner=usual)
+
+    def _usual(self, runner: str, names: Iterable[str], costs: Sequence[int]) -> str:
+        """The runner asked for, or else that of most public models; of as many, the first at work.
+
+        So one more model does not take the costs of the others away.
+        """
+        has_costs = ~np.isnan(self.numbers.values[..., costs]).all(axis=2)
+        runners = np.where(has_costs & self._is_public[:, None], self.numbers.runners, "")
+        models = Counter(name for row in runners.tolist() for name in {*row} - {""})
+        if runner in models:
+            return runner
+        return max((name for name in names if name in models), key=models.__getitem__, default="")
 
     def add_outdated(self) -> None:
         """Which models were measured on an older version of a set, and not yet on the newest."""

@@ -106,21 +106,24 @@ def note_renewed(*, task: Task, to: datetime) -> None:
 
 
 def freeze_rates(*, task: Task, actor: User | None = None, anew: bool = False) -> Board | None:
-    """Freeze the exchange rates that the complete public models show. Locks the Board row.
+    """Freeze the exchange rates that the complete public models show, and whose costs are compared.
+
+    Locks the Board row.
 
     None: they are frozen already, and not wanted anew. Raises BoardRefused with too few models.
     """
     from leaderboard.freezing import found_rates
 
-    rates, is_sensitive = found_rates(task)
+    found = found_rates(task)
     Board.objects.get_or_create(task=task)
     with transaction.atomic():
         board = Board.objects.select_for_update(of=("self",)).get(task=task)
         if board.rates and not anew:
             return None
-        board.rates, board.pool = dict(rates.values), [*rates.pool]
-        board.frozen_at, board.is_sensitive = timezone.now(), is_sensitive
-        board.save(update_fields=["rates", "pool", "frozen_at", "is_sensitive"])
+        board.rates, board.pool = dict(found.rates.values), [*found.rates.pool]
+        board.frozen_at, board.is_sensitive = timezone.now(), found.is_sensitive
+        board.runner = found.runner
+        board.save(update_fields=["rates", "pool", "frozen_at", "is_sensitive", "runner"])
         log(actor, "board.frozen", board, pool=board.pool, rates=board.rates)
     return board
 

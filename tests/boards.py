@@ -9,7 +9,7 @@ SUITES = ("fairness", "robustness")
 
 def measured(model, version, accuracy, speed=50.0, memory=2.0, consistency=0.9, **fields):
     """A model's runs on a version of a set with their scores: plain and both suites."""
-    usage = {"examples_per_second": speed, "peak_bytes": int(memory * 2**30)}
+    usage = {"examples_per_second": speed, "peak_bytes": memory and int(memory * 2**30)}
     for suite in ("plain", *SUITES):
         run = EvaluationRun.objects.create(
             submission=model, version=version, suite=suite, state="done", outcome="ok",

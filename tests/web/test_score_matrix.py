@@ -10,6 +10,7 @@ from django.utils import timezone
 from evaluation.model_page import published_models
 from evaluation.models import EvaluationRun, Score
 from evaluation.runs import ensure_targets
+from leaderboard import services
 from leaderboard.board import ranked
 from leaderboard.freezing import is_ready, opening_of, public_table
 from leaderboard.matrix import score_matrix
@@ -221,6 +222,54 @@ def test_costs_of_another_runner_are_not_compared(task):
     assert known.tolist() == [False, True, True, False, False, False, False]
     found = {row.model.name: row.missing for row in ranked(matrix, opening_of(task, matrix)).rows}
     assert found["process"] == ("throughput (measured by process)", "memory (measured by process)")
+
+
+def test_one_more_model_does_not_take_the_costs_of_the_others(task):
+    version = set_version(task, "round-1")
+
+    def publish(name, runner, count, second):
+        for number in range(count):
+            model = accepted_model(
+                task, name=f"{name} {number}", is_published=True, queued_at=at(second)
+            )
+            measured(model, version, 0.5 + number / 10, speed=50 + number, memory=2 + number)
+            model.runs.update(runner=runner, queued_at=at(second))
+
+    publish("first", "process", 1, 0)
+    publish("second", "docker", 1, 1)  # earlier in the alphabet
+    assert score_matrix(task).numbers.runner == "process"
+    publish("third", "docker", 2, 2)
+    assert score_matrix(task).numbers.runner == "docker"
+    services.freeze_rates(task=task)
+    publish("fourth", "process", 4, 3)
+    matrix = score_matrix(task)
+    assert matrix.numbers.runner == "docker"
+    assert (~np.isnan(matrix.numbers.values[:, 0, 2])).sum() == 3
+    services.freeze_rates(task=task, anew=True)
+    assert score_matrix(task).numbers.runner == "process"
+    task.submissions.exclude(name__startswith="second").update(is_published=False)
+    assert score_matrix(task).numbers.runner == "docker"
+
+
+def test_memory_stays_where_no_run_was_long_enough_for_a_pace(task):
+    version = set_version(task, "round-1")
+    measured(accepted_model(task, is_published=True), version, 0.5, speed=None, memory=3)
+    numbers = score_matrix(task).numbers
+    assert numbers.runner == "process"
+    assert np.isnan(numbers.values[0, 0, 2])
+    assert numbers.values[0, 0, 3] == 3
+
+
+def test_a_run_too_short_for_memory_has_no_score(task):
+    fill_board(task, sets=("round-1",))
+    services.freeze_rates(task=task)
+    version = task.evaluation_sets.get(name="round-1").versions.get()
+    measured(accepted_model(task, name="short", is_published=True), version, 0.9, memory=None)
+    matrix = score_matrix(task)
+    rows = ranked(matrix, opening_of(task, matrix)).rows
+    (short,) = [row for row in rows if row.model.name == "short"]
+    assert short.rank == ""
+    assert short.missing == ("memory (too short a run to measure it)",)
 
 
 def test_stored_resamples_serve_and_the_rest_follows_the_interval(task):

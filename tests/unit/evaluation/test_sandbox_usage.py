@@ -3,7 +3,7 @@
 import pytest
 
 from evaluation.contract import MIB
-from evaluation.sandbox_usage import Cgroup, Pace, Sample, cgroup_of
+from evaluation.sandbox_usage import LEAST_SAMPLES, Cgroup, Pace, Sample, cgroup_of
 
 ID = "4d5e6f" * 10 + "abcd"
 V1 = {
@@ -85,20 +85,23 @@ def test_one_batch_or_none_has_no_pace(came):
 
 def test_memory_is_the_mean_over_time():
     pace = Pace(start=0.0)
-    for now, mebibytes in [(1.0, 100), (2.0, 100), (4.0, 400)]:
+    for now, mebibytes in [(1.0, 100), (1.5, 100), (2.0, 100), (4.0, 400), (4.5, 300), (5.0, 300)]:
         pace.sampled(Sample(now, mebibytes * MIB), now)
-    pace.sampled(None, 5.0)
-    usage, _ = pace.usage(5.0, trusted=True)
+    pace.sampled(None, 6.0)
+    usage, _ = pace.usage(6.0, trusted=True)
     assert usage.peak_bytes == 400 * MIB
     assert usage.mean_bytes == 300 * MIB
-    assert usage.cpu_seconds == 4.0
+    assert usage.cpu_seconds == 5.0
 
 
-def test_a_single_look_is_mean_and_peak():
+@pytest.mark.parametrize(("looks", "peak"), [(1, None), (LEAST_SAMPLES - 1, None), (5, 7)])
+def test_memory_of_a_short_run_is_not_measured(looks, peak):
     pace = Pace(start=0.0)
-    pace.sampled(Sample(1.0, 7), 1.0)
+    for look in range(looks):
+        pace.sampled(Sample(1.0, 7), look / 5)
     usage, _ = pace.usage(2.0, trusted=True)
-    assert usage.mean_bytes == usage.peak_bytes == 7
+    assert (usage.peak_bytes, usage.mean_bytes) == (peak, peak)
+    assert usage.cpu_seconds == 1.0
 
 
 def ahead(before: float, after: float, *, trusted: bool):
