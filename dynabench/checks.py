@@ -39,29 +39,6 @@ def shared_cache(**kwargs: Any) -> list[CheckMessage]:
 
 
 @register()
-def queue_never_retries_by_itself(**kwargs: Any) -> list[CheckMessage]:
-    """django-q2 runs a job twice when `retry` is not far above `timeout`."""
-    if settings.Q_CLUSTER["retry"] >= 4 * settings.Q_CLUSTER["timeout"]:
-        return []
-    return [Error("Q_CLUSTER: retry must be at least 4 x timeout.", id="dynabench.E002")]
-
-
-@register()
-def the_queue_outwaits_a_run(**kwargs: Any) -> list[CheckMessage]:
-    """A worker that django-q2 ends leaves its container behind until somebody sweeps."""
-    # Two hours are plenty for what a run needs beside its model's time (evaluation.runs.OVERHEAD).
-    if settings.Q_CLUSTER["timeout"] >= settings.EVALUATION_SECONDS + 2 * 3600:
-        return []
-    return [
-        Error(
-            "EVALUATION_SECONDS is longer than a queue worker may take.",
-            hint="Set it to 4 hours or less, or raise Q_CLUSTER's timeout and retry.",
-            id="dynabench.E004",
-        )
-    ]
-
-
-@register()
 def no_torch_in_the_web(**kwargs: Any) -> list[CheckMessage]:
     """Importing torch costs a second and 250 MB in each web process."""
     if "torch" not in sys.modules:

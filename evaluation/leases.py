@@ -9,6 +9,7 @@ from django.apps import apps
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
+from dynabench.lib.keeper import is_at_work
 from dynabench.lib.queue import enqueue, is_empty
 from evaluation.contract import Outcome
 from evaluation.models import Job
@@ -71,6 +72,7 @@ def heartbeat(job: Job, progress: float | None = None, message: str | None = Non
     told = {"progress": progress, "message": message and message[:200]}
     changes = {name: value for name, value in told.items() if value is not None}
     _mine(job, lease_until=timezone.now() + LEASE_TIME, **changes)
+    is_at_work()
 
 
 def finish(job: Job, **results: Any) -> None:

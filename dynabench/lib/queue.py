@@ -1,10 +1,19 @@
 """The only module that knows the queue library."""
 
+import logging
+import traceback
 from uuid import UUID
 
+from django.utils import timezone
+from django.utils.module_loading import import_string
 from django_q.brokers import get_broker
-from django_q.models import Schedule
+from django_q.models import OrmQ, Schedule
+from django_q.monitor import save_task
+from django_q.scheduler import scheduler
+from django_q.signing import BadSignature, SignedPackage
 from django_q.tasks import async_task
+
+logger = logging.getLogger(__name__)
 
 
 def enqueue(function: str, *ids: int | UUID) -> None:
@@ -24,3 +33,35 @@ def is_empty() -> bool:
 def every_minute(function: str) -> None:
     """Have a worker call a dotted function each minute, from now on."""
     Schedule.objects.get_or_create(func=function, schedule_type=Schedule.MINUTES, minutes=1)
+
+
+def ring_schedules() -> None:
+    """Send the messages of the schedules that are due."""
+    scheduler(broker=get_broker())
+
+
+def take() -> str | None:
+    """The oldest message, which is then gone: nobody has to acknowledge it. None: there is none."""
+    waiting = OrmQ.objects.filter(lock__lte=timezone.now()).order_by("pk")
+    for pk, package in waiting.values_list("pk", "payload")[:10]:
+        if OrmQ.objects.filter(pk=pk).delete()[0]:  # else another worker was faster
+            return str(package)
+    return None
+
+
+def answer(package: str) -> None:
+    """Call what a message names; how that ended is logged, and kept for the admin."""
+    try:
+        task = SignedPackage.loads(package)
+    except BadSignature:
+        logger.error("A message was signed with another SECRET_KEY: it is thrown away")
+        return
+    name = f"{task['func']}{tuple(map(str, task['args']))}"
+    try:
+        result, success = import_string(task["func"])(*task["args"], **task["kwargs"]), True
+        logger.info("Done: %s", name)
+    except Exception:
+        result, success = traceback.format_exc(), False
+        logger.exception("Failed: %s", name)
+    ended = {"result": result, "success": success, "stopped": timezone.now()}
+    save_task(task | ended, get_broker())

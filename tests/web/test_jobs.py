@@ -4,16 +4,19 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from io import StringIO
+from unittest.mock import Mock
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connections, transaction
+from django.db import OperationalError, connections, transaction
 from django.utils import timezone
 from django.utils.module_loading import import_string
-from django_q.models import OrmQ, Schedule
+from django_q.models import OrmQ, Schedule, Task
 from django_q.signing import SignedPackage
 
+from dynabench.lib import queue
 from dynabench.lib.queue import enqueue, every_minute
+from dynabench.management.commands import qcluster
 from evaluation import jobs, leases
 from evaluation.leases import LEASE_TIME, MAX_ATTEMPTS, LeaseLost
 from evaluation.models import EvaluationRun, Submission, TrainingRun
@@ -148,6 +151,62 @@ def test_every_kind_of_job_has_its_function():
     assert jobs.FUNCTIONS.keys() == set(leases.kinds())
     assert {EvaluationRun, Submission} < jobs.FUNCTIONS.keys()
     assert all(map(callable, map(import_string, jobs.FUNCTIONS.values())))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_message_is_taken_once_by_many_workers():
+    for number in range(20):
+        enqueue("tests.bells.ring", number)
+
+    def take_all(_):
+        taken = []
+        try:
+            while (message := queue.take()) is not None:
+                taken.append(message)
+            return taken
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(8) as pool:
+        taken = [SignedPackage.loads(one) for some in pool.map(take_all, range(8)) for one in some]
+    assert sorted(task["args"][0] for task in taken) == list(range(20))
+    assert queue.is_empty()
+    assert not OrmQ.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_message_that_fails_is_kept_with_its_reason_and_harms_nobody():
+    enqueue("no.such.function", 7)
+    queue.answer(queue.take())
+    (task,) = Task.objects.all()
+    assert (task.success, task.func, task.args) == (False, "no.such.function", (7,))
+    assert "ModuleNotFoundError" in task.result
+
+
+def test_a_message_of_another_key_is_thrown_away(db):
+    enqueue("evaluation.jobs.sweep_all")
+    queue.answer(queue.take()[:-1] + "?")
+    assert not Task.objects.exists()
+
+
+def test_a_database_that_is_away_is_awaited(monkeypatch):
+    waited = []
+    monkeypatch.setattr(qcluster, "pause", waited.append)
+    monkeypatch.setattr(qcluster, "connection", Mock())
+
+    def away():
+        raise OperationalError("connection refused")
+
+    assert qcluster.patiently(away) is None
+    assert len(waited) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_cannot_be_swept_keeps_no_schedule_waiting(monkeypatch):
+    every_minute("leaderboard.jobs.renew_boards")
+    monkeypatch.setattr(qcluster, "sweep_all", Mock(side_effect=RuntimeError("no engine")))
+    qcluster.sweep()
+    assert fetch_messages() == [("leaderboard.jobs.renew_boards",)]
 
 
 def test_the_schedule_is_made_once(db):

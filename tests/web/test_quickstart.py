@@ -1,9 +1,11 @@
-"""The run script's processes: the queue is started again, whatever became of it."""
+"""The run script's processes, and what it does before it starts them."""
 
+import socket
 import sys
+from io import StringIO
 
 import pytest
-from django.db import OperationalError
+from django.core.management import CommandError, call_command
 
 from dynabench.management.commands import quickstart
 from dynabench.management.commands.quickstart import Processes
@@ -12,10 +14,8 @@ from tests.unit.tasks.endpoints.conftest import serve  # noqa: F401
 
 
 @pytest.fixture
-def processes(tmp_path, monkeypatch):
+def processes(tmp_path):
     """With a queue that does nothing, and no other process."""
-    monkeypatch.setattr(quickstart, "sweep_all", lambda: 0)
-    monkeypatch.setattr(quickstart, "stuck", lambda after: [])
     made = Processes.__new__(Processes)
     made.commands = {"queue": [sys.executable, "-c", "import time; time.sleep(600)"]}
     made.urls, made.running, made.logs = {}, {}, tmp_path
@@ -40,23 +40,17 @@ def test_a_queue_that_ended_is_started_again(processes):
     assert processes.running["queue"].poll() is None
 
 
-def test_a_queue_that_hangs_is_killed_and_started_again(processes, monkeypatch):
-    before = processes.running["queue"]
-    monkeypatch.setattr(quickstart, "stuck", lambda after: ["a run waits"])
-    processes._look_after_queue()
-    assert before.poll() is not None
-    assert processes.running["queue"].poll() is None
-
-
-def test_while_the_database_is_away_nothing_is_done(processes, monkeypatch):
-    def away():
-        raise OperationalError
-
-    before = processes.running["queue"]
-    monkeypatch.setattr(quickstart, "sweep_all", away)
-    monkeypatch.setattr(quickstart.connection, "close", lambda: None)
-    processes._look_after_queue()
-    assert processes.running["queue"] is before
+def test_setting_up_does_not_mind_what_runs(monkeypatch, db):
+    """An upgrade sets up while web and model server answer; only starting them needs the ports."""
+    for name in ("call_command", "install_official_tasks"):
+        monkeypatch.setattr(quickstart, name, lambda *args, **options: [])
+    for name in ("_starters", "_accounts"):
+        monkeypatch.setattr(quickstart.Command, name, lambda self: None)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        monkeypatch.setenv("PORT", str(taken.getsockname()[1]))
+        call_command("quickstart", setup_only=True, stdout=StringIO())
+        with pytest.raises(CommandError, match="PORT"):
+            call_command("quickstart", stdout=StringIO())
 
 
 def test_the_address_waits_for_starters_that_are_being_loaded(

@@ -282,14 +282,6 @@ def test_a_run_whose_workers_vanish_is_lost_and_is_the_platforms_fault(task, ver
     assert (run.state, run.outcome) == (State.LOST, Outcome.INFRASTRUCTURE)
 
 
-def test_the_worst_case_of_the_queues_timeout_is_checked(settings):
-    from dynabench.checks import the_queue_outwaits_a_run
-
-    assert the_queue_outwaits_a_run() == []
-    settings.EVALUATION_SECONDS = settings.Q_CLUSTER["timeout"]
-    assert [error.id for error in the_queue_outwaits_a_run()] == ["dynabench.E004"]
-
-
 def test_what_waits_for_another_or_for_its_time_is_not_stuck(task, version):
     model = accepted_model(task)
     plain, perturbed = (queued_run(model, version, suite) for suite in ("plain", "fairness"))

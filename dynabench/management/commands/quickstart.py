@@ -11,8 +11,6 @@ import time
 import urllib.error
 import urllib.request
 from argparse import ArgumentParser
-from contextlib import suppress
-from datetime import timedelta
 from http import HTTPStatus
 from types import FrameType
 from typing import Any
@@ -21,12 +19,9 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
-from django.db import DatabaseError, connection
 
 from dynabench.accounts.models import User
 from dynabench.lib.queue import every_minute
-from evaluation.jobs import sweep_all
-from evaluation.leases import stuck
 from evaluation.starters import STARTERS, starter_folder
 from tasks.models import Task, TaskMember
 from tasks.services import install_official_tasks, register_target
@@ -35,8 +30,6 @@ ROLES = ("admin", "owner", "annotator", "validator")
 MANAGE = [sys.executable, str(settings.BASE_DIR / "manage.py")]
 READY_SECONDS = 120
 STOP_SECONDS = 15
-LOOK_SECONDS = 60
-STUCK = timedelta(minutes=5)  # that a job waits though no worker has one
 
 logger = logging.getLogger(__name__)
 
@@ -51,15 +44,15 @@ class Command(BaseCommand):
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, stop)
         port = int(os.environ.get("PORT") or 8000)
-        refuse_taken("PORT", "127.0.0.1", port)
-        models = urlsplit(settings.MODEL_SERVER_URL)
-        refuse_taken("MODEL_SERVER_URL", models.hostname or "127.0.0.1", models.port or 80)
+        if not options["setup_only"]:
+            refuse_taken("PORT", "127.0.0.1", port)
+            models = urlsplit(settings.MODEL_SERVER_URL)
+            refuse_taken("MODEL_SERVER_URL", models.hostname or "127.0.0.1", models.port or 80)
         call_command("migrate", verbosity=0)
         if not static_is_fresh():
             call_command("collectstatic", interactive=False, verbosity=0)
         for task in install_official_tasks():
             self.stdout.write(f"Installed the task {task.code}.")
-        every_minute("evaluation.jobs.sweep_all")
         every_minute("leaderboard.jobs.renew_boards")
         every_minute("dynabench.webhooks.jobs.deliver_due")
         self._starters()
@@ -122,8 +115,7 @@ class Command(BaseCommand):
 class Processes:
     """Web server, queue worker and model server, each in a process group of its own.
 
-    Ctrl-C then reaches only this command, which asks each main process to stop: django-q2 hangs
-    when a signal reaches its whole group.
+    Ctrl-C then reaches only this command, which asks each main process to stop.
     """
 
     def __init__(self, port: int) -> None:
@@ -184,29 +176,16 @@ class Processes:
 
     def watch(self) -> None:
         """Return never; raises CommandError when web or model server ends by itself."""
-        look_at = 0.0
         while True:
-            if time.monotonic() >= look_at:
-                self._look_after_queue()
-                look_at = time.monotonic() + LOOK_SECONDS
+            self._look_after_queue()
             self._check_alive()
             time.sleep(1)
 
     def _look_after_queue(self) -> None:
-        """Sweep, as a worker with a long run cannot; start a queue again that ended or hangs."""
-        try:
-            sweep_all()
-            hangs = stuck(STUCK)
-        except DatabaseError:  # it comes back, or the pages tell
-            logger.exception("The queue cannot be looked after")
-            connection.close()
-            return
-        process = self.running["queue"]
-        if hangs or process.poll() is not None:
-            logger.warning("The queue is started again: %s", hangs or "it ended")
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        """Start it again when it was killed; whatever else happens to it, it heals itself."""
+        code = self.running["queue"].poll()
+        if code is not None:
+            logger.warning("The queue ended with %s and is started again", code)
             self._start("queue")
 
     def _check_alive(self) -> None:

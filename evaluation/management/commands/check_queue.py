@@ -18,5 +18,5 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         found = stuck(timedelta(minutes=options["minutes"]))
         if found:
-            raise CommandError("\n".join([*found, "Restart qcluster and sweep_jobs."]))
+            raise CommandError("\n".join([*found, "See the log of qcluster, if it runs."]))
         self.stdout.write("No job is stuck.")

@@ -1,0 +1,128 @@
+"""Processes that are kept going: one that ends is started again, one that falls silent is killed.
+
+They share no lock and no pipe, so that one which is killed at any moment harms no other. A process
+whose keeper was killed ends by itself.
+"""
+
+import logging
+import mmap
+import multiprocessing
+import os
+import signal
+import struct
+import time
+from collections.abc import Callable, Mapping
+
+logger = logging.getLogger(__name__)
+
+FORK = multiprocessing.get_context("fork")
+LOOK_SECONDS = 0.5
+IDLE_SECONDS = 30.0  # that a process may be silent while it waits; SQLite makes one wait for 20
+WORK_SECONDS = 600.0  # and while it does a job
+
+_ending = False  # this process was asked to end
+_until: mmap.mmap | None = None  # a time: until then the silence of this process means no harm
+_keeper = 0  # its process id
+
+
+class Kept:
+    """A process that does `work`, and again when it has ended."""
+
+    def __init__(self, name: str, work: Callable[[], None]) -> None:
+        self._name, self._work = name, work
+        self._until = mmap.mmap(-1, 8)
+        self.start()
+
+    def start(self) -> None:
+        _write(self._until, IDLE_SECONDS)
+        self._process = FORK.Process(target=self._run, args=[os.getpid()], name=self._name)
+        self._process.start()
+
+    def _run(self, keeper: int) -> None:
+        global _until, _keeper
+        _until, _keeper = self._until, keeper
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C: the keeper asks
+        logger.info("%s ready for work at %s", self._name, os.getpid())
+        self._work()
+
+    def look(self) -> None:
+        """Start it again if it ended, or if it is silent though it should not be."""
+        if self._process.is_alive() and time.monotonic() > _read(self._until):
+            logger.error("%s hangs and is killed", self._name)
+            self.kill()
+        if not self._process.is_alive():
+            if self._process.exitcode:
+                logger.error("%s ended with %s", self._name, self._process.exitcode)
+            self.start()
+
+    def ask_to_end(self) -> None:
+        self._process.terminate()
+
+    def has_ended(self) -> bool:
+        return not self._process.is_alive()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.join()
+
+
+def keep(works: Mapping[str, Callable[[], None]], grace_seconds: float) -> None:
+    """Do the works, each in a process of its own, until SIGTERM or SIGINT.
+
+    Then they may end what they do; after `grace_seconds` they are killed.
+    """
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _end)
+    processes = [Kept(name, work) for name, work in works.items()]
+    while not _ending:
+        for process in processes:
+            process.look()
+        time.sleep(LOOK_SECONDS)
+    for process in processes:
+        process.ask_to_end()
+    deadline = time.monotonic() + grace_seconds
+    while time.monotonic() < deadline and not all(process.has_ended() for process in processes):
+        time.sleep(0.1)
+    for process in processes:
+        process.kill()
+
+
+def _end(number: int, frame: object) -> None:
+    global _ending
+    _ending = True
+
+
+def must_end() -> bool:
+    """Whether this process was asked to end, or its keeper is gone."""
+    return _ending or (_keeper != 0 and os.getppid() != _keeper)
+
+
+def pause(seconds: float) -> bool:
+    """Wait, and tell the keeper that all is well; False, at once: this process must end."""
+    end = time.monotonic() + seconds
+    while not must_end() and (left := end - time.monotonic()) > 0:
+        _tell(IDLE_SECONDS)
+        time.sleep(min(left, 1.0))
+    return not must_end()
+
+
+def is_at_work() -> None:
+    """Tell the keeper that this process does a job, for which it may be silent for longer.
+
+    A long job says so again and again, or its process is killed. Elsewhere this does nothing.
+    """
+    _tell(WORK_SECONDS)
+
+
+def _tell(silent_seconds: float) -> None:
+    if _until is not None:
+        _write(_until, silent_seconds)
+
+
+def _write(until: mmap.mmap, seconds: float) -> None:
+    until[:] = struct.pack("d", time.monotonic() + seconds)
+
+
+def _read(until: mmap.mmap) -> float:
+    (found,) = struct.unpack("d", until[:])
+    return float(found)

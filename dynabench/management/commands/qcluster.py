@@ -1,0 +1,77 @@
+"""The queue's workers, in the place of django-q2's command of the same name.
+
+Its workers share locks, and one that is killed takes them with it: then all others wait for ever
+(docs/architecture.md, "The queue"). Ours share nothing.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from django.conf import settings
+from django.core.management.base import BaseCommand
+from django.db import Error, close_old_connections, connection, connections
+
+from dynabench.lib import queue
+from dynabench.lib.keeper import is_at_work, keep, must_end, pause
+from evaluation.jobs import sweep_all
+
+MESSAGES = 20  # that a worker answers before a fresh one takes its place
+POLL_SECONDS = 1.0
+SWEEP_SECONDS = 30.0
+GRACE_SECONDS = 50.0  # for jobs to end; docs/operators.md gives the whole a minute
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+
+class Command(BaseCommand):
+    help = "Do the jobs of the queue until Ctrl-C; it replaces workers that die or hang."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        connections.close_all()  # none is shared with the processes
+        workers = range(1, settings.Q_CLUSTER["workers"] + 1)
+        keep({"sweeper": sweep_often} | {f"worker {n}": work for n in workers}, GRACE_SECONDS)
+
+
+def work() -> None:
+    """Answer messages, one after the other."""
+    for _ in range(MESSAGES):
+        while (message := patiently(queue.take)) is None:
+            if not pause(POLL_SECONDS):
+                return
+        is_at_work()
+        queue.answer(message)
+        if must_end():
+            return
+
+
+def sweep_often() -> None:
+    """Look at the rows, though nobody rings."""
+    while not must_end():
+        is_at_work()
+        patiently(sweep)
+        pause(SWEEP_SECONDS)
+
+
+def sweep() -> None:
+    """Bring back what dead workers held, ring for what waits and for what is due."""
+    try:
+        sweep_all()
+    except Error:
+        raise
+    except Exception:  # as of a container engine; the boards and webhooks need not wait for it
+        logger.exception("The rows cannot be swept")
+    queue.ring_schedules()
+
+
+def patiently(ask: Callable[[], T]) -> T | None:
+    """What it returns; None, after a while, when the database does not answer."""
+    close_old_connections()
+    try:
+        return ask()
+    except Error as error:
+        logger.warning("The database is awaited: %s", str(error).strip())
+        connection.close()
+        pause(5)
+        return None
