@@ -56,10 +56,13 @@ class WrongLines(FileError):
     """Lines cannot be stored, so nothing is; `errors` names the first of them."""
 
     def __init__(self, errors: list[LineError]) -> None:
-        told = f"line {errors[0].line}: {errors[0].message}"
-        more = f" ({len(errors) - 1} more)" if len(errors) > 1 else ""
-        super().__init__(f"{told}{more}")
+        super().__init__(errors)  # so that it can be pickled
         self.errors = errors
+
+    def __str__(self) -> str:
+        told = f"line {self.errors[0].line}: {self.errors[0].message}"
+        more = f" ({len(self.errors) - 1} more)" if len(self.errors) > 1 else ""
+        return f"{told}{more}"
 
 
 @dataclass
@@ -293,6 +296,8 @@ def _read_parquet(path: Path) -> Iterator[Row]:
                 for values in batch.to_pylist():
                     number += 1
                     yield Row(number, values)
+    except MemoryError:  # Arrow's own is an ArrowException too
+        raise
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         reason = str(error).splitlines()[0][:200]
         raise FileError(f"Not Parquet after row {number}: {reason}") from None

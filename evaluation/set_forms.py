@@ -18,7 +18,8 @@ from dynabench.accounts.models import User
 from evaluation.contract import MIB
 from evaluation.models import EvaluationSet, EvaluationSetVersion, Upload
 from evaluation.set_files import SetFile
-from evaluation.set_preview import Preview, preview_of
+from evaluation.set_preview import Preview
+from evaluation.set_writing import preview
 from evaluation.sets import SetRefused, create_set_of, make_version
 from evaluation.uploads import UploadRefused, add_file, assemble, discard, open_uploads
 from tasks.line_files import FileError
@@ -82,7 +83,7 @@ class FileForm(forms.Form):
             return
         try:
             with self._rows() as rows:
-                self.preview = preview_of(rows)
+                self.preview = preview(rows)
         except (FileError, UploadRefused) as error:
             self.add_error("file", str(error))
             return

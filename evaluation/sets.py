@@ -1,16 +1,14 @@
 """Evaluation sets and their versions: made whole or not at all, read as a stream."""
 
 import gzip
-import hashlib
 import logging
 import re
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 from django.core.files import File
@@ -26,6 +24,7 @@ from evaluation.contract import SetRow
 from evaluation.datasets import split_rows
 from evaluation.models import Dataset, DatasetItem, EvaluationSet, EvaluationSetVersion
 from evaluation.set_files import RowMaker
+from evaluation.set_writing import Written, write_set
 from evaluation.splits import TEST
 from evaluation.training_rows import shape_of
 from tasks.line_files import BadRow
@@ -38,8 +37,6 @@ Source = EvaluationSet.Source
 CONTROL = "control"
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,60}", re.ASCII)
 RESERVED = re.compile(rf"{CONTROL}|new|round-\d+")
-MOST_SLICES = 200
-"""Values of a slice that a version counts; the most frequent ones."""
 OVER = (Round.State.CLOSED, Round.State.RELEASED)
 
 
@@ -97,7 +94,7 @@ def change_set(
 def create_set_of(rows: Iterable[SetRow], **about: Any) -> EvaluationSetVersion:
     """A new set with its first version, or neither; `about` as of `create_set`."""
     with TemporaryDirectory() as folder:
-        written = _write(rows, Path(folder))
+        written = _written(rows, Path(folder))
         with transaction.atomic():
             return _keep(create_set(**about), written, Path(folder), about["actor"], None)
 
@@ -114,13 +111,20 @@ def make_version(
     lock on the set is short. Raises SetRefused when there is no example.
     """
     with TemporaryDirectory() as folder:
-        written = _write(rows, Path(folder))
+        written = _written(rows, Path(folder))
         return _keep(evaluation_set, written, Path(folder), actor, dataset)
+
+
+def _written(rows: Iterable[SetRow], folder: Path) -> Written:
+    written = write_set(rows, folder)
+    if not written.size:
+        raise SetRefused(gettext("There is no example in it."))
+    return written
 
 
 def _keep(
     evaluation_set: EvaluationSet,
-    written: "_Written",
+    written: Written,
     folder: Path,
     actor: User | None,
     dataset: Dataset | None,
@@ -161,44 +165,6 @@ def _stored(made: EvaluationSetVersion) -> EvaluationSetVersion:
 def _next(evaluation_set: EvaluationSet) -> int:
     last = latest_version(evaluation_set)
     return last.version + 1 if last else 1
-
-
-class _Written(NamedTuple):
-    """What two files hold: their digest, examples, and {slice field: {value: examples}}."""
-
-    sha256: str
-    size: int
-    slices: dict[str, dict[str, int]]
-
-
-def _write(rows: Iterable[SetRow], folder: Path) -> _Written:
-    """`inputs` and `gold` in the folder, line by line about the same example.
-
-    A slice may be a choice that gives the answer away, so slices lie beside the answers.
-    """
-    digest, size = hashlib.sha256(), 0
-    counts: dict[str, Counter[str]] = defaultdict(Counter)
-    with ExitStack() as stack:
-        inputs, gold = (stack.enter_context(_packed(folder / n)) for n in ("inputs", "gold"))
-        for row in rows:
-            size += 1
-            for name, values in row.slices.items():
-                counts[name].update(values)
-            told = {"uid": row.uid, "inputs": row.inputs}
-            kept = {"uid": row.uid, "gold": row.gold, "slices": row.slices}
-            for file, value in ((inputs, told), (gold, kept)):
-                line = orjson.dumps(value) + b"\n"
-                digest.update(line)
-                file.write(line)
-    if not size:
-        raise SetRefused(gettext("There is no example in it."))
-    slices = {name: dict(count.most_common(MOST_SLICES)) for name, count in counts.items()}
-    return _Written(digest.hexdigest(), size, slices)
-
-
-def _packed(path: Path) -> gzip.GzipFile:
-    """A gzip file that has the same bytes whenever the same is written to it."""
-    return gzip.GzipFile(path, "wb", compresslevel=6, mtime=0)
 
 
 def latest_version(evaluation_set: EvaluationSet) -> EvaluationSetVersion | None:

@@ -26,7 +26,7 @@ from dynabench.lib.words import gettext_noop
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[2]
 BEAT_SECONDS = 1.0
-AT_ONCE = 4  # checks that one process of ours has under way
+AT_ONCE = 2  # checks that one process of ours has under way
 PLACE_SECONDS = 10.0
 PLACES = BoundedSemaphore(AT_ONCE)
 MIB = 2**20

@@ -144,7 +144,7 @@ import django
 django.setup()
 import pyarrow.parquet
 from evaluation.set_files import SetFile
-from evaluation.sets import _write
+from evaluation.set_writing import _write
 from tasks.schema import load_config
 from tasks.services import OFFICIAL
 

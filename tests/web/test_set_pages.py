@@ -1,12 +1,18 @@
 """The owners' pages of evaluation sets: look through a file, add it, change who sees it."""
 
 import gzip
+import io
 import json
 import re
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
+from dynabench.lib.bounded import TOO_LARGE, Bounds
+from evaluation import set_writing
+from evaluation.contract import GIB, MIB
 from evaluation.models import EvaluationSet, Upload
 from evaluation.sets import create_set_of, latest_version, set_rows, version_of_closed_round
 from tasks.models import Round, TaskMember
@@ -72,6 +78,20 @@ def test_wrong_lines_are_named_and_what_was_typed_survives(owner):
     assert "Add the set" not in response.text
     assert "Error: " in re.search("<title>.*?</title>", response.text)[0]
     assert not EvaluationSet.objects.exists()
+
+
+def test_a_small_file_that_takes_all_memory_is_an_error_of_the_field(owner, monkeypatch):
+    """Less than 1 kB of Parquet, one batch of which is 1.5 GB."""
+    monkeypatch.setattr(set_writing, "BOUNDS", Bounds(memory_bytes=GIB))
+    texts = pa.DictionaryArray.from_arrays(pa.array([0] * 500, pa.int32()), ["x" * 3 * MIB])
+    bomb = io.BytesIO()
+    told = {"compression": "zstd", "dictionary_pagesize_limit": 4 * MIB, "store_schema": False}
+    pq.write_table(pa.table({"text": texts}), bomb, **told)
+    file = SimpleUploadedFile("rows.parquet", bomb.getvalue())
+    assert file.size < 1000
+    response = owner.post(f"{URL}new/", FIELDS | {"file": file})
+    assert response.status_code == 422
+    assert response.context["form"].errors["file"] == [TOO_LARGE]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ import json
 import re
 from datetime import date
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -338,6 +340,15 @@ def test_parquet(read, tmp_path):
 def test_parquet_with_history_and_odd_values(read, tmp_path):
     row = history(["yes", "yes"], metadata={"tags": ["a"], "day": date(2026, 1, 1)})
     assert one(read(parquet([row], tmp_path), "a.parquet")).gold == ("yes",)
+
+
+def test_memory_that_lacks_is_no_damage_of_the_file(read, monkeypatch):
+    def lacking(_):
+        raise pa.ArrowMemoryError("malloc of size 1 failed")
+
+    monkeypatch.setattr(pq, "ParquetFile", lacking)
+    with pytest.raises(MemoryError):
+        read(b"", "a.parquet")
 
 
 @pytest.mark.parametrize("data", [b"", b"PAR1 and nothing", b"{}"])
