@@ -2,6 +2,8 @@
 
 import os
 import secrets
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -34,21 +36,39 @@ def env_list(name: str) -> list[str]:
 
 
 def env_secret(name: str) -> str:
-    """The secret in NAME, or in the file that NAME_FILE points to; empty when neither is set."""
+    """The secret in NAME, or in the file that NAME_FILE points to; empty when neither is set.
+
+    Raises EnvError when the file is empty.
+    """
     path = os.environ.get(f"{name}_FILE")
-    return Path(path).read_text().strip() if path else os.environ.get(name, "")
+    if not path:
+        return os.environ.get(name, "")
+    if secret := Path(path).read_text().strip():
+        return secret
+    raise EnvError(f"{name}_FILE={path!r} is empty.")
 
 
 def kept_secret(path: Path) -> str:
-    """The secret kept in a file that only its owner can read; made at the first call."""
+    """The secret kept in a file that only its owner can read; made at the first call.
+
+    Processes that start together get the same one, and a full disk leaves no file behind. Raises
+    EnvError when the file is empty.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return path.read_text().strip()
-    with os.fdopen(descriptor, "w") as file:
-        file.write(secrets.token_urlsafe(48))
-    return path.read_text().strip()
+    if not path.exists():
+        descriptor, made = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}-")
+        try:
+            with os.fdopen(descriptor, "w") as file:
+                file.write(secrets.token_urlsafe(48))
+                file.flush()
+                os.fsync(descriptor)
+            with suppress(FileExistsError):  # another was first
+                os.link(made, path)  # all of it or nothing
+        finally:
+            os.unlink(made)
+    if kept := path.read_text().strip():
+        return kept
+    raise EnvError(f"{path} is empty. Restore it, or delete it: then everybody signs in again.")
 
 
 SQLITE_OPTIONS = {

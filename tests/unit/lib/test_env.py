@@ -1,0 +1,58 @@
+"""The secret key: made once, whatever happens meanwhile."""
+
+import errno
+import os
+import secrets
+import stat
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from dynabench import env
+from dynabench.env import EnvError, env_secret, kept_secret
+
+
+def test_the_secret_is_made_once_for_its_owner_alone(tmp_path):
+    path = tmp_path / "home" / "secret_key"
+    made = kept_secret(path)
+    assert len(made) >= 50
+    assert kept_secret(path) == made
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert os.listdir(path.parent) == ["secret_key"]
+
+
+def test_services_that_start_together_get_one_secret(tmp_path, monkeypatch):
+    make = secrets.token_urlsafe
+
+    def make_slowly(size):  # meanwhile the others look for the file
+        time.sleep(0.2)
+        return make(size)
+
+    monkeypatch.setattr(env.secrets, "token_urlsafe", make_slowly)
+    with ThreadPoolExecutor(8) as pool:
+        found = set(pool.map(kept_secret, [tmp_path / "secret_key"] * 8))
+    assert found == {kept_secret(tmp_path / "secret_key")}
+    assert os.listdir(tmp_path) == ["secret_key"]
+
+
+def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(env.os, "fsync", full)
+        with pytest.raises(OSError, match="No space"):
+            kept_secret(tmp_path / "secret_key")
+    assert os.listdir(tmp_path) == []
+    assert kept_secret(tmp_path / "secret_key")
+
+
+def test_an_empty_file_is_named(tmp_path, monkeypatch):
+    path = tmp_path / "secret_key"
+    path.touch()
+    with pytest.raises(EnvError, match="secret_key is empty"):
+        kept_secret(path)
+    monkeypatch.setenv("SECRET_KEY_FILE", str(path))
+    with pytest.raises(EnvError, match="SECRET_KEY_FILE"):
+        env_secret("SECRET_KEY")
