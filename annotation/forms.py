@@ -45,13 +45,30 @@ def form_field(component: Component) -> forms.Field:
             "max": component.maximum,
             "step": component.step or "any",
         }
+        if component.type == "slider":
+            return forms.FloatField(widget=Slider(component.title, attrs), **common)
         return forms.FloatField(widget=forms.NumberInput(attrs=attrs), **common)
     if component.type == "long_text":
         return forms.CharField(widget=forms.Textarea(attrs={"rows": 4, "dir": "auto"}), **common)
     if component.type in ("text", "span"):
         attrs = {"autocomplete": "off", "dir": "auto"}
         return forms.CharField(widget=forms.TextInput(attrs=attrs), **common)
-    raise ValueError(f"The pages cannot ask for a {component.type} yet ({component.name}).")
+    return forms.CharField(disabled=True, **common)  # of an earlier release; nobody can fill it
+
+
+class Slider(forms.NumberInput):
+    """A number with a slider beside it, which a script moves; without one the number is there."""
+
+    template_name = "annotation/_slider.html"
+
+    def __init__(self, title: str, attrs: dict[str, Any]) -> None:
+        super().__init__(attrs)
+        self.title = title
+
+    def get_context(self, *args: Any) -> dict[str, Any]:
+        context = super().get_context(*args)
+        context["widget"]["title"] = self.title
+        return context
 
 
 class ComponentForm(forms.Form):
@@ -72,8 +89,26 @@ class ComponentForm(forms.Form):
     def values(self) -> dict[str, Any]:
         """What was typed, without what was left empty."""
         names = (component.name for component in self.components)
-        found = {name: self.cleaned_data.get(name) for name in names}
+        found = {name: _one_newline(self.cleaned_data.get(name)) for name in names}
         return {name: value for name, value in found.items() if value not in (None, "", [])}
+
+    def checked(self, context: Mapping[str, Any]) -> dict[str, Any]:
+        """The values, with what is wrong as errors. Of a stretch the first place is meant."""
+        found = self.values()
+        for component in self.components:
+            value = found.get(component.name)
+            if component.type == "span" and value is not None:
+                start = str(context.get(str(component.reference), "")).find(value)
+                value = {"text": value, "start": start, "end": start + len(value)}
+                found[component.name] = value
+            for message in [] if value is None else check_value(component, value, context):
+                self.add_error(component.name, message)
+        return found
+
+
+def _one_newline(value: Any) -> Any:
+    """A text as models and counters read it: browsers end lines with two characters."""
+    return value.replace("\r\n", "\n") if isinstance(value, str) else value
 
 
 def unchanged_fields(config: TaskConfig, inputs: Mapping[str, Any], given: str) -> list[str]:
@@ -251,14 +286,25 @@ class ExampleForm(ComponentForm):
 
 
 class WhyForm(ComponentForm):
-    """The questions after the verdict; all may be left empty."""
+    """The questions after the verdict; all may be left empty. context: what spans are cut from."""
+
+    def __init__(
+        self,
+        components: list[Component],
+        data: Any = None,
+        *,
+        context: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.context = context or {}
+        given = {
+            name: value["text"] if isinstance(value, Mapping) else value
+            for name, value in (metadata or {}).items()
+        }
+        super().__init__(components, data, initial=given)
 
     def clean(self) -> dict[str, Any]:
-        self.inputs = self.values()
-        for component in self.components:
-            if component.name in self.inputs:
-                for message in check_value(component, self.inputs[component.name], {}):
-                    self.add_error(component.name, message)
+        self.inputs = self.checked(self.context)
         return self.cleaned_data
 
 

@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from annotation.models import Example, TargetOutput
+from tasks.components import WHOLE
 from tasks.models import Context
 from tasks.schema import Component, TaskConfig
 
@@ -89,7 +90,7 @@ def answers(example: Example, config: TaskConfig, outputs: Sequence[TargetOutput
 def shown_context(config: TaskConfig, context: Context) -> list[tuple[str, str, str]]:
     """(label, type, value) of the context fields; a prompt to write from is not one to read."""
     return [
-        (config.component(name).title, config.component(name).type, str(value))
+        (config.component(name).title, config.component(name).type, config.display(name, value))
         for name, value in read_context(config, context).items()
     ]
 
@@ -98,7 +99,11 @@ def read_context(config: TaskConfig, context: Context) -> dict[str, Any]:
     """The context fields that are to be read, in the order of the configuration."""
     prompt = config.support.prompt_field if config.support else None
     names = (component.name for component in config.context if component.name != prompt)
-    return {name: context.fields[name] for name in names if context.fields.get(name)}
+    return {
+        name: context.fields[name]
+        for name in names
+        if context.fields.get(name) not in (None, "", [])
+    }
 
 
 def _answer(example: Example, config: TaskConfig, output: TargetOutput) -> Answer:
@@ -170,7 +175,8 @@ def why_components(config: TaskConfig, outcome: str, inputs: Mapping[str, Any]) 
     return [
         component
         for component in config.metadata.create
-        if component.when is None or component.when.holds(inputs, outcome=outcome)
+        if component.type in WHOLE["metadata"]
+        and (component.when is None or component.when.holds(inputs, outcome=outcome))
     ]
 
 

@@ -47,6 +47,10 @@ def try_out(request: HttpRequest, code: str) -> HttpResponse:
         raise Http404
     if gate_is_shut(request, task):
         return redirect(reverse("annotation:gate", args=[code], query={"for": "try"}))
+    try:
+        services.check_can_be_asked(task.config)
+    except services.Refused as error:
+        return refusal(request, error, task)
     if request.method == "POST":
         return _submit(request, task, round)
     places = len(task.config.practice_contexts)

@@ -23,6 +23,7 @@ from annotation.support import support_of
 from dynabench.accounts.models import Annotator
 from tasks.endpoints.base import Prediction
 from tasks.models import Context, Round, RoundTarget, Task, context_digest
+from tasks.schema import TaskConfig
 from tasks.services import close_if_due
 from tasks.targets import version_of
 
@@ -75,6 +76,12 @@ class Duplicate(Refused):
     code = "duplicate"
 
 
+class Unfinished(Refused):
+    """The task has a field that does not work yet."""
+
+    code = "unfinished"
+
+
 class ForPeople(Refused):
     """The task lets people do this, and no program."""
 
@@ -90,14 +97,22 @@ def pass_gate(*, annotator: Annotator, task: Task) -> None:
     GatePass.objects.get_or_create(annotator=annotator, task=task)
 
 
+def check_can_be_asked(config: TaskConfig) -> None:
+    """Raises Unfinished where a stored configuration asks for what no page can take."""
+    if part := config.unfinished_input:
+        said = _("This task asks for “%(title)s” (%(type)s), which does not work yet.")
+        raise Unfinished(said % {"title": part.title, "type": part.type})
+
+
 def assign(
     *, annotator: Annotator, round: Round, fresh: bool = False, minimal_edit: bool = False
 ) -> Assignment:
     """The annotator's assignment in the round: the current one, or with `fresh` a new one.
 
     Hands out the least used context and the least used goal. Locks the round, so two people who
-    come at once get different contexts. Raises RoundClosed, NoContext.
+    come at once get different contexts. Raises RoundClosed, NoContext, Unfinished.
     """
+    check_can_be_asked(round.task.config)
     current = selectors.current_assignment(annotator, round)
     if current and not fresh:
         return current
@@ -257,6 +272,7 @@ def check_programs_write(task: Task) -> None:
 
 def _check_may_write(assignment: Assignment, used: selectors.Used, text: str) -> None:
     round, limits = assignment.round, assignment.round.task.config.limits
+    check_can_be_asked(round.task.config)
     if not selectors.may_send(assignment):  # `finish_attempt` looks again, under the lock
         raise RoundClosed(not_open(round), round=round)
     if assignment.left_at is not None:

@@ -214,7 +214,7 @@ def attempt_why(request: HttpRequest, uuid: UUID) -> HttpResponse:
     """Keep why the label is right and why a model might miss it."""
     now, example = _shown_example(request, uuid)
     questions = why_components(now.task.config, example.outcome, example.inputs)
-    form = WhyForm(questions, request.POST)
+    form = WhyForm(questions, request.POST, context=now.context.fields)
     if form.is_valid():
         services.explain(example=example, metadata=form.inputs)
         if not htmx_partial(request):

@@ -174,7 +174,7 @@ def result(example: Example, is_new: bool = False) -> dict[str, Any]:
         **verdict(example, config, outputs),
         "example": example,
         "looks_personal": looks_personal(written_text(config, example.inputs)),
-        "why_form": WhyForm(questions, initial=example.metadata) if example.metadata else None,
+        "why_form": WhyForm(questions, metadata=example.metadata) if example.metadata else None,
         "why_fields": blank_fields(tuple(questions), get_language()),
         "can_retract": is_new
         or (example.retracted_at is None and not selectors.is_judged(example)),

@@ -32,6 +32,13 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "chat": (),
     "candidates": ("reference",),
 }
+WHOLE: Mapping[str, tuple[str, ...]] = {
+    "context": ("text", "long_text", "number", "multiclass"),
+    "input": ("text", "long_text", "span", "multiclass", "multilabel", "number", "slider"),
+    "output": ("text", "long_text", "span", "multiclass", "number", "slider", "prob"),
+    "metadata": ("text", "long_text", "span", "multiclass", "multilabel", "number", "slider"),
+}
+"""The types that work, by place: from writing and judging to the release."""
 OUTCOMES = ("fooled", "not_fooled", "undecided", "no_model")
 
 

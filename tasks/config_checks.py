@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tasks.components import CHOICES, COMMON_KEYS, KEYS, OUTCOMES, Component
+from tasks.components import CHOICES, COMMON_KEYS, KEYS, OUTCOMES, WHOLE, Component
 from tasks.config_io import Finding, Loc, nearest
 from tasks.values import check_value, missing_message
 
@@ -115,7 +115,7 @@ def _components(config: "TaskConfig") -> Iterator[Finding]:
         yield from _ranges(loc, component)
         yield from _reference(loc, component, config)
         if loc[0] == "context" and component.type not in CONTEXT_TYPES:
-            fix = f"use one of: {', '.join(CONTEXT_TYPES)}"
+            fix = f"use one of: {', '.join(WHOLE['context'])}"
             yield Finding((*loc, "type"), f"a context cannot hold a {component.type}", fix)
 
 
@@ -425,6 +425,18 @@ def _as_span(component: Component, value: Any, context: Mapping[str, Any]) -> An
         return value
     start = str(context.get(str(component.reference), "")).find(value)
     return {"text": value, "start": start, "end": start + len(value)}
+
+
+def unfinished(config: "TaskConfig") -> Iterator[Finding]:
+    """The fields that pages, judges or models cannot deal with yet.
+
+    Tasks that were stored with one can be read, so `load_config` takes them; nobody may store one.
+    """
+    for loc, component in _each(config):
+        whole = WHOLE[str(loc[0])]
+        if component.type not in whole:
+            message = f"a field of type {component.type} does not work in the {loc[0]} yet"
+            yield Finding((*loc, "type"), message, f"use one of: {', '.join(whole)}")
 
 
 def advice(config: "TaskConfig") -> Iterator[Finding]:

@@ -10,9 +10,9 @@ from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from tasks.config_changes import context_changes, forbidden_changes
 from tasks.config_io import ConfigError, Finding, Problem, read_yaml
-from tasks.dynabench_import import convert
+from tasks.dynabench_import import convert, unfinished
 from tasks.models import Round, Task
-from tasks.schema import TaskConfig, check_config
+from tasks.schema import TaskConfig, check_config, load_config
 
 OPENED = gettext_noop("A round has been opened, so this is fixed.")
 HAS_CONTEXTS = gettext_noop("The task has contexts. Undo their imports to change this.")
@@ -35,8 +35,11 @@ def usable(text: str, *, name: str = "") -> tuple[TaskConfig, str, list[str]]:
     ConfigError.
     """
     notes = []
-    keys = read_yaml(text).data.keys()
+    document = read_yaml(text)
+    keys = document.data.keys()
     if OLD_KEYS & keys and not OWN_KEYS & keys:
+        if problems := [document.problem(found) for found in unfinished(document.data)]:
+            raise ConfigError(problems)
         converted = convert(text, name=name or "Imported task")
         text = converted.config_yaml_text
         notes = ["Converted from Dynabench 1.0.", *converted.notes]
@@ -65,9 +68,17 @@ def fixed_because(task: Task) -> str:
     return HAS_CONTEXTS if rounds.filter(contexts__isnull=False).exists() else ""
 
 
+def _stored(text: str) -> TaskConfig | None:
+    """A configuration that was stored once, though it might be refused now; None: it is none."""
+    try:
+        return load_config(text)
+    except ConfigError:
+        return None
+
+
 def fixed_parts(task: Task) -> tuple[str, list[str]]:
     """Why parts may not change, and which those are, by their paths."""
-    why, config = fixed_because(task), check_config(task.config_text)[0]
+    why, config = fixed_because(task), _stored(task.config_text)
     if not why or config is None:
         return "", []
     sections = ("context",) if why == HAS_CONTEXTS else ("context", "input", "output")
@@ -77,7 +88,7 @@ def fixed_parts(task: Task) -> tuple[str, list[str]]:
 
 def refused_changes(task: Task, old_text: str, new: TaskConfig) -> tuple[str, list[Finding]]:
     """What would give stored rows another meaning, and why it may not; empty when all is well."""
-    why, old = fixed_because(task), check_config(old_text)[0]
+    why, old = fixed_because(task), _stored(old_text)
     if not why or old is None:
         return "", []
     find = context_changes if why == HAS_CONTEXTS else forbidden_changes

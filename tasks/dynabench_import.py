@@ -4,13 +4,13 @@ What 1.0 could say is described in its `docs/owners.md` and checked in its `api/
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from tasks.components import CHOICES
 from tasks.config_checks import CONTEXT_TYPES, RESERVED, TEXTS
-from tasks.config_io import dump_yaml, read_yaml
+from tasks.config_io import Finding, dump_yaml, read_yaml
 from tasks.schema import MODEL_TYPES, DeltaName, MetricName, load_config
 
 TYPES = {
@@ -56,6 +56,16 @@ def convert(yaml_text: str, *, name: str = "Imported task") -> Converted:
     text = dump_yaml({"version": 1, "name": name, **conversion.config()})
     load_config(text)
     return Converted(text, conversion.notes)
+
+
+def unfinished(given: Mapping[str, Any]) -> Iterator[Finding]:
+    """The fields of a configuration of Dynabench 1.0 that do not work here yet: pictures."""
+    for section in ("context", "input", "output"):
+        items = given.get(section)
+        for index, item in enumerate(items if isinstance(items, list) else []):
+            if isinstance(item, Mapping) and item.get("type") == "image":
+                fix = "leave the field out, or wait for a version that shows pictures"
+                yield Finding((section, index, "type"), "pictures do not work here yet", fix)
 
 
 @dataclass

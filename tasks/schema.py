@@ -13,6 +13,7 @@ from pydantic.dataclasses import dataclass
 from pydantic_core import PydanticCustomError
 
 from tasks.components import (
+    WHOLE,
     Component,
     ComponentType,
     Label,
@@ -22,7 +23,7 @@ from tasks.components import (
     When,
     Words,
 )
-from tasks.config_checks import advice, findings, outputs_resolved
+from tasks.config_checks import advice, findings, outputs_resolved, unfinished
 from tasks.config_io import ConfigError, Problem, dump_yaml, read_yaml
 from tasks.config_messages import problems_of
 from tasks.values import NEEDLESS, check_value, missing_message
@@ -344,6 +345,11 @@ class TaskConfig:
         texts = (c.name for c in self.input if c.type in ("long_text", "text"))
         return next(texts, self.input[0].name)
 
+    @property
+    def unfinished_input(self) -> Component | None:
+        """An input that no page can ask for yet; only tasks of an earlier release have one."""
+        return next((c for c in self.input if c.type not in WHOLE["input"]), None)
+
     def component(self, name: str) -> Component:
         """The component of that name; the input's, where the output has one of the same name.
 
@@ -424,7 +430,9 @@ def check_config(text: str) -> tuple[TaskConfig | None, list[Problem]]:
     except ConfigError as error:
         return None, error.problems
     document = read_yaml(text)
-    return config, [document.problem(found, "warning") for found in advice(config)]
+    errors = [document.problem(found) for found in unfinished(config)]
+    warnings = [document.problem(found, "warning") for found in advice(config)]
+    return (None if errors else config), [*errors, *warnings]
 
 
 def validate_inputs(

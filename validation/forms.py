@@ -1,6 +1,6 @@
 """The forms of the judge page, built from the task's configuration."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django import forms
@@ -10,7 +10,6 @@ from django.utils.translation import gettext_lazy as _
 from annotation.forms import ComponentForm
 from tasks.models import Task
 from tasks.schema import Component, TaskConfig
-from tasks.values import check_value
 from validation.consensus import Vote
 from validation.derive import label_field
 from validation.models import Validation, Verdict
@@ -84,16 +83,26 @@ class DecisionForm(VoteForm):
 
 
 class QuestionForm(ComponentForm):
-    """The task's questions to validators, beside the fields of a subclass; values in `metadata`."""
+    """The task's questions to validators, beside the fields of a subclass; values in `metadata`.
+
+    context: what spans are cut from.
+    """
+
+    def __init__(
+        self,
+        components: Sequence[Component],
+        data: Any = None,
+        *,
+        context: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(list(components), data)
+        self.context = context or {}
 
     def clean(self) -> dict[str, Any]:
-        self.metadata = self.values()
+        self.metadata = self.checked(self.context)
         for component in self.components:
-            value = self.metadata.get(component.name)
-            if value is not None:
-                for message in check_value(component, value, {}):
-                    self.add_error(component.name, message)
-            elif component.required and not self.has_error(component.name):
+            is_empty = component.name not in self.metadata and not self.has_error(component.name)
+            if component.required and is_empty:
                 self.add_error(component.name, gettext("Answer this question"))
         return self.cleaned_data
 
@@ -128,8 +137,9 @@ class AfterForm(QuestionForm):
         *,
         config: TaskConfig,
         reveal: bool,
+        context: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(list(components), data)
+        super().__init__(components, data, context=context)
         self.reveals = reveal
         if reveal:
             self.fields["reveal"] = forms.ChoiceField(

@@ -21,6 +21,7 @@ from annotation.models import Example
 from dynabench.accounts.models import Annotator
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
+from tasks.components import WHOLE
 from tasks.models import Task, parsed_config
 from tasks.schema import Component, TaskConfig
 from validation import caps, gold, selectors, services
@@ -79,7 +80,8 @@ def questions(config: TaskConfig, vote: Answer | None, example: Example) -> list
     return [
         component
         for component in config.metadata.validate
-        if component.when is None or component.when.holds(example.inputs, verdict=verdict)
+        if component.type in WHOLE["metadata"]
+        and (component.when is None or component.when.holds(example.inputs, verdict=verdict))
     ]
 
 

@@ -35,7 +35,7 @@ def _example(request: HttpRequest, task: Task) -> Example:
         uuid = UUID(request.POST.get("example", ""))
     except ValueError:
         raise Http404 from None
-    rows = Example.objects.select_related("round")
+    rows = Example.objects.select_related("round", "context")
     example = get_object_or_404(rows, uuid=uuid, round__task=task)
     example.round.task = task
     return example
@@ -102,7 +102,11 @@ def flag(request: HttpRequest, code: str) -> HttpResponse:
     if gate_is_shut(request, task):
         return _gate(task)
     example = _example(request, task)
-    form = FlagForm(judging.questions(task.config, None, example), request.POST)
+    form = FlagForm(
+        judging.questions(task.config, None, example),
+        request.POST,
+        context=example.context.fields,
+    )
     if not form.is_valid():
         return judging.show(request, Desk.next(task, validator), flag_form=form, status=422)
     try:
@@ -168,6 +172,7 @@ def _after_form(task: Task, vote: Validation | GoldAnswer, data: Any = None) -> 
         data,
         config=task.config,
         reveal=judging.asks_reveal(task.config, vote),
+        context=vote.example.context.fields,
     )
 
 

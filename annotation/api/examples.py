@@ -62,7 +62,8 @@ class WhyView(OwnExample):
         example = self.example(uuid)
         asked = read(WhySerializer, request)
         config, why = example.round.task.config, asked["why"]
-        form = WhyForm(why_components(config, example.outcome, example.inputs), why)
+        asks = why_components(config, example.outcome, example.inputs)
+        form = WhyForm(asks, why, context=example.context.fields)
         unknown = {name: ["There is no such question here"] for name in why.keys() - form.fields}
         if unknown or not form.is_valid():
             raise serializers.ValidationError({"why": unknown or form.errors})  # type: ignore[dict-item]

@@ -86,6 +86,19 @@ document.addEventListener("DOMContentLoaded", () => {
   document.querySelector("[autofocus]")?.focus();
 });
 
+// A slider moves with its number, which is what is sent.
+const sliders = () => document.querySelectorAll("[data-number]").forEach((range) => {
+  range.hidden = false;
+  range.value = document.getElementById(range.dataset.number).value;
+});
+document.addEventListener("DOMContentLoaded", sliders);
+document.addEventListener("htmx:afterSettle", sliders);
+document.addEventListener("input", ({ target }) => {
+  const number = target.dataset.number, range = target.id && document.querySelector(`[data-number="${CSS.escape(target.id)}"]`);
+  if (number) document.getElementById(number).value = target.value;
+  else if (range) range.value = target.value;
+});
+
 // Keys.
 document.addEventListener("keydown", (event) => {
   const inside = event.target.closest("form");

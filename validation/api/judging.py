@@ -179,7 +179,9 @@ def _said(example: Example, asked: Mapping[str, Any]) -> dict[str, Any]:
     metadata = asked.get("metadata", {})
     told = {"flag_comment": asked.get("comment", ""), "flag_reason": asked.get("flag_reason", "")}
     form = FlagForm(
-        desks.questions(config, None, example), {**metadata, **told, "example": example.uuid}
+        desks.questions(config, None, example),
+        {**metadata, **told, "example": example.uuid},
+        context=example.context.fields,
     )
     _check(form, metadata)
     return {
@@ -232,6 +234,7 @@ class OwnVoteView(OfExample):
             {**metadata, **told},
             config=config,
             reveal=desks.asks_reveal(config, vote),
+            context=vote.example.context.fields,
         )
         _check(form, metadata)
         services.answer_afterwards(validation=vote, reveal=form.revealed, metadata=form.metadata)

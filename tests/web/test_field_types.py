@@ -1,0 +1,271 @@
+"""Every type of field that the check takes works from writing to the release; no other is taken."""
+
+import json
+import re
+from typing import get_args
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from annotation.models import Assignment, Example
+from dynabench.accounts.services import annotator_of
+from evaluation.jobs import build_dataset
+from evaluation.release import Options
+from evaluation.services import request_release
+from tasks.components import WHOLE, ComponentType
+from tasks.config_checks import CONTEXT_TYPES
+from tasks.config_saving import refused_changes
+from tasks.models import Round, Task, TaskMember
+from tasks.schema import ConfigError, check_config, load_config
+from tasks.services import create_task
+from tests.factories import ContextFactory, UserFactory, scripted_target
+from tests.web.conftest import HTMX
+from validation.models import Validation
+
+PASSAGE = "The bus stops at Tarn at six."
+CHOICES = {"labels": [{"value": "a", "display": "the first"}, "b"]}
+KEYS = {
+    "span": {"reference": "passage"},
+    "spans": {"reference": "passage"},
+    "multiclass": CHOICES,
+    "multilabel": CHOICES,
+    "slider": {"minimum": 0, "maximum": 5, "step": 0.5},
+    "prob": {"single": True},
+}
+SPAN = {"text": "Tarn", "start": 17, "end": 21}
+VALUES = {  # type: what the form sends, what is stored
+    "text": ("one line", "one line"),
+    "long_text": ("several\r\nlines", "several\nlines"),
+    "span": ("Tarn", SPAN),
+    "multiclass": ("a", "a"),
+    "multilabel": (["a", "b"], ["a", "b"]),
+    "number": ("0", 0.0),
+    "slider": ("2.5", 2.5),
+}
+SAID = {**{kind: value for kind, (_, value) in VALUES.items()}, "span": "Tarn"}
+PLACES = [(place, kind) for place in WHOLE for kind in get_args(ComponentType)]
+
+
+def config_text(place, kind):
+    """A task with one field of this type in this place, that asks for its author's say."""
+    part = {"name": "part", "type": kind, "label": "The part", **KEYS.get(kind, {})}
+    label = {"name": "label", "type": "multiclass", "label": "Your label", "labels": ["yes", "no"]}
+    target = part if place == "output" and kind != "prob" else label
+    config = {
+        "version": 1,
+        "name": "Walk",
+        "instructions": "Write.",
+        "goal": {"text": "Write something"},
+        "context": [{"name": "passage", "type": "text", "label": "Passage"}],
+        "input": [{"name": "text", "type": "long_text", "label": "Text"}, target],
+        "output": [target if target is part else "label"],
+        "verdict": {"type": "exact_match", "fields": [target["name"]]},
+        "metrics": {"main": "accuracy"},
+        "validation": {"votes": {"needed": 1}},
+    }
+    if place == "metadata":
+        ask = {**part, "required": False}
+        after = {**ask, "name": "after", "when": {"verdict": "correct"}}
+        config["metadata"] = {"create": [ask], "validate": [after]}
+    elif place != "output" or kind == "prob":
+        config[place].append(part)
+    return json.dumps(config, indent=1)
+
+
+def opened(text, **fields):
+    """An open round of a task of that configuration, and a client of its owner."""
+    owner = UserFactory(email="owner@example.com")
+    task = Task.objects.create(code="walk", name="Walk", config_text=text)
+    TaskMember.objects.create(task=task, user=owner, role="owner")
+    round = Round.objects.create(task=task, number=1, state="open")
+    ContextFactory(round=round, fields={"passage": PASSAGE, **fields})
+    return round, signed_in(owner)
+
+
+def signed_in(user):
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def ok(response):
+    assert response.status_code == 200, response.text
+    return response
+
+
+def test_places_are_those_of_a_configuration():
+    for kinds in WHOLE.values():
+        assert set(kinds) <= set(get_args(ComponentType))
+
+
+@pytest.mark.parametrize(("place", "kind"), [one for one in PLACES if one[1] in WHOLE[one[0]]])
+@pytest.mark.django_db
+def test_what_the_check_takes_works_everywhere(place, kind, alice, bob, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+    text = config_text(place, kind)
+    config, problems = check_config(text)
+    assert config, problems
+    sent, stored = VALUES.get(kind, (None, None))
+    round, as_owner = opened(text, **({"part": stored} if place == "context" else {}))
+    target = config.target_fields[0]
+    answer = {target: SAID[kind] if target == "part" else "no"}
+    if target == "part" and kind == "span":
+        answer |= {"start": 17, "end": 21}
+    scripted_target(round, output=answer)
+
+    for page in ("write", "judge"):
+        preview = as_owner.post("/own/walk/config/preview/", {"text": text, "page": page})
+        assert 'id="work"' in ok(preview).text
+    uuid = written(signed_in(alice), place, kind, sent)
+    example = Example.objects.get()
+    if place in ("input", "output") and kind != "prob":
+        assert example.inputs["part"] == stored
+    if place == "output" and target == "part":
+        assert example.outcome == "not_fooled"
+        Example.objects.update(outcome="fooled")  # so that it is judged
+    assert example.metadata == ({"part": stored} if place == "metadata" else {})
+
+    shown = judged(signed_in(bob), example, sent if place == "metadata" else None)
+    if place == "context":
+        assert config.display("part", stored) in shown
+    vote = Validation.objects.get()
+    assert vote.metadata == ({"after": stored} if place == "metadata" else {})
+    for page in ("/me/", f"/attempt/{uuid}/"):
+        ok(signed_in(alice).get(page))
+    for page in ("review/", f"review/{uuid}/", "", "annotators/"):
+        ok(as_owner.get(f"/own/walk/{page}"))
+
+    Round.objects.update(state="closed")
+    round.refresh_from_db()
+    dataset = request_release(round=round, options=Options(dev=0, test=0), actor=None)
+    build_dataset(dataset.pk)
+    with dataset.files.get(name="train.jsonl").file.open() as file:
+        row = json.loads(file.read())
+    assert json.loads(row["input_json"]) == example.inputs
+
+
+def written(client, place, kind, sent):
+    """Write one example with the page's form, and answer the questions after it."""
+    assert "error-summary" not in ok(client.get("/t/walk/write/")).text
+    assignment = Assignment.objects.get()
+    form = {"attempt_key": "1e3a54b0-4c2b-4f7e-9c2a-0d6c4a3b2f10", "assignment": assignment.pk}
+    form |= {"goal": "", "text": "Something new.", "label": "yes"}
+    if place in ("input", "output") and sent is not None:
+        form["part"] = sent
+    ok(client.post("/t/walk/write/", form, **HTMX))
+    uuid = Example.objects.get().uuid
+    if place == "metadata":
+        ok(client.post(f"/attempt/{uuid}/why/", {"part": sent}, **HTMX))
+    return uuid
+
+
+def judged(client, example, sent):
+    page = ok(client.get("/t/walk/judge/"))
+    assert str(example.uuid) in page.text
+    data = {"example": example.uuid, "answer": "verdict:correct"}
+    ok(client.post("/t/walk/judge/", data, **HTMX))
+    if sent is not None:
+        ok(client.post(f"/judge/{example.uuid}/after/", {"after": sent}, **HTMX))
+    return page.text
+
+
+@pytest.mark.parametrize(("place", "kind"), [one for one in PLACES if one[1] not in WHOLE[one[0]]])
+def test_no_other_type_passes_the_check(place, kind):
+    config, problems = check_config(config_text(place, kind))
+    assert config is None
+    errors = [one for one in problems if one.severity == "error" and one.path.endswith(".type")]
+    assert errors, problems
+    lines = config_text(place, kind).splitlines()
+    for one in errors:
+        assert "use one of: " in one.fix
+        named = one.fix.removeprefix("use one of: ").split(", ")
+        assert tuple(named) == WHOLE[one.path.partition("[")[0].partition(".")[0]]
+        assert kind in lines[one.line - 1] or "part" in lines[one.line - 1]
+
+
+BAD = config_text("input", "image")
+
+
+def test_no_door_takes_such_a_task(alice, bob, nli, as_alice, tmp_path):
+    """The page, the API, the admin and the service that makes tasks."""
+    TaskMember.objects.create(task=nli.task, user=alice, role="owner")
+    base = re.search(r'name="base" value="([^"]+)"', as_alice.get("/own/nli/config/").text)[1]
+    for step in ("review", "save"):
+        sent = {"text": BAD, "base": base, "step": step}
+        assert as_alice.post("/own/nli/config/", sent).status_code == 422
+    checked = as_alice.post("/own/nli/config/check/", {"text": BAD})
+    assert "does not work in the input yet" in checked.text
+    told = as_alice.get("/api/v1/tasks/nli/config/").json()
+    sent = {"text": BAD, "version": told["version"]}
+    api = as_alice.put("/api/v1/tasks/nli/config/", sent, content_type="application/json")
+    assert api.status_code in (400, 422), api.text
+    alice.is_superuser = alice.is_staff = True
+    alice.save()
+    form = {"code": "new", "config_text": BAD, "is_visible": "on"}
+    assert as_alice.post("/admin/tasks/task/add/", form).status_code == 200  # the form again
+    with pytest.raises(ConfigError, match="does not work in the input yet"):
+        create_task(code="new", config_text=BAD, actor=alice)
+    assert not Task.objects.filter(code="new").exists()
+    nli.task.refresh_from_db()
+    assert nli.task.config_text != BAD
+
+
+def test_a_picture_of_dynabench_1_is_refused_where_it_stands(alice):
+    old = "context:\n  - name: photo\n    type: image\ninput:\n  - {name: q, type: string}\n"
+    with pytest.raises(ConfigError) as caught:
+        create_task(
+            code="vqa", config_text=old + "output:\n  - {name: a, type: string}\n", actor=alice
+        )
+    (problem,) = caught.value.problems
+    assert (problem.line, problem.path) == (3, "context[0].type")
+
+
+@pytest.mark.parametrize(
+    ("place", "kind"),
+    [
+        (place, kind)
+        for place, kind in PLACES
+        if kind not in WHOLE[place] and (place != "context" or kind in CONTEXT_TYPES)
+    ],
+)
+@pytest.mark.django_db
+def test_stored_before_it_can_still_be_read(place, kind, alice, bob):
+    """A task of an earlier release: nobody meets an error of ours, and its owner reads why."""
+    text = config_text(place, kind)
+    fields = {"chat": [{"role": "user", "text": "Hello?"}], "candidates": ["one", "two"]}
+    round, as_owner = opened(
+        text, **({"part": fields.get(kind, "x")} if place == "context" else {})
+    )
+    example = Example.objects.create(
+        round=round,
+        context=round.contexts.get(),
+        annotator=annotator_of(bob),
+        inputs={"text": "Something.", "label": "yes", "part": None},
+        outcome="fooled",
+    )
+    page = ok(as_owner.get("/own/walk/config/"))
+    assert "does not work in the" in page.text
+    for path in ("", "review/", f"review/{example.uuid}/", "rounds/", "annotators/"):
+        ok(as_owner.get(f"/own/walk/{path}"))
+    for page in ("write", "judge"):
+        ok(as_owner.post("/own/walk/config/preview/", {"page": page}))
+    client = signed_in(alice)
+    for path in ("", "write/", "try/", "judge/"):
+        reply = client.get(f"/t/walk/{path}")
+        assert reply.status_code in (200, 403), reply.text
+        assert "{&#x27;" not in reply.text  # nobody reads Python
+        assert "[&#x27;" not in reply.text
+    if place == "input":
+        assert client.get("/t/walk/write/").status_code == 403
+        assert not Assignment.objects.exists()
+
+
+def test_what_an_opened_task_has_stays_fixed_even_if_it_is_refused_now(nli):
+    text = config_text("context", "image")
+    Task.objects.filter(pk=nli.task_id).update(config_text=text)
+    nli.task.refresh_from_db()
+    Round.objects.update(opened_at=timezone.now())
+    other = load_config(config_text("context", "text"))
+    assert refused_changes(nli.task, text, other)[1]
+    assert not refused_changes(nli.task, text, load_config(text))[1]
