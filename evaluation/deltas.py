@@ -11,7 +11,7 @@ from annotation.outcome import exact_match
 from evaluation.contract import Answer, Number, SetRow
 from evaluation.metrics import Metric, Unavailable, metric_of
 from evaluation.metrics.base import Mean, Sums, divide, plain, text_of
-from evaluation.scoring import LOOK_EVERY, Tally, interval, settle_many, widened
+from evaluation.scoring import LOOK_EVERY, Tally, bounded, settle_many
 
 ALWAYS_THE_SAME = "Always the same answer: consistency says nothing."
 
@@ -142,7 +142,6 @@ def _numbers(how: Metric, tally: Tally, kind: str) -> Iterator[Number]:
             note = "It is not defined on these examples."
             yield Number(name, None, None, None, tally.n, kind=kind, note=note)
             continue
-        value, low, high = interval(values)
-        if name in names[3:] or (name != "drop" and isinstance(how, Mean)):
-            low, high = widened(value, low, high, tally.n)
+        is_share = name in names[3:] or (name != "drop" and isinstance(how, Mean))
+        value, low, high = bounded(values, tally.n, is_share=is_share)
         yield Number(name, value, low, high, tally.n, kind=kind)

@@ -23,6 +23,8 @@ MOST_KEPT = 50_000  # distinct statistics of all tallies together, some hundred 
 LOOK_EVERY = 1000  # examples
 CELLS = 2**18  # of one array
 NAME = 200  # characters of a slice's name
+FEW = 10
+"""Fewer examples than that are not resampled."""
 
 
 class Tally:
@@ -155,9 +157,7 @@ def number_of(metric: Metric, tally: Tally, part: str = "") -> Number:
     if np.isnan(values[0]):
         note = "It is not defined on these examples."
         return Number(metric.name, None, None, None, tally.n, slice=part, note=note)
-    value, low, high = interval(values)
-    if isinstance(metric, Mean):
-        low, high = widened(value, low, high, tally.n)
+    value, low, high = bounded(values, tally.n, is_share=isinstance(metric, Mean))
     return Number(metric.name, value, low, high, tally.n, slice=part)
 
 
@@ -171,6 +171,15 @@ def interval(values: NDArray[np.float64]) -> tuple[float, float, float]:
     return value, min(value, float(low)), max(value, float(high))
 
 
-def widened(value: float, low: float, high: float, n: int) -> tuple[float, float]:
-    """Wilson's interval for a mean of 0 or 1, where every resample is the same; else as it was."""
-    return wilson(value * n, n) if value in (0, 1) else (low, high)
+def bounded(
+    values: NDArray[np.float64], n: int, *, is_share: bool
+) -> tuple[float, float | None, float | None]:
+    """The value and its interval as in `interval`; None where n examples do not show one.
+
+    Resamples of few examples, or of such as are all alike, look surer than they are. A share has
+    Wilson's interval then; no mean of numbers from 0 to 1 varies more than right and wrong do.
+    """
+    value, low, high = interval(values)
+    if n >= FEW and low < high:
+        return value, low, high
+    return (value, *wilson(value * n, n)) if is_share else (value, None, None)

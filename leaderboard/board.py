@@ -108,12 +108,13 @@ class Ranked:
 class Means:
     """Weighted means over sets: models × metrics, NaN where a set with a weight lacks its result.
 
-    draws: drawn metrics × models × draws. sets: the places of those with a weight. columns: the
-    values by metric, with intervals.
+    draws: drawn metrics × models × draws. unsure: models × metrics that lack an interval, as of too
+    few examples. sets: the places of those with a weight. columns: the values by metric.
     """
 
     values: Floats
     draws: Draws
+    unsure: Marks
     sets: tuple[int, ...]
     columns: Mapping[str, Column]
 
@@ -164,8 +165,12 @@ def _means(matrix: Matrix, weights: Sequence[float]) -> Means:
     if not len(used):
         values += np.nan
     draws: Draws = np.tensordot(shares.astype(np.float32), numbers.draws, axes=1)
-    means = Means(values, draws, tuple(used.tolist()), {})
-    columns = {name: _shown(*_column(matrix, means, name)) for name in matrix.metrics}
+    unsure = (np.isnan(numbers.low) & ~np.isnan(numbers.values))[:, used].any(axis=1)
+    means = Means(values, draws, unsure, tuple(used.tolist()), {})
+    columns = {
+        name: _shown(*_column(matrix, means, name), unsure[:, place])
+        for place, name in enumerate(matrix.metrics)
+    }
     return replace(means, columns=columns)
 
 
@@ -266,7 +271,8 @@ def _rows(matrix: Matrix, means: Means, score: _Scores) -> tuple[Row, ...]:
     sure = sure_pairs(score.values[places], score.draws[places], examples)
     firsts = dict(zip(places.tolist(), (1 + sure.sum(axis=0)).tolist(), strict=True))
     lasts = dict(zip(places.tolist(), (len(places) - sure.sum(axis=1)).tolist(), strict=True))
-    scores = _shown(score.values, score.draws)
+    drawn = [matrix.metrics.index(name) for name in score.used if name in matrix.drawn]
+    scores = _shown(score.values, score.draws, means.unsure[:, drawn].any(axis=1))
     order = sorted(firsts, key=lambda at: (firsts[at], -score.values[at], models[at].name))
     ranks = dict(zip(order, as_shown([firsts[at] for at in order]), strict=True))
     order += sorted(np.flatnonzero(~is_run).tolist(), key=lambda at: models[at].name)
@@ -295,8 +301,11 @@ def _in_the_loop(matrix: Matrix, means: Means) -> dict[int, tuple[str, ...]]:
     return found
 
 
-def _shown(values: Floats, draws: Draws) -> Column:
-    """Numbers between the 2.5 and 97.5 % quantiles of their draws, and never outside of them."""
+def _shown(values: Floats, draws: Draws, unsure: Marks) -> Column:
+    """Numbers between the 2.5 and 97.5 % quantiles of their draws, and never outside of them.
+
+    Those of too few examples stand alone.
+    """
     if draws.shape[1] == 1:  # measured once
         return Column(_optional(values), [None] * len(values), [None] * len(values))
     ordered = np.sort(draws, axis=-1)
@@ -306,6 +315,7 @@ def _shown(values: Floats, draws: Draws) -> Column:
         one, next_one = ordered[:, int(at)], ordered[:, int(at) + 1]
         ends.append(one + rest * (next_one - one))
     low, high = np.minimum(values, ends[0]), np.maximum(values, ends[1])  # NaN without a value
+    low[unsure] = high[unsure] = np.nan
     return Column(_optional(values), _optional(low), _optional(high))
 
 
@@ -334,6 +344,10 @@ def _notices(matrix: Matrix, rule: Rule, rates: Rates) -> Iterator[str]:
     if matrix.counting and not matrix.has_weighted:
         yield gettext_noop(
             "No set has a weight yet, so those that are shown beside the board count meanwhile."
+        )
+    if matrix.numbers.is_provisional:
+        yield gettext_noop(
+            "Some results are new: their intervals and ranks are provisional for some minutes."
         )
     told = {notice.partition(" ")[0]: notice for notice in rates.notices}
     reason = "the reference models show no exchange rate for it"

@@ -19,7 +19,7 @@ from evaluation.runs import counting
 from evaluation.templatetags.model_words import metric as in_words
 from leaderboard.asked import Asked, sliders
 from leaderboard.board import Cell, Ranked, Row, moved, ranked
-from leaderboard.matrix import Matrix, score_matrix
+from leaderboard.matrix import COSTS, Matrix, score_matrix
 from leaderboard.pareto import front
 from leaderboard.tables import cell_of
 from leaderboard.weights import METRIC, SET, Weighting, opening
@@ -209,7 +209,7 @@ def texts(name: str, cell: Cell) -> tuple[str, str]:
     if cell.value is None:
         return "", ""
     if cell.low is None or cell.high is None:
-        return _text(name, cell.value), ""
+        return _text(name, cell.value), "" if name in COSTS else _("too few examples")
     ends = {"low": _text(name, cell.low), "high": _text(name, cell.high)}
     return _text(name, cell.value), _("%(low)s to %(high)s") % ends
 

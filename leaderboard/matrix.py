@@ -103,6 +103,7 @@ class Numbers:
     outdated: Marks  # models × sets: measured on an older version only
     runners: NDArray[np.str_]  # models × sets; empty: not run
     runner: str = ""  # the one whose costs are compared
+    is_provisional: bool = False  # some runs are not resampled yet
     memo: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)  # of `board.ranked`
 
 
@@ -371,34 +372,42 @@ class _Table:
             if cell := self._cell(run, metric):
                 numbers.n[cell] = n
                 percent = 100 * np.array(number, dtype=float)  # None becomes NaN
+                if percent[1] == percent[2]:  # of an earlier version: few examples, all alike
+                    percent[1:] = np.nan
                 numbers.values[cell], numbers.low[cell], numbers.high[cell] = percent
 
     def add_draws(self) -> None:
-        """Stored resamples; until the job has made them, normal ones by the stored interval.
+        """Stored resamples; where there are none, or all alike, draws by the interval beside.
 
-        These are of each model apart, so that differences look less sure than they are.
+        Those are normal to each side and of each model apart, so that differences look less sure
+        than they are.
         """
         numbers, of_examples = self.numbers, drawn(self._metrics)
         draws = numbers.draws
-        columns = [self._metrics.index(name) for name in of_examples]
-        values = numbers.values[:, : len(draws)][..., columns].transpose(1, 2, 0)
-        width = (numbers.high - numbers.low)[:, : len(draws)][..., columns].transpose(1, 2, 0)
-        is_missing = ~np.isnan(values)
+        counts, columns = len(draws), [self._metrics.index(name) for name in of_examples]
         stored = Resample.objects.filter(run__version__in=self._versions, run__outcome=Outcome.OK)
+        resampled = set()
         for run, metric, drawn_values in stored.values_list(RUN, "metric", "values"):
+            resampled.add(run)
             cell = self._cell(run, metric)
-            if drawn_values and cell and cell[1] < len(draws):
+            if drawn_values and cell and cell[1] < counts:
                 model, one, column = cell
-                at = one, columns.index(column), model
-                draws[at] = np.frombuffer(drawn_values, dtype="<f4")
-                is_missing[at] = False
+                draws[one, columns.index(column), model] = np.frombuffer(drawn_values, dtype="<f4")
         np.multiply(draws, 100, out=draws)
+        values, low, high = (
+            some[:, :counts][..., columns].transpose(1, 2, 0)
+            for some in (numbers.values, numbers.low, numbers.high)
+        )
         *where, number = np.nonzero(np.isnan(draws))  # resamples on which it is not defined
         draws[*where, number] = np.nan_to_num(values[*where])
-        chance = np.random.default_rng(0)
-        noise = chance.standard_normal((is_missing.sum(), DRAWS), dtype=np.float32)
-        errors = np.nan_to_num(width[is_missing]) / (2 * HALF_WIDTH)
-        draws[is_missing] = values[is_missing][:, None] + errors[:, None] * noise
+        flat = (draws == draws[..., :1]).all(axis=-1) & ~np.isnan(values)
+        noise = np.random.default_rng(0).standard_normal((flat.sum(), DRAWS), dtype=np.float32)
+        below, above = (np.nan_to_num(some[flat]) for some in (values - low, high - values))
+        draws[flat] = values[flat][:, None] + noise / HALF_WIDTH * np.where(
+            noise < 0, below[:, None], above[:, None]
+        )
+        waiting = {run for run, (_, one, _) in self._runs.items() if one < counts} - resampled
+        self.numbers = replace(numbers, is_provisional=bool(waiting))
 
     def _cell(self, run: str, metric: str) -> tuple[int, int, int] | None:
         """Where a run's metric stands; None where it has no column, or the run does not count."""

@@ -10,6 +10,8 @@ import pytest
 from django.utils import timezone
 
 from evaluation.models import EvaluationRun, Submission
+from leaderboard.board import Cell
+from leaderboard.board_page import texts
 from tasks.models import TaskMember
 from tests.boards import fill_board, measured
 from tests.evaluations import accepted_model, set_version
@@ -220,6 +222,12 @@ def test_the_plot_of_two_metrics_and_its_table(client, models):
     assert '<option value="" selected>Accuracy' in page
     assert page.count("<td>yes</td></tr>") == 3  # each pays memory for accuracy
     assert "Accuracy (%) against Throughput (examples/s)" in client.get(f"{URL}?x=nonsense").text
+
+
+def test_a_number_without_an_interval_says_why_unless_it_is_a_cost():
+    assert texts("macro_f1", Cell(0.0))[0] == texts("dynascore", Cell(0.0))[0] == "0.0"
+    assert texts("macro_f1", Cell(0.0))[1]
+    assert texts("memory", Cell(2.0)) == ("2.00", "")
 
 
 def test_an_empty_board(client, task):

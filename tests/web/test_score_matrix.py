@@ -272,6 +272,34 @@ def test_a_run_too_short_for_memory_has_no_score(task):
     assert short.missing == ("memory (too short a run to measure it)",)
 
 
+def test_intervals_are_honest_before_and_after_resamples(task):
+    """Of five examples that are all right, and of 98 % before there are resamples."""
+    version = set_version(task, "round-1", size=5)
+    few = accepted_model(task, name="few", is_published=True, queued_at=at(0))
+    measured(few, version, 1.0, consistency=1.0)
+    high = accepted_model(task, name="high", is_published=True, queued_at=at(1))
+    measured(high, version, 0.98, consistency=0.98)
+    Score.objects.filter(value=1).update(low=0.5655, high=1)
+    Score.objects.filter(value=1, metric="macro_f1").update(low=1, high=1)  # as once stored
+    Score.objects.filter(value=0.98).update(low=0.9, high=0.995)
+    one = np.ones(200, dtype="<f4").tobytes()
+    for run in few.runs.all():
+        metrics = ["accuracy", "macro_f1"] if run.suite == "plain" else ["consistency"]
+        Resample.objects.bulk_create(Resample(run=run, metric=m, values=one) for m in metrics)
+    matrix = score_matrix(task)
+    assert matrix.numbers.is_provisional
+    rows = {row.model.name: row.metrics for row in ranked(matrix, opening_of(task, matrix)).rows}
+    for name in ("accuracy", "fairness"):
+        assert rows["few"][name].low == pytest.approx(56.55, abs=12)
+        assert rows["few"][name].high == 100
+        assert 99 < rows["high"][name].high <= 100
+    assert rows["few"]["macro_f1"] == (100, None, None)
+    for run in high.runs.all():
+        Resample.objects.create(run=run, metric="accuracy", values=one)
+    Board.objects.update_or_create(task=task, defaults={"renewed_to": timezone.now()})
+    assert not score_matrix(task).numbers.is_provisional
+
+
 def test_stored_resamples_serve_and_the_rest_follows_the_interval(task):
     fill_board(task, models=2, sets=("round-1",))
     for number in (0, 1):

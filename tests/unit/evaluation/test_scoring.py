@@ -68,9 +68,27 @@ def test_where_all_examples_are_alike_the_interval_is_wilsons(said):
     assert (found.low, found.high) == wilson(20 * (said == "yes"), 20)
 
 
-def test_macro_f1_of_a_perfect_model_keeps_its_interval():
-    found = scores([pair(1, "yes"), pair(2, "no", "no")], "macro_f1")["macro_f1", ""]
-    assert (found.value, found.low, found.high) == (1, 1, 1)
+@pytest.mark.parametrize("right", [0, 1, 3, 5])
+def test_a_share_of_few_examples_has_wilsons_interval(right):
+    found = scores([pair(n, "yes" if n < right else "no") for n in range(5)])["accuracy", ""]
+    assert (found.low, found.high) == wilson(right, 5)
+
+
+@pytest.mark.parametrize(
+    ("rows", "value"),
+    [
+        ([pair(1, "no")], 0),
+        ([pair(1, "no"), pair(2, "no")], 0),
+        ([pair(1, "yes"), pair(2, "no", "no")], 1),
+        ([pair(n, "yes", "no" if n == 8 else "yes") for n in range(9)], 8 / 17),
+        ([pair(n, LABELS[n % 2], LABELS[n % 2]) for n in range(500)], 1),
+    ],
+    ids=["one", "two wrong", "two right", "nine", "all right"],
+)
+def test_macro_f1_of_few_examples_or_of_all_alike_has_no_interval(rows, value):
+    found = scores(rows, "macro_f1")["macro_f1", ""]
+    assert found.value == pytest.approx(value)
+    assert (found.low, found.high) == (None, None)
 
 
 def test_nothing_has_no_score():

@@ -237,12 +237,38 @@ def test_a_dominated_model_more_changes_no_score_and_no_order():
         numbers=dataclasses.replace(
             matrix.numbers,
             values=matrix.numbers.values[:5],
+            low=matrix.numbers.low[:5],
             draws=matrix.numbers.draws[:, :, :5],
         ),
     )
     before = shown(ranked(fewer, weighting(matrix)).rows)
     after = shown(ranked(matrix, weighting(matrix)).rows)
     assert {key: after[key] for key in before} == before
+
+
+def test_numbers_of_too_few_examples_have_no_interval_and_so_has_the_score():
+    matrix = chance_matrix(rates=RATES)
+    place = METRICS.index("fairness")
+    for ends in (matrix.numbers.low, matrix.numbers.high):
+        ends[2, 1, place] = np.nan
+    found = {row.place: row for row in ranked(matrix, weighting(matrix)).rows}
+    for at, row in found.items():
+        intervals = [row.metrics["fairness"], row.dynascore]
+        assert all((cell.low is None) == (at == 2) for cell in intervals)
+        assert row.metrics["accuracy"].low is not None
+    without = Weighting({**weighting(matrix).metrics, "fairness": 0.0}, weighting(matrix).sets)
+    rows = {row.place: row for row in ranked(matrix, without).rows}
+    assert rows[2].dynascore.low is not None
+
+
+def test_a_board_says_that_results_are_new():
+    matrix = chance_matrix(rates=RATES)
+    before = ranked(matrix, weighting(matrix)).notices
+    new = dataclasses.replace(
+        matrix, numbers=dataclasses.replace(matrix.numbers, is_provisional=True)
+    )
+    (told,) = {*ranked(new, weighting(new)).notices} - {*before}
+    assert "provisional" in told
 
 
 def test_what_moved_is_told():
