@@ -15,12 +15,12 @@ from django.utils.text import Truncator
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from tasks.models import Task, TaskMember
+from tasks.permissions import READERS
 
 Role = TaskMember.Role
 OWNERS = frozenset({Role.OWNER})
 EDITORS = OWNERS | {Role.EDITOR}
 MODERATORS = EDITORS | {Role.MODERATOR}
-READERS = frozenset(Role)
 NOBODY: frozenset[Role] = frozenset()
 
 

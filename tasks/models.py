@@ -86,6 +86,7 @@ class TaskMember(models.Model):
         EDITOR = "editor"  # configuration, rounds, contexts, targets
         MODERATOR = "moderator"  # reports, examples, validations
         VIEWER = "viewer"  # reads what is not public
+        ANNOTATOR = "annotator"  # writes and judges, and reads no more than is public
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="members")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)

@@ -7,6 +7,7 @@ from tasks.models import Generator, TargetModel, Task, TaskMember
 
 Person = User | AnonymousUser
 Role = TaskMember.Role
+READERS = frozenset(Role) - {Role.ANNOTATOR}
 
 
 def role_of(user: Person, task: Task) -> str | None:
@@ -48,8 +49,13 @@ def can_moderate(user: Person, task: Task) -> bool:
 
 
 def can_read(user: Person, task: Task) -> bool:
-    """Whether the person may read what is not public."""
-    return user.is_superuser or role_of(user, task) is not None
+    """Whether the person may read what is not public, labels and votes among it."""
+    return user.is_superuser or role_of(user, task) in READERS
+
+
+def can_judge(user: Person, task: Task) -> bool:
+    """Whether the person may judge what others wrote: nobody who may read the labels is blind."""
+    return can_annotate(user, task) and not can_read(user, task)
 
 
 def fixed_settings(user: Person, target: TargetModel | Generator | None) -> list[str]:

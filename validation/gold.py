@@ -148,6 +148,18 @@ def check(answers: Sequence[GoldAnswer]) -> Check:
     return gold_check(sum(counted), len(counted))
 
 
+def lock_answers(validator: Annotator) -> None:
+    """No other answer of the validator is stored or taken back until the transaction ends."""
+    Annotator.objects.select_for_update(no_key=True).values_list("pk").get(pk=validator.pk)
+
+
+def is_told(answer: GoldAnswer, task: Task) -> bool:
+    """Whether a refresher tells what is right, or has told it."""
+    answers = gold_answers(answer.validator, task)
+    is_counted = any(one.pk == answer.pk and one.counts for one in answers)
+    return not is_counted or check(answers) is Check.FAIL
+
+
 def store_answer(*, example: Example, validator: Annotator, **said: Any) -> GoldAnswer:
     """Keep the answer to a gold item that the caller has locked. Raises Refused."""
     gold = Gold.objects.filter(pk=example.pk).first()

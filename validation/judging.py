@@ -21,17 +21,17 @@ from annotation.models import Example
 from dynabench.accounts.models import Annotator
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
-from tasks.components import WHOLE
 from tasks.models import Task, parsed_config
-from tasks.schema import Component, TaskConfig
-from validation import caps, gold, selectors, services
+from tasks.permissions import can_moderate
+from tasks.schema import TaskConfig
+from validation import blind, caps, gold, selectors, services
 from validation.checks import Check
 from validation.derive import label_field
 from validation.forms import FlagForm, VoteForm
-from validation.models import Answer, Choice, GoldAnswer, JudgeLease, Validation, Verdict
+from validation.models import Choice, GoldAnswer, JudgeLease, Validation
 
 TEMPLATE = "validation/judge.html"
-BREAK_MINUTES = {True: 45, False: 15}  # whether the task is sensitive
+BREAK_MINUTES = {True: 15, False: 45}  # whether the task is sensitive
 AWAY_MINUTES = 20
 
 
@@ -42,24 +42,8 @@ def shown_inputs(config: TaskConfig, example: Example) -> list[tuple[str, str]]:
             config.component(name).title.removeprefix("Your ").capitalize(),
             config.display(name, value),
         )
-        for name, value in blind_inputs(config, example).items()
+        for name, value in blind.blind_inputs(config, example).items()
     ]
-
-
-def blind_inputs(config: TaskConfig, example: Example) -> dict[str, Any]:
-    """What the author wrote, by field.
-
-    For a blind label without the labels that the author chose, and without what was asked because
-    of them.
-    """
-    hidden = set(config.target_fields) if label_field(config) else set()
-    return {
-        component.name: value
-        for component in config.input
-        if component.name not in hidden
-        and not (label_field(config) and component.when)
-        and (value := example.inputs.get(component.name)) is not None
-    }
 
 
 def legend(config: TaskConfig) -> str:
@@ -72,26 +56,6 @@ def legend(config: TaskConfig) -> str:
     if has_labels:
         return _("Given the %(text)s, which one is right?") % {"text": texts[0]}
     return _("Given the %(text)s, is the answer correct?") % {"text": texts[0]}
-
-
-def questions(config: TaskConfig, vote: Answer | None, example: Example) -> list[Component]:
-    """The task's questions that follow a vote; None: a flag that is about to be raised."""
-    verdict = verdict_of(config, vote, example) if vote else Verdict.FLAGGED
-    return [
-        component
-        for component in config.metadata.validate
-        if component.type in WHOLE["metadata"]
-        and (component.when is None or component.when.holds(example.inputs, verdict=verdict))
-    ]
-
-
-def verdict_of(config: TaskConfig, vote: Answer, example: Example) -> str:
-    """What a vote says of the author's label: itself, or whether both are the same."""
-    field = label_field(config)
-    if vote.verdict or field is None:
-        return vote.verdict
-    same = vote.label == example.inputs.get(field)
-    return Verdict.CORRECT if same else Verdict.INCORRECT
 
 
 def fields_of(form: FlagForm) -> SafeString:
@@ -150,14 +114,18 @@ class Desk:
         values: dict[str, Any] = {
             "task": self.task,
             "judged": judged_today(self.validator, self.task, self.gold),
-            "undo": saved or self._last_answer(),
+            "undo": self._last_answer(saved),
         }
         if self.is_paused:
             return {**values, "missed": [shown_miss(self.task.config, one) for one in self.missed]}
         if self.lease is None:
+            if services.reads_labels(self.validator, self.task):
+                may_review = can_moderate(self.validator.user, self.task)  # type: ignore[arg-type]
+                return {**values, "reads_labels": True, "may_review": may_review}
             return {**values, "full_round": caps.full_round(self.validator, self.task)}
         config, example = self.task.config, self.lease.example
-        text, asked = self.task.config_text, tuple(q.name for q in questions(config, None, example))
+        text = self.task.config_text
+        asked = tuple(question.name for question in blind.questions(config, None, example))
         spoken = get_language()
         return {
             **values,
@@ -180,11 +148,13 @@ class Desk:
         prefetch_related_objects(wrong, "gold__example__context")
         return wrong
 
-    def _last_answer(self) -> Validation | GoldAnswer | None:
+    def _last_answer(self, saved: Validation | GoldAnswer | None) -> Validation | GoldAnswer | None:
         """What can be taken back: a vote or an answer to gold, which look the same."""
-        vote = selectors.last_vote(self.validator, self.task)
-        since = vote.created_at if vote else timezone.now() - selectors.UNDO_TIME
-        return self.gold[-1] if self.gold and self.gold[-1].created_at > since else vote
+        last = saved or selectors.last_vote(self.validator, self.task)
+        since = last.created_at if last else timezone.now() - selectors.UNDO_TIME
+        if not saved and self.gold and self.gold[-1].created_at > since:
+            last = self.gold[-1]
+        return None if last is None or services.is_final(last, self.task) else last
 
 
 def own_vote(validator: Annotator, uuid: UUID) -> Validation | GoldAnswer:
@@ -231,11 +201,6 @@ def revealed(config: TaskConfig, vote: Validation | GoldAnswer) -> dict[str, Any
         "answers": answers,
         "you_said": choice_words(config, vote),
     }
-
-
-def asks_reveal(config: TaskConfig, vote: Answer) -> bool:
-    """Whether the author's label is shown after this vote: not after a flag or "cannot tell"."""
-    return config.validation.reveal and vote.verdict in ("", Verdict.CORRECT, Verdict.INCORRECT)
 
 
 def show(

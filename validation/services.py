@@ -15,8 +15,9 @@ from annotation.services import CapReached, ForPeople, Refused
 from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import log
 from tasks.models import Round, Task
+from tasks.permissions import can_read
 from tasks.services import close_if_due
-from validation import caps, gold, selectors
+from validation import blind, caps, gold, selectors
 from validation.assignment import is_judged, order_key
 from validation.consensus import Policy, Vote, votes_still_needed
 from validation.derive import derive_all, derive_one, judging_of
@@ -51,6 +52,13 @@ class TooLate(Refused):
     code = "too_late"
 
 
+class NotBlind(Refused):
+    """The person may read the task's labels."""
+
+    status = 403
+    code = "not_blind"
+
+
 class NoDecision(Refused):
     """An owner's decision cannot be made, or there is none."""
 
@@ -66,8 +74,10 @@ def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
 
     Avoids the author of the last one unless there is no other. Locks the item of the queue that it
     takes; items that others are taking are passed by. None: nothing to judge, or the validator has
-    given all votes that one person may give.
+    given all votes that one person may give, or may read the labels.
     """
+    if reads_labels(validator, task):
+        return None
     latest = selectors.latest_lease(validator, task)
     if latest and latest.is_current:
         rows = JudgeLease.objects.select_related("example__context", "example__round")
@@ -75,6 +85,17 @@ def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
     if latest and (lease := gold.lease_gold(validator, task, after=latest, lasts=LEASE_TIME)):
         return lease
     return (latest and _go_on(validator, task, latest)) or _start_anew(validator, task, latest)
+
+
+def reads_labels(validator: Annotator, task: Task) -> bool:
+    """Whether the person may read the task's labels, and so judges nothing of it."""
+    return validator.user is not None and can_read(validator.user, task)
+
+
+def check_is_blind(validator: Annotator, task: Task) -> None:
+    """Raises NotBlind for those who may read the task's labels."""
+    if reads_labels(validator, task):
+        raise NotBlind(_("You may read this task's labels, so others judge it."))
 
 
 def _go_on(validator: Annotator, task: Task, latest: Held) -> JudgeLease | None:
@@ -264,9 +285,11 @@ def cast_validation(
 
     Of a gold item only the answer is stored.
 
-    Locks the example, as retracting it does. Raises NotHandedOut, TooLate, CapReached,
-    ForPeople, Refused.
+    Locks the example, as retracting it does; for gold the validator too, whose other answers tell
+    whether this one can be taken back. Raises NotHandedOut, TooLate, CapReached, ForPeople,
+    NotBlind, Refused.
     """
+    check_is_blind(validator, example.round.task)
     if by_program:
         check_programs_judge(example.round.task)
     lease = _lease_of(validator, example)
@@ -284,6 +307,7 @@ def cast_validation(
             "created_at": timezone.now(),
         }
         if lease.is_gold:
+            gold.lock_answers(validator)
             _check_may_vote(locked, validator, lease, gold.answers_to(locked, validator))
             _leave(lease)
             return gold.store_answer(example=locked, **said)
@@ -345,14 +369,20 @@ def _still_needed(example: Example) -> bool:
 def undo_validation(*, validator: Annotator, validation: Validation | GoldAnswer) -> Example:
     """Take back one's own vote within ten minutes; the example is one's current one again.
 
-    Locks the example. It takes a place again unless others have taken what was left. Raises
-    TooLate, NotHandedOut.
+    Not once something of what is right was told. Locks the example, and as `cast_validation` the
+    validator. It takes a place again unless others have taken what was left. Raises TooLate,
+    NotHandedOut, NotBlind.
     """
-    example = validation.example
+    example, task = validation.example, validation.example.round.task
+    check_is_blind(validator, task)
     lease = _lease_of(validator, example)
     now = timezone.now()
     with transaction.atomic():
         locked = _locked(example)
+        if lease.is_gold:
+            gold.lock_answers(validator)
+        if is_final(validation, task):
+            raise TooLate(_("What is right was shown to you, so your answer stays."))
         recent = type(validation).objects.filter(
             pk=validation.pk, validator=validator, created_at__gt=now - selectors.UNDO_TIME
         )
@@ -365,6 +395,13 @@ def undo_validation(*, validator: Annotator, validation: Validation | GoldAnswer
             takes_place=bool(place), leased_at=now, until=now + LEASE_TIME
         )
     return locked
+
+
+def is_final(answer: Validation | GoldAnswer, task: Task) -> bool:
+    """Whether an answer cannot be taken back, because it was told what is right."""
+    if isinstance(answer, GoldAnswer) and gold.is_told(answer, task):
+        return True
+    return blind.tells_label(task.config, answer)
 
 
 def answer_afterwards(

@@ -18,7 +18,7 @@ from dynabench.accounts.services import annotator_of
 from dynabench.lib.htmx import htmx_partial, render_page
 from tasks.access import find_task
 from tasks.models import Task
-from validation import gold, judging, services
+from validation import blind, gold, judging, services
 from validation.consensus import Vote
 from validation.forms import AfterForm, FlagForm, VoteForm
 from validation.judging import Desk
@@ -87,7 +87,7 @@ def _after_or_next(
 ) -> HttpResponse:
     """What is asked after this vote, or else the next example."""
     config = task.config
-    if judging.asks_reveal(config, vote) or judging.questions(config, vote, vote.example):
+    if blind.asks_reveal(config, vote) or blind.questions(config, vote, vote.example):
         if not htmx_partial(request):
             return redirect("validation:after", uuid=vote.example.uuid)
         return _show_after(request, task, vote, _after_form(task, vote))
@@ -103,7 +103,7 @@ def flag(request: HttpRequest, code: str) -> HttpResponse:
         return _gate(task)
     example = _example(request, task)
     form = FlagForm(
-        judging.questions(task.config, None, example),
+        blind.questions(task.config, None, example),
         request.POST,
         context=example.context.fields,
     )
@@ -168,10 +168,10 @@ def undo(request: HttpRequest, uuid: UUID) -> HttpResponse:
 
 def _after_form(task: Task, vote: Validation | GoldAnswer, data: Any = None) -> AfterForm:
     return AfterForm(
-        judging.questions(task.config, vote, vote.example),
+        blind.questions(task.config, vote, vote.example),
         data,
         config=task.config,
-        reveal=judging.asks_reveal(task.config, vote),
+        reveal=blind.asks_reveal(task.config, vote),
         context=vote.example.context.fields,
     )
 
@@ -179,7 +179,8 @@ def _after_form(task: Task, vote: Validation | GoldAnswer, data: Any = None) -> 
 def _show_after(
     request: HttpRequest, task: Task, vote: Validation | GoldAnswer, form: AfterForm
 ) -> HttpResponse:
-    values = {"task": task, "vote": vote, "example": vote.example, "form": form}
+    undo = None if services.is_final(vote, task) else vote
+    values = {"task": task, "undo": undo, "example": vote.example, "form": form}
     if form.reveals:
         values.update(judging.revealed(task.config, vote))
     status = 422 if form.errors else 200

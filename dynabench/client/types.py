@@ -436,7 +436,7 @@ class FullTask(TypedDict):
     about: TaskAbout
     created_at: str
     is_visible: bool
-    role: Literal["owner", "editor", "moderator", "viewer"] | None
+    role: Literal["owner", "editor", "moderator", "viewer", "annotator"] | None
 
 
 class Generator(TypedDict):
@@ -626,7 +626,7 @@ class MadeTask(TypedDict):
     about: TaskAbout
     created_at: str
     is_visible: bool
-    role: Literal["owner", "editor", "moderator", "viewer"] | None
+    role: Literal["owner", "editor", "moderator", "viewer", "annotator"] | None
     notes: list[str]
 
 
@@ -642,7 +642,7 @@ class Member(TypedDict):
 
     id: int
     email: str
-    role: Literal["owner", "editor", "moderator", "viewer"]
+    role: Literal["owner", "editor", "moderator", "viewer", "annotator"]
 
 
 class MendedExample(TypedDict):

@@ -204,8 +204,13 @@ def test_who_may_judge(api_of, anybody, alice, example):
         client.get(votes(example) + "mine/"),
     ):
         assert response.status_code == 404
-    TaskMember.objects.create(task=example.round.task, user=alice, role="viewer")
+    member = TaskMember.objects.create(task=example.round.task, user=alice, role="annotator")
     assert client.post(NEXT).status_code == 200
+    member.role = "viewer"  # who reads the labels from now on
+    member.save()
+    error(client.post(NEXT), 403, "not_blind")
+    error(client.post(votes(example), {"vote": "label:neutral"}), 403, "not_blind")
+    assert not Validation.objects.exists()
 
 
 def test_gold_cannot_be_told_and_pauses_for_a_refresher(api, alice, allowed, bob):

@@ -1,13 +1,17 @@
 """Gold items and near-duplicates when one person has several tabs."""
 
+import time
 import uuid
+from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 
 from annotation.models import Assignment, Example
 from annotation.services import Duplicate, begin_attempt, finish_attempt
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 from validation import gold
+from validation.checks import Check
 from validation.consensus import Vote
 from validation.models import GoldAnswer, JudgeLease, QueueItem, Validation
 from validation.services import (
@@ -16,6 +20,7 @@ from validation.services import (
     lease_next,
     override_consensus,
     skip_example,
+    undo_validation,
 )
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -70,6 +75,41 @@ def test_gold_is_handed_out_once(round, at_once, monkeypatch):
     assert not Validation.objects.exists()
     assert JudgeLease.objects.filter(is_gold=True).count() == 5
     assert QueueItem.objects.get().free == QueueItem.objects.get().still_needed
+
+
+def test_gold_is_not_mended_while_it_is_told(round, at_once, monkeypatch):
+    """The answer that brings the refresher, and an undo that has just looked for one."""
+
+    def slow(*args, look=gold.is_told):
+        try:
+            return look(*args)
+        finally:
+            time.sleep(0.3)
+
+    monkeypatch.setattr(gold, "is_told", slow)
+    validator, owner, now = UserFactory().annotator, UserFactory(), timezone.now()
+    items = [written(round, number) for number in range(8)]
+    for item in items:
+        override_consensus(example=item, owner=owner, choice=Vote(label="neutral"))
+        gold.mark_gold(example=item, owner=owner)
+        times = {"leased_at": now, "until": now + timedelta(minutes=15)}
+        lease = {"takes_place": False, "is_gold": True, **times}
+        JudgeLease.objects.create(example=item, validator=validator, **lease)
+    wrong = Vote(label="entailment")
+    given = [cast_validation(validator=validator, example=item, vote=wrong) for item in items[:7]]
+
+    def act(is_undo):
+        if not is_undo:
+            time.sleep(0.1)
+            cast_validation(validator=validator, example=items[7], vote=wrong)
+            return gold.check(gold.gold_answers(validator, round.task)) is Check.FAIL
+        try:
+            return bool(undo_validation(validator=validator, validation=given[0]))
+        except TooLate:
+            return False
+
+    was_undone, was_told = at_once(act, [True, False])
+    assert was_undone != was_told
 
 
 def test_two_near_duplicates_are_stored_once(round, at_once):

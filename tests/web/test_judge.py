@@ -362,7 +362,7 @@ def test_the_warning_comes_first(as_alice, alice, hate, bob):
     assert "They are here." in as_alice.get(url).text
 
 
-@pytest.mark.parametrize(("code", "minutes"), [("nli", 15), ("hate-speech", 45)])
+@pytest.mark.parametrize(("code", "minutes"), [("nli", 45), ("hate-speech", 15)])
 def test_a_break_is_offered(as_alice, alice, nli, hate, bob, code, minutes, monkeypatch):
     round = {"nli": nli, "hate-speech": hate}[code]
     GatePass.objects.create(annotator=annotator_of(alice), task=round.task)

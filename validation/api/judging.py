@@ -22,7 +22,7 @@ from dynabench.lib.api import Refused, read
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.schema import TaskConfig
-from validation import caps, gold, services
+from validation import blind, caps, gold, services
 from validation import judging as desks
 from validation.api.serializers import (
     AfterwardsSerializer,
@@ -70,6 +70,8 @@ class NextView(JudgingView):
                 code="refresher",
             )
         if desk.lease is None:
+            with refusals():
+                services.check_is_blind(validator, task)
             if full := caps.full_round(validator, task):
                 raise Refused(
                     f"You have given all votes that one person may give in round {full.number}.",
@@ -90,7 +92,7 @@ def _item(desk: Desk) -> dict[str, Any]:
         "task": desk.task.code,
         "round": example.round.number,
         "context": read_context(config, example.context),
-        "inputs": desks.blind_inputs(config, example),
+        "inputs": blind.blind_inputs(config, example),
         "question": desks.legend(config),
         "choices": [{"vote": vote, "words": words} for vote, words in offered],
         "flag_reasons": Answer.FlagReason.values,
@@ -123,7 +125,7 @@ class RefresherView(JudgingView):
 def _miss(config: TaskConfig, answer: GoldAnswer) -> dict[str, Any]:
     return {
         "context": read_context(config, answer.example.context),
-        "inputs": desks.blind_inputs(config, answer.example),
+        "inputs": blind.blind_inputs(config, answer.example),
         "said": vote_of(answer),
         "right": vote_of(answer.gold),
         "explanation": answer.gold.explanation,
@@ -179,7 +181,7 @@ def _said(example: Example, asked: Mapping[str, Any]) -> dict[str, Any]:
     metadata = asked.get("metadata", {})
     told = {"flag_comment": asked.get("comment", ""), "flag_reason": asked.get("flag_reason", "")}
     form = FlagForm(
-        desks.questions(config, None, example),
+        blind.questions(config, None, example),
         {**metadata, **told, "example": example.uuid},
         context=example.context.fields,
     )
@@ -230,10 +232,10 @@ class OwnVoteView(OfExample):
         config = vote.example.round.task.config
         metadata = told.pop("metadata", {})
         form = AfterForm(
-            desks.questions(config, vote, vote.example),
+            blind.questions(config, vote, vote.example),
             {**metadata, **told},
             config=config,
-            reveal=desks.asks_reveal(config, vote),
+            reveal=blind.asks_reveal(config, vote),
             context=vote.example.context.fields,
         )
         _check(form, metadata)

@@ -15,7 +15,7 @@ from annotation.api.serializers import (
 )
 from annotation.models import Example, TargetOutput
 from dynabench.accounts.people import shown_name
-from validation import judging
+from validation import blind
 from validation.derive import label_field
 from validation.models import Answer, Choice, Consensus, GoldAnswer, Validation
 
@@ -113,13 +113,13 @@ class OwnValidationSerializer(serializers.Serializer[Any]):
 
     def get_questions(self, vote: Validation | GoldAnswer) -> list[str]:
         config = vote.example.round.task.config
-        return [component.name for component in judging.questions(config, vote, vote.example)]
+        return [component.name for component in blind.questions(config, vote, vote.example)]
 
     @extend_schema_field(RevealedSerializer(allow_null=True))
     def get_revealed(self, vote: Validation | GoldAnswer) -> dict[str, Any] | None:
         example = vote.example
         config = example.round.task.config
-        if not judging.asks_reveal(config, vote):
+        if not blind.asks_reveal(config, vote):
             return None
         outputs = TargetOutput.objects.select_related("target")
         prefetch_related_objects([example], Prefetch("target_outputs", outputs))
