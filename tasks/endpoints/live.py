@@ -18,7 +18,8 @@ from typing import Any, Protocol
 from tasks.endpoints.base import Endpoint, EndpointError, Prediction
 
 FAILURES_TO_OPEN = 3
-OPEN_SECONDS = 30.0
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+PROBE_SECONDS = 10.0
 FORGET_SECONDS = 3600.0
 COUNTED = frozenset({"down", "slow", "rubbish", "misconfigured"})
 
@@ -36,25 +37,26 @@ class Cache(Protocol):
 class Breaker:
     """Whether a target may be asked; its state is in the cache, under a key of the target.
 
-    Closed: asked freely. Open, after 3 counted failures in a row: not asked for 30 s. Then
-    half-open: one probe is let through; its success closes the breaker, its failure opens it
-    again. `busy` (asked us to wait) and `refused` (this input) say nothing about the target.
+    Closed: asked freely. Open, after 3 counted failures in a row: not asked for a second. Then
+    half-open: one probe is let through; its success closes the breaker, its failure opens it again
+    for twice as long, up to 30 s. Who probes and says nothing for 10 s lets another probe. `busy`
+    (asked us to wait) and `refused` (this input) say nothing about the target.
     """
 
     def __init__(self, cache: Cache, key: str, now: Callable[[], float] = time.time) -> None:
         self._cache = cache
         self._failures = f"endpoint:{key}:failures"
-        self._open_until = f"endpoint:{key}:open_until"
+        self._pause = f"endpoint:{key}:pause"  # (until when, seconds)
         self._probe = f"endpoint:{key}:probe"
         self._now = now
 
     def enter(self, deadline_seconds: float) -> None:
         """Let a call pass, or raise EndpointError(down) with the seconds until the next try."""
-        open_until = self._cache.get(self._open_until)
-        if open_until is None:
+        pause = self._cache.get(self._pause)
+        if pause is None:
             return
-        left = open_until - self._now()
-        if left <= 0 and self._cache.add(self._probe, 1, timeout=deadline_seconds + 1):
+        left = pause[0] - self._now()
+        if left <= 0 and self._cache.add(self._probe, 1, min(deadline_seconds, PROBE_SECONDS) + 1):
             return
         raise EndpointError(
             "The target failed several times and is left alone for a moment.",
@@ -65,23 +67,23 @@ class Breaker:
     def succeeded(self) -> None:
         """Close the breaker and forget its failures."""
         self._cache.delete(self._failures)
-        if self._cache.get(self._open_until) is not None:
-            self._cache.delete(self._open_until)
+        if self._cache.get(self._pause) is not None:
+            self._cache.delete(self._pause)
             self._cache.delete(self._probe)
 
     def failed(self, error: EndpointError) -> None:
         """Count a failure, or only free the probe when it says nothing about the target."""
-        open_until = self._cache.get(self._open_until)
+        pause = self._cache.get(self._pause)
         counted = error.reason in COUNTED
-        if open_until is not None and open_until <= self._now():
+        if pause is not None and pause[0] <= self._now():
             if counted:
-                self._open()
+                self._open(min(2 * pause[1], LONGEST_PAUSE))
             self._cache.delete(self._probe)
-        elif open_until is None and counted and self._count() >= FAILURES_TO_OPEN:
-            self._open()
+        elif pause is None and counted and self._count() >= FAILURES_TO_OPEN:
+            self._open(FIRST_PAUSE)
 
-    def _open(self) -> None:
-        self._cache.set(self._open_until, self._now() + OPEN_SECONDS, timeout=FORGET_SECONDS)
+    def _open(self, seconds: float) -> None:
+        self._cache.set(self._pause, (self._now() + seconds, seconds), timeout=FORGET_SECONDS)
         self._cache.delete(self._failures)
 
     def _count(self) -> int:

@@ -2,6 +2,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -225,15 +226,17 @@ def step(breaker: Breaker, clock: Clock, event: str) -> None:
         ("busy busy busy busy", False),
         ("refused refused refused refused", False),
         ("down busy down refused down", True),
-        ("down down down +29", True),
+        ("down down down +0.9", True),
         ("down down down ok", False),
-        ("down down down +31 ok", False),
-        ("down down down +31 ok down down", False),
-        ("down down down +31 down", True),
-        ("down down down +31 down +29", True),
-        ("down down down +20 down +11", False),  # a late failure does not prolong the pause
-        ("down down down +31 busy", False),
-        ("down down down +31 refused", False),
+        ("down down down +1 ok", False),
+        ("down down down +1 ok down down", False),
+        ("down down down +1 down", True),
+        ("down down down +1 down +1.9", True),
+        ("down down down +1 down +2", False),
+        ("down down down +1 down +2 ok down down down +1", False),  # it begins anew
+        ("down down down +0.5 down +0.5", False),  # a late failure does not prolong the pause
+        ("down down down +1 busy", False),
+        ("down down down +1 refused", False),
     ],
 )
 def test_the_states_of_the_breaker(
@@ -251,8 +254,32 @@ def test_the_states_of_the_breaker(
         breaker.enter(8)
 
 
+def test_the_pauses_grow_to_half_a_minute(breaker: Breaker, clock: Clock) -> None:
+    for _ in range(3):
+        step(breaker, clock, "down")
+    for pause in (1, 2, 4, 8, 16, 30, 30):
+        clock.seconds += pause - 0.01
+        with pytest.raises(EndpointError):
+            breaker.enter(8)
+        clock.seconds += 0.01
+        breaker.enter(8)
+        step(breaker, clock, "down")
+
+
+def test_a_restart_of_two_seconds_costs_three(breaker: Breaker, clock: Clock) -> None:
+    """Somebody tries each tenth of a second; the model is away for the first two seconds."""
+    start, answered = clock.seconds, False
+    while not answered:
+        clock.seconds += 0.1
+        with suppress(EndpointError):
+            breaker.enter(8)
+            answered = clock.seconds - start > 2
+            step(breaker, clock, "ok" if answered else "down")
+    assert clock.seconds - start < 3.5
+
+
 def test_one_probe_at_a_time_when_half_open(breaker: Breaker, clock: Clock) -> None:
-    for event in ("down", "down", "down", "+31"):
+    for event in ("down", "down", "down", "+1"):
         step(breaker, clock, event)
     breaker.enter(8)
     with pytest.raises(EndpointError):
