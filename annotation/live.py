@@ -12,6 +12,7 @@ from django.conf import settings
 from django.core.cache import cache
 from django.db import connection
 
+from annotation.holding import holder
 from annotation.models import Attempt, Example
 from annotation.services import fail_attempt, finish_attempt, save_draft
 from tasks.endpoints.base import EndpointError, Prediction
@@ -120,6 +121,7 @@ def _fail(attempt: Attempt, reason: str) -> None:
 
 def _conclude_later(attempt: Attempt, entries: Sequence[RoundTarget], asked: Asked) -> None:
     asker = threading.get_ident()
+    holder().hold(attempt.pk)
 
     def conclude(done: Asked) -> None:
         try:
@@ -128,6 +130,7 @@ def _conclude_later(attempt: Attempt, entries: Sequence[RoundTarget], asked: Ask
             logger.exception("attempt %s could not be stored", attempt.uuid)
             raise
         finally:
+            holder().let_go(attempt.pk)
             if threading.get_ident() != asker:
                 connection.close()
 

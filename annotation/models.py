@@ -256,6 +256,7 @@ class Attempt(Supported):
     failure = models.CharField(max_length=20, blank=True)  # the reason of an EndpointError
     example = models.OneToOneField(Example, on_delete=models.CASCADE, null=True)
     asked_at = models.DateTimeField()
+    held_until = models.DateTimeField(db_default=Now())  # the asking process renews it
 
     class Meta:
         constraints = [
@@ -273,7 +274,9 @@ class Attempt(Supported):
     @property
     def is_lost(self) -> bool:
         """Whether nobody will ever finish it, as after a killed process."""
-        return self.state == self.State.ASKING and self.asked_at < self.oldest_alive()
+        if self.state != self.State.ASKING:
+            return False
+        return self.held_until < timezone.now() or self.asked_at < self.oldest_alive()
 
     @staticmethod
     def oldest_alive() -> datetime:

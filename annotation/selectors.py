@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.db import connection
 from django.db.models import Count, QuerySet
+from django.utils import timezone
 
 from annotation.models import Assignment, Attempt, Example, GatePass, TextKey
 from annotation.near_duplicates import ALIKE, band_keys, grams, overlap, written_text
@@ -82,7 +83,7 @@ SELECT COUNT(CASE WHEN e.context_id = %s THEN 1 END),
        COUNT(CASE WHEN e.round_id = %s AND e.retracted_at IS NULL THEN 1 END),
        MAX(CASE WHEN e.context_id = %s AND e.digest = %s AND e.retracted_at IS NULL THEN e.id END),
        (SELECT COUNT(*) FROM annotation_attempt
-        WHERE annotator_id = %s AND state = 'asking' AND asked_at >= %s),
+        WHERE annotator_id = %s AND state = 'asking' AND held_until >= %s AND asked_at >= %s),
        (SELECT id FROM annotation_attempt WHERE annotator_id = %s AND key = %s)
 FROM annotation_example e JOIN tasks_round r ON r.id = e.round_id WHERE e.annotator_id = %s
 """
@@ -92,13 +93,14 @@ def used(assignment: Assignment, digest: str = "", key: UUID | None = None) -> U
     """What the assignment's annotator has used up. By hand: each submit asks it, twice."""
     annotator, context, round = assignment.annotator_id, assignment.context_id, assignment.round
     as_time = connection.ops.adapt_datetimefield_value
+    now, oldest = as_time(timezone.now()), as_time(Attempt.oldest_alive())
     sent = Attempt._meta.get_field("key").get_db_prep_value(key, connection)
     with connection.cursor() as cursor:
         cursor.execute(
             USED,
             [
                 *(context, round.task_id, as_time(midnight()), round.pk, context, digest),
-                *(annotator, as_time(Attempt.oldest_alive()), annotator, sent, annotator),
+                *(annotator, now, oldest, annotator, sent, annotator),
             ],
         )
         return Used(*cursor.fetchone())
@@ -123,6 +125,7 @@ def tries(assignment: Assignment, used: Used) -> Tries:
     attempts = Attempt.objects.filter(
         annotator=assignment.annotator_id,
         state=Attempt.State.ASKING,
+        held_until__gte=timezone.now(),
         asked_at__gte=Attempt.oldest_alive(),
     ).values_list("assignment__context", "assignment__round", "assignment__round__task", "inputs")
     sending = []

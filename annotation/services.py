@@ -15,6 +15,7 @@ from django.utils.translation import ngettext
 
 from annotation import selectors
 from annotation.challenges import next_challenge
+from annotation.holding import FIRST_HOLD
 from annotation.models import Assignment, Attempt, Example, GatePass, Report, TargetOutput, TextKey
 from annotation.near_duplicates import are_alike, band_keys, written_text
 from annotation.outcome import Ensemble, Outcome, TargetVerdict, judge, resolve
@@ -86,6 +87,10 @@ class ForPeople(Refused):
     """The task lets people do this, and no program."""
 
     code = "programs"
+
+
+class _Replaced(Exception):
+    """The round has another target than the one that was asked."""
 
 
 class _NoLongerAsking(Exception):
@@ -244,6 +249,7 @@ def begin_attempt(
             "state": State.ASKING,
             "failure": "",
             "asked_at": timezone.now(),
+            "held_until": timezone.now() + FIRST_HOLD,
         }
         if attempt is None:
             return Attempt.objects.create(annotator=annotator, key=key, **asked), True
@@ -324,6 +330,7 @@ def finish_attempt(
     try:
         with transaction.atomic():
             round = _round_that_takes(attempt)
+            _check_asked(round, targets)
             example = _store_example(attempt, outcome)
             _store_outputs(example, outcome, targets, versions, predictions)
             if not _still_asking(attempt).update(state=State.DONE, example=example):
@@ -336,6 +343,9 @@ def finish_attempt(
         return None
     except RoundClosed:
         fail_attempt(attempt=attempt, reason="closed")
+        return None
+    except _Replaced:
+        fail_attempt(attempt=attempt, reason="replaced")
         return None
     except IntegrityError:  # example_one_text: another tab was first with the same text
         fail_attempt(attempt=attempt, reason="duplicate")
@@ -359,6 +369,13 @@ def _round_that_takes(attempt: Attempt) -> Round:
     if not (round.is_being_written and mine.update(left_at=timezone.now())):
         raise RoundClosed(not_open(round), round=round)
     return round
+
+
+def _check_asked(round: Round, targets: Sequence[RoundTarget]) -> None:
+    """Raises _Replaced unless those asked are still the round's targets; its lock is held."""
+    now = RoundTarget.objects.filter(round=round).values_list("pk", "target_id")
+    if set(now) != {(entry.pk, entry.target_id) for entry in targets}:
+        raise _Replaced
 
 
 def _store_outputs(
@@ -430,9 +447,9 @@ def _still_asking(attempt: Attempt) -> QuerySet[Attempt]:
 
 
 def expire_attempt(*, attempt: Attempt) -> Attempt:
-    """Fail an attempt that outlived the deadline, as after a killed process, and read it again."""
+    """Fail an attempt that nobody holds any more or that is too old, and read it again."""
     if attempt.is_lost:
-        fail_attempt(attempt=attempt, reason="slow")
+        fail_attempt(attempt=attempt, reason="lost")
     attempt.refresh_from_db()
     return attempt
 

@@ -211,6 +211,8 @@ FAILURES = {
     "slow": gettext_noop("The model took too long to answer."),
     "closed": gettext_noop("The round closed while the model was asked."),
     "duplicate": gettext_noop("You sent this very text from another window."),
+    "lost": gettext_noop("The connection to the model was lost."),
+    "replaced": gettext_noop("The model was replaced while it was asked."),
     "refused": gettext_noop("The model declined this text."),
 }
 NO_ANSWER = gettext_noop("The model did not answer.")

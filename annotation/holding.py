@@ -1,0 +1,83 @@
+"""Attempts whose targets this process asks: while it lives, others do not take them for lost."""
+
+import functools
+import logging
+import os
+import threading
+from collections.abc import Callable, Collection
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import connection
+from django.utils import timezone
+
+from annotation.models import Attempt
+
+logger = logging.getLogger(__name__)
+
+RENEW_SECONDS = 3.0
+HOLD = timedelta(seconds=10)
+FIRST_HOLD = timedelta(seconds=settings.LIVE_WAIT_SECONDS) + HOLD
+"""How long an attempt is believed to be asked when the asking process does not say so anew."""
+
+
+def hold_attempts(pks: Collection[int]) -> None:
+    """Say that this process still asks the targets of these attempts. By conditional update."""
+    asking = Attempt.objects.filter(pk__in=pks, state=Attempt.State.ASKING)
+    asking.update(held_until=timezone.now() + HOLD)
+
+
+class Holder:
+    """Renews what is held, from one thread, which ends when nothing is."""
+
+    def __init__(
+        self, renew: Callable[[Collection[int]], None], pause: Callable[[], object]
+    ) -> None:
+        self._renew, self._pause = renew, pause
+        self._held: set[int] = set()
+        self._lock = threading.Lock()
+        self._is_running = False
+
+    def hold(self, pk: int) -> None:
+        """Renew it until it is let go."""
+        with self._lock:
+            self._held.add(pk)
+            if not self._is_running:
+                self._is_running = True
+                threading.Thread(target=self._run, name="attempts", daemon=True).start()
+
+    def let_go(self, pk: int) -> None:
+        """It needs nobody any more."""
+        with self._lock:
+            self._held.discard(pk)
+
+    def _run(self) -> None:
+        self._pause()
+        while held := self._or_end():
+            try:
+                self._renew(held)
+            except Exception:  # the database may be away for a moment
+                logger.exception("attempts could not be held")
+            self._pause()
+
+    def _or_end(self) -> frozenset[int]:
+        """What is held. Nothing: the thread ends, and whoever holds next starts another."""
+        with self._lock:
+            self._is_running = bool(self._held)
+            return frozenset(self._held)
+
+
+def _renewed(pks: Collection[int]) -> None:
+    try:
+        hold_attempts(pks)
+    finally:
+        connection.close()
+
+
+@functools.cache
+def holder() -> Holder:
+    """The holder of this process; a forked child makes its own."""
+    return Holder(_renewed, functools.partial(threading.Event().wait, RENEW_SECONDS))
+
+
+os.register_at_fork(after_in_child=holder.cache_clear)
