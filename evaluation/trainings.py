@@ -15,7 +15,8 @@ from evaluation.models import TrainingRun
 from evaluation.selectors import NOT_OPENED, current_target, latest_datasets
 from evaluation.training_rows import Untrainable, shape_of
 from tasks.models import Round, TargetModel, Task
-from tasks.services import OFFICIAL, plan_round, register_target
+from tasks.services import OFFICIAL, RoundError, plan_round
+from tasks.target_services import TargetRefused, register_target
 from tasks.targets import serving_of
 
 SEED = "seed"
@@ -153,9 +154,11 @@ def register_trained(
             TargetModel(task=task, name=name, **fields).full_clean()
         except ValidationError as error:
             raise TrainingRefused(" ".join(error.messages)) from None
-    target = register_target(
-        task=task, name=known.name if known else name, round=round, actor=actor, **fields
-    )
+    kept = known.name if known else name
+    try:
+        target = register_target(task=task, name=kept, round=round, actor=actor, **fields)
+    except (RoundError, TargetRefused) as error:
+        raise TrainingRefused(str(error)) from None
     TrainingRun.objects.filter(pk=run.pk).update(target=target, round=round)
     return target
 

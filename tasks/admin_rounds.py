@@ -5,7 +5,6 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
-from django.db.models import Max
 from django.forms.models import BaseInlineFormSet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -27,10 +26,11 @@ from tasks.context_imports import (
     kept_upload,
     preview_contexts,
 )
+from tasks.fixed_targets import lifted
 from tasks.line_files import FileError
 from tasks.models import Round, RoundTarget, TargetModel
 from tasks.selectors import writers
-from tasks.services import NEXT_STATES, RoundError, set_round_state
+from tasks.services import NEXT_STATES, RoundError, change_round, set_round_state
 
 State = Round.State
 STEPS = {
@@ -55,16 +55,18 @@ class RoundForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class LoopFormSet(BaseInlineFormSet):  # type: ignore[type-arg]
-    """A round's targets; a new one comes last, so that no two are shown as Model A."""
+    """A round's targets; the service writes them."""
 
-    def save_new(self, form: Any, commit: bool = True) -> Any:
-        places = RoundTarget.objects.filter(round=self.instance)
-        last = places.aggregate(last=Max("position"))["last"]
-        form.instance.position = 0 if last is None else last + 1
-        return super().save_new(form, commit)
+    @property
+    def loop(self) -> list[TargetModel]:
+        """The targets in their order; a new one comes last, so that no two are shown as Model A."""
+        kept = [form for form in self.forms if form not in self.deleted_forms]
+        return [form.cleaned_data["target"] for form in kept if form.cleaned_data.get("target")]
 
 
 class RoundTargetInline(ByRole, admin.TabularInline):  # type: ignore[type-arg]
+    """The targets of a round, to read only once it was opened."""
+
     model = RoundTarget
     formset = LoopFormSet
     fields = ["target"]
@@ -74,11 +76,17 @@ class RoundTargetInline(ByRole, admin.TabularInline):  # type: ignore[type-arg]
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).select_related("target", "round__task")
 
+    def allows(self, request: HttpRequest, deed: str, row: Any = None) -> bool:
+        fixed = deed != "view" and row is not None and row.has_fixed_targets
+        return not fixed and super().allows(request, deed, row)
+
     def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
         """Only targets of the round's task, read once for all forms."""
         formset = super().get_formset(request, obj, **kwargs)
         targets = TargetModel.objects.filter(task=obj.task_id if obj else None)
-        field: Any = formset.form.base_fields["target"]
+        field: Any = formset.form.base_fields.get("target")
+        if field is None:
+            return formset
         field.queryset = targets
         field.choices = [("", "---------"), *targets.values_list("pk", "name")]
         return formset
@@ -155,11 +163,33 @@ class RoundAdmin(RoleAdmin):
         return self.inlines if obj else []
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        super().save_related(request, form, formsets, change)
-        fields = list(form.changed_data)
-        fields += ["targets"] if any(formset.has_changed() for formset in formsets) else []
+        form.save_m2m()
         deed = "round.changed" if change else "round.created"
-        log(request.user, deed, form.instance, fields=fields)
+        log(request.user, deed, form.instance, fields=list(form.changed_data))
+        for formset in formsets:
+            formset.save(commit=False)  # for the admin's own history
+            if formset.has_changed():
+                change_round(
+                    round=form.instance, actor=person(request), fields={}, targets=formset.loop
+                )
+
+    def changeform_view(
+        self, request: HttpRequest, object_id: Any = None, *more: Any, **named: Any
+    ) -> Any:
+        """Nothing is saved where the service refuses: the round was opened meanwhile."""
+        try:
+            return super().changeform_view(request, object_id, *more, **named)
+        except RoundError as error:
+            messages.error(request, str(error))
+            return redirect("admin:tasks_round_change", object_id)
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        with lifted(Round.objects.filter(pk=obj.pk)):
+            super().delete_model(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: Any) -> None:
+        with lifted(Round.objects.filter(pk__in=queryset)):
+            super().delete_queryset(request, queryset)
 
     def render_change_form(
         self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any

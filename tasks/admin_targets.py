@@ -3,17 +3,19 @@
 import json
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import path
 
 from dynabench.accounts.services import log
-from tasks.admin_roles import RoleAdmin, count_of
+from tasks.admin_roles import RoleAdmin, count_of, person
 from tasks.endpoints.base import Prediction
 from tasks.models import TargetModel
 from tasks.permissions import fixed_settings
 from tasks.target_forms import InputForm, TargetForm
+from tasks.target_services import TargetRefused, change_target
 from tasks.target_tests import NoAnswer, send_test
 
 
@@ -46,9 +48,22 @@ class TargetAdmin(RoleAdmin):
         return fixed_settings(request.user, obj)
 
     def save_model(self, request: HttpRequest, obj: TargetModel, form: Any, change: bool) -> None:
+        fields = {name: form.cleaned_data[name] for name in form.changed_data}
+        if change:
+            change_target(target=obj, actor=person(request), fields=fields)
+            return
         super().save_model(request, obj, form, change)
-        deed = "target.changed" if change else "target.registered"
-        log(request.user, deed, obj, fields=form.changed_data)
+        log(request.user, "target.registered", obj, fields=form.changed_data)
+
+    def changeform_view(
+        self, request: HttpRequest, object_id: Any = None, *more: Any, **named: Any
+    ) -> Any:
+        """Nothing is saved where the service refuses: a round was opened with it meanwhile."""
+        try:
+            return super().changeform_view(request, object_id, *more, **named)
+        except TargetRefused as error:
+            messages.error(request, str(error))
+            return redirect("admin:tasks_targetmodel_change", object_id)
 
     def render_change_form(
         self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any

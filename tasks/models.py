@@ -260,6 +260,11 @@ class Round(models.Model):
         return closed and timezone.now() < self.writing_until  # type: ignore[operator]
 
     @property
+    def has_fixed_targets(self) -> bool:
+        """Whether its targets stay what they are; the database holds it (`tasks.fixed_targets`)."""
+        return self.opened_at is not None or self.state == self.State.RELEASED
+
+    @property
     def is_past_end(self) -> bool:
         """Whether its end has come; the next request that sees it closes the round."""
         return self.ends_at is not None and self.ends_at <= timezone.now()

@@ -116,5 +116,22 @@ class RoundForm(forms.ModelForm):  # type: ignore[type-arg]
         return {**plan, "fields": data}
 
 
+class ReplaceForm(forms.Form):
+    """A target of the round, and one of the task that is not in it."""
+
+    old: Any = forms.ModelChoiceField(
+        None, to_field_name="name", label=_("Target that goes"), empty_label=None
+    )
+    new: Any = forms.ModelChoiceField(
+        None, to_field_name="name", label=_("Target that takes its place")
+    )
+
+    def __init__(self, *args: Any, round: Round, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        choices: dict[str, Any] = self.fields
+        choices["old"].queryset = round.targets.order_by("name")
+        choices["new"].queryset = round.task.targets.exclude(rounds=round)
+
+
 def _name(round: Round) -> str:
     return gettext("Round %(number)d") % {"number": round.number}

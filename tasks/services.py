@@ -1,15 +1,16 @@
 """Writes about tasks, rounds, contexts and targets."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import Max, Model, QuerySet
+from django.forms.models import model_to_dict
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext_lazy, gettext_noop
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
@@ -18,15 +19,13 @@ from tasks.config_saving import LONGEST_DIFF, diff, usable
 from tasks.models import (
     Context,
     ContextBatch,
-    Generator,
     Round,
     RoundTarget,
     TargetModel,
-    TargetVersion,
     Task,
     context_digest,
 )
-from tasks.permissions import fixed_settings
+from tasks.opening import Silent, ask_targets
 from tasks.selectors import WRITING_TIME, used, writers
 
 OFFICIAL = Path(__file__).parent / "official"
@@ -47,6 +46,12 @@ REACHED = {
 }
 
 
+TARGETS_FIXED = gettext_lazy(
+    "The targets of a round are fixed once it was opened. Plan a new round, or replace a broken "
+    "target while nothing was collected."
+)
+
+
 class RoundError(Exception):
     """A round cannot go to the wanted state; the message says why."""
 
@@ -55,12 +60,8 @@ class TaskExists(Exception):
     """The code of a new task is taken; the message says so."""
 
 
-class TargetRefused(Exception):
-    """A target cannot be registered or changed so; the message says why."""
-
-
 def install_official_tasks() -> list[Task]:
-    """Create the official tasks that are missing, each with an open first round and its contexts.
+    """Create the official tasks that are missing, each with a ready first round and its contexts.
 
     Returns the new ones. What exists is left as its owners made it. One transaction a task.
     """
@@ -78,7 +79,7 @@ def _install(folder: Path) -> Task:
     first = Round.objects.create(task=task, number=1)
     with (folder / "contexts.jsonl").open() as lines:
         store_contexts(round=first, rows=map(json.loads, lines), file_name="contexts.jsonl")
-    set_round_state(round=first, state=State.OPEN, actor=None)
+    set_round_state(round=first, state=State.READY, actor=None)
     return task
 
 
@@ -102,10 +103,10 @@ def create_task(
 @transaction.atomic
 def change_task(*, task: Task, actor: User, fields: Mapping[str, bool]) -> None:
     """Show a task or hide it, let people try it out or not; no lock, the last one wins."""
-    log(actor, "task.changed", task, fields=_change(task, fields))
+    log(actor, "task.changed", task, fields=changed_fields(task, fields))
 
 
-def _change(row: Model, values: Mapping[str, Any]) -> list[str]:
+def changed_fields(row: Model, values: Mapping[str, Any]) -> list[str]:
     """Store the values that differ; returns their names."""
     changed = [name for name, value in values.items() if getattr(row, name) != value]
     for name in changed:
@@ -173,10 +174,10 @@ def plan_round(
     Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     last = task.rounds.aggregate(last=Max("number"))["last"] or 0
     made = Round.objects.create(task=task, number=last + 1, **fields)
-    _set_targets(made, targets)
+    noted = set_targets(made, targets)
     made.parents.set(parents)
     _copy_contexts(contexts_of, made, actor)
-    log(actor, "round.created", made, fields=sorted(fields))
+    log(actor, "round.created", made, fields=sorted(fields), **noted)
     return made
 
 
@@ -204,50 +205,106 @@ def change_round(
 ) -> Round:
     """Change what a round is to be, and close it if its new budget is reached. Locks the round.
 
-    What is not given stays. The rule and the targets stay once it was opened, and no contexts are
-    copied into it then. Raises RoundError when it was released.
+    What is not given stays. The rule stays once it was opened, and no contexts are copied into it
+    then. Raises RoundError when it was released, or when other targets are given once it was
+    opened.
     """
     locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
     if locked.state == State.RELEASED:
         raise RoundError(_("A released round does not change any more."))
     fixed = ("rule",) if locked.opened_at else ()
-    changed = _change(locked, {name: one for name, one in fields.items() if name not in fixed})
+    noted: dict[str, Any] = {
+        "fields": changed_fields(
+            locked, {name: one for name, one in fields.items() if name not in fixed}
+        )
+    }
+    if targets is not None:
+        noted |= set_targets(locked, targets)
     if not locked.opened_at:
-        if targets is not None:
-            _set_targets(locked, targets)
         _copy_contexts(contexts_of, locked, actor)
     if parents is not None:
         locked.parents.set(parents)
-    log(actor, "round.changed", locked, fields=changed)
+    log(actor, "round.changed", locked, **noted)
     return close_if_due(round=locked)
 
 
-def _set_targets(round: Round, targets: Iterable[TargetModel]) -> None:
-    """Exactly these targets, shown as Model A, Model B … in this order."""
+def loop_of(round: Round) -> list[TargetModel]:
+    """The round's targets now, in their order."""
+    entries = RoundTarget.objects.filter(round=round).select_related("target")
+    return [entry.target for entry in entries]
+
+
+def set_targets(round: Round, targets: Iterable[TargetModel]) -> dict[str, Any]:
+    """Exactly these targets, shown as Model A, Model B … in this order; what to log, with names.
+
+    Raises RoundError when that is a change and the round was opened. Its caller holds the round.
+    """
+    wanted = list(targets)
+    before = loop_of(round)
+    if wanted == before:
+        return {}
+    if round.has_fixed_targets:
+        raise RoundError(TARGETS_FIXED)
     round.round_targets.all().delete()
     RoundTarget.objects.bulk_create(
         RoundTarget(round=round, target=target, position=position)
-        for position, target in enumerate(targets)
+        for position, target in enumerate(wanted)
     )
+    return {"targets": {"before": [t.name for t in before], "after": [t.name for t in wanted]}}
 
 
-@transaction.atomic
 def set_round_state(*, round: Round, state: str, actor: User | None, reason: str = "") -> Round:
     """Move a round along NEXT_STATES. Locks the round.
 
-    People who are writing when it closes may finish for 15 minutes (`writing_until`). `reason` is
-    kept in the log. Raises RoundError when the step does not exist, when a round to open has no
-    context or has reached its budget, when another round of the task is live, or when a round to
-    release is still being written.
+    A round to open asks its targets first, before any lock: call it outside transactions. People
+    who are writing when it closes may finish for 15 minutes (`writing_until`). `reason` is kept in
+    the log. Raises RoundError when the step does not exist, when a round to open has no context,
+    has reached its budget or has a target that does not answer, when another round of the task is
+    live, or when a round to release is still being written.
     """
-    locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
-    if state not in NEXT_STATES[locked.state]:
-        states = {"before": _(locked.state), "after": _(state)}
-        raise RoundError(_("A %(before)s round cannot become %(after)s.") % states)
-    changes: dict[str, Any] = {"state": state}
     noted: dict[str, Any] = {"reason": reason} if reason else {}
+    asked: list[TargetModel] = []
+    if state == State.OPEN:
+        asked, noted["targets"] = _asked_targets(round)
+    return _move(round, state, actor, noted, asked)
+
+
+def _check_step(round: Round, state: str) -> None:
+    if state not in NEXT_STATES[round.state]:
+        states = {"before": _(round.state), "after": _(state)}
+        raise RoundError(_("A %(before)s round cannot become %(after)s.") % states)
+
+
+def _asked_targets(round: Round) -> tuple[list[TargetModel], dict[str, str]]:
+    """The targets of a round that may open, and the version of each that answered an example."""
+    now = Round.objects.select_related("task").get(pk=round.pk)
+    _check_step(now, State.OPEN)
+    with transaction.atomic():
+        _check_can_open(now)  # said before anybody waits for a target
+    targets = loop_of(now)
+    try:
+        return targets, ask_targets(targets, now)
+    except Silent as error:
+        raise RoundError(str(error)) from None
+
+
+@transaction.atomic
+def _move(
+    round: Round,
+    state: str,
+    actor: User | None,
+    noted: dict[str, Any],
+    asked: list[TargetModel],
+) -> Round:
+    """The step itself; `asked`: the targets as they were when they answered."""
+    locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
+    _check_step(locked, state)
+    changes: dict[str, Any] = {"state": state}
     if state == State.OPEN:
         _check_can_open(locked)
+        if {target.pk for target in asked} != {target.pk for target in loop_of(locked)}:
+            raise RoundError(_("Its targets were changed at the same moment. Open it again."))
+        check_asked(asked)
         changes |= {"opened_at": locked.opened_at or timezone.now(), "writing_until": None}
     elif state == State.CLOSED:
         now = timezone.now()
@@ -267,6 +324,19 @@ def set_round_state(*, round: Round, state: str, actor: User | None, reason: str
         raise RoundError(_("Another round was opened at the same moment.")) from None
     log(actor, f"round.{state}", locked, **noted)
     return locked
+
+
+def check_asked(asked: Sequence[TargetModel]) -> None:
+    """Raises RoundError unless the targets are what they were when they answered. Locks them.
+
+    The lock lets none become another model before the round is seen to have been opened with it.
+    """
+    rows = TargetModel.objects.filter(pk__in=[target.pk for target in asked]).order_by("pk")
+    now = {target.pk: target for target in rows.select_for_update(of=("self",), no_key=True)}
+    for target in asked:
+        if model_to_dict(now[target.pk]) != model_to_dict(target):
+            told = {"target": target.name}
+            raise RoundError(_("%(target)s was changed at the same moment. Try again.") % told)
 
 
 def close_if_due(*, round: Round) -> Round:
@@ -292,105 +362,9 @@ def _check_can_open(round: Round) -> None:
     if live:
         told = {"number": live.number, "state": _(live.state)}
         raise RoundError(_("Round %(number)d is %(state)s. Close it first.") % told)
-    if not round.task.config.context:  # a task without contexts has one empty context a round
+    if not round.task.config.context and not round.contexts.exists():  # one empty context a round
         store_contexts(round=round, rows=[{}], file_name="(no contexts)")
     if not round.contexts.filter(is_retired=False).exists():
         raise RoundError(_("The round has no contexts. Import some first."))
     if why := reached(round.budget, used(round), timezone.now()):
         raise RoundError(_("The round would close at once. %(why)s") % {"why": _(REACHED[why])})
-
-
-@transaction.atomic
-def register_target(
-    *,
-    task: Task,
-    name: str,
-    round: Round | None = None,
-    actor: User | None = None,
-    **fields: Any,
-) -> TargetModel:
-    """Create or update the target `name` and put it into a round's loop; no lock."""
-    target, created = TargetModel.objects.update_or_create(
-        name=name, defaults={"task": task, **fields}
-    )
-    if round is not None:
-        RoundTarget.objects.get_or_create(
-            round=round, target=target, defaults={"position": round.round_targets.count()}
-        )
-    log(actor, "target.registered" if created else "target.changed", target, round=str(round))
-    return target
-
-
-@transaction.atomic
-def add_target(*, task: Task, actor: User, fields: Mapping[str, Any]) -> TargetModel:
-    """Register a target whose settings are checked; no lock, a unique name.
-
-    Raises TargetRefused.
-    """
-    _check_settings(actor, None, fields)
-    told = {**fields, "task": task}
-    target, created = TargetModel.objects.get_or_create(name=fields["name"], defaults=told)
-    if not created:
-        raise TargetRefused(_("Another target has this name. Take another one."))
-    log(actor, "target.registered", target, fields=sorted(fields))
-    return target
-
-
-@transaction.atomic
-def change_target(*, target: TargetModel, actor: User, fields: Mapping[str, Any]) -> TargetModel:
-    """Change settings that are checked. Raises TargetRefused.
-
-    Locks the target, so that it is not sent elsewhere while it gets a secret.
-    """
-    locked = TargetModel.objects.select_for_update(of=("self",), no_key=True).get(pk=target.pk)
-    _check_settings(actor, locked, fields)
-    log(actor, "target.changed", locked, fields=_change(locked, fields))
-    return locked
-
-
-@transaction.atomic
-def set_generator(*, task: Task, actor: User, fields: Mapping[str, Any]) -> Generator:
-    """Give the task a generator, or the one it has other settings, which are checked.
-
-    Locks the task. Raises TargetRefused.
-    """
-    Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
-    found = Generator.objects.filter(task=task).first()
-    before = found or Generator(task=task)
-    changes = {name: v for name, v in fields.items() if getattr(before, name) != v}
-    _check_settings(actor, found, changes)
-    if found is None:
-        made = Generator.objects.create(task=task, **fields)
-        log(actor, "generator.registered", made, fields=sorted(changes))
-        return made
-    log(actor, "generator.changed", found, fields=_change(found, changes))
-    return found
-
-
-@transaction.atomic
-def remove_generator(*, task: Task, actor: User) -> None:
-    """Take the task's generator away; none is none. No lock."""
-    if Generator.objects.filter(task=task).delete()[0]:
-        log(actor, "generator.removed", task)
-
-
-def _check_settings(
-    actor: User, target: TargetModel | Generator | None, fields: Mapping[str, Any]
-) -> None:
-    if fixed := [name for name in fixed_settings(actor, target) if name in fields]:
-        words = _(
-            "You cannot set %(names)s: a name stays, and only an administrator ties a secret to an "
-            "address."
-        )
-        raise TargetRefused(words % {"names": ", ".join(fixed)})
-
-
-def note_version(target: TargetModel, fingerprint: Mapping[str, Any]) -> TargetVersion:
-    """The row of what answered, made when this fingerprint is seen for the first time; no lock.
-
-    A target that sends no digest of its own is known by the digest of all that it says of itself.
-    """
-    digest = str(fingerprint.get("digest") or context_digest(dict(fingerprint)))
-    return TargetVersion.objects.get_or_create(
-        target=target, digest=digest, defaults={"fingerprint": dict(fingerprint)}
-    )[0]

@@ -10,7 +10,9 @@ from django.utils.translation import gettext_lazy as _
 from tasks.endpoints.base import EndpointError
 from tasks.endpoints.registry import ADAPTERS
 from tasks.line_files import unstorable
-from tasks.models import Context, Generator, TargetModel
+from tasks.models import Generator, TargetModel
+from tasks.opening import sample_of
+from tasks.target_services import TargetRefused, check_same_model
 from tasks.targets import endpoint_of, generator_endpoint, spec_of
 
 AS_TEXT = ("text", "long_text", "image", "audio")
@@ -67,6 +69,11 @@ class TargetForm(_EndpointForm):
             said = gettext("The model server cannot read this: %(reason)s.")
             self.add_error("serving", said % {"reason": words})
         endpoint_of(self.instance)
+        if before := TargetModel.objects.filter(pk=self.instance.pk).first():
+            try:
+                check_same_model(before, self.cleaned_data)
+            except TargetRefused as error:
+                self.add_error(None, str(error))
 
 
 class SettingsForm(TargetForm):
@@ -99,7 +106,7 @@ class InputForm(forms.Form):
 
     def __init__(self, target: TargetModel, *args: Any, **kwargs: Any) -> None:
         config = target.task.config
-        kwargs["initial"] = _sample(target)
+        kwargs["initial"] = sample_of(target.task)
         super().__init__(*args, **kwargs)
         for name in config.model_fields:
             component = config.component(name)
@@ -109,13 +116,3 @@ class InputForm(forms.Form):
                 required=component.required,
                 widget=forms.Textarea(attrs={"rows": 4, "cols": 90}),
             )
-
-
-def _sample(target: TargetModel) -> dict[str, Any]:
-    """A good example of the configuration over a context of the task's latest round."""
-    contexts = Context.objects.filter(round__task=target.task, is_retired=False)
-    context = contexts.order_by("-round__number", "pk").first()
-    shown = next(iter(target.task.config.examples.good), None)
-    if shown and shown.context:
-        return {**shown.context, **shown.input}
-    return {**(shown.input if shown else {}), **(context.fields if context else {})}

@@ -16,8 +16,8 @@ from tasks.endpoints.base import GENERATOR, QA_KIND, Endpoint, EndpointConfig, E
 from tasks.endpoints.registry import build
 from tasks.models import Generator, TargetModel, TargetVersion
 from tasks.schema import TaskConfig
-from tasks.services import note_version
 from tasks.serving.spec import ModelSpec
+from tasks.versions import note_version
 
 
 def endpoint_of(target: TargetModel) -> Endpoint:

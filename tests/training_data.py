@@ -6,7 +6,8 @@ from pathlib import Path
 
 from evaluation.models import Dataset, DatasetItem
 from tasks.models import Round, TargetModel, Task
-from tasks.services import OFFICIAL, register_target
+from tasks.services import OFFICIAL
+from tasks.target_services import register_target
 from tasks.targets import serving_of
 from tests.factories import RoundFactory, TaskFactory
 from tests.serving_models import tiny_model

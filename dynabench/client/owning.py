@@ -100,6 +100,15 @@ class Owning(Asking):
         return self._write("POST", f"/tasks/{task}/rounds/{round}/state/", {"state": state})
 
     @method
+    def replace_target(self, task: str, round: int, old: str, new: str) -> Flow[Round]:
+        """Let another target take a broken one's place, by name, before the round has an example.
+
+        The new one is asked first. Raises Refused (`fixed`), Invalid.
+        """
+        body = {"old": old, "new": new}
+        return self._write("POST", f"/tasks/{task}/rounds/{round}/replace-target/", body)
+
+    @method
     def contexts(self, task: str, round: int) -> Flow[list[Context]]:
         """All contexts of a round, for members."""
         return self._all(f"/tasks/{task}/rounds/{round}/contexts/")

@@ -81,6 +81,13 @@ class Card:
         states = [State(s) for s in NEXT_STATES[self.round.state] if s != State.RELEASED]
         return [step(state, self.round) for state in states]
 
+    @property
+    def takes_other_targets(self) -> bool:
+        """Whether a broken target can make room for another: it was opened and has no example."""
+        fixed = self.round.opened_at is not None and self.round.state != State.RELEASED
+        empty = not self.numbers["collected"] and not self.numbers["by_programs"]
+        return fixed and empty and bool(self.round.round_targets.all())
+
 
 def cards(task: Task, number: int | None = None) -> list[Card]:
     """The rounds of a task, the newest first, or the one with this number. Eight queries."""

@@ -2,7 +2,16 @@
 
 from django.urls import path, re_path
 
-from dynabench.own import config, dashboard, people, policy, review, rounds, second_opinion
+from dynabench.own import (
+    config,
+    dashboard,
+    people,
+    policy,
+    replacing,
+    review,
+    rounds,
+    second_opinion,
+)
 
 app_name = "own"
 urlpatterns = [
@@ -24,6 +33,7 @@ urlpatterns = [
     path("rounds/", rounds.rounds, name="rounds"),
     path("rounds/new/", rounds.round_create, name="round-create"),
     path("rounds/<int:number>/edit/", rounds.round_edit, name="round-edit"),
+    path("rounds/<int:number>/replace/", replacing.round_replace, name="round-replace"),
     path("rounds/<int:number>/<slug:action>/", rounds.round_change, name="round-change"),
     path("review/", review.queue, name="review"),
     path("review/<uuid:uuid>/", review.review_example, name="review-example"),

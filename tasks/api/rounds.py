@@ -17,7 +17,8 @@ from tasks.access import find_edited
 from tasks.api.serializers import RoundSerializer
 from tasks.api.tasks import OfTask
 from tasks.models import Round, Task
-from tasks.round_forms import RoundForm
+from tasks.replacing import replace_target
+from tasks.round_forms import ReplaceForm, RoundForm
 from tasks.selectors import known_rounds
 from tasks.services import RoundError, change_round, plan_round, set_round_state
 
@@ -178,4 +179,35 @@ class RoundStateView(_Rounds):
             set_round_state(round=round, state=asked["state"], actor=editor)
         except RoundError as error:
             raise Refused(str(error), code="state", field="state") from None
+        return self.planned(task, number)
+
+
+class ReplacementSerializer(serializers.Serializer[Any]):
+    """Which target goes and which takes its place, by name."""
+
+    old = serializers.CharField(help_text="A target of the round.")
+    new = serializers.CharField(help_text="Another target of the task.")
+
+
+class TargetReplacementView(_Rounds):
+    """Another target in the place of a broken one."""
+
+    is_public = False
+
+    @extend_schema(
+        operation_id="rounds_replace_target",
+        request=ReplacementSerializer,
+        responses=RoundSerializer,
+    )
+    @once
+    def post(self, request: Request, code: str, number: int) -> Response:
+        """Replace a target of a round that was opened and has no example. The new one is asked."""
+        task, editor = find_edited(request, code)
+        round = get_object_or_404(task.rounds.select_related("task"), number=number)
+        form = ReplaceForm(read(ReplacementSerializer, request), round=round)
+        check_form(form)
+        try:
+            replace_target(round=round, actor=editor, **form.cleaned_data)
+        except RoundError as error:
+            raise Refused(str(error), code="fixed") from None
         return self.planned(task, number)

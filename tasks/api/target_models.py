@@ -18,8 +18,8 @@ from tasks.endpoints.registry import ADAPTERS
 from tasks.line_files import unstorable
 from tasks.models import TargetModel
 from tasks.permissions import can_read
-from tasks.services import TargetRefused, add_target, change_target
 from tasks.target_forms import InputForm, SettingsForm
+from tasks.target_services import TargetRefused, add_target, change_target
 from tasks.target_tests import REASONS, NoAnswer, send_test
 
 

@@ -6,7 +6,7 @@ from tasks.api.config import ConfigSchemaView, ConfigView
 from tasks.api.contexts import ContextBatches, ContextBatchView, Contexts, ContextView
 from tasks.api.generator import GeneratorView
 from tasks.api.members import Members, MemberView
-from tasks.api.rounds import Rounds, RoundStateView, RoundView
+from tasks.api.rounds import Rounds, RoundStateView, RoundView, TargetReplacementView
 from tasks.api.target_models import TargetModels, TargetModelView, TargetTestView
 from tasks.api.tasks import Groups, GroupView, Targets, Tasks, TaskView
 
@@ -31,6 +31,11 @@ urlpatterns = [
     path("tasks/<slug:code>/rounds/<int:number>/", RoundView.as_view(), name="round"),
     path(
         "tasks/<slug:code>/rounds/<int:number>/state/", RoundStateView.as_view(), name="round-state"
+    ),
+    path(
+        "tasks/<slug:code>/rounds/<int:number>/replace-target/",
+        TargetReplacementView.as_view(),
+        name="round-replace-target",
     ),
     path("tasks/<slug:code>/rounds/<int:number>/contexts/", Contexts.as_view(), name="contexts"),
     path(

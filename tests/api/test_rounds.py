@@ -1,6 +1,7 @@
 """Rounds in the API: planned, changed, opened and closed as on the owners' pages."""
 
 import pytest
+from django.utils import timezone
 
 from dynabench.accounts.models import LogEntry
 from tasks.models import Round, TargetModel, TaskMember
@@ -211,3 +212,24 @@ def test_a_round_goes_through_its_states(editor, nli):
     assert fields(become(1, "released")).keys() == {"state"}
     assert fields(become(1, None)).keys() == {"state"}
     assert Round.objects.get(number=1).state == "closed"
+
+
+def test_a_broken_target_is_replaced(editor, nli):
+    scripted_target(nli, label="neutral")
+    TargetModel.objects.create(
+        task=nli.task, name="other", adapter="scripted", options={"label": "neutral"}
+    )
+    url = f"{URL}1/replace-target/"
+    assert set(fields(editor.post(url, {"old": "scripted", "new": "none"}))) == {"new"}
+    refused = editor.post(url, {"old": "scripted", "new": "other"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "fixed")
+    Round.objects.update(opened_at=timezone.now())
+    assert editor.post(url, {"old": "scripted", "new": "other"}).json()["targets"] == ["other"]
+
+
+def test_a_round_whose_target_does_not_answer_is_not_opened(editor, nli):
+    scripted_target(nli, fail="refused")
+    Round.objects.update(state="ready")
+    refused = editor.post(f"{URL}1/state/", {"state": "open"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "state")
+    assert "scripted" in refused.json()["error"]["message"]

@@ -1,10 +1,22 @@
-"""An editor and an administrator change a target at the same time."""
+"""Targets are changed, and rounds are opened with them, at the same time."""
+
+import time
 
 import pytest
 
-from tasks.models import TargetModel, TaskMember
-from tasks.services import TargetRefused, change_target
-from tests.factories import TaskFactory, UserFactory
+from dynabench.accounts.models import LogEntry
+from tasks import services
+from tasks.models import Round, TargetModel, TaskMember
+from tasks.replacing import replace_target
+from tasks.services import RoundError, set_round_state
+from tasks.target_services import TargetRefused, change_target
+from tests.factories import (
+    ContextFactory,
+    RoundFactory,
+    TaskFactory,
+    UserFactory,
+    scripted_target,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REPEATS = range(30)
@@ -32,3 +44,61 @@ def test_a_secret_never_goes_where_an_editor_says(at_once):
         at_once(change, [(editor, MOVED), (boss, TIED)])
         found = TargetModel.objects.get()
         assert (found.url, found.secret_env) == (TIED["url"], TIED["secret_env"])
+
+
+def test_a_round_opens_with_the_target_that_answered(at_once, monkeypatch):
+    """Lock: the targets, in `check_asked`; who changes one looks then whether a round is open."""
+    round = RoundFactory(task=TaskFactory(code="nli"), state="ready")
+    ContextFactory(round=round)
+    target = scripted_target(round, label="neutral")
+    boss = UserFactory(is_superuser=True)
+    log = services.log
+
+    def slow(actor, action, *rest, **data):  # between the look at the targets and the commit
+        if action == "round.open":
+            time.sleep(0.05)
+        return log(actor, action, *rest, **data)
+
+    monkeypatch.setattr(services, "log", slow)
+
+    def deed(what):
+        try:
+            if what == "open":
+                set_round_state(round=round, state="open", actor=None)
+            else:
+                time.sleep(0.03)
+                change_target(target=target, actor=boss, fields={"options": {"label": what}})
+        except (RoundError, TargetRefused):
+            pass
+
+    for _ in range(10):
+        Round.objects.update(state="ready", opened_at=None)
+        TargetModel.objects.update(options={"label": "neutral"})
+        at_once(deed, ["open", "entailment"])
+        if Round.objects.get().state == "open":
+            assert TargetModel.objects.get().options == {"label": "neutral"}
+
+
+def test_a_target_is_replaced_once(at_once):
+    """Lock: the round, in `replace_target`."""
+    round = RoundFactory(task=TaskFactory(code="nli"), state="ready")
+    ContextFactory(round=round)
+    broken = scripted_target(round, label="neutral")
+    others = [
+        TargetModel.objects.create(
+            task=round.task, name=name, adapter="scripted", options={"label": "neutral"}
+        )
+        for name in ("a", "b", "c", "d")
+    ]
+    set_round_state(round=round, state="open", actor=None)
+
+    def replaced(new):
+        try:
+            replace_target(round=Round.objects.get(), old=broken, new=new, actor=None)
+        except RoundError:
+            return 0
+        return 1
+
+    assert sum(at_once(replaced, others)) == 1
+    assert LogEntry.objects.filter(action="round.target_replaced").count() == 1
+    assert Round.objects.get().opened_at

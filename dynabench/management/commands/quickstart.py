@@ -23,8 +23,9 @@ from django.core.management.base import BaseCommand, CommandError
 from dynabench.accounts.models import User
 from dynabench.lib.queue import every_minute
 from evaluation.starters import STARTERS, starter_folder
-from tasks.models import Task, TaskMember
-from tasks.services import install_official_tasks, register_target
+from tasks.models import Round, Task, TaskMember
+from tasks.services import RoundError, install_official_tasks, set_round_state
+from tasks.target_services import TargetRefused, register_target
 
 ROLES = ("admin", "owner", "annotator", "validator")
 MANAGE = [sys.executable, str(settings.BASE_DIR / "manage.py")]
@@ -57,13 +58,16 @@ class Command(BaseCommand):
         every_minute("dynabench.webhooks.jobs.deliver_due")
         self._starters()
         self._accounts()
-        if options["setup_only"]:
+        if options["setup_only"] and not first_rounds():
             return
-        processes = Processes(port)
+        processes = Processes(port, only_models=options["setup_only"])
         try:
             processes.wait_until_ready()
             self.stdout.write("\nLoading the starter models (a minute at the first start) …")
             processes.wait_until_loaded()
+            self._open_rounds()
+            if options["setup_only"]:
+                return
             self.stdout.write(f"\nDynabench is at http://localhost:{port}/  (Ctrl-C stops it)\n")
             processes.watch()
         except KeyboardInterrupt:
@@ -83,13 +87,25 @@ class Command(BaseCommand):
             task = Task.objects.get(code=code)
             first = task.rounds.filter(number=1).first()
             known = task.targets.filter(name=f"starter-{code}").first()
-            if not known or known.source != str(folder):
+            if known and known.source == str(folder):
+                continue
+            try:
                 register_target(
                     task=task,
                     name=f"starter-{code}",
                     round=None if known else first,
                     source=str(folder),
                 )
+            except (RoundError, TargetRefused) as error:  # a round was opened with another starter
+                self.stdout.write(f"The starter of {code} stays what it is. {error}")
+
+    def _open_rounds(self) -> None:
+        """Open the first rounds that were never opened; one whose target is silent stays ready."""
+        for round in first_rounds():
+            try:
+                set_round_state(round=round, state=Round.State.OPEN, actor=None)
+            except RoundError as error:
+                self.stdout.write(f"{round} stays ready: {error}")
 
     def _accounts(self) -> None:
         """One account a role; passwords are made once, printed once and kept where only we read."""
@@ -112,13 +128,19 @@ class Command(BaseCommand):
         self.stdout.write("\n".join(f"  {line}" for line in lines))
 
 
+def first_rounds() -> list[Round]:
+    """The official tasks' first rounds that are ready and were never opened."""
+    rounds = Round.objects.filter(task__is_official=True, number=1, state=Round.State.READY)
+    return list(rounds.filter(opened_at=None))
+
+
 class Processes:
     """Web server, queue worker and model server, each in a process group of its own.
 
     Ctrl-C then reaches only this command, which asks each main process to stop.
     """
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, *, only_models: bool = False) -> None:
         model_url = urlsplit(settings.MODEL_SERVER_URL)
         self.urls = {
             "web": f"http://127.0.0.1:{port}/healthz/",
@@ -133,6 +155,8 @@ class Processes:
             "queue": [*MANAGE, "qcluster"],
             "web": web,
         }
+        if only_models:
+            commands, self.urls = {"models": commands["models"]}, {"models": self.urls["models"]}
         self.commands = commands
         self.running: dict[str, subprocess.Popen[bytes]] = {}
         self.logs = settings.HOME / "logs"

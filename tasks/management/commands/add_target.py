@@ -10,9 +10,10 @@ from django.core.management.base import BaseCommand, CommandError
 from tasks.endpoints.base import EndpointError
 from tasks.endpoints.registry import ADAPTERS
 from tasks.models import Round, TargetModel, Task
-from tasks.services import register_target
+from tasks.services import RoundError
 from tasks.serving.errors import MisconfiguredError
 from tasks.serving.spec import open_folder
+from tasks.target_services import TargetRefused, register_target
 from tasks.targets import endpoint_of, serving_of, spec_of
 
 
@@ -44,7 +45,10 @@ class Command(BaseCommand):
             for name in ("adapter", "url", "source", "revision", "options", "serving", "secret_env")
         }
         round = self._round(task, options["round"])
-        register_target(task=task, name=target.name, round=round, **fields)
+        try:
+            register_target(task=task, name=target.name, round=round, **fields)
+        except (RoundError, TargetRefused) as error:
+            raise CommandError(str(error)) from None
         where = f" in round {round.number}" if round else ""
         self.stdout.write(f"{target.name} is a target of {task.code}{where}: {target.base_url}")
 

@@ -88,7 +88,7 @@ def test_a_configuration_is_read_tried_and_saved(editor, nli):
 
 
 def test_a_round_is_planned_opened_and_closed(editor, nli):
-    scripted_target(nli)
+    scripted_target(nli, label="neutral")
     made = editor.create_round("nli", targets=["scripted"], contexts_of=1, max_collected=50)
     assert (made["number"], made["state"], made["max_collected"]) == (2, "draft", 50)
     changed = editor.change_round("nli", 2, description="The second.", max_collected=None)

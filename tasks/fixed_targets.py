@@ -1,0 +1,75 @@
+"""The database's own refusal to change the targets of a round that was opened.
+
+It is a trigger. `migrate` drops it first and makes it again afterwards, because SQLite cannot build
+a table anew while a trigger names it.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import connections, transaction
+from django.db.models import QuerySet
+
+from tasks.models import Round, RoundTarget
+
+NAMES = {"INSERT": ("NEW",), "UPDATE": ("OLD", "NEW"), "DELETE": ("OLD",)}
+FIXED = """EXISTS (SELECT 1 FROM tasks_round WHERE id = {row}.round_id
+    AND (opened_at IS NOT NULL OR state = 'released'))"""
+WORDS = "the targets of a round are fixed once it was opened"
+POSTGRES = f"""
+CREATE OR REPLACE FUNCTION roundtarget_fixed() RETURNS trigger AS $$
+BEGIN
+    IF TG_OP <> 'INSERT' AND {FIXED.format(row="OLD")} THEN
+        RAISE EXCEPTION '{WORDS}' USING ERRCODE = 'integrity_constraint_violation';
+    END IF;
+    IF TG_OP <> 'DELETE' AND {FIXED.format(row="NEW")} THEN
+        RAISE EXCEPTION '{WORDS}' USING ERRCODE = 'integrity_constraint_violation';
+    END IF;
+    RETURN COALESCE(NEW, OLD);
+END $$ LANGUAGE plpgsql;
+CREATE TRIGGER roundtarget_fixed BEFORE INSERT OR UPDATE OR DELETE ON tasks_roundtarget
+    FOR EACH ROW EXECUTE FUNCTION roundtarget_fixed()"""
+
+
+def make_triggers(*, using: str, **signal: Any) -> None:
+    """After `migrate` and `flush`: the triggers, where their table exists."""
+    connection = connections[using]
+    if RoundTarget._meta.db_table not in connection.introspection.table_names():
+        return
+    drop_triggers(using=using)
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute(POSTGRES)
+            return
+        for deed, rows in NAMES.items():
+            fixed = " OR ".join(FIXED.format(row=row) for row in rows)
+            cursor.execute(
+                f"CREATE TRIGGER roundtarget_fixed_{deed.lower()} BEFORE {deed}"
+                f" ON tasks_roundtarget WHEN {fixed} BEGIN SELECT RAISE(ABORT, '{WORDS}'); END"
+            )
+
+
+def drop_triggers(*, using: str, **signal: Any) -> None:
+    """Before `migrate`: no triggers."""
+    connection = connections[using]
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("DROP TRIGGER IF EXISTS roundtarget_fixed ON tasks_roundtarget")
+            return
+        for deed in NAMES:
+            cursor.execute(f"DROP TRIGGER IF EXISTS roundtarget_fixed_{deed.lower()}")
+
+
+@contextmanager
+def lifted(rounds: QuerySet[Round]) -> Iterator[None]:
+    """Let the targets of these rounds be written, in a transaction; they are opened again after it.
+
+    For who deletes them, or replaces a target under their lock.
+    """
+    with transaction.atomic():
+        opened = dict(rounds.filter(opened_at__isnull=False).values_list("pk", "opened_at"))
+        Round.objects.filter(pk__in=opened).update(opened_at=None)
+        yield
+        for pk, at in opened.items():
+            Round.objects.filter(pk=pk).update(opened_at=at)
