@@ -1,4 +1,4 @@
-"""What moderators write."""
+"""Writes about reports: what people tell moderators, and what these do about it."""
 
 from collections.abc import Collection
 
@@ -6,8 +6,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from annotation.models import Report
-from dynabench.accounts.models import User
+from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import log
+from tasks.models import Context
 
 
 @transaction.atomic
@@ -19,3 +20,10 @@ def resolve_reports(*, reports: Collection[Report], actor: User) -> int:
     if count:
         log(actor, "reports.resolved", f"{count} reports", reports=chosen)
     return count
+
+
+def report_context(*, annotator: Annotator, context: Context, reason: str, comment: str) -> Report:
+    """Tell the task's owners that something is wrong with a context; once a person and context."""
+    return Report.objects.update_or_create(
+        annotator=annotator, context=context, defaults={"reason": reason, "comment": comment}
+    )[0]

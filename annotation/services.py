@@ -16,7 +16,7 @@ from django.utils.translation import ngettext
 from annotation import selectors
 from annotation.challenges import next_challenge
 from annotation.holding import FIRST_HOLD
-from annotation.models import Assignment, Attempt, Example, GatePass, Report, TargetOutput, TextKey
+from annotation.models import Assignment, Attempt, Example, GatePass, TargetOutput, TextKey
 from annotation.near_duplicates import are_alike, band_keys, written_text
 from annotation.outcome import Ensemble, Outcome, TargetVerdict, judge, resolve
 from annotation.rounds import not_open
@@ -492,10 +492,3 @@ def retract_example(*, example: Example) -> Example:
             locked.retracted_at = timezone.now()
             locked.save(update_fields=["retracted_at"])
     return locked
-
-
-def report_context(*, annotator: Annotator, context: Context, reason: str, comment: str) -> Report:
-    """Tell the task's owners that something is wrong with a context; once a person and context."""
-    return Report.objects.update_or_create(
-        annotator=annotator, context=context, defaults={"reason": reason, "comment": comment}
-    )[0]

@@ -13,6 +13,7 @@ from annotation.access import find_given, gate_is_shut, writer
 from annotation.evidence import typing_evidence
 from annotation.forms import ReportForm, WhyForm, typed
 from annotation.models import Assignment, Attempt, Example
+from annotation.moderation import report_context
 from annotation.near_duplicates import written_text
 from annotation.panels import why_components
 from annotation.rounds import live_round, round_to_write
@@ -248,7 +249,7 @@ def context_report(request: HttpRequest, pk: int) -> HttpResponse:
     form = ReportForm(request.POST or None)
     values = {"form": form, "context": context, "task": context.round.task}
     if request.method == "POST" and form.is_valid():
-        services.report_context(annotator=annotator, context=context, **form.cleaned_data)
+        report_context(annotator=annotator, context=context, **form.cleaned_data)
         return render_page(
             request, "annotation/report.html", {**values, "sent": True}, part="report"
         )

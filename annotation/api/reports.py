@@ -11,11 +11,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotation import services
 from annotation.access import find_given
 from annotation.api.serializers import GivenContextSerializer, given_context
 from annotation.models import Report
-from annotation.moderation import resolve_reports
+from annotation.moderation import report_context, resolve_reports
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.people import shown_name
@@ -75,7 +74,7 @@ class NewReport(APIView):
         """Say what is wrong with a context that one was given; a later report takes its place."""
         context, annotator = find_given(request, pk)
         asked = {"comment": "", **read(NewReportSerializer, request)}
-        made = services.report_context(annotator=annotator, context=context, **asked)
+        made = report_context(annotator=annotator, context=context, **asked)
         told = ReportSerializer(shown().get(pk=made.pk))
         return Response(told.data, status.HTTP_201_CREATED)
 

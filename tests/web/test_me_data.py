@@ -18,7 +18,8 @@ from annotation.models import (
     TargetOutput,
     TextKey,
 )
-from annotation.services import begin_attempt, finish_attempt, report_context, save_draft
+from annotation.moderation import report_context
+from annotation.services import begin_attempt, finish_attempt, save_draft
 from dynabench.accounts.models import Annotator, ApiToken, LogEntry, User
 from dynabench.accounts.services import annotator_of, log
 from dynabench.accounts.tokens import create_token
