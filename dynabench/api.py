@@ -1,5 +1,6 @@
 """The API's addresses below /api/v1/, and what its schema says of all of them."""
 
+import sys
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -14,6 +15,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from dynabench.accounts import api as accounts
+from dynabench.lib.outages import unavailable
 
 ERROR = {
     "type": "object",
@@ -63,7 +65,9 @@ def with_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """An error of ours: for the API in its own shape, else as the page."""
+    """An error of ours, or a part that is down: for the API in its own shape, else as the page."""
+    if (down := unavailable(request, sys.exc_info()[1])) is not None:
+        return down
     if not request.path.startswith("/api/"):  # no context processors: one of them may be at fault
         page = loader.render_to_string("500.html", {"request": request})
         return HttpResponse(page, status=500)

@@ -99,7 +99,7 @@ def database(url: str, *, prepared: bool = False) -> dict[str, Any]:
             "TEST": {"NAME": f"{parts.path[1:]}.test"},
         }
     if parts.scheme in ("postgres", "postgresql") and len(parts.path) > 1:
-        options: dict[str, Any] = {"options": "-c lock_timeout=3000"}
+        options: dict[str, Any] = {"options": "-c lock_timeout=3000", "connect_timeout": "5"}
         options |= dict(parse_qsl(parts.query))
         return {
             "ENGINE": "django.db.backends.postgresql",

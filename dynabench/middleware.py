@@ -5,12 +5,13 @@ import uuid
 from collections.abc import Callable, Sequence
 
 from django.conf import settings
-from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.middleware.locale import LocaleMiddleware
 from django.shortcuts import render, resolve_url
 from django.utils import translation
 from django_htmx.http import HttpResponseClientRedirect
+
+from dynabench.lib.outages import unavailable
 
 Handler = Callable[[HttpRequest], HttpResponse]
 logger = logging.getLogger(__name__)
@@ -24,7 +25,8 @@ def request_id(get_response: Handler) -> Handler:
         response = get_response(request)
         response["X-Request-Id"] = request.id  # type: ignore[attr-defined]
         if response.status_code >= 500:
-            logger.warning("%s %s %s", response.status_code, request.path, response["X-Request-Id"])
+            told = (response["X-Request-Id"], getattr(response, "reason_logged", ""))
+            logger.warning("%s %s %s %s", response.status_code, request.path, *told)
         return response
 
     return middleware
@@ -60,8 +62,11 @@ def content_security_policy(get_response: Handler) -> Handler:
     return middleware
 
 
-class BusyDatabase:
-    """Answer 503 when a lock was not to be had in time (lock_timeout), instead of an error."""
+class Outages:
+    """Answer 503 while a part is down, or a lock was not to be had in time (lock_timeout).
+
+    Of what a view raises; for what a middleware does, `dynabench.api.server_error` asks the same.
+    """
 
     def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response
@@ -71,13 +76,7 @@ class BusyDatabase:
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         """The page, with Retry-After; None for every other exception."""
-        text = str(exception)
-        if not isinstance(exception, OperationalError) or "lock" not in text:
-            return None
-        logger.warning("busy: %s %s: %s", request.method, request.path, text)
-        response = render(request, "busy.html", status=503)
-        response["Retry-After"] = "3"
-        return response
+        return unavailable(request, exception)
 
 
 def no_redirect_for_htmx(get_response: Handler) -> Handler:

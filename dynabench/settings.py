@@ -62,7 +62,7 @@ MIDDLEWARE = [
     "dynabench.middleware.Language",
     "django_htmx.middleware.HtmxMiddleware",
     "dynabench.middleware.no_redirect_for_htmx",
-    "dynabench.middleware.BusyDatabase",
+    "dynabench.middleware.Outages",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -127,6 +127,7 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = reverse_lazy("home")
+ACCOUNT_ADAPTER = "dynabench.accounts.adapter.Adapter"
 ACCOUNT_LOGOUT_REDIRECT_URL = reverse_lazy("home")
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
@@ -147,6 +148,7 @@ EMAIL_PORT = env_int("EMAIL_PORT", 25)
 EMAIL_HOST_USER = os.environ.get("EMAIL_HOST_USER", "")
 EMAIL_HOST_PASSWORD = env_secret("EMAIL_HOST_PASSWORD")
 EMAIL_USE_TLS = env_bool("EMAIL_USE_TLS", False)
+EMAIL_TIMEOUT = 5  # seconds; somebody waits for the page meanwhile
 # Where people reach the site; for links in mails that no request asks for.
 SITE_URL = os.environ.get("SITE_URL") or f"http{'s' if HTTPS else ''}://{ALLOWED_HOSTS[0]}"
 DEFAULT_FROM_EMAIL = os.environ.get("DEFAULT_FROM_EMAIL") or "dynabench@localhost"
@@ -292,7 +294,10 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"one_line": {"()": "dynabench.lib.outages.OneLine"}},
+    "handlers": {
+        "console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["one_line"]}
+    },
     "root": {"handlers": ["console"], "level": os.environ.get("LOG_LEVEL") or "INFO"},
     # One line a request, at INFO, is noise; httpx says the same of each model call.
     "loggers": {"httpx": {"level": "WARNING"}},

@@ -6,28 +6,25 @@ import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from datetime import timedelta
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from django.conf import settings
-from django.core.cache import cache
-from django.db import DatabaseError, connection
+from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
+from evaluation import health
 from evaluation.containers import RUNTIME_IMAGE, engine, has_image
 from evaluation.contract import GIB
+from evaluation.health import Finding, State
 from evaluation.hostile.bench import Bench, Breach
 from evaluation.hostile.cases import CASES, Case
-from evaluation.leases import stuck
 from tasks.endpoints.base import EndpointError
 from tasks.models import Round, TargetModel
 from tasks.targets import endpoint_of
 
-State = Literal["ok", "note", "bad"]  # note: nothing is broken, but somebody should know
 SPARE_GIB = 5
 ANSWER_SECONDS = 5.0
-STUCK = timedelta(minutes=5)
 AT_ONCE = 2  # hostile models
 IMAGE_SCRIPT = settings.BASE_DIR / "scripts" / "runtime_image.sh"
 OUTDATED = 3  # its exit status
@@ -36,14 +33,6 @@ NO_ENGINE = (
     "throughput and memory cannot be compared with a sandbox's; submitted images wait until an "
     "engine runs here. The hostile models were not run."
 )
-
-
-class Finding(NamedTuple):
-    """What a check found."""
-
-    what: str
-    state: State
-    told: str
 
 
 class Verdict(NamedTuple):
@@ -56,49 +45,26 @@ class Verdict(NamedTuple):
 
 def findings() -> Iterator[Finding]:
     """All checks but the hostile models; those that need the database, if it is sound."""
-    database = check_database()
-    yield database
-    yield check_cache()
+    database = health.check_database()
     if database.state != "bad":
-        yield check_queue()
+        database = check_migrations()
+    yield database
+    yield health.check_cache()
+    if database.state != "bad":
+        yield health.check_queue()
         yield check_targets()
     yield from check_disk()
     yield from check_engine()
 
 
-def check_database() -> Finding:
-    """It answers, and its tables are those of this version."""
-    try:
-        executor = MigrationExecutor(connection)
-        waiting = executor.migration_plan(executor.loader.graph.leaf_nodes())
-    except DatabaseError as error:
-        return Finding("database", "bad", f"It does not answer: {error}")
+def check_migrations() -> Finding:
+    """The database's tables are those of this version."""
+    executor = MigrationExecutor(connection)
+    waiting = executor.migration_plan(executor.loader.graph.leaf_nodes())
     if waiting:
         names = ", ".join(f"{migration.app_label} {migration.name}" for migration, _ in waiting)
         return Finding("database", "bad", f"Run manage.py migrate: {names}.")
     return Finding("database", "ok", f"{connection.vendor}, all migrations applied")
-
-
-def check_cache() -> Finding:
-    """What is written can be read."""
-    try:
-        cache.set("doctor", "well", 10)
-        found = cache.get("doctor")
-    except Exception as error:  # whatever the backend's library raises
-        return Finding("cache", "bad", f"It does not answer: {error}")
-    if found != "well":
-        return Finding("cache", "bad", "What was written could not be read.")
-    return Finding("cache", "ok", "shared" if settings.CACHE_URL else "in each process")
-
-
-def check_queue() -> Finding:
-    """As `manage.py check_queue`."""
-    found = stuck(STUCK)
-    return (
-        Finding("queue", "bad", "\n".join(found))
-        if found
-        else Finding("queue", "ok", "no job is stuck")
-    )
 
 
 def check_targets() -> Finding:
@@ -116,9 +82,12 @@ def check_targets() -> Finding:
 
 
 def check_disk() -> Iterator[Finding]:
-    """Room for what people hand in, and for images."""
+    """The home folder can be written to; room for what people hand in, and for images."""
     found = engine()
     places = {"home": settings.HOME, "engine's disk": Path(found.root) if found else None}
+    if (home := health.check_disk()).state == "bad":
+        yield home
+        del places["home"]
     for what, place in places.items():
         if place and place.exists():
             free = shutil.disk_usage(place).free / GIB

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests import parts
+
 DATA = Path(os.environ.get("DYNABENCH_DATA") or Path(__file__).parents[2] / "shared" / "data")
 REQUIRE_ALL = os.environ.get("REQUIRE_ALL") == "1"
 _left_out: dict[str, int] = {}
@@ -44,7 +46,7 @@ COMPONENTS = {
     ),
     "browser": ("Chromium", lambda: CHROMIUM is not None),
     "docker": ("a Docker engine", _has_docker),
-    "redis": ("redis-server", lambda: shutil.which("redis-server") is not None),
+    "servers": ("redis-server and PostgreSQL's programs", parts.are_installed),
 }
 
 

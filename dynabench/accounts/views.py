@@ -3,8 +3,7 @@
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.models import AnonymousUser
-from django.db import connection
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
@@ -43,14 +42,6 @@ def ranking(request: HttpRequest) -> HttpResponse:
     set_in_ranking(annotator=annotator_of(request.user), on=request.POST.get("on") == "1")
     messages.success(request, _("Saved."))
     return redirect("account")
-
-
-@login_not_required
-def healthz(request: HttpRequest) -> HttpResponse:
-    """For supervisors: the web process answers and reaches its database."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT 1")
-    return JsonResponse({"status": "ok"})
 
 
 def _ensure_annotator(user: User | AnonymousUser) -> None:

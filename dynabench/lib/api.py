@@ -1,14 +1,12 @@
 """What every part of the API shares: errors of one shape, pages, ETags, lines, parts of files."""
 
 import hashlib
-import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import IO, Any
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.core.exceptions import PermissionDenied as DjangoDenied
-from django.db import OperationalError
 from django.forms import BaseForm
 from django.http import FileResponse, Http404, JsonResponse, StreamingHttpResponse
 from django.utils.http import parse_etags, quote_etag
@@ -19,7 +17,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import Serializer
 
-logger = logging.getLogger(__name__)
+from dynabench.lib.outages import Outage, note_reason, outage_of
+
 RANGE = re.compile(r"bytes=(\d+)-(\d*)$")
 BLOCK = 2**16
 LARGEST_JSON = 32 << 20
@@ -39,13 +38,14 @@ class Refused(exceptions.APIException):
         self.status_code, self.field = status, field
 
 
-class Busy(exceptions.APIException):
-    """A lock was not to be had in time."""
+class Unavailable(exceptions.APIException):
+    """A part of the site is down, or a lock was not to be had in time."""
 
     status_code = status.HTTP_503_SERVICE_UNAVAILABLE
-    default_detail = "The site is busy. Try again in a few seconds."
-    default_code = "busy"
-    wait = 3
+
+    def __init__(self, outage: Outage) -> None:
+        super().__init__(outage.told, outage.code)
+        self.wait = outage.wait_seconds
 
 
 def answer_error(error: Exception, context: Mapping[str, Any]) -> Response | None:
@@ -55,12 +55,18 @@ def answer_error(error: Exception, context: Mapping[str, Any]) -> Response | Non
     """
     from rest_framework.views import exception_handler  # at the top it would import this module
 
-    if isinstance(error, OperationalError) and "lock" in str(error):
-        logger.warning("busy: %s", error)
-        error = Busy()
-    response = exception_handler(error, dict(context))  # type: ignore[arg-type]
+    outage = outage_of(error)
+    told = Unavailable(outage) if outage else error
+    response = exception_handler(told, dict(context))
     if response is None:
         return None
+    if outage:
+        note_reason(response, outage, error)
+    return _told(response, told)
+
+
+def _told(response: Response, error: Exception) -> Response:
+    """The response in the one shape of errors."""
     if isinstance(error, Http404):
         error = exceptions.NotFound()
     elif isinstance(error, DjangoDenied):

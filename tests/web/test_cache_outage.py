@@ -13,7 +13,7 @@ from tests.factories import TaskFactory, scripted_target
 from tests.parts import redis_server
 from tests.web.test_write import URL, open_form
 
-pytestmark = [pytest.mark.redis, pytest.mark.django_db]
+pytestmark = [pytest.mark.servers, pytest.mark.django_db]
 
 
 @pytest.fixture

@@ -3,14 +3,15 @@
 import json
 from datetime import timedelta
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import DatabaseError
 from django.utils import timezone
 
-from evaluation import doctor
+from evaluation import doctor, health
 from evaluation.doctor import Verdict
+from evaluation.health import Finding
 from evaluation.hostile.cases import CASES
 from evaluation.management.commands import doctor as command
 from evaluation.models import TrainingRun
@@ -95,10 +96,8 @@ def bad(findings) -> list[str]:
 
 
 def test_a_database_that_does_not_answer(monkeypatch):
-    def broken(connection):
-        raise DatabaseError("gone")
-
-    monkeypatch.setattr(doctor, "MigrationExecutor", broken)
+    gone = Finding("database", "bad", "It does not answer")
+    monkeypatch.setattr(health, "check_database", lambda: gone)
     found = list(doctor.findings())
     assert bad(found) == ["database"]
     assert "queue" not in [one.what for one in found]
@@ -111,33 +110,30 @@ def test_migrations_that_wait(monkeypatch):
         "migration_plan",
         lambda self, targets: [(self.loader.get_migration("evaluation", "0001_initial"), False)],
     )
-    assert "evaluation 0001_initial" in doctor.check_database().told
+    assert "evaluation 0001_initial" in doctor.check_migrations().told
 
 
 def test_a_cache_that_forgets(settings):
     settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
-    assert doctor.check_cache().state == "bad"
+    assert health.check_cache().state == "bad"
 
 
 def test_a_cache_that_is_gone(settings):
-    settings.CACHES = {
-        "default": {
-            "BACKEND": "django.core.cache.backends.redis.RedisCache",
-            "LOCATION": "redis://127.0.0.1:1",
-        }
-    }
-    assert "does not answer" in doctor.check_cache().told
+    settings.CACHE_URL = "redis://127.0.0.1:1"
+    cache_class = "dynabench.lib.shared_cache.SharedCache"
+    settings.CACHES = {"default": {"BACKEND": cache_class, "LOCATION": settings.CACHE_URL}}
+    assert "does not answer" in health.check_cache().told
 
 
 def test_a_stuck_job():
     long_ago = timezone.now() - timedelta(hours=1)
     TrainingRun.objects.create(task=TaskFactory(), options={}, queued_at=long_ago)
-    assert "waits since" in doctor.check_queue().told
+    assert "waits since" in health.check_queue().told
 
 
 def test_targets_of_open_rounds_are_asked():
     target = scripted_target(RoundFactory(), output={"label": "neutral"})
-    assert doctor.check_targets() == doctor.Finding("live targets", "ok", "1 answer")
+    assert doctor.check_targets() == Finding("live targets", "ok", "1 answer")
     target.adapter, target.url = "http", "http://127.0.0.1:1/"
     target.save(update_fields=["adapter", "url"])
     found = doctor.check_targets()
@@ -148,6 +144,12 @@ def test_targets_of_open_rounds_are_asked():
 def test_a_full_disk(monkeypatch):
     monkeypatch.setattr(doctor, "SPARE_GIB", 10**9)
     assert bad(doctor.check_disk()) == ["home"]
+
+
+def test_a_home_that_cannot_be_written_to(settings):
+    settings.HOME = Path("/proc")  # for root, who runs some tests, too
+    assert bad(doctor.check_disk()) == ["disk"]
+    assert not told(quick=True)[1]
 
 
 def test_an_engine_without_seccomp(monkeypatch):

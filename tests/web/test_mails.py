@@ -1,5 +1,7 @@
 """The mail at the end of a submission: one, to its owner, after the commit, and never too early."""
 
+from smtplib import SMTPRecipientsRefused
+
 import pytest
 from django.core import mail
 
@@ -62,11 +64,11 @@ def test_nobody_is_told_of_what_they_ended_or_what_goes_on(
     assert mail.outbox == []
 
 
-def test_a_mail_server_that_fails_fails_nothing_else(
+def test_an_address_that_is_refused_fails_nothing_else(
     task, alice, django_capture_on_commit_callbacks, monkeypatch
 ):
     def refuse(*_):
-        raise ConnectionRefusedError
+        raise SMTPRecipientsRefused({})
 
     monkeypatch.setattr(mails, "send_mail", refuse)
     submission_of(task, alice, state=State.FAILED, error="Wrong.")

@@ -8,20 +8,22 @@ from django.shortcuts import get_object_or_404
 from django.utils.http import http_date
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
+from rest_framework.exceptions import APIException
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.lib.api import Busy, versioned
+from dynabench.lib.api import versioned
 from tasks.access import find_task
 from tasks.models import Round, Task
 from tasks.selectors import known_rounds
 from validation.cached_numbers import kept_report
 
 
-class Counting(Busy):
+class Counting(APIException):
     """A large round is counted for the first time."""
 
+    status_code = 503
     default_detail = "The numbers are being counted. Ask again in a minute."
     default_code = "counting"
     wait = 60

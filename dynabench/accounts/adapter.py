@@ -1,0 +1,70 @@
+"""What allauth asks of us: a mail server that is down fails no request."""
+
+import logging
+from typing import Any
+
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.core import context, ratelimit
+from allauth.core.exceptions import ImmediateHttpResponse
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+
+from dynabench.accounts.models import User
+
+logger = logging.getLogger(__name__)
+
+MAIL = "account/email/"
+ONLY_BY_MAIL = {"password_reset_key", "unknown_account"}
+"""The mail is all that was asked for; without it there is nothing to go on with."""
+CONFIRMING = {"email_confirmation", "email_confirmation_signup", "account_already_exists"}
+SAYS_IT_WAS_SENT = "account/messages/email_confirmation_sent.txt"
+
+
+class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
+    """allauth's, which sends mails as far as they can be sent."""
+
+    def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
+        """Send one, or tell the person that it could not be sent; notices are only logged."""
+        try:
+            super().send_mail(template_prefix, email, context)
+        except OSError as error:  # smtplib's errors, too
+            logger.error("The mail %s could not be sent: %s", template_prefix, error)
+            self._not_sent(template_prefix.removeprefix(MAIL), email)
+
+    def _not_sent(self, mail: str, email: str) -> None:
+        request = context.request
+        if mail in ONLY_BY_MAIL:
+            response = render(request, "accounts/mail_down.html", status=503)
+            response["Retry-After"] = "60"
+            raise ImmediateHttpResponse(response)
+        if mail in CONFIRMING:
+            request.is_mail_down = True
+            ratelimit.clear(request, action="confirm_email", key=email.lower())
+            told = _(
+                "The mail to %(email)s could not be sent: our mail server does not answer. Ask for "
+                "it again in a few minutes, under Account, E-mail addresses, or by signing in."
+            )
+            messages.error(request, told % {"email": email})
+
+    def add_message(
+        self,
+        request: HttpRequest,
+        level: int,
+        template: str | None = None,
+        *more: Any,
+        **named: Any,
+    ) -> None:
+        """Not that a mail was sent, when it was not."""
+        if template != SAYS_IT_WAS_SENT or not hasattr(request, "is_mail_down"):
+            super().add_message(request, level, template, *more, **named)
+
+    def respond_email_verification_sent(
+        self, request: HttpRequest, user: User | None
+    ) -> HttpResponse:
+        """Where one is told to look for the mail; without one, where signing in sends another."""
+        if hasattr(request, "is_mail_down"):
+            return redirect("account_login")
+        response: HttpResponse = super().respond_email_verification_sent(request, user)
+        return response

@@ -1,0 +1,78 @@
+"""What is down when a request fails: it is named, answered with 503 and logged in one line."""
+
+import errno
+import logging
+import re
+from typing import NamedTuple
+
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.template import loader
+
+DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
+LOCKED = re.compile(r"\b(dead)?lock|is locked")
+FULL = re.compile(r"disk is full|readonly database|disk I/O error|No space left")
+
+
+class Outage(NamedTuple):
+    """A part that is down, or too busy; the code is a word for programs."""
+
+    code: str
+    told: str
+    wait_seconds: int
+
+
+BUSY = Outage("busy", "The site is busy. Try again in a few seconds.", 3)
+DATABASE = Outage("database", "The database does not answer. Try again in a few seconds.", 5)
+FULL_DISK = Outage("disk", "The site's disk is full or cannot be written to.", 60)
+
+
+def outage_of(error: BaseException | None) -> Outage | None:
+    """What is down if this was raised; None: nothing, it is an error of ours."""
+    text = str(error)
+    if isinstance(error, OSError) and error.errno in DISK:
+        return FULL_DISK
+    if isinstance(error, InterfaceError):
+        return DATABASE if "closed" in text else None
+    if not isinstance(error, OperationalError):
+        return None
+    if FULL.search(text):
+        return FULL_DISK
+    return BUSY if LOCKED.search(text) else DATABASE
+
+
+def unavailable(request: HttpRequest, error: BaseException | None) -> HttpResponse | None:
+    """The answer that names what is down; None where `outage_of` knows of nothing.
+
+    Nothing that it is made of asks the database.
+    """
+    outage = outage_of(error)
+    if outage is None:
+        return None
+    response: HttpResponse
+    if request.path.startswith("/api/"):
+        told = {"code": outage.code, "message": outage.told, "fields": {}}
+        response = JsonResponse({"error": told}, status=503)
+    else:
+        is_part = request.headers.get("HX-Request") == "true"
+        template = "busy.html" if is_part else "unavailable.html"
+        page = loader.render_to_string(template, {"outage": outage})
+        response = HttpResponse(page, status=503)
+    response["Retry-After"] = str(outage.wait_seconds)
+    note_reason(response, outage, error)
+    return response
+
+
+def note_reason(response: HttpResponse, outage: Outage, error: BaseException | None) -> None:
+    """For the one line that `dynabench.middleware.request_id` logs."""
+    first_line = next(iter(str(error).splitlines()), "")
+    response.reason_logged = f"{outage.code}: {first_line}"  # type: ignore[attr-defined]
+
+
+class OneLine(logging.Filter):
+    """Outages and wrong Host headers are no errors of ours: no traceback, and no second line."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.name.startswith("django.security."):
+            record.exc_info = None
+        return record.name != "django.request" or getattr(record, "status_code", 0) != 503

@@ -1,0 +1,90 @@
+"""While the mail server is down: nobody's request fails, and everybody may ask again."""
+
+import pytest
+from allauth.account.models import EmailAddress
+from django.contrib.messages import get_messages
+from django.core import mail
+from django.core.cache import cache
+
+from dynabench.accounts.models import User
+from evaluation.mails import tell_ends
+from evaluation.models import Submission
+from tests.factories import TaskFactory
+from tests.parts import free_port
+from tests.submissions import submission_of
+
+pytestmark = pytest.mark.django_db
+NEW = {"email": "new@example.com", "password1": "correct horse battery"}
+
+
+@pytest.fixture(autouse=True)
+def mail_server(settings):
+    """None listens; call it and one does."""
+    cache.clear()
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_PORT = free_port()
+
+    def comes_back():
+        settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+
+    return comes_back
+
+
+def told(response) -> list[str]:
+    return [message.level_tag for message in get_messages(response.wsgi_request)]
+
+
+def test_sign_up_goes_on_and_the_mail_can_be_asked_for_again(client, mail_server):
+    response = client.post("/accounts/signup/", NEW)
+    assert response.status_code == 302
+    assert "error" in told(response)
+    assert not any("sent to" in str(one) for one in get_messages(response.wsgi_request))
+    assert client.get("/accounts/email/").status_code == 200  # signed in
+    mail_server()
+    client.post("/accounts/email/", {"action_send": "", "email": NEW["email"]})
+    assert mail.outbox[-1].to == [NEW["email"]]
+
+
+def test_where_addresses_must_be_confirmed_signing_in_sends_another(client, settings, mail_server):
+    settings.ACCOUNT_EMAIL_VERIFICATION = "mandatory"
+    response = client.post("/accounts/signup/", NEW)
+    assert (response.status_code, response["Location"]) == (302, "/accounts/login/")
+    assert "error" in told(response)
+    mail_server()
+    login = {"login": NEW["email"], "password": NEW["password1"]}
+    assert client.post("/accounts/login/", login)["Location"] == "/accounts/confirm-email/"
+    assert mail.outbox[-1].to == [NEW["email"]]
+
+
+@pytest.mark.parametrize("address", ["alice@example.com", "nobody@example.com"])
+def test_a_password_that_cannot_be_mailed(client, alice, mail_server, address):
+    """The answer does not tell whether the address is known."""
+    response = client.post("/accounts/password/reset/", {"email": address})
+    assert response.status_code == 503
+    assert response["Retry-After"]
+    mail_server()
+    assert client.post("/accounts/password/reset/", {"email": address}).status_code == 302
+    assert len(mail.outbox) == 1
+
+
+def test_a_notice_is_only_logged(as_alice, alice, caplog):
+    alice.set_password("correct horse battery")
+    alice.save()
+    as_alice.force_login(alice)
+    EmailAddress.objects.create(user=alice, email=alice.email, primary=True, verified=True)
+    form = {
+        "oldpassword": "correct horse battery", "password1": "staple horse battery",
+        "password2": "staple horse battery",
+    }  # fmt: skip
+    assert as_alice.post("/accounts/password/change/", form).status_code == 302
+    assert User.objects.get(pk=alice.pk).check_password("staple horse battery")
+    assert any("could not be sent" in line for line in caplog.messages)
+
+
+def test_owners_of_models_are_told_later(alice, mail_server):
+    one = {"state": Submission.State.FAILED, "outcome": "rejected", "error": "Line 2"}
+    submission_of(TaskFactory(code="nli"), alice, **one)
+    assert tell_ends() == 0
+    mail_server()
+    assert tell_ends() == 1
+    assert len(mail.outbox) == 1

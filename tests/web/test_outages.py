@@ -1,0 +1,139 @@
+"""A part that is down is named, costs only itself, and takes one line of the log."""
+
+import errno
+import logging
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import pytest
+from django.contrib.sessions.backends.db import SessionStore
+from django.db import InterfaceError, OperationalError, ProgrammingError
+
+from dynabench import health as views
+from dynabench.lib.outages import BUSY, DATABASE, FULL_DISK, OneLine, outage_of
+from evaluation import health
+from tests.factories import RoundFactory, scripted_target
+from tests.web.conftest import HTMX
+
+pytestmark = pytest.mark.django_db
+GONE = OperationalError("connection failed: refused\n\tIs the server running on that host?")
+
+
+@pytest.fixture(autouse=True)
+def _asked_each_time(monkeypatch):
+    monkeypatch.setattr(views, "KEPT_SECONDS", -1.0)
+
+
+@pytest.fixture
+def lines(caplog):
+    """What the log would hold."""
+    caplog.handler.addFilter(one_line := OneLine())
+    yield caplog
+    caplog.handler.removeFilter(one_line)
+
+
+@pytest.mark.parametrize(
+    ("error", "outage"),
+    [
+        (GONE, DATABASE),
+        (OperationalError("canceling statement due to lock timeout"), BUSY),
+        (OperationalError("deadlock detected"), BUSY),
+        (OperationalError("database is locked"), BUSY),
+        (OperationalError("could not read block 7"), DATABASE),
+        (OperationalError("database or disk is full"), FULL_DISK),
+        (OperationalError("attempt to write a readonly database"), FULL_DISK),
+        (InterfaceError("connection already closed"), DATABASE),
+        (InterfaceError("wrong number of bindings"), None),
+        (ProgrammingError("no such table"), None),
+        (OSError(errno.ENOSPC, "No space left on device"), FULL_DISK),
+        (FileNotFoundError(errno.ENOENT, "gone"), None),
+        (None, None),
+    ],
+)
+def test_what_is_down(error, outage):
+    assert outage_of(error) == outage
+
+
+def fails(*args, **kwargs):
+    raise GONE
+
+
+@pytest.fixture
+def as_alice_without_a_database(as_alice, monkeypatch):
+    monkeypatch.setattr(SessionStore, "_get_session_from_db", fails)
+    as_alice.raise_request_exception = False
+    return as_alice
+
+
+@pytest.mark.parametrize("headers", [{}, HTMX], ids=["page", "htmx"])
+def test_a_page_names_the_database(as_alice_without_a_database, lines, headers):
+    """It fails before the view, in a middleware."""
+    response = as_alice_without_a_database.get("/me/", **headers)
+    assert response.status_code == 503
+    assert response["Retry-After"] == "5"
+    assert "database" in response.text
+    assert ("<html" in response.text) == (not headers)
+    (line,) = lines.records
+    assert (line.exc_info, "Is the server" in line.getMessage()) == (None, False)
+    assert "database: connection failed: refused" in line.getMessage()
+
+
+def test_the_api_names_it(as_alice_without_a_database, lines):
+    response = as_alice_without_a_database.get("/api/v1/tasks/")
+    assert response.status_code == 503
+    assert response["Retry-After"] == "5"
+    assert response.json()["error"]["code"] == "database"
+    assert len(lines.records) == 1
+
+
+def test_what_needs_no_database_goes_on(client, django_assert_num_queries):
+    with django_assert_num_queries(0):
+        assert client.get("/help/").status_code == 200
+        assert client.get("/healthz/").json() == {"status": "ok"}
+
+
+def test_a_wrong_host_is_one_line(client, lines):
+    response = client.get("/", headers={"host": "elsewhere.example"})
+    assert response.status_code == 400
+    (line,) = lines.records
+    assert line.exc_info is None
+    assert line.levelno == logging.ERROR
+
+
+def test_all_parts_are_well(client, settings):
+    settings.MODEL_SERVER_URL = "http://127.0.0.1:1"  # no open round needs it
+    response = client.get("/readyz/")
+    assert response.status_code == 200
+    assert response.json()["parts"] == dict.fromkeys(health.PARTS, "ok")
+
+
+def test_each_part_that_is_down_is_named(client, settings, monkeypatch, tmp_path):
+    settings.MODEL_SERVER_URL = "http://127.0.0.1:1"
+    settings.HOME = tmp_path / "gone"
+    target = scripted_target(RoundFactory())
+    type(target).objects.update(url="", source="weights")
+    response = client.get("/readyz/")
+    assert response.status_code == 503
+    assert response["Retry-After"]
+    parts = response.json()["parts"]
+    assert [name for name, state in parts.items() if state != "ok"] == ["disk", "model server"]
+
+
+def test_without_a_database_the_others_are_told(client, settings, monkeypatch):
+    monkeypatch.setattr(health.connection, "cursor", fails)
+    monkeypatch.setattr(health, "stuck", fails)
+    monkeypatch.setitem(health.PARTS, "model server", fails)
+    parts = client.get("/readyz/").json()["parts"]
+    unknown = {"model server": "unknown", "queue": "unknown"}
+    assert parts == {"database": "down", "cache": "ok", "disk": "ok", **unknown}
+
+
+def test_a_model_server_that_answers(settings, tmp_path):
+    (tmp_path / "health").write_text("ok")
+    handler = partial(SimpleHTTPRequestHandler, directory=tmp_path)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        settings.MODEL_SERVER_URL = f"http://127.0.0.1:{server.server_port}"
+        assert health.check_model_server().told == settings.MODEL_SERVER_URL
+        server.shutdown()
