@@ -115,13 +115,19 @@ class MemberInline(ByRole, admin.TabularInline):
     model = TaskMember
     form = MemberForm
     formset = MemberFormSet
-    fields = ["email", "role"]
+    fields = ["email", "role", "counts"]
+    readonly_fields = ["counts"]
     extra = 0
     to_task = ""
     may = {"view": READERS, "add": OWNERS, "change": OWNERS, "delete": OWNERS}
 
     def get_queryset(self, request: HttpRequest) -> Any:
-        return super().get_queryset(request).select_related("user", "task")
+        rows: Any = super().get_queryset(request)
+        return rows.with_standing().select_related("user", "task")
+
+    @admin.display(boolean=True, description="address confirmed")
+    def counts(self, member: TaskMember) -> bool | None:
+        return getattr(member, "stands", None)
 
     def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
         formset: Any = super().get_formset(request, obj, **kwargs)
@@ -184,6 +190,9 @@ class TaskAdmin(RoleAdmin):
             messages.error(request, error.message)
             return
         for member in (*deeds["added"], *deeds["changed"]):
+            if not TaskMember.objects.standing().filter(pk=member.pk).exists():
+                text = "%s has this role once the person has confirmed the address."
+                messages.warning(request, text % member.user.email)
             if not member.user.is_staff:
                 text = "%s reaches these pages once an administrator marks them as staff."
                 messages.warning(request, text % member.user.email)

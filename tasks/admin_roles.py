@@ -14,13 +14,14 @@ from django.utils.text import Truncator
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
+from tasks import permissions
 from tasks.models import Task, TaskMember
-from tasks.permissions import READERS
 
 Role = TaskMember.Role
 OWNERS = frozenset({Role.OWNER})
 EDITORS = OWNERS | {Role.EDITOR}
 MODERATORS = EDITORS | {Role.MODERATOR}
+READERS = permissions.READERS
 NOBODY: frozenset[Role] = frozenset()
 
 
@@ -33,7 +34,7 @@ def person(request: HttpRequest) -> User:
 def roles_of(request: HttpRequest) -> Mapping[int, str]:
     """The person's role by task; one query a request."""
     if not hasattr(request, "task_roles"):
-        members = TaskMember.objects.filter(user=request.user.pk)
+        members = TaskMember.objects.standing().filter(user=request.user.pk)
         request.task_roles = dict(members.values_list("task_id", "role"))  # type: ignore[attr-defined]
     return request.task_roles  # type: ignore[attr-defined,no-any-return]
 

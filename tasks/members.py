@@ -45,7 +45,8 @@ def change_members(
 ) -> None:
     """Store new members, others' new roles, and take members out, all or nothing.
 
-    Locks the task, so that two owners cannot remove each other. Raises MemberRefused.
+    A new role counts once its person has confirmed the address that it is given to. Locks the
+    task, so that two owners cannot remove each other. Raises MemberRefused.
     """
     Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     if not can_own(actor, task):
@@ -59,7 +60,12 @@ def change_members(
     check_members([*kept.values(), *added], actor)
     task.members.filter(pk__in=[member.pk for member in removed]).delete()
     TaskMember.objects.bulk_update(changed, ["role"])
+    for member in added:
+        member.address = member.user.email
     TaskMember.objects.bulk_create(added)
+    owners = task.members.standing().filter(role=TaskMember.Role.OWNER)
+    if not (actor.is_superuser or owners.exists()):
+        raise MemberRefused(_("A task needs an owner whose address is confirmed."))
     for deed, members in {"added": added, "changed": changed, "removed": removed}.items():
         for member in members:
             log(actor, f"member.{deed}", task, user=member.user.email, role=member.role)

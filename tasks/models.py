@@ -3,12 +3,13 @@
 import hashlib
 import json
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
+from allauth.account.models import EmailAddress
 from django.conf import settings
 from django.core.validators import RegexValidator
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
@@ -78,8 +79,24 @@ class TaskGroup(models.Model):
         return self.name
 
 
+class MemberQuerySet(models.QuerySet["TaskMember"]):
+    def with_standing(self) -> Self:
+        """Each with `stands`: the role counts once the address that it was given to is confirmed.
+
+        Otherwise whoever signed up with somebody's address would get the role that is theirs.
+        """
+        confirmed = EmailAddress.objects.filter(
+            user=OuterRef("user"), email__iexact=OuterRef("address"), verified=True
+        )
+        return self.annotate(stands=Q(address="") | Exists(confirmed))
+
+    def standing(self) -> Self:
+        """Those whose role counts."""
+        return self.with_standing().filter(stands=True)
+
+
 class TaskMember(models.Model):
-    """A user's role in a task."""
+    """A user's role in a task; read it through `standing`."""
 
     class Role(models.TextChoices):
         OWNER = "owner"  # everything, members too
@@ -91,6 +108,9 @@ class TaskMember(models.Model):
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="members")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
     role = models.CharField(max_length=10, choices=Role)
+    address = models.EmailField(blank=True, help_text="It was given to; empty: to the account.")
+
+    objects = MemberQuerySet.as_manager()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["task", "user"], name="member_one_role")]

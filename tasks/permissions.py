@@ -11,10 +11,10 @@ READERS = frozenset(Role) - {Role.ANNOTATOR}
 
 
 def role_of(user: Person, task: Task) -> str | None:
-    """The user's role in the task; None for everybody else."""
+    """The user's role in the task; None for everybody else, and while the role waits."""
     if not user.is_authenticated:
         return None
-    member = TaskMember.objects.filter(task=task, user=user).first()
+    member = TaskMember.objects.standing().filter(task=task, user=user).first()
     return member.role if member else None
 
 

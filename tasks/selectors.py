@@ -60,7 +60,7 @@ def listed_tasks(user: Person) -> QuerySet[Task]:
     """The tasks that this person may see, by name."""
     if user.is_superuser:
         return Task.objects.all()
-    mine = TaskMember.objects.filter(user=user.pk).values("task")
+    mine = TaskMember.objects.standing().filter(user=user.pk).values("task")
     return Task.objects.filter(Q(is_visible=True) | Q(pk__in=mine))
 
 

@@ -643,6 +643,7 @@ class Member(TypedDict):
     id: int
     email: str
     role: Literal["owner", "editor", "moderator", "viewer", "annotator"]
+    counts: bool
 
 
 class MendedExample(TypedDict):

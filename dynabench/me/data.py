@@ -45,7 +45,7 @@ def delete(request: HttpRequest) -> HttpResponse:
     """Delete the account, after the password (or a passkey) was given a moment ago."""
     user = cast(User, request.user)
     if request.method == "GET":
-        owned = TaskMember.objects.filter(user=user, role=TaskMember.Role.OWNER)
+        owned = TaskMember.objects.standing().filter(user=user, role=TaskMember.Role.OWNER)
         tasks = [member.task for member in owned.select_related("task")]
         places = [(reverse("task", args=[task.code]), task.name) for task in tasks]
         links = format_html_join(", ", '<a href="{}">{}</a>', places)

@@ -23,10 +23,13 @@ class MemberSerializer(serializers.ModelSerializer[TaskMember]):
     """A person's role in a task."""
 
     email = serializers.EmailField(source="user.email")
+    counts = serializers.BooleanField(
+        source="stands", help_text="false: its person has yet to confirm this address."
+    )
 
     class Meta:
         model = TaskMember
-        fields = read_only_fields = ("id", "email", "role")
+        fields = read_only_fields = ("id", "email", "role", "counts")
 
 
 class RoleSerializer(serializers.Serializer[Any]):
@@ -68,7 +71,7 @@ class Members(_OfMembers, generics.ListAPIView[TaskMember]):
 
     def get_queryset(self) -> QuerySet[TaskMember]:
         task = find_task(self.request, self.kwargs["code"], can_read)
-        return task.members.select_related("user")
+        return task.members.with_standing().select_related("user")
 
     @extend_schema(operation_id="members_list")
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
@@ -82,7 +85,7 @@ class Members(_OfMembers, generics.ListAPIView[TaskMember]):
     )
     @once
     def post(self, request: Request, code: str) -> Response:
-        """Give a person a role; for owners."""
+        """Give a person a role, which counts once they have confirmed the address; for owners."""
         task = self.owned(code)
         asked = read(NewMemberSerializer, request)
         try:
@@ -91,7 +94,8 @@ class Members(_OfMembers, generics.ListAPIView[TaskMember]):
             raise serializers.ValidationError({"email": [error.message]}) from None
         member = TaskMember(task=task, user=user, role=asked["role"])
         self.change(task, added=[member])
-        return Response(MemberSerializer(member).data, status.HTTP_201_CREATED)
+        made = task.members.with_standing().get(pk=member.pk)
+        return Response(MemberSerializer(made).data, status.HTTP_201_CREATED)
 
 
 class MemberView(_OfMembers):
@@ -104,7 +108,7 @@ class MemberView(_OfMembers):
     def patch(self, request: Request, code: str, pk: int) -> Response:
         """Give a member another role. The last owner stays one."""
         task = self.owned(code)
-        member = get_object_or_404(task.members.select_related("user"), pk=pk)
+        member = get_object_or_404(task.members.with_standing().select_related("user"), pk=pk)
         member.role = read(RoleSerializer, request)["role"]
         self.change(task, changed=[member])
         return Response(MemberSerializer(member).data)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dynabench.accounts.models import LogEntry
+from dynabench.accounts.models import LogEntry, confirm_address
 from tasks.models import TaskMember
 from tests.factories import TaskFactory, UserFactory
 
@@ -18,6 +18,10 @@ def owner(api, alice, nli):
 
 def member(task, email, role):
     return TaskMember.objects.create(task=task, user=UserFactory(email=email), role=role)
+
+
+def told(pk, email, role, counts=True):
+    return {"id": pk, "email": email, "role": role, "counts": counts}
 
 
 @pytest.mark.parametrize("role", [*EVERYBODY, None])
@@ -46,19 +50,20 @@ def test_members_are_read_page_by_page(owner, nli):
     api, mine = owner
     other = member(nli.task, "other@example.com", "viewer")
     first = api.get(URL, {"page_size": 1}).json()
-    assert first["results"] == [{"id": mine.pk, "email": "alice@example.com", "role": "owner"}]
+    assert first["results"] == [told(mine.pk, "alice@example.com", "owner")]
     assert api.get(first["next"]).json()["results"] == [
-        {"id": other.pk, "email": "other@example.com", "role": "viewer"}
+        told(other.pk, "other@example.com", "viewer")
     ]
 
 
 def test_a_member_is_added_changed_and_removed_with_a_log(owner, alice, bob, nli):
     api, _ = owner
-    told = api.post(URL, {"email": "BOB@example.com", "role": "viewer"}).json()
+    confirm_address(bob)
+    said = api.post(URL, {"email": "BOB@example.com", "role": "viewer"}).json()
     made = TaskMember.objects.get(user=bob)
-    assert told == {"id": made.pk, "email": "bob@example.com", "role": "viewer"}
-    told = api.patch(f"{URL}{made.pk}/", {"role": "editor"}).json()
-    assert told == {"id": made.pk, "email": "bob@example.com", "role": "editor"}
+    assert said == told(made.pk, "bob@example.com", "viewer")
+    said = api.patch(f"{URL}{made.pk}/", {"role": "editor"}).json()
+    assert said == told(made.pk, "bob@example.com", "editor")
     assert api.delete(f"{URL}{made.pk}/").status_code == 204
     assert not nli.task.members.filter(user=bob).exists()
     entries = LogEntry.objects.filter(action__startswith="member.").order_by("pk")

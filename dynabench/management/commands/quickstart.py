@@ -20,7 +20,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
-from dynabench.accounts.models import User
+from dynabench.accounts.models import User, confirm_address
 from dynabench.lib.queue import every_minute
 from evaluation.starters import STARTERS, starter_folder
 from tasks.models import Round, Task, TaskMember
@@ -117,6 +117,7 @@ class Command(BaseCommand):
             password = secrets.token_urlsafe(9)
             make = User.objects.create_superuser if role == "admin" else User.objects.create_user
             user = make(f"{role}@example.com", password)
+            confirm_address(user)
             lines.append(f"{user.email:24} {password}")
             if role == "owner":
                 User.objects.filter(pk=user.pk).update(is_staff=True)
