@@ -187,7 +187,7 @@ class Example(Supported):
         return {
             self.Outcome.FOOLED: gettext("fooled the model"),
             self.Outcome.NOT_FOOLED: gettext("model right"),
-            self.Outcome.UNDECIDED: gettext("too close to call"),
+            self.Outcome.UNDECIDED: gettext("undecided"),
             self.Outcome.NO_MODEL: gettext("saved"),
             self.Outcome.UNKNOWN: gettext("unknown"),
         }[self.Outcome(self.outcome)]

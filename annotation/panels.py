@@ -146,8 +146,9 @@ def _rows(
     ]
 
 
-def heading(outcome: str, several: bool, fooled: int, asked: int) -> str:
-    """The verdict in words."""
+def heading(outcome: str, fooled: int, asked: int, is_asked: bool) -> str:
+    """The verdict in words. is_asked: it is always the author who says."""
+    several = asked > 1
     if outcome == Status.FOOLED and several:
         said = ngettext(
             "You fooled %(fooled)d of %(asked)d model",
@@ -160,7 +161,7 @@ def heading(outcome: str, several: bool, fooled: int, asked: int) -> str:
     if outcome == Status.NOT_FOOLED:
         return _("The models got it right") if several else _("The model got it right")
     if outcome == Status.UNDECIDED:
-        return _("Too close to call")
+        return _("Was the model right? You decide") if is_asked else _("Too close to call")
     return _("Saved, no model in this round")
 
 

@@ -463,6 +463,8 @@ def answer_undecided(*, example: Example, model_right: bool) -> Example:
         locked = Example.objects.select_for_update(of=("self",)).get(pk=example.pk)
         if locked.outcome != Example.Outcome.UNDECIDED:
             raise Refused(_("This was decided before."))
+        if selectors.is_judged(locked):  # what the votes mean must not change under them
+            raise Refused(_("Others have judged this meanwhile, so your answer comes too late."))
         verdicts = tuple(TargetVerdict(o.fooled, o.score) for o in locked.target_outputs.all())
         locked.outcome = resolve(Outcome(None, verdicts, "undecided"), model_right).status
         locked.decided_by = Example.DecidedBy.AUTHOR

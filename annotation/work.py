@@ -197,7 +197,9 @@ def verdict(example: Example, config: Any, outputs: list[Any]) -> dict[str, Any]
     return {
         "panel": "annotation/_result.html",
         "outcome": example.outcome,
-        "heading": panels.heading(example.outcome, len(answers) > 1, fooled, len(answers)),
+        "heading": panels.heading(
+            example.outcome, fooled, len(answers), config.verdict.type == "ask_user"
+        ),
         "answers": answers,
         "own_chance": panels.own_chance(answers),
         "you_said": config.display(goal_field, example.goal) if goal_field else "",

@@ -29,7 +29,7 @@ from django.db.models.functions import Cast, Left, TruncDay, TruncWeek
 from annotation.models import Example
 from tasks.models import Round
 from tasks.schema import TaskConfig
-from validation.derive import FOOLED, label_field
+from validation.derive import ASKED, FOOLED, is_about_model, label_field
 from validation.models import Consensus, Validation, Verdict
 from validation.statistics import Collected, Compared, compare
 
@@ -171,7 +171,9 @@ def count(rounds: Sequence[Round], by: str | None = None, *, stored: bool = True
     if len(choices) > MOST_CHOICES:
         _count_free_patterns(counted, by_people)
     elif choices:
-        _count_patterns(counted, _with_answers(by_people, rounds[0].task.config, by))
+        config = rounds[0].task.config
+        about = is_about_model(config, Example.Outcome.UNDECIDED)
+        _count_patterns(counted, _with_answers(by_people, config, by), about)
     if stored:
         _count_cells(counted, examples, by)
     return counted
@@ -290,7 +292,7 @@ def _count_votes(counted: Counted, examples: Examples) -> None:
             counted.part(round, value).votes_by[who, (label, verdict)] += times
 
 
-def _count_patterns(counted: Counted, examples: Examples) -> None:
+def _count_patterns(counted: Counted, examples: Examples, about: bool) -> None:
     """How many examples of an author have which numbers of votes and which answer of the target."""
     columns = ", ".join(f"c{n}" for n in range(len(counted.choices)))
     sums = ", ".join(
@@ -314,22 +316,25 @@ def _count_patterns(counted: Counted, examples: Examples) -> None:
         part.patterns[pattern] += times
         case = (result, said, pattern)
         if case not in known:
-            known[case] = compare(pattern, _target_right(counted.choices, result, said))
+            known[case] = compare(pattern, _target_right(counted.choices, result, said, about))
         part.compared[author, known[case]] += times
 
 
-def _target_right(choices: Sequence[Choice], result: str, said: str | None) -> list[bool | None]:
+def _target_right(
+    choices: Sequence[Choice], result: str, said: str | None, about_model: bool
+) -> list[bool | None]:
     """For each choice whether the target is right if it is; None where nobody can say.
 
     A label is what the target said or not; “correct” is the author's label, which a target that
-    was fooled did not say. Other verdicts do not tell which label is right.
+    was fooled did not say. Other verdicts do not tell which label is right. about_model: they are
+    about the target's own answer.
     """
     fooled = FOOLED.get(result)
-    if_correct = None if fooled is None else not fooled
+    by_verdict: dict[str, bool | None] = {Verdict.CORRECT: None if fooled is None else not fooled}
+    if about_model and result in ASKED:
+        by_verdict = {Verdict.CORRECT: True, Verdict.INCORRECT: False}
     return [
-        (said == label if said is not None else None)
-        if label
-        else (if_correct if verdict == Verdict.CORRECT else None)
+        (said == label if said is not None else None) if label else by_verdict.get(verdict)
         for label, verdict in choices
     ]
 

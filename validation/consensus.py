@@ -161,11 +161,16 @@ def votes_still_needed(
     return next(n for n in count(1) if _wins(first + n, second, total + n, policy))
 
 
-def is_verified(decision: Decision, author_label: str | None) -> bool:
-    """A consensus exists and is the author's label where that is known (or says “correct”)."""
+def is_verified(
+    decision: Decision, author_label: str | None, confirms: Verdict | None = "correct"
+) -> bool:
+    """A consensus exists and is the author's label where that is known, or the verdict `confirms`.
+
+    confirms: the verdict that agrees with the author; None: the author has claimed nothing.
+    """
     if decision.label is not None:
         return author_label is None or decision.label == author_label
-    return decision.verdict == "correct"
+    return decision.verdict is not None and decision.verdict == confirms
 
 
 def validated_error(
@@ -174,13 +179,14 @@ def validated_error(
     model_label: str | None,
     *,
     fooled: bool | None = None,
+    confirms: Verdict | None = "correct",
 ) -> bool:
     """A model error that validators confirm, the numerator of vMER.
 
     The example is verified and the target was fooled: by the stored outcome where there is one,
     else because the consensus (or the author's label found correct) is not the model's label.
     """
-    if not is_verified(decision, author_label):
+    if not is_verified(decision, author_label, confirms):
         return False
     if fooled is not None:
         return fooled

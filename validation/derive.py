@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from typing import Literal
 
 from django.db.models import F
 from django.utils import timezone
@@ -26,6 +27,7 @@ DERIVED = (
     *("decided_by", "decided_at"),
 )
 FOOLED = {"fooled": True, "not_fooled": False}
+ASKED = (*FOOLED, "undecided")  # outcomes of examples that a model answered
 
 
 def judging_of(round: Round) -> Judging:
@@ -48,6 +50,23 @@ def label_field(config: TaskConfig) -> str | None:
         return None
     fields = config.target_fields
     return next(name for name in fields if config.component(name).type == "multiclass")
+
+
+def is_about_model(config: TaskConfig, outcome: str) -> bool:
+    """Whether validators say of the model's answer, and not of the author's, that it is right.
+
+    So where the author alone says whether the model was fooled: that is the claim to confirm.
+    """
+    is_asked = config.verdict.type == "ask_user" and label_field(config) is None
+    return is_asked and outcome in ASKED
+
+
+def confirming(config: TaskConfig, outcome: str) -> Literal["correct", "incorrect"] | None:
+    """The verdict that agrees with the author; None: the author has not said yet."""
+    if not is_about_model(config, outcome):
+        return "correct"
+    fooled = FOOLED.get(outcome)
+    return None if fooled is None else "incorrect" if fooled else "correct"
 
 
 def derive_one(example: Example, votes: Sequence[Validation], freed: int = 0) -> None:
@@ -86,6 +105,7 @@ def derived(
     field = label_field(example.round.task.config)
     author_label = example.inputs.get(field) if field else None
     fooled = FOOLED.get(example.outcome)
+    confirms = confirming(example.round.task.config, example.outcome)
     now = Consensus(
         example=example,
         round_id=example.round_id,
@@ -94,8 +114,10 @@ def derived(
         verdict=decision.verdict or "",
         votes=len(cast),
         still_needed=votes_still_needed(cast, policy, owner=owner, posterior=posterior),
-        is_verified=is_verified(decision, author_label),
-        is_validated_error=validated_error(decision, author_label, model_label, fooled=fooled),
+        is_verified=is_verified(decision, author_label, confirms),
+        is_validated_error=validated_error(
+            decision, author_label, model_label, fooled=fooled, confirms=confirms
+        ),
     )
     if decision.winner:
         by = Consensus.DecidedBy

@@ -8,17 +8,25 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from annotation.forms import ComponentForm
-from tasks.models import Task
+from annotation.models import Example
 from tasks.schema import Component, TaskConfig
 from validation.consensus import Vote
-from validation.derive import label_field
+from validation.derive import is_about_model, label_field
 from validation.models import Validation, Verdict
 
 
-def choices(config: TaskConfig) -> list[tuple[str, str]]:
-    """What a validator can answer; `label:` or `verdict:` says which kind it is."""
+def choices(config: TaskConfig, about_model: bool = False) -> list[tuple[str, str]]:
+    """What a validator can answer; `label:` or `verdict:` says which kind it is.
+
+    about_model: the verdict is about the model's answer (`derive.is_about_model`).
+    """
     field = label_field(config)
-    if field is None:
+    if about_model:
+        own = [
+            (f"verdict:{Verdict.CORRECT}", gettext("Yes, the model is right")),
+            (f"verdict:{Verdict.INCORRECT}", gettext("No, the model is wrong")),
+        ]
+    elif field is None:
         own = [
             (f"verdict:{Verdict.CORRECT}", gettext("Correct")),
             (f"verdict:{Verdict.INCORRECT}", gettext("Incorrect")),
@@ -48,9 +56,17 @@ class VoteForm(forms.Form):
         widget=KeyedRadios, error_messages={"required": _("Choose an answer")}
     )
 
-    def __init__(self, *args: Any, config: TaskConfig, legend: str, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        config: TaskConfig,
+        legend: str,
+        about_model: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["answer"].choices = choices(config)  # type: ignore[attr-defined]
+        offered = choices(config, about_model)
+        self.fields["answer"].choices = offered  # type: ignore[attr-defined]
         self.fields["answer"].label = legend
 
     @property
@@ -72,10 +88,13 @@ class DecisionForm(VoteForm):
         widget=forms.Textarea(attrs={"rows": 3}),
     )
 
-    def __init__(self, *args: Any, task: Task) -> None:
-        super().__init__(*args, config=task.config, legend=gettext("What is right?"))
+    def __init__(self, *args: Any, decides: Example) -> None:
+        config = decides.round.task.config
+        about_model = is_about_model(config, decides.outcome)
+        asks = gettext("Is the model's answer correct?") if about_model else ""
+        super().__init__(*args, config=config, legend=asks or gettext("What is right?"))
         flag = (f"verdict:{Verdict.FLAGGED}", gettext("Not usable: flag it"))
-        offered = [*choices(task.config), flag]
+        offered = [*choices(config, about_model), flag]
         self.fields["answer"].choices = offered  # type: ignore[attr-defined]
         named = ", ".join(answer for answer, _ in offered)
         words = gettext("Choose one of: %(answers)s") % {"answers": named}
@@ -137,6 +156,7 @@ class AfterForm(QuestionForm):
         *,
         config: TaskConfig,
         reveal: bool,
+        about_model: bool = False,
         context: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(components, data, context=context)
@@ -149,7 +169,7 @@ class AfterForm(QuestionForm):
                 error_messages={"required": _("Choose one")},
             )
             self.fields["reveal_choice"] = forms.ChoiceField(
-                choices=[("", _("No change")), *choices(config)],
+                choices=[("", _("No change")), *choices(config, about_model)],
                 required=False,
                 label=_("If you change it: to what?"),
             )

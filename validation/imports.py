@@ -15,6 +15,7 @@ from django.utils import timezone
 from annotation.models import Example, TargetOutput
 from dynabench.accounts.services import log
 from tasks.models import Context, ContextBatch, Round, context_digest
+from tasks.schema import TaskConfig
 from validation.bulk import Table
 from validation.consensus import (
     Decision,
@@ -25,6 +26,7 @@ from validation.consensus import (
     validated_error,
     votes_still_needed,
 )
+from validation.derive import confirming
 from validation.import_rows import BadRow, Row, parse_line
 from validation.imported_tasks import ImportedTask, ImportRefused, Options
 from validation.models import Consensus, Judging, QueueItem, Validation
@@ -170,7 +172,7 @@ class _ImportedRound:
         if self.round.state == Round.State.RELEASED:
             raise ImportRefused(f"{self.round} is released and does not change any more.")
         self._policy, self._anew = self._settle(options.policy, created)
-        self._decide = lru_cache(10_000)(partial(_decided, self._policy))
+        self._decide = lru_cache(10_000)(partial(_decided, self._policy, task.task.config))
         self._now = connection.ops.adapt_datetimefield_value(timezone.now())
         self._batch: ContextBatch | None = None
         self._first = self._last = 0
@@ -361,6 +363,7 @@ def _outcome(row: Row) -> str:
 
 def _decided(
     policy: Policy,
+    config: TaskConfig,
     pattern: Iterable[tuple[str, str]],
     author_label: str | None,
     model_label: str | None,
@@ -369,8 +372,10 @@ def _decided(
     """The columns of a consensus that its votes decide, from `state` to `decided_by`."""
     votes = [Vote(label or None, verdict or None) for label, verdict in pattern]  # type: ignore[arg-type]
     decision = decide(votes, policy)
-    wrong = validated_error(decision, author_label, model_label, fooled=fooled)
-    return _said(decision, policy, is_verified(decision, author_label), wrong)
+    outcome = Example.Outcome.UNKNOWN if fooled is None else OUTCOMES[fooled]
+    confirms = confirming(config, outcome)
+    wrong = validated_error(decision, author_label, model_label, fooled=fooled, confirms=confirms)
+    return _said(decision, policy, is_verified(decision, author_label, confirms), wrong)
 
 
 def _said(decision: Decision, policy: Policy, verified: bool, wrong: bool) -> tuple[Any, ...]:

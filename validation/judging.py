@@ -13,7 +13,7 @@ from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
-from django.utils.translation import get_language, ngettext, override
+from django.utils.translation import get_language, gettext_noop, ngettext, override
 from django.utils.translation import gettext as _
 
 from annotation import panels
@@ -26,13 +26,17 @@ from tasks.permissions import can_moderate
 from tasks.schema import TaskConfig
 from validation import blind, caps, gold, selectors, services
 from validation.checks import Check
-from validation.derive import label_field
+from validation.derive import confirming, is_about_model, label_field
 from validation.forms import FlagForm, VoteForm
 from validation.models import Choice, GoldAnswer, JudgeLease, Validation
 
 TEMPLATE = "validation/judge.html"
 BREAK_MINUTES = {True: 15, False: 45}  # whether the task is sensitive
 AWAY_MINUTES = 20
+OF_MODEL = {
+    "correct": gettext_noop("the model is right"),
+    "incorrect": gettext_noop("the model is wrong"),
+}
 
 
 def shown_inputs(config: TaskConfig, example: Example) -> list[tuple[str, str]]:
@@ -46,11 +50,15 @@ def shown_inputs(config: TaskConfig, example: Example) -> list[tuple[str, str]]:
     ]
 
 
-def legend(config: TaskConfig) -> str:
+def legend(config: TaskConfig, outcome: str) -> str:
     """The question above the answers."""
+    if is_about_model(config, outcome):
+        return _("Is the model's answer correct?")
     texts = [c.title.lower() for c in config.context if c.type in ("text", "long_text")]
     prompt = config.support.prompt_field if config.support else None
     has_labels = label_field(config) is not None
+    if not config.target_fields:  # no model was asked, and the author gave no answer
+        return _("Is this example correct?")
     if not texts or prompt:
         return _("Which one is right?") if has_labels else _("Is the answer correct?")
     if has_labels:
@@ -69,12 +77,19 @@ def fields_of(form: FlagForm) -> SafeString:
 # language.
 
 
+def vote_form(config: TaskConfig, outcome: str, data: Any = None) -> VoteForm:
+    """The question about an example with this outcome, and the answers to choose from."""
+    about_model = is_about_model(config, outcome)
+    asks = legend(config, outcome)
+    return VoteForm(data, config=config, legend=asks, about_model=about_model)
+
+
 @lru_cache(256)
-def blank_answer(config_text: str, language: str | None) -> SafeString:
-    """The answers to choose from."""
+def blank_answer(config_text: str, outcome: str, language: str | None) -> SafeString:
+    """The answers to choose from. They do not tell the outcome: only whether a model answered."""
     config = parsed_config(config_text)
     with override(language):
-        return VoteForm(config=config, legend=legend(config))["answer"].as_field_group()  # type: ignore[no-any-return]
+        return vote_form(config, outcome)["answer"].as_field_group()  # type: ignore[no-any-return]
 
 
 @lru_cache(256)
@@ -135,7 +150,10 @@ class Desk:
             "shown_context": panels.shown_context(config, example.context),
             "shown_inputs": shown_inputs(config, example),
             "form": form,
-            "answer_field": form["answer"].as_field_group() if form else blank_answer(text, spoken),
+            "answer_field": form["answer"].as_field_group()
+            if form
+            else blank_answer(text, example.outcome, spoken),
+            "model_said": model_said(config, example),
             "flag_form": flag_form,
             "flag_fields": fields_of(flag_form) if flag_form else blank_flag(text, asked, spoken),
             "instructions": render_markdown(config.instructions),
@@ -179,27 +197,52 @@ def shown_miss(config: TaskConfig, answer: GoldAnswer) -> dict[str, Any]:
     return {
         "context": panels.shown_context(config, answer.example.context),
         "inputs": shown_inputs(config, answer.example),
-        "said": choice_words(config, answer),
-        "right": choice_words(config, answer.gold),
+        "model_said": model_said(config, answer.example),
+        "said": choice_words(config, answer, answer.example.outcome),
+        "right": choice_words(config, answer.gold, answer.example.outcome),
         "explanation": answer.gold.explanation,
     }
 
 
-def choice_words(config: TaskConfig, choice: Choice) -> str:
+def choice_words(config: TaskConfig, choice: Choice, outcome: str) -> str:
     """A label or a verdict in words."""
     field = label_field(config) or config.answer_field
-    return config.display(field, choice.label) if choice.label else choice.get_verdict_display()  # type: ignore[attr-defined, no-any-return]
+    if choice.label:
+        return config.display(field, choice.label)
+    words = verdict_words(config, choice.verdict, outcome)
+    return words or choice.get_verdict_display()  # type: ignore[attr-defined, no-any-return]
+
+
+def verdict_words(config: TaskConfig, verdict: str, outcome: str) -> str:
+    """A verdict on a model's answer; empty where it is about the author's."""
+    return _(OF_MODEL.get(verdict, "")) if is_about_model(config, outcome) else ""
+
+
+def author_said(config: TaskConfig, example: Example) -> str:
+    """What the author claims, in words: a label, an answer, or that the model is right or not."""
+    claim = confirming(config, example.outcome)
+    if is_about_model(config, example.outcome):
+        return verdict_words(config, claim or "", example.outcome)
+    field = label_field(config) or config.answer_field
+    return config.display(field, example.inputs.get(field))
+
+
+def model_said(config: TaskConfig, example: Example) -> list[tuple[str, str]]:
+    """(name, answer) of each model, where these are what is judged; nobody sees who was fooled."""
+    if not is_about_model(config, example.outcome) or not example.pk:
+        return []
+    outputs = example.target_outputs.select_related("target")
+    return [(one.name, one.said) for one in panels.answers(example, config, list(outputs))]
 
 
 def revealed(config: TaskConfig, vote: Validation | GoldAnswer) -> dict[str, Any]:
     """The author's label and the targets' answers, for a person who has voted."""
     example = vote.example
-    field = label_field(config) or config.answer_field
     answers = panels.answers(example, config, list(example.target_outputs.select_related("target")))
     return {
-        "author_said": config.display(field, example.inputs.get(field)),
+        "author_said": author_said(config, example),
         "answers": answers,
-        "you_said": choice_words(config, vote),
+        "you_said": choice_words(config, vote, example.outcome),
     }
 
 

@@ -125,7 +125,8 @@ def _writing(examples: QuerySet[Example]) -> Mapping[int, _Writing]:
 def _author_counts(examples: QuerySet[Example]) -> Any:
     decided = Q(consensus__state=Consensus.State.DECIDED)
     flipped = decided & Q(consensus__is_verified=False)
-    says_otherwise = ~Q(consensus__label="") | Q(consensus__verdict=Verdict.INCORRECT)
+    opposed = (Verdict.CORRECT, Verdict.INCORRECT)  # of a model's answer the author said either
+    says_otherwise = ~Q(consensus__label="") | Q(consensus__verdict__in=opposed)
     return (
         examples.order_by()
         .values("annotator")

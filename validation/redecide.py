@@ -14,9 +14,8 @@ from tasks.models import Round
 from validation.aggregation import dawid_skene
 from validation.agreement import code_votes
 from validation.consensus import Decision, Policy, Vote, decide_counts, is_verified, validated_error
+from validation.derive import FOOLED, confirming
 from validation.models import OwnerDecision, Validation
-
-FOOLED = {"fooled": True, "not_fooled": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,8 @@ def decided(round: Round, policy: Policy) -> Iterator[Case]:
             example__round=round, withdrawn_at__isnull=True
         ).iterator()
     }
-    field = round.task.config.answer_field
+    config = round.task.config
+    field = config.answer_field
     votes = _votes(round)
     waiting = next(votes, None)
     for pk, annotator, by_program, outcome, inputs, output in _examples(round):
@@ -62,6 +62,7 @@ def decided(round: Round, policy: Policy) -> Iterator[Case]:
         decision = decide_counts(counts, policy, owner=owners.get(pk), posterior=posteriors.get(pk))
         author_label = text_of(inputs.get(field))
         model_label = text_of((output or {}).get(field)) if outcome == "unknown" else None
+        confirms = confirming(config, outcome)
         yield Case(
             pk,
             annotator,
@@ -69,8 +70,14 @@ def decided(round: Round, policy: Policy) -> Iterator[Case]:
             outcome,
             counts.total(),
             decision,
-            is_verified(decision, author_label),
-            validated_error(decision, author_label, model_label, fooled=FOOLED.get(outcome)),
+            is_verified(decision, author_label, confirms),
+            validated_error(
+                decision,
+                author_label,
+                model_label,
+                fooled=FOOLED.get(outcome),
+                confirms=confirms,
+            ),
         )
 
 

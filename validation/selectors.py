@@ -17,6 +17,8 @@ from tasks.models import Round, Task
 from validation.models import Consensus, QueueItem, Validation
 
 UNDO_TIME = timedelta(minutes=10)
+AUTHOR_TIME = timedelta(hours=1)
+"""So long an author who is asked whether the model was fooled may answer before others judge."""
 JUDGED_STATES = [Round.State.OPEN, Round.State.PAUSED, Round.State.CLOSED]
 
 
@@ -72,6 +74,7 @@ WHERE item.round_id = %(round)s AND item.still_needed = (SELECT MIN(level.still_
     FROM validation_queueitem AS level
     WHERE level.round_id = %(round)s AND level.still_needed > %(above)s)
   AND item.key >= %(start)s AND item.free > 0 AND example.retracted_at IS NULL
+  AND (example.outcome <> 'undecided' OR example.created_at < %(asked_until)s)
   AND COALESCE(item.author_id, 0) NOT IN (%(validator)s, %(avoid)s)
   AND NOT EXISTS (SELECT 1 FROM validation_validation AS vote
     WHERE vote.example_id = item.example_id AND vote.validator_id = %(validator)s)
@@ -106,7 +109,8 @@ def next_place(
         sql += "FOR UPDATE OF item SKIP LOCKED"
     above: int | None = 0
     while above is not None:
-        values = {"round": round, "validator": validator.pk, "avoid": avoid, "start": start}
+        values: dict[str, Any] = {"round": round, "validator": validator.pk, "avoid": avoid}
+        values |= {"start": start, "asked_until": timezone.now() - AUTHOR_TIME}
         if found := _first(sql, **values, above=above):
             return Place(*found)
         (above,) = _first(NEXT_LEVEL, round=round, above=above) or (None,)

@@ -20,7 +20,8 @@ from tasks.access import find_task
 from tasks.models import Task
 from validation import blind, gold, judging, services
 from validation.consensus import Vote
-from validation.forms import AfterForm, FlagForm, VoteForm
+from validation.derive import is_about_model
+from validation.forms import AfterForm, FlagForm
 from validation.judging import Desk
 from validation.models import GoldAnswer, Validation
 
@@ -72,7 +73,7 @@ def judge(request: HttpRequest, code: str) -> HttpResponse:
     if request.method == "GET":
         return judging.show(request, Desk.next(task, validator))
     example = _example(request, task)
-    form = VoteForm(request.POST, config=task.config, legend=judging.legend(task.config))
+    form = judging.vote_form(task.config, example.outcome, request.POST)
     if not form.is_valid():
         return judging.show(request, Desk.next(task, validator), form=form, status=422)
     try:
@@ -172,6 +173,7 @@ def _after_form(task: Task, vote: Validation | GoldAnswer, data: Any = None) -> 
         data,
         config=task.config,
         reveal=blind.asks_reveal(task.config, vote),
+        about_model=is_about_model(task.config, vote.example.outcome),
         context=vote.example.context.fields,
     )
 

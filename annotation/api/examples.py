@@ -72,7 +72,7 @@ class WhyView(OwnExample):
 
 
 class AuthorAnswerView(OwnExample):
-    """Deciding what was too close to call."""
+    """Deciding what was left to the author."""
 
     @extend_schema(
         operation_id="examples_answer",

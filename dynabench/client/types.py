@@ -514,6 +514,7 @@ class Item(TypedDict):
     round: int
     context: dict[str, Any]
     inputs: dict[str, Any]
+    model_said: list[ModelSaid]
     question: str
     choices: list[VoteChoice]
     flag_reasons: list[str]
@@ -682,6 +683,13 @@ class Model(TypedDict):
     source: str
     revision: str
     card: ToldCard
+
+
+class ModelSaid(TypedDict):
+    """A model's answer in words."""
+
+    target: str
+    said: str
 
 
 class Named(TypedDict):

@@ -21,6 +21,7 @@ from leaderboard.selectors import Week
 from tasks.models import Round
 from tasks.schema import TaskConfig
 from validation.earned import points_of, written
+from validation.judging import verdict_words
 from validation.models import Choice, Consensus, GoldAnswer, OwnerDecision, Validation
 from validation.points import day_total
 
@@ -106,9 +107,9 @@ def _row(example: Example, points: float | None, votes: Sequence[Validation]) ->
         models_said=[(answer.name, answer.said) for answer in answers],
         status=status_words(example),
         points=points,
-        judges_said=judges_said(config, votes),
+        judges_said=judges_said(config, votes, example.outcome),
         comments=comments(config, votes),
-        owner_said=choice_words(config, decision) if decision else "",
+        owner_said=choice_words(config, decision, example.outcome) if decision else "",
         owner_reason=decision.reason if decision else "",
     )
 
@@ -128,16 +129,16 @@ def status_words(example: Example) -> str:
     return _("valid") if consensus.is_verified else _("not agreed")
 
 
-def choice_words(config: TaskConfig, choice: Choice) -> str:
+def choice_words(config: TaskConfig, choice: Choice, outcome: str) -> str:
     """A vote or a decision in the words that people chose from."""
     if choice.label:
         return config.display(config.answer_field, choice.label)
-    return str(VERDICTS[choice.verdict])
+    return verdict_words(config, choice.verdict, outcome) or str(VERDICTS[choice.verdict])
 
 
-def judges_said(config: TaskConfig, votes: Sequence[Validation]) -> list[str]:
+def judges_said(config: TaskConfig, votes: Sequence[Validation], outcome: str) -> list[str]:
     """How many chose what, most chosen first: “2 of 3 people chose true”."""
-    counts = Counter(choice_words(config, vote) for vote in votes)
+    counts = Counter(choice_words(config, vote, outcome) for vote in votes)
     said = ngettext(
         "%(number)d of %(total)d person chose %(words)s",
         "%(number)d of %(total)d people chose %(words)s",

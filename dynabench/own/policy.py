@@ -86,8 +86,8 @@ def _previewed(round: Round, found: Preview) -> dict[str, Any]:
     texts = shown_texts(round.task, found.first)
     config = round.task.config
 
-    def words(standing: Standing) -> str:
-        answer, state = said(config, standing), _(standing.words)
+    def words(pk: int, standing: Standing) -> str:
+        answer, state = said(config, standing, examples[pk].outcome), _(standing.words)
         return f"{state}: {answer}" if answer else state
 
     return {
@@ -95,7 +95,7 @@ def _previewed(round: Round, found: Preview) -> dict[str, Any]:
         "rates": [(key, name, found.before[key], found.after[key]) for key, name in names.items()],
         "transitions": found.transitions.most_common(),
         "first": [
-            (examples[pk], texts[pk], words(old), words(new))
+            (examples[pk], texts[pk], words(pk, old), words(pk, new))
             for pk, (old, new) in found.first.items()
         ],
     }

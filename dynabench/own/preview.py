@@ -9,6 +9,7 @@ from annotation.work import Work
 from dynabench.accounts.models import Annotator
 from tasks.models import Context, Round, Task
 from tasks.schema import Component, TaskConfig
+from validation.derive import is_about_model
 from validation.judging import Desk
 from validation.models import JudgeLease
 
@@ -25,9 +26,12 @@ def write_values(task: Task) -> dict[str, Any]:
 def judge_values(task: Task, validator: Annotator) -> dict[str, Any]:
     """What templates/validation/judge.html names, for an example that the configuration shows."""
     context = _context(task)
-    example = Example(round=context.round, context=context, inputs=_inputs(task.config))
+    inputs, outcome = _inputs(task.config), Example.Outcome.UNDECIDED
+    example = Example(round=context.round, context=context, inputs=inputs, outcome=outcome)
     desk = Desk(task, validator, JudgeLease(example=example), [])
-    return {**desk.page(), "undo": None, "judged": 1}
+    is_shown = is_about_model(task.config, outcome)
+    model_said = [("", _("(The model's answer)"))] if is_shown else []
+    return {**desk.page(), "model_said": model_said, "undo": None, "judged": 1}
 
 
 def _context(task: Task) -> Context:

@@ -92,7 +92,7 @@ def _show(
     values = {
         "task": task,
         "example": example,
-        "form": form or DecisionForm(task=task),
+        "form": form or DecisionForm(decides=example),
         "wanted": Wanted(request, task),
         "said": said,
         **case_file(task, example),
@@ -106,7 +106,7 @@ def review_example(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
     example = _example(owned_task(request, code), uuid)
     if request.method == "GET":
         return _show(request, example)
-    form = DecisionForm(request.POST, task=example.round.task)
+    form = DecisionForm(request.POST, decides=example)
     if not form.is_valid():
         return _show(request, example, form, status=422)
     try:

@@ -174,7 +174,7 @@ class DecisionView(OfModerators):
         """Decide over all votes; an earlier decision does not count any more. For moderators."""
         example, owner = self.enter(uuid)
         asked = read(NewDecisionSerializer, request)
-        form = DecisionForm(asked, task=example.round.task)
+        form = DecisionForm(asked, decides=example)
         check_form(form)
         with refusals():
             made = services.override_consensus(

@@ -34,6 +34,7 @@ from validation.api.serializers import (
 )
 from validation.checks import Check
 from validation.consensus import Vote
+from validation.derive import is_about_model
 from validation.forms import AfterForm, FlagForm, choices
 from validation.judging import Desk
 from validation.models import Answer, GoldAnswer, Validation, Verdict
@@ -86,14 +87,16 @@ def _item(desk: Desk) -> dict[str, Any]:
     """What is blind is never put into it."""
     assert desk.lease
     config, example = desk.task.config, desk.lease.example
-    offered = [*choices(config), (FLAGGED, "Not usable: flag it")]
+    about_model = is_about_model(config, example.outcome)
+    offered = [*choices(config, about_model), (FLAGGED, "Not usable: flag it")]
     return {
         "example": example.uuid,
         "task": desk.task.code,
         "round": example.round.number,
         "context": read_context(config, example.context),
         "inputs": blind.blind_inputs(config, example),
-        "question": desks.legend(config),
+        "model_said": [{"target": n, "said": s} for n, s in desks.model_said(config, example)],
+        "question": desks.legend(config, example.outcome),
         "choices": [{"vote": vote, "words": words} for vote, words in offered],
         "flag_reasons": Answer.FlagReason.values,
         "until": desk.lease.until,
@@ -236,6 +239,7 @@ class OwnVoteView(OfExample):
             {**metadata, **told},
             config=config,
             reveal=blind.asks_reveal(config, vote),
+            about_model=is_about_model(config, vote.example.outcome),
             context=vote.example.context.fields,
         )
         _check(form, metadata)

@@ -16,7 +16,7 @@ from annotation.api.serializers import (
 from annotation.models import Example, TargetOutput
 from dynabench.accounts.people import shown_name
 from validation import blind
-from validation.derive import label_field
+from validation.derive import confirming, is_about_model, label_field
 from validation.models import Answer, Choice, Consensus, GoldAnswer, Validation
 
 VOTE = "`label:<label>` or `verdict:<verdict>`; an item lists those that it takes."
@@ -34,6 +34,13 @@ class VoteChoiceSerializer(serializers.Serializer[Any]):
     words = serializers.CharField()
 
 
+class ModelSaidSerializer(serializers.Serializer[Any]):
+    """A model's answer in words."""
+
+    target = serializers.CharField()
+    said = serializers.CharField()
+
+
 class ItemSerializer(serializers.Serializer[Any]):
     """An example to judge, without what its author and the models said is right."""
 
@@ -42,6 +49,9 @@ class ItemSerializer(serializers.Serializer[Any]):
     round = serializers.IntegerField()
     context: Any = serializers.DictField()
     inputs = serializers.DictField()
+    model_said = ModelSaidSerializer(
+        many=True, help_text="What the models answered, where that is what is judged; else empty."
+    )
     question = serializers.CharField()
     choices = VoteChoiceSerializer(many=True)
     flag_reasons = serializers.ListField(child=serializers.CharField())
@@ -124,6 +134,8 @@ class OwnValidationSerializer(serializers.Serializer[Any]):
         outputs = TargetOutput.objects.select_related("target")
         prefetch_related_objects([example], Prefetch("target_outputs", outputs))
         said = example.inputs.get(label_field(config) or config.answer_field)
+        if is_about_model(config, example.outcome):
+            said = confirming(config, example.outcome)
         return {"author_said": said, "answers": given_answers(example)}
 
 

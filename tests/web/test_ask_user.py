@@ -1,0 +1,174 @@
+"""Tasks in which the author says whether the model was fooled: that claim is what others judge."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from annotation.models import Example
+from tasks.models import Round, Task, TaskMember
+from tests.factories import ContextFactory, UserFactory, scripted_target
+from tests.web.conftest import HTMX
+from tests.web.test_field_types import ok, signed_in
+from validation.breakdowns import _target_right
+from validation.derive import policy_of
+from validation.models import Consensus
+from validation.redecide import decided
+
+TASK = """
+version: 1
+name: Ask
+instructions: Ask something.
+goal: {text: Ask a question that the model answers wrongly}
+context: [{name: passage, type: text, label: Passage}]
+input: [{name: question, type: text, label: Your question}]
+output: [{name: reply, type: text}]
+metadata:
+  validate:
+    - {name: right, type: text, label: "Right?", required: false, when: {verdict: incorrect}}
+verdict: {type: ask_user}
+metrics: {main: squad_f1}
+validation: {votes: {needed: 2}, judge_not_fooled: 1, reveal: true}
+"""
+WRITE, JUDGE = "/t/ask/write/", "/t/ask/judge/"
+
+
+@pytest.fixture
+def ask(db):
+    round = Round.objects.create(
+        task=Task.objects.create(code="ask", name="Ask", config_text=TASK), number=1, state="open"
+    )
+    ContextFactory(round=round, fields={"passage": "The bus stops at Tarn."})
+    scripted_target(round, output={"reply": "At Lund Bridge."})
+    return round
+
+
+def written(alice, claim):
+    """An example, and what its author says of the model's answer; "": nothing yet."""
+    client = signed_in(alice)
+    pk = ok(client.get(WRITE)).context["work"].assignment.pk
+    key = "1e3a54b0-4c2b-4f7e-9c2a-0d6c4a3b2f10"
+    form = {"attempt_key": key, "assignment": pk, "goal": "", "question": "Where does it stop?"}
+    ok(client.post(WRITE, form, **HTMX))
+    example = Example.objects.get()
+    assert example.outcome == "undecided"
+    if claim:
+        said = {"model_right": {"right": "yes", "wrong": "no"}[claim]}
+        ok(client.post(f"/attempt/{example.uuid}/answer/", said, **HTMX))
+        example.refresh_from_db()
+    return example
+
+
+def judges(example, answer, number=2):
+    """As many people as decide give this answer on the page; gives what the last one read."""
+    for n in range(number):
+        client = signed_in(UserFactory(email=f"{answer}{n}@example.com"))
+        page = ok(client.get(JUDGE))
+        sent = {"example": example.uuid, "answer": f"verdict:{answer}"}
+        after = ok(client.post(JUDGE, sent, **HTMX))
+    return page, after
+
+
+@pytest.mark.parametrize(
+    ("claim", "answer", "verified", "error"),
+    [
+        ("wrong", "incorrect", True, True),
+        ("wrong", "correct", False, False),
+        ("right", "correct", True, False),
+        ("right", "incorrect", False, False),
+    ],
+)
+def test_a_vote_on_the_models_answer_confirms_its_author_or_not(
+    ask, alice, claim, answer, verified, error
+):
+    example = written(alice, claim)
+    page, after = judges(example, answer)
+    assert page.context["model_said"] == [("scripted", "At Lund Bridge.")]
+    assert "At Lund Bridge." in page.text
+    assert "Is the model&#x27;s answer correct?" in page.text
+    author = {"right": "the model is right", "wrong": "the model is wrong"}[claim]
+    assert f"The author said <em>{author}</em>" in after.text
+    assert "said <em></em>" not in after.text
+    consensus = Consensus.objects.get()
+    stored = consensus.verdict, consensus.is_verified, consensus.is_validated_error
+    assert stored == (answer, verified, error)
+    (case,) = decided(ask, policy_of(ask))  # the whole round decided anew says the same
+    assert (case.is_verified, case.is_validated_error) == (verified, error)
+
+
+def test_what_judges_read_does_not_tell_what_the_author_says(ask, alice, bob):
+    pages = []
+    for claim in ("right", "wrong"):
+        example = written(alice, claim)
+        pages.append(ok(signed_in(bob).get(JUDGE)).text.replace(str(example.uuid), "UUID"))
+        Example.objects.all().delete()
+        ask.refresh_from_db()
+    one, other = ([line for line in page.splitlines() if "csrf" not in line] for page in pages)
+    assert one == other
+
+
+def test_who_says_that_the_model_is_wrong_is_asked_what_is_right(ask, alice):
+    example = written(alice, "wrong")
+    assert 'name="right"' not in judges(example, "correct", 1)[1].text
+    assert 'name="right"' in judges(example, "incorrect", 1)[1].text
+
+
+def test_the_author_speaks_first(ask, alice, bob):
+    """Nobody judges for an hour what its author has not spoken about; then the author is late."""
+    example = written(alice, "")
+    assert str(example.uuid) not in ok(signed_in(bob).get(JUDGE)).text
+    Example.objects.update(created_at=timezone.now() - timedelta(hours=2))
+    after = judges(example, "incorrect", 1)[1]
+    assert "The author said" not in after.text
+    assert "said <em></em>" not in after.text
+    client = signed_in(alice)
+    client.post(f"/attempt/{example.uuid}/answer/", {"model_right": "no"})
+    example.refresh_from_db()
+    assert example.outcome == "undecided"
+    assert "model_right" not in ok(client.get(f"/attempt/{example.uuid}/")).text
+    api = client.post(
+        f"/api/v1/examples/{example.uuid}/answer/", {"model_right": False},
+        content_type="application/json",
+    )  # fmt: skip
+    assert api.status_code == 403, api.text
+
+
+def test_the_api_shows_what_is_judged(ask, alice, bob):
+    example = written(alice, "wrong")
+    client = signed_in(bob)
+    item = client.post("/api/v1/tasks/ask/judging/next/", content_type="application/json").json()
+    assert item["model_said"] == [{"target": "scripted", "said": "At Lund Bridge."}]
+    assert [one["vote"] for one in item["choices"]][:2] == ["verdict:correct", "verdict:incorrect"]
+    url = f"/api/v1/examples/{example.uuid}/validations/"
+    made = client.post(url, {"vote": "verdict:incorrect"}, content_type="application/json").json()
+    assert made["revealed"]["author_said"] == "incorrect"
+
+
+def test_owner_and_author_read_what_was_judged(ask, alice, bob):
+    TaskMember.objects.create(task=ask.task, user=bob, role="owner")
+    example = written(alice, "wrong")
+    judges(example, "incorrect")
+    page = ok(signed_in(bob).get(f"/own/ask/review/{example.uuid}/"))
+    assert page.context["decided"] == "the model is wrong"
+    mine = ok(signed_in(alice).get("/me/"))
+    assert "the model is wrong" in mine.text
+
+
+def test_where_no_model_was_asked_the_example_is_judged(ask, alice):
+    ask.round_targets.all().delete()
+    client = signed_in(alice)
+    pk = ok(client.get(WRITE)).context["work"].assignment.pk
+    form = {"attempt_key": "1e3a54b0-4c2b-4f7e-9c2a-0d6c4a3b2f10", "assignment": pk, "goal": ""}
+    ok(client.post(WRITE, form | {"question": "Where?"}, **HTMX))
+    example = Example.objects.get()
+    assert example.outcome == "no_model"
+    page, after = judges(example, "correct")
+    assert page.context["model_said"] == []
+    assert "said <em></em>" not in after.text
+    assert Consensus.objects.get().is_verified
+
+
+def test_correct_says_that_the_target_is_right_whatever_its_author_says():
+    choices = [("", "correct"), ("", "incorrect"), ("", "flagged")]
+    assert _target_right(choices, "fooled", None, True) == [True, False, None]
+    assert _target_right(choices, "fooled", None, False) == [False, None, None]
