@@ -283,6 +283,7 @@ def cast_validation(
 ) -> Validation | GoldAnswer:
     """Store a vote and what all votes decide now; then close the round if that filled its budget.
 
+    The same vote again is what was stored: the answer to an earlier request may have been lost.
     Of a gold item only the answer is stored.
 
     Locks the example, as retracting it does; for gold the validator too, whose other answers tell
@@ -295,23 +296,23 @@ def cast_validation(
     lease = _lease_of(validator, example)
     with transaction.atomic():
         locked = _locked(example)
-        said: dict[str, Any] = {
-            "validator": validator,
-            "label": vote.label or "",
-            "verdict": vote.verdict or "",
+        said = _said(validator, vote, lease) | {
             "flag_reason": flag_reason,
             "comment": comment,
             "metadata": dict(metadata or {}),
             "by_program": by_program,
-            "seconds": (timezone.now() - lease.leased_at).total_seconds(),
-            "created_at": timezone.now(),
         }
         if lease.is_gold:
             gold.lock_answers(validator)
-            _check_may_vote(locked, validator, lease, gold.answers_to(locked, validator))
+            answers = gold.answers_to(locked, validator)
+            if (before := _said_before(answers, said)) is not None:
+                return before
+            _check_may_vote(locked, validator, lease, answers)
             _leave(lease)
             return gold.store_answer(example=locked, **said)
         votes = list(locked.validations.all())
+        if (before := _said_before(votes, said)) is not None:
+            return before
         _check_may_vote(locked, validator, lease, votes)
         cast = Validation.objects.create(example=locked, author_id=locked.annotator_id, **said)
         derive_one(locked, [*votes, cast], freed=_leave(lease))
@@ -339,6 +340,27 @@ def _locked(example: Example) -> Example:
     locked = Example.objects.select_related("round__judging", "consensus").get(pk=example.pk)
     locked.round.task = example.round.task
     return locked
+
+
+def _said(validator: Annotator, vote: Vote, lease: JudgeLease) -> dict[str, Any]:
+    """What any answer says of the example, by whom and when."""
+    now = timezone.now()
+    return {
+        "validator": validator,
+        "label": vote.label or "",
+        "verdict": vote.verdict or "",
+        "seconds": (now - lease.leased_at).total_seconds(),
+        "created_at": now,
+    }
+
+
+def _said_before(
+    answers: Sequence[Validation] | Sequence[GoldAnswer], said: Mapping[str, Any]
+) -> Validation | GoldAnswer | None:
+    """The validator's own answer that says the same."""
+    same = ("validator_id", "label", "verdict", "flag_reason", "comment")
+    wanted = {**said, "validator_id": said["validator"].pk}
+    return next((a for a in answers if all(getattr(a, n) == wanted[n] for n in same)), None)
 
 
 def _check_may_vote(

@@ -2,10 +2,14 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+import math
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, InterfaceError, OperationalError, connection, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -16,8 +20,17 @@ from dynabench.lib.api import Refused
 
 HEADER = "Idempotency-Key"
 KEPT = timedelta(days=1)
-ABANDONED = timedelta(minutes=10)
-"""After that an answer is not waited for: its process must have died."""
+LEASE = timedelta(seconds=10)
+"""How long a key is taken; the request renews it while it works, so then its process has died."""
+RENEWED_SECONDS = 3.0
+
+
+class InProgress(Refused):
+    """The same request is being worked on, or its process died a moment ago."""
+
+    def __init__(self, left: timedelta) -> None:
+        super().__init__("This very request is being worked on. Try again.", code="in_progress")
+        self.wait = max(1, math.ceil(left.total_seconds()))
 
 
 def answer_once(request: Request, user: User, work: Callable[[], Response]) -> Response:
@@ -38,12 +51,42 @@ def answer_once(request: Request, user: User, work: Callable[[], Response]) -> R
             json.loads(row.body or "null"), row.status, headers={"Idempotent-Replayed": "true"}
         )
     try:
-        response = work()
+        with _renewed(row):
+            response = work()
     except BaseException:
-        row.delete()
+        _mine(row).delete()
         raise
     _end(row, response)
     return response
+
+
+@contextmanager
+def _renewed(row: IdempotentAnswer) -> Iterator[None]:
+    """Keep the key taken for as long as the work takes."""
+    is_over = threading.Event()
+    keeper = threading.Thread(target=_renew, args=(row, is_over), daemon=True)
+    keeper.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        keeper.join()
+
+
+def _renew(row: IdempotentAnswer, is_over: threading.Event) -> None:
+    while not is_over.wait(RENEWED_SECONDS):
+        now = timezone.now()
+        try:
+            if _mine(row).update(begun_at=now):
+                row.begun_at = now
+        except (OperationalError, InterfaceError):
+            pass  # the database is away for a moment; the work itself will tell
+    connection.close()
+
+
+def _mine(row: IdempotentAnswer) -> QuerySet[IdempotentAnswer]:
+    """The row, unless another request has taken the key since."""
+    return IdempotentAnswer.objects.filter(pk=row.pk, begun_at=row.begun_at)
 
 
 def _digest(request: Request) -> str:
@@ -62,12 +105,12 @@ def _begin(user: User, key: str, digest: str) -> IdempotentAnswer:
         pass
     mine = IdempotentAnswer.objects.filter(user=user, key=key)
     old = mine.filter(begun_at__lt=now - KEPT)
-    dead = mine.filter(status=None, begun_at__lt=now - ABANDONED)
+    dead = mine.filter(status=None, digest=digest, begun_at__lt=now - LEASE)
     if old.update(status=None, body=None, **told) or dead.update(**told):
         return mine.get()
     row = mine.first()
     if row is None or (row.digest == digest and row.status is None):
-        raise Refused("This very request is being worked on. Try again.", code="in_progress")
+        raise InProgress(row.begun_at + LEASE - now if row else timedelta())
     if row.digest != digest:
         raise Refused(
             f"This {HEADER} was used for another request. Take a new one.", code="key_reused"
@@ -76,7 +119,7 @@ def _begin(user: User, key: str, digest: str) -> IdempotentAnswer:
 
 
 def _end(row: IdempotentAnswer, response: Response) -> None:
-    mine = IdempotentAnswer.objects.filter(pk=row.pk, begun_at=row.begun_at)
+    mine = _mine(row)
     if response.status_code >= 500 or response.status_code == 429:
         mine.delete()
     else:

@@ -11,8 +11,9 @@ from rest_framework.response import Response
 from rest_framework.test import APIRequestFactory, force_authenticate
 from rest_framework.views import APIView
 
+from dynabench.accounts import idempotency
 from dynabench.accounts.api import once
-from dynabench.accounts.idempotency import purge_answers
+from dynabench.accounts.idempotency import LEASE, purge_answers
 from dynabench.accounts.models import IdempotentAnswer
 from dynabench.lib.api import Refused
 
@@ -92,8 +93,38 @@ def test_while_it_is_worked_on_nobody_else_begins(send):
     IdempotentAnswer.objects.update(status=None, body=None)
     response = send()
     assert (response.status_code, response.data["error"]["code"]) == (409, "in_progress")
-    IdempotentAnswer.objects.update(begun_at=timezone.now() - timedelta(minutes=11))
+    assert 1 <= int(response["Retry-After"]) <= LEASE.total_seconds()
+    IdempotentAnswer.objects.update(begun_at=timezone.now() - LEASE)
     assert send().data["done"] == 2  # its process must have died
+
+
+@pytest.mark.django_db(transaction=True)
+def test_long_work_keeps_its_key(send, monkeypatch):
+    monkeypatch.setattr(idempotency, "RENEWED_SECONDS", 0.01)
+    answers = []
+
+    def work_until_it_is_renewed(view, request):
+        begun_at = IdempotentAnswer.objects.get().begun_at
+        while IdempotentAnswer.objects.get().begun_at == begun_at:
+            pass
+        answers.append(send().status_code)
+        return Response({}, 201)
+
+    monkeypatch.setattr(Counting, "post", once(work_until_it_is_renewed))
+    assert send().status_code == 201
+    assert answers == [409]
+    assert send()["Idempotent-Replayed"] == "true"
+
+
+def test_who_lost_the_key_leaves_the_answer_of_who_has_it(send, monkeypatch):
+    def lose_it(view, request):
+        IdempotentAnswer.objects.update(status=200, body="1", begun_at=timezone.now())
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Counting, "post", once(lose_it))
+    with pytest.raises(ZeroDivisionError):
+        send()
+    assert send().data == 1
 
 
 def test_after_a_day_a_key_is_new(send):

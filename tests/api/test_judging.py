@@ -7,6 +7,8 @@ from django.utils import timezone
 
 from annotation.models import Example, GatePass
 from annotation.services import retract_example
+from dynabench.accounts.idempotency import LEASE
+from dynabench.accounts.models import IdempotentAnswer
 from dynabench.accounts.services import annotator_of
 from tasks.models import TaskMember
 from tests.api.test_writing import configure, error
@@ -121,6 +123,22 @@ def test_a_vote_is_on_what_one_was_handed_and_cast_once(api, api_of, alice, bob,
     judged(api, example)
     error(api.post(votes(example), {"vote": "label:entailment"}), 409, "too_late")
     assert Validation.objects.get().label == "neutral"
+
+
+@pytest.mark.parametrize("headers", [{}, {"HTTP_IDEMPOTENCY_KEY": "k"}], ids=["plain", "key"])
+def test_a_vote_whose_answer_was_lost_is_found_by_sending_it_again(api, example, headers):
+    handed(api)
+    sent = (votes(example), {"vote": "label:neutral"})
+    told = api.post(*sent, **headers).json()
+    # As after a kill between the vote and its answer: the key is taken, and nobody works.
+    IdempotentAnswer.objects.update(status=None, body=None)
+    if headers:
+        error(waits := api.post(*sent, **headers), 409, "in_progress")
+        assert 1 <= int(waits["Retry-After"]) <= 10
+        IdempotentAnswer.objects.update(begun_at=timezone.now() - LEASE)
+    again = api.post(*sent, **headers)
+    assert (again.status_code, again.json()) == (201, told)
+    assert Validation.objects.count() == 1
 
 
 def test_what_was_retracted_comes_too_late(api, example):
