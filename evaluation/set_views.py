@@ -12,9 +12,10 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from dynabench.lib.markdown import render_markdown
 from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.set_forms import AboutForm, FileForm, NewSetForm, VersionForm
-from evaluation.sets import SetRefused, change_set, version_of_closed_round
+from evaluation.sets import SetRefused, change_set, take_round
 from tasks.access import find_edited
 from tasks.models import Task
+from validation.selectors import waiting_examples
 
 Source = EvaluationSet.Source
 
@@ -70,7 +71,8 @@ def set_page(request: HttpRequest, code: str, name: str) -> HttpResponse:
     versions = one.versions.select_related("dataset__round__task").order_by("-version")
     values = {"task": task, "one": one, "form": form, "versions": versions}
     values["description"] = render_markdown(one.description)
-    values["can_take"] = one.round is not None and one.round.state == "closed"
+    if one.round and one.round.state == "closed":
+        values |= {"can_take": True, "waiting": waiting_examples([one.round])[one.round.pk]}
     return render(request, "evaluation/set.html", values, status=_status(form))
 
 
@@ -93,12 +95,14 @@ def set_version(request: HttpRequest, code: str, name: str) -> HttpResponse:
 @require_POST
 def set_take(request: HttpRequest, code: str, name: str) -> HttpResponse:
     """Take a closed round as it stands now as the next version of its set."""
-    task = find_edited(request, code)[0]
+    task, user = find_edited(request, code)
     one = _one(task, name)
     if one.round is None or one.round.state != "closed":
         raise Http404
     try:
-        version = version_of_closed_round(one.round)
+        version = take_round(
+            round=one.round, actor=user, reason=request.POST.get("reason", "")[:500]
+        )
         messages.success(request, _told(version) if version else _("Nothing is verified."))
     except SetRefused as error:
         messages.error(request, str(error))

@@ -14,7 +14,8 @@ import orjson
 from django.core.files import File
 from django.core.files.storage import default_storage
 from django.db import IntegrityError, transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.utils import timezone
 from django.utils.translation import gettext
 
 from annotation.models import Example
@@ -29,6 +30,7 @@ from evaluation.splits import TEST
 from evaluation.training_rows import shape_of
 from tasks.line_files import BadRow
 from tasks.models import Round, Task
+from validation.selectors import waiting_examples
 
 logger = logging.getLogger(__name__)
 
@@ -209,10 +211,29 @@ def version_of_release(dataset: Dataset) -> EvaluationSetVersion | None:
     return version
 
 
-def version_of_closed_round(round: Round) -> EvaluationSetVersion | None:
+def take_round(*, round: Round, actor: User, reason: str) -> EvaluationSetVersion | None:
+    """An owner takes a closed round as it stands, as the next version of its set, or None.
+
+    While examples wait to be judged that takes a reason, which is logged. Lock: `make_version`.
+    Raises SetRefused.
+    """
+    waiting = waiting_examples([round])[round.pk]
+    if waiting and not reason.strip():
+        words = gettext(
+            "Examples that wait to be judged: %(waiting)d. Say why the set shall not wait for them."
+        )
+        raise SetRefused(words % {"waiting": waiting})
+    version = version_of_closed_round(round, actor)
+    if version:
+        log(actor, "evaluation_set.taken", version, waiting=waiting, reason=reason)
+    return version
+
+
+def version_of_closed_round(round: Round, actor: User | None = None) -> EvaluationSetVersion | None:
     """What people wrote in a closed round and others verified, as a version of its set, or None.
 
-    Lock: `make_version`. Raises SetRefused while the round is not over.
+    It is settled when nothing waits to be judged; until then it is provisional. Lock:
+    `make_version`. Raises SetRefused while the round is not over.
     """
     if round.state not in OVER or round.is_being_written:
         raise SetRefused(gettext("%(round)s is not over. Close it first.") % {"round": round})
@@ -234,7 +255,12 @@ def version_of_closed_round(round: Round) -> EvaluationSetVersion | None:
         )
         for uuid, uid, inputs, fields, label, tag, challenge in found
     )
-    return make_version(_round_set(round), filter(None, rows), None)
+    judged = not waiting_examples([round])[round.pk]  # before the rows are read
+    version = make_version(_round_set(round), filter(None, rows), actor)
+    if judged:
+        version.settled_at = timezone.now()
+        version.save(update_fields=["settled_at"])
+    return version
 
 
 def _made(
@@ -317,12 +343,22 @@ def _test_items(dataset: Any) -> QuerySet[DatasetItem]:
 
 
 def _closed_without() -> list[Round]:
-    """Rounds that are over, have verified examples, and neither a version nor a release."""
-    versions = EvaluationSetVersion.objects.filter(evaluation_set__round=OuterRef("pk"))
+    """Closed rounds with verified examples, in which nothing waits, without a settled version.
+
+    One that was opened and closed again needs another. A round that is still judged gets its set,
+    so that its owners can take it as it is.
+    """
+    closed_at = "evaluation_set__round__closed_at"  # imported rounds have none
+    since = Q(settled_at__gte=F(closed_at)) | Q(**{closed_at: None, "settled_at__isnull": False})
+    versions = EvaluationSetVersion.objects.filter(since, evaluation_set__round=OuterRef("pk"))
     rounds = Round.objects.filter(
         ~Exists(versions), Exists(_verified(OuterRef("pk"))), state=Round.State.CLOSED
     )
-    return [round for round in rounds.select_related("task") if not round.is_being_written]
+    over = [round for round in rounds.select_related("task") if not round.is_being_written]
+    waiting = waiting_examples(over)
+    for round in over:
+        _round_set(round)
+    return [round for round in over if not waiting[round.pk]]
 
 
 def _releases_without() -> list[Dataset]:

@@ -349,6 +349,10 @@ def _notices(matrix: Matrix, rule: Rule, rates: Rates) -> Iterator[str]:
         yield gettext_noop(
             "Some results are new: their intervals and ranks are provisional for some minutes."
         )
+    if any(one.is_provisional for one in matrix.sets):
+        yield gettext_noop(
+            "A round is still judged: what is told of its set is provisional, and may change."
+        )
     told = {notice.partition(" ")[0]: notice for notice in rates.notices}
     reason = "the reference models show no exchange rate for it"
     for name, weight in rule.weights.items():

@@ -73,6 +73,7 @@ class Set:
     sha256: str
     round: int | None  # the number of the round whose examples these are
     counts: bool = True  # it has a weight
+    is_provisional: bool = False  # its round was still judged when it was taken
     detectable: float | None = None  # the least difference of two models that it shows, in percent
 
 
@@ -229,13 +230,21 @@ def shown_sets(task: Task) -> tuple[Set, ...]:
     One query.
     """
     versions = newest_versions(task).exclude(evaluation_set__access=Access.HIDDEN)
-    rows = versions.values_list(
-        "pk", "evaluation_set__name", "version", "evaluation_set__access", "size", "made_at",
-        "sha256", "evaluation_set__round__number",
-    )  # fmt: skip
-    has_weighted = any(row[3] == Access.SCORING for row in rows)
+    rows = list(versions.select_related("evaluation_set__round").defer("slices"))
+    has_weighted = any(row.evaluation_set.access == Access.SCORING for row in rows)
     sets = [
-        Set(*row[:5], row[5].date(), *row[6:], counts=not has_weighted or row[3] == Access.SCORING)
+        Set(
+            row.pk,
+            row.evaluation_set.name,
+            row.version,
+            row.evaluation_set.access,
+            row.size,
+            row.made_at.date(),
+            row.sha256,
+            row.evaluation_set.round and row.evaluation_set.round.number,
+            counts=not has_weighted or row.evaluation_set.access == Access.SCORING,
+            is_provisional=row.is_provisional,
+        )
         for row in rows
     ]
     return tuple(sorted(sets, key=lambda one: (not one.counts, one.round or 0, one.name)))

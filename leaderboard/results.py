@@ -112,7 +112,10 @@ def _on(
         return None, f"none of this task's metrics is an accuracy; see scores[{one.name!r}]."
     cell = cell_of(matrix, row.place, place, metric) if row else NOTHING
     if cell.value is not None:
-        return round(cell.value / 100, DIGITS), ""
+        early = (
+            f"provisional: {one.name} v{one.version} was taken while the round was still judged."
+        )
+        return round(cell.value / 100, DIGITS), early if one.is_provisional else ""
     outdated = row and matrix.numbers.outdated[row.place, place]
     older = " (only an older version was)" if outdated else ""
     return None, f"not run on {one.name} v{one.version}{older}."
@@ -126,6 +129,11 @@ def _without(number: int, state: str | None) -> str:
         return (
             f"round {number} is not over. When it is closed its verified examples become a set, "
             "on which models are run."
+        )
+    if state == Round.State.CLOSED:
+        return (
+            f"round {number} is closed and has no set yet. It gets one when all its examples are "
+            "decided, or when its owners take it as it is."
         )
     return f"round {number} has no set whose results are shown."
 

@@ -298,6 +298,7 @@ def as_json(matrix: Matrix, found: Rounds) -> dict[str, Any]:
                 "round": column.number,
                 "set": column.set and f"{column.set.name} v{column.set.version}",
                 "sha256": column.set and column.set.sha256,
+                "is_provisional": column.set is not None and column.set.is_provisional,
                 "people": column.people._asdict(),
                 "people_minus_best": column.gap._asdict(),
                 "best": column.best,

@@ -53,6 +53,7 @@ def as_table(task: Task, matrix: Matrix, ranked: Ranked) -> dict[str, Any]:
                 "access": one.access,
                 "examples": one.size,
                 "date": one.date.isoformat(),
+                "is_provisional": one.is_provisional,
             }
             for one in matrix.sets
         ],

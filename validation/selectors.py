@@ -1,12 +1,13 @@
 """Reads about judging."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -14,6 +15,7 @@ from annotation.models import Example
 from dynabench.accounts.models import Annotator
 from dynabench.lib.days import midnight
 from tasks.models import Round, Task
+from validation.assignment import is_judged
 from validation.models import Consensus, QueueItem, Validation
 
 UNDO_TIME = timedelta(minutes=10)
@@ -201,3 +203,23 @@ def round_numbers(*rounds: Round) -> Mapping[int, Mapping[str, int]]:
         else:
             found[pk] |= zip(names, counts, strict=True)
     return found
+
+
+def waiting_examples(rounds: Sequence[Round]) -> Counter[int]:
+    """How many examples of each round need votes: queued, and not yet looked at. Two queries."""
+    live = [round.pk for round in rounds if round.state in JUDGED_STATES]
+    share = {r.pk: r.task.config.validation.judge_not_fooled for r in rounds if r.pk in live}
+    queued = QueueItem.objects.filter(round__in=live, still_needed__gt=0).order_by()
+    kept = queued.filter(example__retracted_at__isnull=True)
+    waiting = Counter(dict(kept.values_list("round").annotate(Count("pk"))))
+    unseen = Example.objects.filter(
+        Q(round__judging__isnull=True) | Q(pk__gt=F("round__judging__filled_to")),
+        Q(consensus__isnull=True) | Q(consensus__still_needed__gt=0),
+        ~Exists(QueueItem.objects.filter(pk=OuterRef("pk"))),
+        round__in=live,
+        retracted_at__isnull=True,
+    ).values_list("round", "uuid", "outcome")
+    waiting.update(
+        r for r, uuid, outcome in unseen.iterator() if is_judged(uuid, outcome, share[r])
+    )
+    return waiting

@@ -121,9 +121,14 @@ class Releasing(Uploading, Following):
         return self._write("PATCH", f"/tasks/{task}/evaluation-sets/{name}/", about)
 
     @method
-    def take_round(self, task: str, name: str) -> Flow[EvaluationSet]:
-        """Take a closed round as it is now as the next version of its set. Raises Refused."""
-        return self._write("POST", f"/tasks/{task}/evaluation-sets/{name}/take/")
+    def take_round(self, task: str, name: str, reason: str = "") -> Flow[EvaluationSet]:
+        """Take a closed round as it is now as the next version of its set. Raises Refused.
+
+        reason: why the set shall not wait, needed while examples wait to be judged.
+        """
+        return self._write(
+            "POST", f"/tasks/{task}/evaluation-sets/{name}/take/", {"reason": reason}
+        )
 
 
 def _stands(job: J) -> tuple[str, bool]:

@@ -147,6 +147,7 @@ class BoardSet(TypedDict):
     access: str
     examples: int
     date: str
+    is_provisional: NotRequired[bool]
 
 
 class ChangedConfig(TypedDict):
@@ -1332,6 +1333,7 @@ class Version(TypedDict):
     version: int
     size: int
     made_at: str
+    is_provisional: bool
 
 
 class VoteChoice(TypedDict):

@@ -1,23 +1,20 @@
 """What the owners' page says of each round."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from django.db.models import Count, Exists, F, OuterRef, Q, Sum
+from django.db.models import Count, Sum
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
-from annotation.models import Example
 from tasks.budgets import Line, Used, lines
 from tasks.models import Context, Round, Task
 from tasks.selectors import writers
 from tasks.services import NEXT_STATES
-from validation.assignment import is_judged
-from validation.models import Consensus, QueueItem
-from validation.selectors import JUDGED_STATES, round_numbers
+from validation.models import Consensus
+from validation.selectors import round_numbers, waiting_examples
 
 State = Round.State
 
@@ -117,26 +114,6 @@ def _used(numbers: Mapping[str, int], votes: int) -> Used:
 def _votes(rounds: Sequence[Round]) -> dict[int, int]:
     rows = Consensus.objects.filter(round__in=rounds).order_by()
     return dict(rows.values_list("round").annotate(Sum("votes")))
-
-
-def waiting_examples(rounds: Sequence[Round]) -> Counter[int]:
-    """How many examples of each round need votes: queued, and not yet looked at. Two queries."""
-    live = [round.pk for round in rounds if round.state in JUDGED_STATES]
-    share = {r.pk: r.task.config.validation.judge_not_fooled for r in rounds if r.pk in live}
-    queued = QueueItem.objects.filter(round__in=live, still_needed__gt=0).order_by()
-    kept = queued.filter(example__retracted_at__isnull=True)
-    waiting = Counter(dict(kept.values_list("round").annotate(Count("pk"))))
-    unseen = Example.objects.filter(
-        Q(round__judging__isnull=True) | Q(pk__gt=F("round__judging__filled_to")),
-        Q(consensus__isnull=True) | Q(consensus__still_needed__gt=0),
-        ~Exists(QueueItem.objects.filter(pk=OuterRef("pk"))),
-        round__in=live,
-        retracted_at__isnull=True,
-    ).values_list("round", "uuid", "outcome")
-    waiting.update(
-        r for r, uuid, outcome in unseen.iterator() if is_judged(uuid, outcome, share[r])
-    )
-    return waiting
 
 
 def closing(round: Round) -> str:

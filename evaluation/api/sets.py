@@ -32,7 +32,7 @@ from evaluation.sets import (
     create_set_of,
     input_rows,
     make_version,
-    version_of_closed_round,
+    take_round,
 )
 from evaluation.submissions import open_versions
 from evaluation.uploads import UploadRefused, assemble, discard, open_uploads
@@ -50,7 +50,11 @@ class VersionSerializer(serializers.ModelSerializer[EvaluationSetVersion]):
 
     class Meta:
         model = EvaluationSetVersion
-        fields = ("version", "size", "made_at")
+        fields = ("version", "size", "made_at", "is_provisional")
+
+    is_provisional = serializers.BooleanField(
+        read_only=True, help_text="Its round was still judged when it was taken."
+    )
 
 
 class EvaluationSetSerializer(serializers.ModelSerializer[EvaluationSet]):
@@ -185,6 +189,17 @@ class Versions(OfSets):
         return self.told(name, status.HTTP_201_CREATED)
 
 
+class TakeRoundSerializer(serializers.Serializer[Any]):
+    """Why the set shall not wait."""
+
+    reason = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        max_length=500,
+        help_text="Needed while examples wait to be judged; it is logged.",
+    )
+
+
 class TakeRound(OfSets):
     """The set of a closed round."""
 
@@ -192,18 +207,19 @@ class TakeRound(OfSets):
 
     @extend_schema(
         operation_id="evaluation_sets_take",
-        request=None,
+        request=TakeRoundSerializer,
         responses={201: EvaluationSetSerializer},
     )
     @once
     def post(self, request: Request, code: str, name: str) -> Response:
         """Take a closed round as it stands now as the next version of its set."""
-        task, _ = find_edited(request, code)
+        task, editor = find_edited(request, code)
+        reason = read(TakeRoundSerializer, request).get("reason", "")
         one = get_object_or_404(task.evaluation_sets.select_related("round__task"), name=name)
         if one.round is None or one.round.state != Round.State.CLOSED:
             raise Http404
         try:
-            if version_of_closed_round(one.round) is None:
+            if take_round(round=one.round, actor=editor, reason=reason) is None:
                 raise Refused("Nothing is verified.")
         except SetRefused as error:
             raise Refused(str(error)) from None

@@ -81,6 +81,7 @@ class EvaluationSetVersion(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
     )
     made_at = models.DateTimeField(db_default=Now())
+    settled_at = models.DateTimeField(null=True)  # of a closed round: when its judging was over
 
     class Meta:
         ordering = ["evaluation_set", "version"]
@@ -92,3 +93,9 @@ class EvaluationSetVersion(models.Model):
 
     def __str__(self) -> str:
         return f"{self.evaluation_set} v{self.version}"
+
+    @property
+    def is_provisional(self) -> bool:
+        """Whether it was taken of a round that was still judged."""
+        is_round = self.evaluation_set.source == EvaluationSet.Source.ROUND
+        return is_round and self.dataset_id is None and self.settled_at is None

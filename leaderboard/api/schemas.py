@@ -91,6 +91,9 @@ class BoardSet(Shape):
     access = serializers.CharField(help_text="scoring, standard")
     examples = serializers.IntegerField()
     date = serializers.DateField()
+    is_provisional = serializers.BooleanField(
+        required=False, help_text="Its round was still judged when it was taken."
+    )
 
 
 class BoardRow(Shape):
@@ -206,6 +209,9 @@ class RoundColumn(Shape):
     round = serializers.IntegerField()
     set = serializers.CharField(allow_null=True)
     sha256 = serializers.CharField(allow_null=True)
+    is_provisional = serializers.BooleanField(
+        help_text="The round was still judged when its set was taken."
+    )
     people = Interval()
     people_minus_best = Interval()
     best = serializers.CharField(allow_blank=True)

@@ -4,8 +4,10 @@ from uuid import uuid4
 
 import pytest
 import yaml
+from django.core.cache import cache
+from django.utils import timezone
 
-from evaluation.models import EvaluationRun, EvaluationSet
+from evaluation.models import EvaluationRun, EvaluationSet, EvaluationSetVersion
 from evaluation.sets import make_version
 from tasks.models import TaskMember
 from tests.boards import fill_board, measured
@@ -35,7 +37,29 @@ def round_set(task, number, state="closed"):
         source="round",
         round=RoundFactory(task=task, number=number, state=state),
     )
-    return make_version(one, nli_rows(), None)
+    version = make_version(one, nli_rows(), None)
+    version.settled_at = timezone.now()
+    version.save()
+    return version
+
+
+def test_numbers_of_a_round_that_is_still_judged_are_provisional(api, alice, task):
+    version = round_set(task, 1)
+    model = accepted_model(task, alice, is_published=True)
+    measured(model, version, 0.82)
+    notes = api.get(url(model)).json()["notes"]
+    assert not any(note.startswith("round1_acc") for note in notes)
+    EvaluationSetVersion.objects.update(settled_at=None)
+    cache.clear()
+    found = api.get(url(model)).json()
+    assert found["round1_acc"] == 0.82
+    assert any(note.startswith("round1_acc: provisional") for note in found["notes"])
+    board = api.get("/api/v1/tasks/nli/leaderboard/").json()
+    assert [one["is_provisional"] for one in board["sets"]] == [True]
+    rounds = api.get("/api/v1/tasks/nli/leaderboard/rounds/").json()
+    assert [one["is_provisional"] for one in rounds["rounds"]] == [True]
+    for page in ("/t/nli/leaderboard/", "/t/nli/leaderboard/rounds/"):
+        assert "provisional" in api.get(page).content.decode()
 
 
 def test_a_scored_model_of_two_rounds(api, alice, task):

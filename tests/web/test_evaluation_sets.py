@@ -5,8 +5,10 @@ import json
 
 import pytest
 from django.core.files.storage import default_storage
+from django.utils import timezone
 
 from annotation.models import Example
+from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
 from evaluation import sets
 from evaluation.contract import SetRow
@@ -22,10 +24,12 @@ from evaluation.sets import (
     make_version,
     set_rows,
     sweep_rounds,
+    take_round,
     version_of_closed_round,
     version_of_release,
 )
 from tasks.line_files import LineError
+from tasks.models import Round
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 from tests.training_data import release
 from validation.models import Consensus
@@ -275,3 +279,59 @@ def test_an_official_task_has_a_control_set(code, db):
 def test_only_official_tasks_have_a_control_set(nli):
     assert control_version(nli.task) is None
     assert control_version(TaskFactory(code="other", config_text=nli.task.config_text)) is None
+
+
+def waits(round, number=9):
+    """An example of the round that nobody has judged."""
+    return Example.objects.create(
+        round=round,
+        context=round.contexts.first(),
+        annotator=annotator_of(UserFactory()),
+        inputs={"hypothesis": f"Unjudged {number}.", "label": "neutral"},
+        digest=f"waits{number}",
+        outcome="fooled",
+    )
+
+
+def test_a_round_that_is_still_judged_has_no_version(nli):
+    verified(nli, 1)
+    undecided = waits(nli)
+    Round.objects.update(state="closed", closed_at=timezone.now())
+    assert sweep_rounds() == []
+    assert EvaluationSet.objects.get().name == "round-1"  # its page takes the owner's decision
+    undecided.retracted_at = timezone.now()
+    undecided.save()
+    (version,) = sweep_rounds()
+    assert not version.is_provisional
+    assert sweep_rounds() == []
+
+
+def test_owners_take_a_round_early_with_a_reason(nli):
+    verified(nli, 1)
+    undecided = waits(nli)
+    Round.objects.update(state="closed", closed_at=timezone.now())
+    nli.refresh_from_db()
+    owner = UserFactory()
+    with pytest.raises(SetRefused):
+        take_round(round=nli, actor=owner, reason=" ")
+    early = take_round(round=nli, actor=owner, reason="The paper is due.")
+    assert early.is_provisional
+    noted = LogEntry.objects.get(action="evaluation_set.taken")
+    assert (noted.actor, noted.data) == (owner, {"waiting": 1, "reason": "The paper is due."})
+    assert sweep_rounds() == []
+    Example.objects.filter(pk=undecided.pk).update(retracted_at=timezone.now())
+    (settled,) = sweep_rounds()
+    assert (settled.pk, settled.is_provisional) == (early.pk, False)  # the same examples
+    assert sweep_rounds() == []
+
+
+def test_a_round_that_is_closed_again_gets_another_version(nli):
+    verified(nli, 1)
+    Round.objects.update(state="closed", closed_at=timezone.now())
+    assert [version.version for version in sweep_rounds()] == [1]
+    Round.objects.update(state="open")
+    verified(nli, 2)
+    assert sweep_rounds() == []
+    Round.objects.update(state="closed", closed_at=timezone.now())
+    assert [version.size for version in sweep_rounds()] == [2]
+    assert sweep_rounds() == []

@@ -10,12 +10,12 @@ from annotation.models import Example
 from annotation.services import assign
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
-from dynabench.own.round_cards import waiting_examples
 from tasks.models import Round, TargetModel, TaskMember
 from tasks.services import OFFICIAL
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory, scripted_target
 from tests.web.conftest import HTMX
 from validation.consensus import Vote
+from validation.selectors import waiting_examples
 from validation.services import cast_validation, lease_next
 
 URL = "/own/nli/rounds/"

@@ -10,14 +10,22 @@ import pyarrow.parquet as pq
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
+from annotation.models import Example
 from dynabench.lib.bounded import TOO_LARGE, Bounds
 from evaluation import set_writing
 from evaluation.contract import GIB, MIB
 from evaluation.models import EvaluationSet, Upload
-from evaluation.sets import create_set_of, latest_version, set_rows, version_of_closed_round
+from evaluation.sets import (
+    create_set_of,
+    latest_version,
+    set_rows,
+    sweep_rounds,
+    version_of_closed_round,
+)
 from tasks.models import Round, TaskMember
 from tests.factories import UserFactory
 from tests.web.test_evaluation_sets import ROWS, verified
+from validation.models import Consensus
 
 URL = "/own/sentiment/evaluation-sets/"
 GOOD = [{"uid": "a", "text": "Very good.", "label": "positive", "tag": "food"}]
@@ -193,6 +201,22 @@ def test_a_closed_round_can_be_taken_again(owner, sentiment):
     assert owner.get(f"{URL}round-1/new/").status_code == 404  # it is no uploaded one
     Round.objects.update(state="open")
     assert owner.post(f"{URL}round-1/take/").status_code == 404
+
+
+def test_a_round_that_is_still_judged_is_taken_with_a_reason(owner, sentiment):
+    for number in (1, 2):
+        verified(sentiment, number, label="neutral")
+        inputs = {"text": f"Sentence {number}.", "label": "neutral"}
+        Example.objects.filter(digest=str(number)).update(inputs=inputs)
+    Consensus.objects.get(example__digest="2").delete()
+    Round.objects.update(state="closed")
+    sweep_rounds()
+    assert 'name="reason"' in owner.get(f"{URL}round-1/").text
+    owner.post(f"{URL}round-1/take/")
+    assert latest_version(EvaluationSet.objects.get()) is None
+    owner.post(f"{URL}round-1/take/", {"reason": "The paper is due."})
+    assert latest_version(EvaluationSet.objects.get()).is_provisional
+    assert "provisional" in owner.get(f"{URL}round-1/").text
 
 
 def test_texts_of_a_sensitive_task_are_shielded(as_alice, alice, hate):

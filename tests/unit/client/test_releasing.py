@@ -135,4 +135,8 @@ def test_a_closed_round_is_taken_into_its_set(owner, closed):  # noqa: F811
     EvaluationSet.objects.create(
         task=closed.task, name="round-1", source="round", round=closed, access="scoring"
     )
-    assert owner.take_round("nli", "round-1")["newest"]["version"] == 1
+    with pytest.raises(Refused):
+        owner.take_round("nli", "round-1")
+    taken = owner.take_round("nli", "round-1", "The paper is due.")
+    assert taken["newest"]["version"] == 1
+    assert taken["newest"]["is_provisional"]
