@@ -88,6 +88,15 @@ def _plain_hashes() -> None:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 
+@pytest.fixture
+def few_are_enough(monkeypatch):
+    """Numbers of a handful of examples, which a page keeps back, can be checked by hand."""
+    from validation import statistics
+
+    monkeypatch.setattr(statistics, "LEAST_DECIDED", 1)
+    monkeypatch.setattr(statistics, "LEAST_VOTES", 1)
+
+
 @pytest.fixture(scope="session")
 def data() -> Path:
     """The folder of real data collected by others."""

@@ -154,8 +154,8 @@ def _author(annotator: Annotator, writing: _Writing, counts: Mapping[str, int]) 
         judged,
         validity=rate(counts["verified"], counts["decided"], undecided),
         vmer=rate(counts["errors"], counts["tries"])
-        if judged
-        else Undefined("no example has been judged"),
+        if counts["decided"]
+        else Undefined(undecided if judged else "no example has been judged"),
         duplicates=counts["duplicates"],
         paste_share=rate(writing.pasted, len(writing.active), UNKNOWN_TYPING),
         median_seconds=median(writing.seconds) if writing.seconds else NOT_TIMED,

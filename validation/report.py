@@ -163,7 +163,7 @@ def _rates(authors: Sequence[Collected], total: Collected) -> dict[str, Number]:
     return {
         "fooled": mer if isinstance(mer, Undefined) else total.fooled,
         "mer": mer,
-        "verified_fooled": vmer if isinstance(vmer, Undefined) else total.verified_fooled,
+        "verified_fooled": total.verified_fooled if total.with_model and total.judged else vmer,
         "vmer": vmer,
         "fooled_of_decided": rates["fooled_of_decided"],
     }

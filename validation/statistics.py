@@ -75,6 +75,12 @@ class Compared(NamedTuple):
     model: int = 0
 
 
+LEAST_DECIDED, LEAST_VOTES = 5, 10
+"""Fewer examples with a consensus, or votes beside a target's answers, make no headline."""
+TOO_FEW_DECIDED = gettext_noop("not enough yet: fewer than 5 examples have a consensus")
+TOO_FEW_VOTES = gettext_noop("not enough yet: fewer than 10 votes beside a target's answers")
+
+
 def wilson(successes: float, n: float, confidence: float = 0.95) -> tuple[float, float]:
     """The score interval of a share; both may be fractions (an effective n). Raises ValueError.
 
@@ -166,7 +172,8 @@ def round_rates(authors: Sequence[Collected], seed: int = 0) -> Mapping[str, Rat
     """`mer`, `vmer`, `fooled_of_decided`, `verified_of_judged`, by author; any order of authors.
 
     MER = fooled ÷ collected. vMER = validated model errors ÷ collected (Kiela et al. 2021,
-    section 3). fooled_of_decided = validated model errors ÷ examples with a consensus.
+    section 3). fooled_of_decided = validated model errors ÷ examples with a consensus. These two
+    wait for LEAST_DECIDED.
     """
 
     def over(top: str, bottom: str, empty: str) -> Rate | Undefined:
@@ -181,9 +188,11 @@ def round_rates(authors: Sequence[Collected], seed: int = 0) -> Mapping[str, Rat
     no_model = nothing or unless("with_model", gettext_noop("no target's answer is known"))
     unknown = nothing or unless("with_outcome", gettext_noop("no example's outcome is known"))
     undecided = no_votes or unless("decided", gettext_noop("no example has a consensus"))
+    if not undecided and sum(author.decided for author in authors) < LEAST_DECIDED:
+        undecided = TOO_FEW_DECIDED
     wanted = {
         "mer": ("fooled", "collected", unknown),
-        "vmer": ("verified_fooled", "collected", no_model or no_votes),
+        "vmer": ("verified_fooled", "collected", no_model or undecided),
         "fooled_of_decided": ("verified_fooled", "decided", no_model or undecided),
         "verified_of_judged": ("verified", "judged", no_votes),
     }
@@ -230,8 +239,12 @@ def human_and_model(authors: Iterable[Compared], seed: int = 0) -> Mapping[str, 
     target in its place: a target that answers as one more person would has a gap of 0. Interval of
     the gap: the bootstrap draws whole authors for both; where that says nothing (few authors, a
     share of 0 or 1) Newcombe's (1998, method 10) of the two intervals, as if they were independent.
+    All three wait for LEAST_VOTES.
     """
     compared = [author for author in authors if author.votes]
+    if 0 < sum(author.votes for author in compared) < LEAST_VOTES:
+        names = ("human_accuracy", "model_accuracy", "human_model_gap")
+        return dict.fromkeys(names, Undefined(TOO_FEW_VOTES))
     empty = gettext_noop("no target's answer can be held against several people's votes")
     human = clustered_rate([(a.human, a.votes) for a in compared], empty, seed)
     model = clustered_rate([(a.model, a.votes) for a in compared], empty, seed)

@@ -17,6 +17,8 @@ from validation import policies, policy_preview
 from validation.models import Judging, QueueItem
 from validation.policies import derive_round
 
+pytestmark = pytest.mark.usefixtures("few_are_enough")
+
 URL = "/api/v1/tasks/nli/rounds/1/policy/"
 STRICT = {"rule": "strict", "of": 3}
 TRIED = {**STRICT, "dry_run": True}

@@ -13,6 +13,8 @@ from tasks.models import Context, TargetModel, TargetVersion, Task
 from tests.web.test_task_report import by, load, mood, report, row, words  # noqa: F401
 from validation.breakdowns import BY
 
+pytestmark = pytest.mark.usefixtures("few_are_enough")
+
 
 def parts(code, name, *, whole=False):
     found = report(code, "--by", name)

@@ -17,6 +17,8 @@ from validation.consensus import Policy
 from validation.models import Validation
 from validation.services import fill_queue, rederive
 
+pytestmark = pytest.mark.usefixtures("few_are_enough")
+
 URL = "/own/nli/"
 
 

@@ -16,6 +16,8 @@ from validation.policies import derive_round
 from validation.policy_preview import preview
 from validation.services import fill_queue, override_consensus, rederive
 
+pytestmark = pytest.mark.usefixtures("few_are_enough")
+
 URL = "/own/nli/rounds/1/policy/"
 STRICT = {"rule": "strict", "of": "3"}
 VOTES = [

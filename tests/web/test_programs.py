@@ -20,6 +20,8 @@ from validation.policy_preview import preview
 from validation.quality import author_statistics, validator_statistics
 from validation.selectors import round_numbers
 
+pytestmark = pytest.mark.usefixtures("few_are_enough")
+
 
 def judge(example, label, by_program=False):
     for _ in range(3):

@@ -21,6 +21,8 @@ from tests.factories import RoundFactory, TaskFactory, scripted_target
 from tests.web.test_task_report import by, load, mood, report, row  # noqa: F401
 from validation.cached_numbers import all_numbers, standings
 
+pytestmark = pytest.mark.usefixtures("few_are_enough")
+
 
 def text_of(response):
     return " ".join(re.sub("<[^>]*>", " ", response.text).split())

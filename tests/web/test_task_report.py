@@ -16,6 +16,8 @@ from validation.consensus import Vote
 from validation.models import Consensus
 from validation.services import override_consensus
 
+pytestmark = pytest.mark.usefixtures("few_are_enough")
+
 KEYS = [
     *("round", "collected", "fooled", "judged", "decided", "verified", "verified_fooled", "mer"),
     *("vmer", "fooled_of_decided", "consensus_labels", "majority_share", "unanimous_share"),

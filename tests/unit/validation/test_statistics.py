@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from validation.statistics import (
+    LEAST_DECIDED,
     Collected,
     Compared,
     Rate,
@@ -158,9 +159,21 @@ def test_what_cannot_be_computed_says_why(counts, name, reason):
     assert reason in round_rates(counts)[name].reason
 
 
-def test_a_round_without_a_decision_yet_has_a_vmer_of_zero_over_all():
-    found = round_rates([Collected(1, with_model=1, judged=1)] * 20)["vmer"]
-    assert (found.value, found.n, found.low) == (0, 20, 0)
+@pytest.mark.parametrize("decided", [0, LEAST_DECIDED - 1, LEAST_DECIDED])
+def test_a_vmer_waits_for_decisions(decided):
+    """Else it would be 0 % while nothing is decided, and 100 % after the first one."""
+    authors = [Collected(1, with_model=1, judged=1, decided=n < decided) for n in range(20)]
+    rates = round_rates(authors)
+    for name in ("vmer", "fooled_of_decided"):
+        assert isinstance(rates[name], Undefined) == (decided < LEAST_DECIDED)
+    assert rates["verified_of_judged"].n == 20
+
+
+@pytest.mark.parametrize(("votes", "is_known"), [(2, False), (9, False), (10, True)])
+def test_the_gap_waits_for_votes(votes, is_known):
+    """Two votes would make a gap of −50 points."""
+    found = human_and_model([Compared(1, n % 2, 1) for n in range(votes)])
+    assert {isinstance(rate, Rate) for rate in found.values()} == {is_known}
 
 
 def test_importing_the_rules_loads_no_numpy():
@@ -262,7 +275,7 @@ def test_the_gap_where_a_bootstrap_says_nothing(authors):
 
 
 def test_people_always_right_and_the_target_never():
-    alone = [Compared(1, 1, 0)] * 9
+    alone = [Compared(1, 1, 0)] * 10
     human, model, gap = human_and_model(alone).values()
     assert (human.value, model.value, gap.value) == (1, 0, 1)
     assert gap.low == pytest.approx(1 - 2**0.5 * (1 - human.low))
