@@ -49,7 +49,13 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
 
 
 def with_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """The schema with the one shape of errors at every operation, and when to come back."""
+    """The schema with the one shape of errors at every operation, and when to come back.
+
+    Bodies are closed: what nobody reads is refused (`dynabench.lib.api.read`).
+    """
+    for name, shape in result["components"].get("schemas", {}).items():
+        if name.endswith("Request") and "properties" in shape:
+            shape["additionalProperties"] = False
     result["components"].setdefault("schemas", {})["Error"] = ERROR  # none: no address was found
     content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
     retry = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}}

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlencode
 
-from leaderboard.weights import METRIC, SET, Weighting, read
+from leaderboard.weights import METRIC, SET, Weighting, WeightsError, check_names, read
 
 OPTIONS = ("fork", "mode", "mine", "sort", "page", "all", "x", "y", "open", "format")
 """What a URL says beside weights."""
 PASSING = ("page", "open", "format")
 """Options that the next answer does not keep."""
 Mode = Literal["robust", "classic"]
+MODES: tuple[Mode, ...] = ("robust", "classic")
 Query = Mapping[str, Sequence[str]]
 """All values of each field, as of `QueryDict.lists`."""
 
@@ -47,8 +48,11 @@ class Asked:
 
 
 def asked(query: Query, start: Weighting) -> Asked:
-    """What a query asks. Raises WeightsError."""
+    """What a query asks. Raises WeightsError, also for a weight of what is not there."""
+    check_names(query, start)
     options = {name: query[name][-1] for name in OPTIONS if any(query.get(name, ()))}
+    if options.get("mode", MODES[0]) not in MODES:
+        raise WeightsError(f"mode: choose among {', '.join(MODES)}.", "mode")
     return Asked(start, read(_told(query, start, settled), start), options)
 
 

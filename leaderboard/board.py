@@ -7,20 +7,19 @@ Nothing is drawn here: stored resamples are multiplied by the weights. docs/eval
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Any, Literal, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 from numpy.typing import NDArray
 
+from leaderboard.asked import Mode
 from leaderboard.dynascore import GAPS, Rates, Rule, exchange_rates
 from leaderboard.matrix import COSTS, Floats, Marks, Matrix, Model, Numbers
 from leaderboard.ranks import ALPHA, NORMAL, as_shown
 from leaderboard.weights import Weighting, check
 
-Mode = Literal["robust", "classic"]
-MODES: tuple[Mode, ...] = ("robust", "classic")
 MOST_KEPT = 16
 """Weights whose rows are kept; those of 1,000 models take 3 MB."""
 MOST_MOVED = 3
@@ -165,7 +164,8 @@ def _means(matrix: Matrix, weights: Sequence[float]) -> Means:
     if not len(used):
         values += np.nan
     draws: Draws = np.tensordot(shares.astype(np.float32), numbers.draws, axes=1)
-    unsure = (np.isnan(numbers.low) & ~np.isnan(numbers.values))[:, used].any(axis=1)
+    lacks: Marks = np.isnan(numbers.low) & ~np.isnan(numbers.values)
+    unsure: Marks = np.any(lacks[:, used], axis=1)
     means = Means(values, draws, unsure, tuple(used.tolist()), {})
     columns = {
         name: _shown(*_column(matrix, means, name), unsure[:, place])
@@ -272,7 +272,7 @@ def _rows(matrix: Matrix, means: Means, score: _Scores) -> tuple[Row, ...]:
     firsts = dict(zip(places.tolist(), (1 + sure.sum(axis=0)).tolist(), strict=True))
     lasts = dict(zip(places.tolist(), (len(places) - sure.sum(axis=1)).tolist(), strict=True))
     drawn = [matrix.metrics.index(name) for name in score.used if name in matrix.drawn]
-    scores = _shown(score.values, score.draws, means.unsure[:, drawn].any(axis=1))
+    scores = _shown(score.values, score.draws, np.any(means.unsure[:, drawn], axis=1))
     order = sorted(firsts, key=lambda at: (firsts[at], -score.values[at], models[at].name))
     ranks = dict(zip(order, as_shown([firsts[at] for at in order]), strict=True))
     order += sorted(np.flatnonzero(~is_run).tolist(), key=lambda at: models[at].name)
@@ -301,7 +301,7 @@ def _in_the_loop(matrix: Matrix, means: Means) -> dict[int, tuple[str, ...]]:
     return found
 
 
-def _shown(values: Floats, draws: Draws, unsure: Marks) -> Column:
+def _shown(values: Floats, draws: Draws, unsure: NDArray[np.bool_]) -> Column:
     """Numbers between the 2.5 and 97.5 % quantiles of their draws, and never outside of them.
 
     Those of too few examples stand alone.

@@ -117,7 +117,7 @@ def _refused(
     values |= {
         "here": request.path,
         "error": text,
-        "error_field": next(iter(error.fields), ""),
+        "error_field": next((one.field for one in metrics + sets if one.field in error.fields), ""),
         "metric_sliders": metrics,
         "set_sliders": sets,
         "sliders": metrics + sets,

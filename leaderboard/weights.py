@@ -1,6 +1,6 @@
 """What counts how much on a leaderboard: weights of metrics and of sets, as they stand in a URL."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
@@ -67,6 +67,16 @@ def read(query: Mapping[str, str], start: Weighting) -> Weighting:
     )
     check(found)
     return found
+
+
+def check_names(fields: Collection[str], start: Weighting) -> None:
+    """Raises WeightsError for the weight of a metric or set that the board does not have."""
+    for what, prefix, known in (("metric", METRIC, start.metrics), ("set", SET, start.sets)):
+        for field in sorted(one for one in fields if one.startswith(prefix)):
+            name = field.removeprefix(prefix)
+            if name not in known:
+                told = f"There is no {what} {name[:60]!r}. Choose among: {', '.join(known)}."
+                raise WeightsError(told, field)
 
 
 def _read(query: Mapping[str, str], field: str, start: float) -> float:

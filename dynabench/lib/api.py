@@ -15,13 +15,15 @@ from rest_framework.pagination import CursorPagination
 from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.serializers import Serializer
+from rest_framework.serializers import ListSerializer, Serializer
 
 from dynabench.lib.outages import Outage, note_reason, outage_of
 
 RANGE = re.compile(r"bytes=(\d+)-(\d*)$")
 BLOCK = 2**16
 LARGEST_JSON = 32 << 20
+PAGING = ("cursor", "page_size", "format")
+"""What any query may say; the last is read by the framework."""
 OCTETS = "application/octet-stream"  # not guessed by the name: the schema says it of every file
 
 
@@ -121,15 +123,55 @@ class Json(JSONParser):
 def read(shape: type[Serializer[Any]], request: Request) -> dict[str, Any]:
     """The request's body as the serializer takes it. Raises ValidationError, by field."""
     body = shape(data=request.data)
+    if unknown := _unknown(body, request.data):
+        raise exceptions.ValidationError(unknown)
     body.is_valid(raise_exception=True)
     return dict(body.validated_data)
 
 
-def wanted(shape: type[Serializer[Any]], request: Request) -> dict[str, Any]:
-    """The address's filters that are set, as the serializer takes them. Raises ValidationError."""
+def _unknown(shape: Any, data: Any) -> dict[str, Any]:
+    """What is told and nobody reads, with a message each; nested as the data are."""
+    if isinstance(shape, ListSerializer) and isinstance(data, list):
+        found = {str(n): _unknown(shape.child, one) for n, one in enumerate(data)}
+        return {place: inner for place, inner in found.items() if inner}
+    if not isinstance(shape, Serializer) or not isinstance(data, Mapping):
+        return {}
+    known = {name: field for name, field in shape.fields.items() if not field.read_only}
+    told = {name: [no_such(known)] for name in data.keys() - known.keys()}
+    inner = {name: _unknown(field, data[name]) for name, field in known.items() if name in data}
+    return told | {name: some for name, some in inner.items() if some}
+
+
+def no_such(known: Iterable[str]) -> str:
+    """That a name is unknown, in words."""
+    return f"There is no such field. Choose among: {', '.join(sorted(known)) or 'none'}."
+
+
+def wanted(shape: type[Serializer[Any]], request: Request, *also: str) -> dict[str, Any]:
+    """The address's filters that are set, as the serializer takes them. Raises ValidationError.
+
+    also: what is read elsewhere.
+    """
     asked = shape(data=request.query_params)
+    check_query(request, *asked.fields, *also)
     asked.is_valid(raise_exception=True)
     return {name: value for name, value in asked.validated_data.items() if value is not None}
+
+
+def check_query(request: Request, *known: str, prefixes: tuple[str, ...] = ()) -> None:
+    """Raises ValidationError for what the query says and nobody reads, by field.
+
+    prefixes: what further names begin with. Each list asks again, so that one without filters says
+    so too.
+    """
+    known = request.known = (*known, *getattr(request, "known", PAGING))  # type: ignore[attr-defined]
+    unknown = {
+        name: [no_such(known)]
+        for name in request.query_params
+        if name not in known and not name.startswith(prefixes)
+    }
+    if unknown:
+        raise exceptions.ValidationError(unknown)
 
 
 def check_form(form: BaseForm) -> None:
@@ -147,6 +189,7 @@ class Pages(CursorPagination):
     ordering = "pk"
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> Any:
+        check_query(request)
         try:
             return super().paginate_queryset(queryset, request, view)
         except (ValueError, ValidationError):  # its position is no value of what is ordered by

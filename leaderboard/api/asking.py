@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 
-from dynabench.lib.api import Refused
+from dynabench.lib.api import Refused, check_query
 from leaderboard.asked import Asked, asked
 from leaderboard.board_views import start_of
 from leaderboard.weights import WeightsError
@@ -18,14 +18,23 @@ if TYPE_CHECKING:  # it loads numpy
 MINE = OpenApiParameter(
     "mine", bool, description="With models that are not published, as far as you may see them."
 )
-YES = ("1", "true")
+YES, NO = ("1", "true"), ("", "0", "false")
 
 
-def matrix_for(request: Request, task: Task) -> "Matrix":
-    """The numbers of the board: the public one's, or with one's own models."""
+def matrix_for(
+    request: Request, task: Task, *known: str, prefixes: tuple[str, ...] = ()
+) -> "Matrix":
+    """The numbers of the board: the public one's, or with one's own models.
+
+    known, prefixes: what else the query may say. Raises ValidationError and Refused (422).
+    """
     from leaderboard.matrix import score_matrix
 
-    return score_matrix(task, request.user if request.query_params.get("mine") in YES else None)
+    check_query(request, "mine", *known, prefixes=prefixes)
+    mine = request.query_params.get("mine", "")
+    if mine not in YES + NO:
+        raise Refused("Write mine=true or mine=false.", code="invalid", status=422, field="mine")
+    return score_matrix(task, request.user if mine in YES else None)
 
 
 def asked_of(request: Request, task: Task, matrix: "Matrix") -> Asked:

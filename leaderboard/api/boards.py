@@ -11,6 +11,7 @@ from dynabench.lib.api import versioned
 from leaderboard.api.asking import MINE, asked_of, matrix_for, version_of
 from leaderboard.api.schemas import RoundsMatrix, Seen
 from leaderboard.asked import Asked
+from leaderboard.weights import METRIC, SET
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.selectors import seen_rounds
@@ -41,7 +42,7 @@ class LeaderboardView(APIView):
         0 to 8; what is not named weighs as its owner, or the fork, says.
         """
         task = find_task(request, code)
-        matrix = matrix_for(request, task)
+        matrix = matrix_for(request, task, "mode", "fork", prefixes=(METRIC, SET))
         found = asked_of(request, task, matrix)
         version = version_of(task, matrix, found.weighting.query, found.mode)
         return versioned(request, version, lambda: _told(task, matrix, found))

@@ -47,7 +47,7 @@ class CompareView(APIView):
         one of the two has right alone. It has an ETag.
         """
         task = find_task(request, code)
-        matrix = matrix_for(request, task)
+        matrix = matrix_for(request, task, "a", "b", "set", "page")
         pair = _pair(request, matrix)
         is_editor = can_edit(request.user, task)
         name, page = request.query_params.get("set", ""), asked_page(request.query_params)

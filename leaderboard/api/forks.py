@@ -17,7 +17,7 @@ from dynabench.lib.api import Refused, read
 from leaderboard import models, services
 from leaderboard.board_views import start_of
 from leaderboard.services import BoardRefused
-from leaderboard.weights import METRIC, MOST, SET, Weighting, WeightsError
+from leaderboard.weights import METRIC, MOST, SET, Weighting, WeightsError, check_names
 from tasks.access import find_task
 from tasks.permissions import can_edit
 
@@ -100,15 +100,7 @@ def _weighting(
     metrics: Mapping[str, float], sets: Mapping[str, float], start: Weighting
 ) -> Weighting:
     """The weights told, on those that the board opens with. Raises WeightsError."""
-    for what, prefix, told, known in (
-        ("metric", METRIC, metrics, start.metrics),
-        ("set", SET, sets, start.sets),
-    ):
-        if unknown := told.keys() - known.keys():
-            raise WeightsError(
-                f"There is no {what} {min(unknown)!r}. Choose among: {', '.join(known)}.",
-                prefix + min(unknown),
-            )
+    check_names([METRIC + name for name in metrics] + [SET + name for name in sets], start)
     return Weighting({**start.metrics, **metrics}, {**start.sets, **sets})
 
 

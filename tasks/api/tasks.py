@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
-from dynabench.lib.api import Refused, read
+from dynabench.lib.api import Refused, read, wanted
 from tasks.access import find_edited, find_task
 from tasks.api.config import wrong_text
 from tasks.api.serializers import (
@@ -72,10 +72,9 @@ class Tasks(generics.ListAPIView[Task]):
     search_fields = ["name", "summary", "code"]
 
     def get_queryset(self) -> QuerySet[Task]:
-        asked = AskedTasks(data=self.request.query_params)
-        asked.is_valid(raise_exception=True)
+        asked = wanted(AskedTasks, self.request, "search")
         tasks = listed_tasks(self.request.user)
-        if group := asked.validated_data.get("group"):
+        if group := asked.get("group"):
             tasks = tasks.filter(groups__slug=group)
         return tasks.prefetch_related("groups", OPENED)
 

@@ -4,10 +4,16 @@ from datetime import timedelta
 
 import pytest
 from django.utils import timezone
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
 from rest_framework.test import APIClient
+from rest_framework.views import APIView
 
 from dynabench.accounts.models import ApiToken, IdempotentAnswer, LogEntry
 from dynabench.accounts.tokens import TokenRefused, create_token, digest_of
+from dynabench.lib.api import _by_field, read
+from tasks.models import TaskMember
+from tests.factories import RoundFactory
 
 ME = "/api/v1/me/"
 TOKENS = "/api/v1/tokens/"
@@ -119,6 +125,67 @@ def test_what_does_not_validate_is_named_by_field(as_alice):
     response = as_alice.post(TOKENS, {"name": "", "scopes": ["x"]}, content_type="application/json")
     assert response.status_code == 422
     assert set(error(response)["fields"]) == {"name", "scopes.0"}
+
+
+class _Inner(serializers.Serializer):
+    license = serializers.CharField(required=False)
+
+
+class _Outer(serializers.Serializer):
+    name = serializers.CharField()
+    made_at = serializers.DateTimeField(read_only=True)
+    card = _Inner(required=False)
+    rows = _Inner(many=True, required=False)
+    free = serializers.DictField(required=False)
+
+
+@pytest.mark.parametrize(
+    ("told", "field"),
+    [
+        ({"nmae": "x"}, "nmae"),
+        ({"made_at": "2026-01-01T00:00:00Z"}, "made_at"),
+        ({"card": {"licence": "MIT"}}, "card.licence"),
+        ({"rows": [{"license": "MIT"}, {"licence": "MIT"}]}, "rows.1.licence"),
+    ],
+)
+def test_a_field_that_nobody_reads_is_refused_with_those_that_there_are(rf, told, field):
+    request = APIView().initialize_request(rf.get("/"))
+    request._full_data = {"name": "x", **told}
+    with pytest.raises(ValidationError) as caught:
+        read(_Outer, request)
+    ((name, (message,)),) = _by_field(caught.value.detail).items()
+    assert name == field
+    assert ("license" if "." in field else "card") in message
+
+
+def test_what_is_free_and_what_is_no_object_are_as_before(rf):
+    request = APIView().initialize_request(rf.get("/"))
+    request._full_data = {"name": "x", "free": {"any": 1}, "card": {}, "rows": []}
+    assert read(_Outer, request)["free"] == {"any": 1}
+    for other in ([], {"name": "x", "card": 3}, {"name": "x", "rows": 3}):
+        request._full_data = other
+        with pytest.raises(ValidationError):
+            read(_Outer, request)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "tasks/", "groups/", "me/examples/", "me/models/", "tokens/", "uploads/", "webhooks/",
+        "tasks/nli/rounds/", "tasks/nli/models/", "tasks/nli/members/", "tasks/nli/targets/",
+        "tasks/nli/reports/", "tasks/nli/review/", "tasks/nli/authors/", "tasks/nli/gold/",
+        "tasks/nli/rounds/1/examples/", "tasks/nli/rounds/1/validations/",
+        "tasks/nli/rounds/1/contexts/", "tasks/nli/leaderboard/", "tasks/nli/leaderboard/rounds/",
+        "tasks/nli/leaderboard/compare/", "tasks/nli/leaderboard/forks/",
+        "tasks/nli/leaderboard/snapshots/", "tasks/nli/evaluation-sets/",
+    ],
+)  # fmt: skip
+def test_a_filter_that_nobody_reads_is_refused(api, alice, url):
+    round = RoundFactory(task__code="nli", number=1)
+    TaskMember.objects.create(task=round.task, user=alice, role="owner")
+    answer = api.get(f"/api/v1/{url}?sate=open&page_size=5")
+    assert answer.status_code == 422
+    assert [*answer.json()["error"]["fields"]] == ["sate"]
 
 
 def test_a_token_revokes_itself_and_no_other(api, as_alice, bobs, alice):

@@ -86,6 +86,24 @@ def test_weights_without_a_sense_are_refused_as_on_the_page(anybody, models, que
     assert error(answer)["fields"] == {field: [error(answer)["message"]]}
 
 
+@pytest.mark.parametrize(
+    ("query", "field", "words"),
+    [
+        ({"w_acuracy": 5}, "w_acuracy", "accuracy, "),
+        ({"d_round-9": 5}, "d_round-9", "round-1, round-2"),
+        ({"mode": "clasic"}, "mode", "robust, classic"),
+        ({"mine": "yes"}, "mine", "true"),
+        ({"weights": "accuracy"}, "weights", "mode"),
+    ],
+)
+def test_what_nobody_reads_is_refused_by_name(anybody, models, query, field, words):
+    answer = anybody.get(URL, query)
+    assert answer.status_code == 422
+    ((name, (message,)),) = error(answer)["fields"].items()
+    assert name == field
+    assert words in message
+
+
 def test_it_has_an_etag_that_changes_with_the_board(anybody, task, models):
     first = anybody.get(URL)
     again = {"HTTP_IF_NONE_MATCH": first["ETag"]}
@@ -254,6 +272,7 @@ def test_weights_are_kept_replaced_and_removed(api, api_of, owners, anybody, ali
         ({"name": "ok", "metrics": {"accuracy": "nan"}}, "metrics.accuracy"),
         ({"name": "ok", "sets": {"round-1": 0, "round-2": 0}}, "sets"),
         ({"name": "a\x00b"}, "name"),
+        ({"name": "ok", "weights": {"accuracy": 4}}, "weights"),
     ],
 )
 def test_weights_that_cannot_be_kept(api, models, told, field):

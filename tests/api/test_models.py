@@ -309,6 +309,13 @@ def test_of_a_card_only_what_is_named_changes(api, model):
     assert api.patch(url_of(model), {}).status_code == 422
 
 
+def test_an_unknown_field_of_a_card_is_refused(api, model):
+    answer = api.patch(url_of(model), {"card": {"licence": "MIT"}})
+    assert answer.status_code == 422
+    (message,) = answer.json()["error"]["fields"]["card.licence"]
+    assert "license" in message
+
+
 def test_names_are_hidden_until_a_day(api, model):
     day = timezone.now().date() + timedelta(days=30)
     reply = api.post(url_of(model, "anonymous/"), {"until": str(day)})

@@ -120,6 +120,18 @@ def test_a_weight_that_is_none_is_refused_and_stays(client, models, text):
     assert f'name="w_accuracy" min="0" max="8" step="any" value="{shown}"' in page.text
 
 
+@pytest.mark.parametrize("field", ["w_acuracy", "d_round-9", "mode"])
+@pytest.mark.parametrize("format", ["", "json"])
+def test_a_weight_of_what_is_not_there_is_refused_by_name(client, models, field, format):
+    page = client.get(URL, {field: "5"} | ({"format": format} if format else {}))
+    assert page.status_code == 422
+    assert field[2:] in page.text
+    assert "Choose among" in page.text or "choose among" in page.text
+    if not format:
+        assert 'name="w_accuracy"' in page.text  # the form stays
+        assert f'href="#id_{field}"' not in page.text
+
+
 @pytest.mark.parametrize(
     ("sort", "order", "state"),
     [

@@ -5,7 +5,15 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from dynabench.client.commands.shared import client_for, command, table, tell
+from dynabench.client.commands.shared import (
+    USAGE,
+    CommandError,
+    client_for,
+    command,
+    table,
+    tell,
+)
+from dynabench.client.errors import Invalid
 
 Numbers = Mapping[str, Any]
 UNITS = {"throughput": "throughput (examples/s)", "memory": "memory (GiB)"}
@@ -75,9 +83,12 @@ def _interval(number: Numbers) -> str | None:
 
 def leaderboard(args: argparse.Namespace) -> int:
     """The rows of a board, as its page has them."""
-    board = client_for(args).leaderboard(
-        args.task, weights=args.weights, datasets=args.datasets, mine=args.mine
-    )
+    try:
+        board = client_for(args).leaderboard(
+            args.task, weights=args.weights, datasets=args.datasets, mine=args.mine
+        )
+    except Invalid as error:  # a weight of what is not there
+        raise CommandError(str(error), USAGE) from None
     metrics = [metric["name"] for metric in board["metrics"]]
     rows = [
         [

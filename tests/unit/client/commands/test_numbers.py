@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx
 
 from dynabench.client.commands import main
-from tests.unit.client.commands.conftest import ID
+from tests.unit.client.commands.conftest import ID, refusal
 
 
 def test_a_leaderboard_by_ones_own_weights(server, capsys):
@@ -24,6 +24,15 @@ def test_a_leaderboard_by_ones_own_weights(server, capsys):
     first, second = capsys.readouterr().out.splitlines()[1:]
     assert first.split() == ["1", "a", "61.50", "61.50", "-"]
     assert second.split() == ["not", "run", "b", "-", "-", "-"]
+
+
+def test_a_weight_of_what_is_not_there_is_a_mistake_of_usage(server, failing):
+    server.answers["GET /tasks/nli/leaderboard/"] = refusal(
+        422, "There is no metric 'foo'. Choose among: accuracy, memory.", "weights"
+    )
+    code, said = failing("leaderboard", "nli", "--weights", "foo=3")
+    assert code == 2
+    assert "accuracy, memory" in said
 
 
 def test_two_models_beside_each_other(server, capsys):
