@@ -10,6 +10,7 @@ from dynabench.accounts.models import User
 from evaluation.model_page import (
     Viewer,
     all_submissions,
+    as_seen,
     may_see_scores,
     may_see_wrong,
     viewer_of,
@@ -43,7 +44,7 @@ def find_run(
     run, viewer = _find_run(request, pk, run_id)
     if not viewer.is_inside or not may_see_scores(run, viewer):
         raise Http404
-    return run, viewer
+    return as_seen(run, viewer), viewer
 
 
 def find_wrong(

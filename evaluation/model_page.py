@@ -21,6 +21,8 @@ from evaluation.models import (
     Submission,
 )
 from evaluation.runs import expected_wait_seconds, queue_positions, seen_by_all
+from evaluation.sealing import Shown
+from evaluation.shown_scores import scores_of, shown_of
 from tasks.models import Task
 from tasks.permissions import Person, can_edit, can_see
 from validation.breakdowns import count_cells
@@ -29,6 +31,9 @@ from validation.report import Number, standing
 State = EvaluationRun.State
 SUITES = [*EvaluationRun.Suite]  # in the order in which they are shown
 ANONYMOUS = gettext_noop("An anonymous model")
+KEPT_BACK = gettext_noop(
+    "[The log is for the task's owners: it may hold examples, which are not to leave.]"
+)
 MOST_READ = 100_000
 """Examples of a set that is read for a page."""
 
@@ -98,7 +103,7 @@ def models_of(user: User) -> QuerySet[Submission]:
 
 
 def _runs() -> QuerySet[EvaluationRun]:
-    runs = EvaluationRun.objects.select_related("version__evaluation_set", "version__dataset")
+    runs = EvaluationRun.objects.select_related("version__evaluation_set__task", "version__dataset")
     runs = runs.defer("log", "version__dataset__numbers")
     return runs.order_by("version__evaluation_set__name", "version__version", "suite", "number")
 
@@ -107,6 +112,23 @@ def may_see_scores(run: EvaluationRun, viewer: Viewer) -> bool:
     """Whether the person may know the set and what was measured on it."""
     hidden = run.version.evaluation_set.access == EvaluationSet.Access.HIDDEN
     return viewer.is_task_owner or not hidden
+
+
+def as_seen(run: EvaluationRun, viewer: Viewer) -> EvaluationRun:
+    """The run without what its model has written, where that may carry examples out.
+
+    A model reads all inputs, and perturbed ones tell of right answers; so these words leave only
+    where the inputs may. It is not to be saved.
+    """
+    version = run.version
+    may_leave = version.evaluation_set.may_leave
+    if run.suite != EvaluationRun.Suite.PLAIN and version.is_sealed:
+        may_leave = False
+    if not (viewer.is_task_owner or may_leave):
+        run.log = KEPT_BACK
+        if run.outcome == Outcome.INVALID_OUTPUT:  # quotes an answer
+            run.error = run.limit = run.measured = ""
+    return run
 
 
 def may_see_wrong(run: EvaluationRun, viewer: Viewer) -> bool:
@@ -339,8 +361,11 @@ def listed(submissions: Iterable[Submission], task: Task, user: Person) -> dict[
     }
     sets = sorted({one for by_set in newest.values() for one in by_set}, key=lambda one: one.name)
     runs = [run for by_set in newest.values() for run in by_set.values()]
-    found = Score.objects.filter(run__in=runs, metric=main, slice="", kind="")
-    scores = {score.run_id: score for score in found}
+    scores = {
+        score.run_id: score
+        for score in scores_of(runs, exact=is_task_owner)
+        if score.metric == main and not score.slice and not score.kind
+    }
 
     def score_of(submission: Submission, one: EvaluationSet) -> Score | None:
         run = newest[submission.pk].get(one)
@@ -370,6 +395,7 @@ class SetResults:
     slices: list[Score]  # of the main metric
     suites: list["SuiteResults"]
     plain: EvaluationRun | None  # whose scores these are
+    sealed: Shown | None  # what is shown of results on it; None: it is not sealed
 
 
 @dataclass(frozen=True)
@@ -381,15 +407,16 @@ class SuiteResults:
     rows: list[tuple[str, int, list[Score | None]]]  # kind, examples, a score for each metric
 
 
-def results_of(runs: Iterable[EvaluationRun], main_metric: str) -> list[SetResults]:
-    """What was measured, by version of a set; one query. Of repeated runs the last good one counts.
+def results_of(runs: Iterable[EvaluationRun], main_metric: str, *, exact: bool) -> list[SetResults]:
+    """What was measured, by version of a set; one query. Of repeated runs the first good one is it.
 
-    `runs` are those that the person may see.
+    `runs` are those that the person may see; exact: as the task's editors see their scores.
     """
     runs = list(runs)
-    counting = {(r.version_id, r.suite): r for r in runs if r.outcome == Outcome.OK}
+    good = (run for run in reversed(runs) if run.outcome == Outcome.OK)
+    counting = {(run.version_id, run.suite): run for run in good}
     scores: dict[Any, list[Score]] = defaultdict(list)
-    for score in Score.objects.filter(run__in=counting.values()).order_by("pk"):
+    for score in scores_of(counting.values(), exact=exact):
         scores[score.run_id].append(score)
     by_version: dict[int, list[EvaluationRun]] = defaultdict(list)
     for run in sorted(latest(runs), key=lambda run: SUITES.index(run.suite)):
@@ -413,6 +440,7 @@ def results_of(runs: Iterable[EvaluationRun], main_metric: str) -> list[SetResul
                     if (version_id, suite) in counting
                 ],
                 plain=plain,
+                sealed=shown_of(version) if version.is_sealed else None,
             )
         )
     return found

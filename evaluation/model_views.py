@@ -20,6 +20,7 @@ from evaluation import submissions
 from evaluation.access import find_model, find_owned, find_run, find_wrong
 from evaluation.model_page import (
     Viewer,
+    as_seen,
     may_see_scores,
     may_see_wrong,
     progress_of,
@@ -79,9 +80,10 @@ def _results(
     """Scores and runs that this person may see."""
     if submission.withdrawn_at:
         return {"results": []}
-    shown = [run for run in runs if may_see_scores(run, viewer)]
+    shown = [as_seen(run, viewer) for run in runs if may_see_scores(run, viewer)]
+    main, exact = submission.task.config.metrics.main, viewer.is_task_owner
     return {
-        "results": results_of(shown, submission.task.config.metrics.main),
+        "results": results_of(shown, main, exact=exact),
         "hidden": len({run.version_id for run in runs} - {run.version_id for run in shown}),
         "wrong": {run.pk for run in shown if may_see_wrong(run, viewer)},
         "can_publish": any(run.outcome == "ok" for run in runs),

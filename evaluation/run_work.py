@@ -50,6 +50,7 @@ from evaluation.models.runs import predictions_path
 from evaluation.runners import NO_ENGINE, NoEngine, runner_for
 from evaluation.sandbox_images import ImageRefused
 from evaluation.sets import set_rows
+from evaluation.shown_scores import may_show
 from tasks.endpoints.base import EndpointError
 
 logger = logging.getLogger(__name__)
@@ -221,9 +222,9 @@ def asking(runner: Runner, model: Runnable) -> tuple[str, Ask]:
 
 
 def finish(run: EvaluationRun, found: Evaluated) -> None:
-    """Store how a run ended, with its scores, in one transaction. No lock: the lease decides.
+    """Store how a run ended, with its scores, in one transaction; the lease decides.
 
-    Raises LeaseLost; then nothing was stored.
+    Lock: of `may_show`. Raises LeaseLost; then nothing was stored.
     """
     ending = found.ending
     notes = [f"{number.metric}: {number.note}" for number in found.numbers if number.note]
@@ -245,7 +246,7 @@ def finish(run: EvaluationRun, found: Evaluated) -> None:
             kept = default_storage.save(kept, File(file))
     try:
         with transaction.atomic():
-            leases.finish(run, predictions=kept, **told)
+            leases.finish(run, predictions=kept, is_shown=may_show(run), **told)
             Score.objects.bulk_create(_scores(run, found.numbers), batch_size=500)
     except leases.LeaseLost:
         if not EvaluationRun.objects.filter(pk=run.pk, predictions=kept).exists():

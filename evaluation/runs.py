@@ -98,13 +98,18 @@ def request_for_version(*, version: EvaluationSetVersion) -> list[EvaluationRun]
 
 
 def request_missing() -> list[EvaluationRun]:
-    """Request the runs on new versions of sets, and of new targets; the sweep calls it. No lock."""
+    """Request the runs on new versions of sets, of new targets, and of suites that the task's
+    configuration names since; the sweep calls it. No lock.
+    """
     made: list[EvaluationRun] = []
     for task in Task.objects.filter(evaluation_sets__versions__isnull=False).distinct():
         ensure_targets(task)
+        suites = (Suite.PLAIN, *task.config.metrics.deltas)
         for version in newest_versions(task):
-            known = version.runs.values("submission")
-            made += _request(accepted(task).exclude(pk__in=known), [version], None)
+            whole = version.runs.filter(suite__in=suites).values("submission")
+            whole = whole.annotate(n=Count("suite", distinct=True)).filter(n=len(suites))
+            lacking = accepted(task).exclude(pk__in=whole.values("submission"))
+            made += _request(lacking, [version], None)
     return made
 
 
@@ -117,6 +122,8 @@ def _request(
     submissions, versions = list(submissions), list(versions)
     rounds = [version.evaluation_set.round_id for version in versions]
     loops = set(RoundTarget.objects.filter(round__in=rounds).values_list("target_id", "round_id"))
+    asked = EvaluationRun.objects.filter(submission__in=submissions, version__in=versions)
+    known = set(asked.values_list("submission", "version", "suite"))
     wanted = [
         EvaluationRun(
             submission=submission,
@@ -128,6 +135,7 @@ def _request(
         for version in versions
         for submission in submissions
         for suite in suites_of(submission, version)
+        if (submission.pk, version.pk, suite) not in known
     ]
     EvaluationRun.objects.bulk_create(wanted, ignore_conflicts=True)
     made = list(EvaluationRun.objects.filter(pk__in=[run.pk for run in wanted]))
@@ -161,16 +169,21 @@ def ensure_targets(task: Task) -> list[Submission]:
 
 @transaction.atomic
 def run_again(*, run: EvaluationRun, actor: User | None) -> EvaluationRun:
-    """Repeat an evaluation; the last one that succeeds counts. No lock: `run_once` holds.
+    """Repeat an evaluation that the platform failed. No lock: `run_once` holds.
 
-    A plain one that failed brings back the perturbed ones that ended for lack of it. Raises
-    RunRefused while one is under way.
+    Whatever else it came to stands: who may repeat until they are lucky is measured by their luck,
+    and who may change answers and look again reads the right ones out. A plain one brings back the
+    perturbed ones that ended for lack of it. Raises RunRefused.
     """
     last = _last_of_each_suite(run).select_related("submission").get(suite=run.suite)
     if not last.is_over:
         raise RunRefused(_("This evaluation is under way. Wait for its end, or cancel it."))
     if last.submission.withdrawn_at:
         raise RunRefused(_("This model was withdrawn."))
+    if not last.may_repeat:
+        raise RunRefused(
+            _("Only an evaluation that failed through our fault is repeated. This result stands.")
+        )
     made = _next(last, actor)
     try:
         with transaction.atomic():
@@ -179,7 +192,7 @@ def run_again(*, run: EvaluationRun, actor: User | None) -> EvaluationRun:
         raise RunRefused(_("Somebody else has just asked for it.")) from None
     log(actor, "run.again", made)
     enqueue(EVALUATE, made.pk)
-    if last.suite == Suite.PLAIN and last.outcome != Outcome.OK:
+    if last.suite == Suite.PLAIN:
         lacking = _last_of_each_suite(last).filter(outcome=Outcome.INFRASTRUCTURE)
         again = [_next(other, actor) for other in lacking.exclude(suite=Suite.PLAIN)]
         EvaluationRun.objects.bulk_create(again, ignore_conflicts=True)  # the plain one's end rings
@@ -267,15 +280,15 @@ def expected_wait_seconds(position: int | None) -> float | None:
 
 
 def counting(runs: QuerySet[EvaluationRun]) -> QuerySet[EvaluationRun]:
-    """Of runs that were repeated, the last one that succeeded."""
-    later = EvaluationRun.objects.filter(
+    """Of runs that were repeated, the first one that succeeded: no later one is luckier."""
+    earlier = EvaluationRun.objects.filter(
         submission=OuterRef("submission"),
         version=OuterRef("version"),
         suite=OuterRef("suite"),
-        number__gt=OuterRef("number"),
+        number__lt=OuterRef("number"),
         outcome=Outcome.OK,
     )
-    return runs.filter(~Exists(later), outcome=Outcome.OK)
+    return runs.filter(~Exists(earlier), outcome=Outcome.OK)
 
 
 def cost_cents(cpu_seconds: float | None) -> float | None:

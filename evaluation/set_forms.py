@@ -20,7 +20,7 @@ from evaluation.models import EvaluationSet, EvaluationSetVersion, Upload
 from evaluation.set_files import SetFile
 from evaluation.set_preview import Preview
 from evaluation.set_writing import preview
-from evaluation.sets import SetRefused, create_set_of, make_version
+from evaluation.sets import ABOUT, SetRefused, create_set_of, make_version
 from evaluation.uploads import UploadRefused, add_file, assemble, discard, open_uploads
 from tasks.line_files import FileError
 from tasks.models import Task
@@ -136,6 +136,15 @@ class AboutForm(forms.Form):
             "models are sent the inputs. The right answers never leave."
         ),
     )
+    answers_public = forms.BooleanField(
+        required=False,
+        label=_("Its right answers are public"),
+        help_text=_(
+            "Scores are shown exactly, and by slice. Otherwise the set is sealed: scores are "
+            "rounded, and each person is shown only some results, so that nobody can work the "
+            "right answers out."
+        ),
+    )
     description = forms.CharField(
         label=_("Description"),
         required=False,
@@ -147,7 +156,7 @@ class AboutForm(forms.Form):
     @property
     def about(self) -> dict[str, Any]:
         """Arguments of `create_set` and `change_set`, once the form is valid."""
-        return {name: self.cleaned_data[name] for name in ("access", "may_leave", "description")}
+        return {name: self.cleaned_data[name] for name in ABOUT}
 
 
 class NewSetForm(AboutForm, FileForm):
@@ -158,7 +167,7 @@ class NewSetForm(AboutForm, FileForm):
         max_length=60,
         help_text=_("Letters, digits, hyphens and underscores, such as reviews-2024."),
     )
-    field_order = ["name", "file", "access", "may_leave", "description", "upload"]
+    field_order = ["name", "file", "access", "may_leave", "answers_public", "description", "upload"]
 
     def clean_name(self) -> str:
         """A name that no set of the task has."""

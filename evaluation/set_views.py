@@ -12,7 +12,8 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from dynabench.lib.markdown import render_markdown
 from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.set_forms import AboutForm, FileForm, NewSetForm, VersionForm
-from evaluation.sets import SetRefused, change_set, take_round
+from evaluation.sets import ABOUT, SetRefused, change_set, take_round
+from evaluation.shown_scores import shown_of
 from tasks.access import find_edited
 from tasks.models import Task
 from validation.selectors import waiting_examples
@@ -62,15 +63,17 @@ def set_page(request: HttpRequest, code: str, name: str) -> HttpResponse:
     """One set: its versions, and the form that changes who sees it."""
     task, user = find_edited(request, code)
     one = _one(task, name)
-    now = {field: getattr(one, field) for field in ("access", "may_leave", "description")}
+    now = {field: getattr(one, field) for field in ABOUT}
     form = AboutForm(request.POST or None, initial=now, use_required_attribute=False)
     if request.method == "POST" and form.is_valid():
         change_set(evaluation_set=one, actor=user, **form.about)
         messages.success(request, _("%(set)s is saved.") % {"set": one})
         return redirect("evaluation:set", code=code, name=name)
-    versions = one.versions.select_related("dataset__round__task").order_by("-version")
-    values = {"task": task, "one": one, "form": form, "versions": versions}
+    versions = one.versions.select_related("dataset__round__task", "evaluation_set__task")
+    listed = list(versions.order_by("-version"))
+    values = {"task": task, "one": one, "form": form, "versions": listed}
     values["description"] = render_markdown(one.description)
+    values["sealed"] = next((shown_of(one) for one in listed[:1] if one.is_sealed), None)
     if one.round and one.round.state == "closed":
         values |= {"can_take": True, "waiting": waiting_examples([one.round])[one.round.pk]}
     return render(request, "evaluation/set.html", values, status=_status(form))

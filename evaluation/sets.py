@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import orjson
 from django.core.files import File
@@ -39,7 +39,20 @@ Source = EvaluationSet.Source
 CONTROL = "control"
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,60}", re.ASCII)
 RESERVED = re.compile(rf"{CONTROL}|new|round-\d+")
+CONTROL_IS_PUBLIC = {"may_leave": True, "answers_public": True}  # seeds are in the repository
 OVER = (Round.State.CLOSED, Round.State.RELEASED)
+
+
+class About(TypedDict):
+    """Who may know what of a set."""
+
+    access: str
+    may_leave: bool
+    answers_public: bool
+
+
+ABOUT = ("access", "may_leave", "answers_public", "description")
+"""What the owners of a set may change."""
 
 
 class SetRefused(Exception):
@@ -54,6 +67,7 @@ def create_set(
     access: str = Access.SCORING,
     description: str = "",
     may_leave: bool = False,
+    answers_public: bool = False,
 ) -> EvaluationSet:
     """A set of the task's owners, without versions yet. No lock: its name is unique.
 
@@ -67,12 +81,13 @@ def create_set(
         raise SetRefused(
             gettext("The name %(name)s is kept for the platform; choose another.") % {"name": name}
         )
+    about = {"access": access, "may_leave": may_leave, "answers_public": answers_public}
     try:
         with transaction.atomic():
             made = EvaluationSet.objects.create(
-                task=task, name=name, access=access, description=description, may_leave=may_leave
+                task=task, name=name, description=description, **about
             )
-            log(actor, "evaluation_set.created", made, access=access, may_leave=may_leave)
+            log(actor, "evaluation_set.created", made, **about)
     except IntegrityError:
         raise SetRefused(
             gettext(
@@ -85,12 +100,12 @@ def create_set(
 
 @transaction.atomic
 def change_set(
-    *, evaluation_set: EvaluationSet, actor: User, access: str, description: str, may_leave: bool
+    *, evaluation_set: EvaluationSet, actor: User, description: str, **about: Unpack[About]
 ) -> None:
     """Who sees a set and what is said of it; its versions stay. No lock: the last one holds."""
-    changed = {"access": access, "description": description, "may_leave": may_leave}
-    EvaluationSet.objects.filter(pk=evaluation_set.pk).update(**changed)
-    log(actor, "evaluation_set.changed", evaluation_set, access=access, may_leave=may_leave)
+    changed = EvaluationSet.objects.filter(pk=evaluation_set.pk)
+    changed.update(description=description, **about)
+    log(actor, "evaluation_set.changed", evaluation_set, **about)
 
 
 def create_set_of(rows: Iterable[SetRow], **about: Any) -> EvaluationSetVersion:
@@ -303,7 +318,7 @@ def control_version(task: Task) -> EvaluationSetVersion | None:
     one, _ = EvaluationSet.objects.get_or_create(
         task=task,
         name=CONTROL,
-        defaults={"source": Source.CONTROL, "access": Access.STANDARD, "may_leave": True},
+        defaults={"source": Source.CONTROL, "access": Access.STANDARD, **CONTROL_IS_PUBLIC},
     )
     return make_version(one, rows, None)
 

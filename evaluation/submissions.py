@@ -216,7 +216,9 @@ def _entries(rows: Iterable[Submission]) -> Iterable[Entry]:
     """What each costs. Further files of a model cost nothing, unless they are refused."""
     models = set()
     for row in rows:
-        runs = [(run.state, run.outcome) for run in row.runs.all()]
+        # A perturbed run also fails for lack of a plain one, which may be the model's own doing.
+        plain = (run for run in row.runs.all() if run.suite == EvaluationRun.Suite.PLAIN)
+        runs = [(run.state, run.outcome) for run in plain]
         charge = charge_of(row.state, row.outcome, row.attempts > 0, runs)
         is_file = row.kind == Kind.PREDICTIONS and row.withdrawn_at is None
         if is_file and charge in (Charge.ACCEPTED, Charge.PENDING):

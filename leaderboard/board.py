@@ -325,7 +325,8 @@ def _missing(matrix: Matrix, means: Means, used: Sequence[str], at: int) -> Iter
     for one in means.sets:
         if not numbers.runners[at, one]:
             older = " (only an older version was)" if numbers.outdated[at, one] else ""
-            yield matrix.sets[one].name + older
+            kept_back = " (sealed: kept back)" if numbers.kept_back[at, one] else ""
+            yield matrix.sets[one].name + (kept_back or older)
     run = [one for one in means.sets if numbers.runners[at, one]]
     for name in used:
         values = numbers.values[at, run, matrix.metrics.index(name)]

@@ -224,7 +224,9 @@ def results(matrix: Matrix, opened: str) -> list[SetResults]:
     found = [pk for model in matrix.models if str(model.id) == opened for pk in model.files]
     versions = [one.version_id for one in matrix.sets]
     runs = counting(EvaluationRun.objects.filter(submission__in=found, version__in=versions))
-    return results_of(runs.select_related("version__evaluation_set").defer("log"), matrix.main)
+    runs = runs.select_related("version__evaluation_set__task", "version__dataset")
+    shown = runs.defer("log", "version__dataset__numbers")
+    return results_of(shown, matrix.main, exact=False)
 
 
 def plane(ranked: Ranked, matrix: Matrix, asked: Asked) -> Mapping[str, Any]:

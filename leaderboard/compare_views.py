@@ -96,14 +96,15 @@ def asked_page(query: Mapping[str, str]) -> int:
 def _examples(request: HttpRequest, task: Task, pairs: "Mapping[int, Pair]") -> dict[str, Any]:
     """The sets whose examples this person may read, and a page of those of the one they chose.
 
-    What is right is for the task's editors.
+    What is right is for those who may read what each of the two got wrong.
     """
-    from leaderboard.comparing import EXAMPLES, differing, readable
+    from leaderboard.comparing import EXAMPLES, differing, readable, tells_gold
 
     is_editor = can_edit(request.user, task)
     runs = readable(pairs, is_editor=is_editor)
     name, page = request.GET.get("set", ""), asked_page(request.GET)
-    found = differing(task, runs[name], page, with_gold=is_editor) if name in runs else []
+    with_gold = name in runs and tells_gold(runs[name], is_editor=is_editor)
+    found = differing(task, runs[name], page, with_gold=with_gold) if name in runs else []
     return {
         "readable": list(runs),
         "set": name if name in runs else "",
@@ -111,5 +112,5 @@ def _examples(request: HttpRequest, task: Task, pairs: "Mapping[int, Pair]") -> 
         "number": page,
         "next": page + 1 if len(found) > EXAMPLES else None,
         "previous": page - 1 or None,
-        "is_editor": is_editor,
+        "with_gold": with_gold,
     }

@@ -23,6 +23,7 @@ from evaluation.asked import labels_of
 from evaluation.contract import Answer, SetRow
 from evaluation.metrics import METRICS, Metric, Unavailable, metric_of
 from evaluation.metrics.base import Mean, plain
+from evaluation.model_page import Viewer, may_see_wrong
 from evaluation.models import EvaluationRun
 from evaluation.runs import counting
 from evaluation.scoring import MOST_VALUES
@@ -136,8 +137,9 @@ def runs_of(matrix: Matrix, first: int, second: int) -> dict[int, Pair]:
         EvaluationRun.objects.filter(
             submission__in=sides, version__in=versions, suite=EvaluationRun.Suite.PLAIN
         )
-    ).select_related("version__evaluation_set")
-    runs = {(sides[run.submission_id], run.version_id): run for run in found.defer("log")}
+    ).select_related("version__evaluation_set", "version__dataset")
+    found = found.defer("log", "version__dataset__numbers")
+    runs = {(sides[run.submission_id], run.version_id): run for run in found}
     return {
         version: (runs[first, version], runs[second, version])
         for version in versions
@@ -158,6 +160,12 @@ def readable(pairs: Mapping[int, Pair], *, is_editor: bool) -> dict[str, Pair]:
         and both[0].version.size <= MOST
         and all(run.predictions for run in both)
     }
+
+
+def tells_gold(pair: Pair, *, is_editor: bool) -> bool:
+    """Whether somebody may read the right answers: as of what each of the two got wrong."""
+    viewer = Viewer(is_owner=False, is_task_owner=is_editor)
+    return all(may_see_wrong(run, viewer) for run in pair)
 
 
 def compared(
@@ -245,6 +253,8 @@ def _read(task: Task, matrix: Matrix, pairs: Mapping[int, Pair]) -> dict[int, Me
     left, versions = MOST, []
     for one in matrix.sets:
         pair = pairs.get(one.version_id)
+        if one.is_sealed:  # how often one alone was right is more than is shown
+            continue
         if pair and one.size <= left and all(run.predictions for run in pair):
             versions.append(one.version_id)
             left -= one.size

@@ -62,9 +62,11 @@ def _renew(task: Task, stop: float) -> int:
 def unresampled(task: Task) -> QuerySet[EvaluationRun]:
     """The counting runs on counting sets that are not resampled yet; version by version.
 
-    Within one the order is chance, so that two workers seldom take the same.
+    Sealed sets are left out: resamples are exact, and what is shown of them is not. Within a
+    version the order is chance, so that two workers seldom take the same.
     """
-    versions = [one.version_id for one in shown_sets(task) if one.counts]
+    sets = shown_sets(task)
+    versions = [one.version_id for one in sets if one.counts and not one.is_sealed]
     done = Resample.objects.filter(run=OuterRef("pk"))
     runs = EvaluationRun.objects.filter(~Exists(done), version__in=versions)
     return counting(runs).order_by("version", "?")

@@ -25,6 +25,8 @@ from evaluation.metrics import METRICS
 from evaluation.metrics.base import Mean
 from evaluation.models import EvaluationRun, EvaluationSet, Score, Submission
 from evaluation.runs import accepted, counting, newest_versions, seen_by_all
+from evaluation.sealing import interval, rounded
+from evaluation.shown_scores import CONSISTENCY
 from leaderboard.models import Board, Resample
 from leaderboard.ranks import minimum_detectable
 from tasks.models import Task
@@ -33,7 +35,6 @@ from tasks.permissions import Person, can_edit
 COSTS = ("throughput", "memory")
 """Metrics that are measured once: there is nothing to resample."""
 DRAWS = 200
-CONSISTENCY = "consistency"
 HALF_WIDTH = 1.96
 """Standard errors in half an interval of 95 %."""
 RUN = Cast("run_id", CharField())
@@ -72,6 +73,7 @@ class Set:
     date: date
     sha256: str
     round: int | None  # the number of the round whose examples these are
+    is_sealed: bool = False  # its scores are rounded, and not all of them are there
     counts: bool = True  # it has a weight
     is_provisional: bool = False  # its round was still judged when it was taken
     detectable: float | None = None  # the least difference of two models that it shows, in percent
@@ -102,6 +104,7 @@ class Numbers:
     in_the_loop: Marks  # models × sets: people wrote its examples against this very model
     warned: Marks  # models × sets: the run has a warning, such as missing answers
     outdated: Marks  # models × sets: measured on an older version only
+    kept_back: Marks  # models × sets: measured, but its person was shown enough of a sealed set
     runners: NDArray[np.str_]  # models × sets; empty: not run
     runner: str = ""  # the one whose costs are compared
     is_provisional: bool = False  # some runs are not resampled yet
@@ -161,7 +164,7 @@ def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = Tr
     with _READING:
         numbers = _numbers(
             tuple((model.files, model.is_published) for model in models),
-            tuple((one.version_id, one.counts) for one in sets),
+            tuple((one.version_id, one.counts, one.size * one.is_sealed) for one in sets),
             metrics.names,
             frozen.runner if frozen else "",
             newest,
@@ -230,22 +233,25 @@ def shown_sets(task: Task) -> tuple[Set, ...]:
     One query.
     """
     versions = newest_versions(task).exclude(evaluation_set__access=Access.HIDDEN)
-    rows = list(versions.select_related("evaluation_set__round").defer("slices"))
+    versions = versions.select_related("evaluation_set__round", "dataset")
+    rows = list(versions.defer("slices", "dataset__numbers"))
     has_weighted = any(row.evaluation_set.access == Access.SCORING for row in rows)
     sets = [
         Set(
-            row.pk,
-            row.evaluation_set.name,
-            row.version,
-            row.evaluation_set.access,
-            row.size,
-            row.made_at.date(),
-            row.sha256,
-            row.evaluation_set.round and row.evaluation_set.round.number,
-            counts=not has_weighted or row.evaluation_set.access == Access.SCORING,
+            version_id=row.pk,
+            name=one.name,
+            version=row.version,
+            access=one.access,
+            size=row.size,
+            date=row.made_at.date(),
+            sha256=row.sha256,
+            round=one.round.number if one.round else None,
+            is_sealed=row.is_sealed,
+            counts=not has_weighted or one.access == Access.SCORING,
             is_provisional=row.is_provisional,
         )
         for row in rows
+        for one in [row.evaluation_set]
     ]
     return tuple(sorted(sets, key=lambda one: (not one.counts, one.round or 0, one.name)))
 
@@ -262,13 +268,15 @@ def _with_detectable(one: Set, values: Floats, main: str) -> Set:
 @lru_cache(maxsize=4)  # that of 1,000 models on 20 sets takes 60 MB
 def _numbers(
     models: tuple[tuple[tuple[UUID, ...], bool], ...],
-    versions: tuple[tuple[int, bool], ...],
+    versions: tuple[tuple[int, bool, int], ...],
     metrics: tuple[str, ...],
     runner: str,
     newest: datetime | None,
     renewed_to: datetime | None,
 ) -> Numbers:
-    """Numbers of models (files, and whether all see them) on versions (with whether they count).
+    """Numbers of models (files, and whether all see them) on versions.
+
+    Of these also whether they count, and of sealed ones how many examples they have, else 0.
 
     runner: whose costs are compared, as long as it measured any public model. The last two
     arguments only name the state that is read. Four queries.
@@ -287,17 +295,18 @@ class _Table:
     def __init__(
         self,
         models: Sequence[tuple[Sequence[UUID], bool]],
-        versions: Sequence[tuple[int, bool]],
+        versions: Sequence[tuple[int, bool, int]],
         metrics: tuple[str, ...],
     ) -> None:
         self._models = {pk: place for place, (files, _) in enumerate(models) for pk in files}
-        self._versions = {pk: place for place, (pk, _) in enumerate(versions)}
+        self._versions = {pk: place for place, (pk, *_) in enumerate(versions)}
+        self._sealed = [size for *_, size in versions]
         self._is_public = np.array([public for _, public in models], dtype=bool)
         self._metrics = metrics
         self._runs: dict[str, tuple[int, int, str]] = {}  # model, version, suite
         shape, of_examples = (len(models), len(versions)), len(drawn(metrics))
         cells = (*shape, len(metrics))
-        counting_sets = sum(counts for _, counts in versions)
+        counting_sets = sum(counts for _, counts, _ in versions)
         self.numbers = Numbers(
             values=np.full(cells, np.nan),
             low=np.full(cells, np.nan),
@@ -307,6 +316,7 @@ class _Table:
             in_the_loop=np.zeros(shape, dtype=bool),
             warned=np.zeros(shape, dtype=bool),
             outdated=np.zeros(shape, dtype=bool),
+            kept_back=np.zeros(shape, dtype=bool),
             runners=np.full(shape, "", dtype="U20"),
         )
 
@@ -317,12 +327,16 @@ class _Table:
         names: dict[str, None] = {}  # of runners, in the order in which they came
         rows = counting(runs).values_list(
             Cast("pk", CharField()), "submission", "version", "suite", "runner", "in_the_loop",
-            "warnings", "usage__examples_per_second", "usage__peak_bytes",
+            "warnings", "usage__examples_per_second", "usage__peak_bytes", "is_shown",
         )  # fmt: skip
-        for pk, submission, version, suite, name, in_the_loop, warnings, rate, peak in rows:
+        for pk, submission, version, suite, *run in rows:
             if submission not in self._models:
                 continue
             at = self._models[submission], self._versions[version]
+            name, in_the_loop, warnings, rate, peak, is_shown = run
+            if self._sealed[at[1]] and not is_shown:
+                numbers.kept_back[at] = True
+                continue
             self._runs[pk] = (*at, suite)
             if suite == Suite.PLAIN:
                 numbers.runners[at] = name
@@ -380,13 +394,17 @@ class _Table:
         ):
             if cell := self._cell(run, metric):
                 numbers.n[cell] = n
+                if (size := self._sealed[cell[1]]) and number[0] is not None:
+                    value = rounded(number[0], size)
+                    number = [value, *interval(value, size, metric)]
                 percent = 100 * np.array(number, dtype=float)  # None becomes NaN
                 if percent[1] == percent[2]:  # of an earlier version: few examples, all alike
                     percent[1:] = np.nan
                 numbers.values[cell], numbers.low[cell], numbers.high[cell] = percent
 
     def add_draws(self) -> None:
-        """Stored resamples; where there are none, or all alike, draws by the interval beside.
+        """Stored resamples; where there are none, or all alike, and on sealed sets, draws by the
+        interval beside.
 
         Those are normal to each side and of each model apart, so that differences look less sure
         than they are.
@@ -394,7 +412,8 @@ class _Table:
         numbers, of_examples = self.numbers, drawn(self._metrics)
         draws = numbers.draws
         counts, columns = len(draws), [self._metrics.index(name) for name in of_examples]
-        stored = Resample.objects.filter(run__version__in=self._versions, run__outcome=Outcome.OK)
+        exact = [pk for pk, place in self._versions.items() if not self._sealed[place]]
+        stored = Resample.objects.filter(run__version__in=exact, run__outcome=Outcome.OK)
         resampled = set()
         for run, metric, drawn_values in stored.values_list(RUN, "metric", "values"):
             resampled.add(run)
@@ -415,8 +434,10 @@ class _Table:
         draws[flat] = values[flat][:, None] + noise / HALF_WIDTH * np.where(
             noise < 0, below[:, None], above[:, None]
         )
-        waiting = {run for run, (_, one, _) in self._runs.items() if one < counts} - resampled
-        self.numbers = replace(numbers, is_provisional=bool(waiting))
+        wanted = {
+            run for run, (_, one, _) in self._runs.items() if one < counts and not self._sealed[one]
+        }
+        self.numbers = replace(numbers, is_provisional=bool(wanted - resampled))
 
     def _cell(self, run: str, metric: str) -> tuple[int, int, int] | None:
         """Where a run's metric stands; None where it has no column, or the run does not count."""

@@ -23,7 +23,8 @@ from evaluation.metrics import Unavailable, metric_of
 from evaluation.metrics.base import Sums, divide
 from evaluation.models import EvaluationRun
 from evaluation.sets import set_rows
-from leaderboard.matrix import CONSISTENCY, DRAWS
+from evaluation.shown_scores import CONSISTENCY
+from leaderboard.matrix import DRAWS
 
 CHUNK = 1000
 """Examples whose draws are made at once."""

@@ -11,6 +11,7 @@ from evaluation.contract import Outcome
 from evaluation.model_page import (
     Progress,
     Viewer,
+    as_seen,
     latest,
     may_see_scores,
     progress_of,
@@ -79,7 +80,9 @@ def _settled(
         progress.is_over
         and row
         and any(
-            one.version_id in ended and not matrix.numbers.runners[row.place, place]
+            one.version_id in ended
+            and not matrix.numbers.runners[row.place, place]
+            and not matrix.numbers.kept_back[row.place, place]
             for place, one in enumerate(matrix.sets)
         )
     ):
@@ -116,6 +119,8 @@ def _on(
             f"provisional: {one.name} v{one.version} was taken while the round was still judged."
         )
         return round(cell.value / 100, DIGITS), early if one.is_provisional else ""
+    if row and matrix.numbers.kept_back[row.place, place]:
+        return None, f"kept back: {one.name} v{one.version} is sealed."
     outdated = row and matrix.numbers.outdated[row.place, place]
     older = " (only an older version was)" if outdated else ""
     return None, f"not run on {one.name} v{one.version}{older}."
@@ -204,7 +209,7 @@ def _error(
     if submission.state != Submission.State.DONE:
         return _told(submission, submission.outcome, limit="", measured="")
     failed = (
-        run
+        as_seen(run, viewer)
         for run in latest(runs)
         if run.is_over and run.outcome != Outcome.OK and may_see_scores(run, viewer)
     )

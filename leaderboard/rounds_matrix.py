@@ -101,13 +101,15 @@ class Line:
     cells: tuple[Cell, ...]
     in_the_loop: tuple[bool, ...]
     outdated: tuple[bool, ...]
+    kept_back: tuple[bool, ...]
     columns: tuple[Column, ...]
     change: Change | None
 
     @property
-    def by_round(self) -> list[tuple[Cell, bool, bool, Column]]:
+    def by_round(self) -> list[tuple[Cell, bool, bool, bool, Column]]:
         """Cell, marks and column of each round."""
-        return [*zip(self.cells, self.in_the_loop, self.outdated, self.columns, strict=True)]
+        marks = self.in_the_loop, self.outdated, self.kept_back
+        return [*zip(self.cells, *marks, self.columns, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -243,6 +245,7 @@ def _lines(matrix: Matrix, columns: Sequence[Column]) -> Iterator[Line]:
             cells,
             in_the_loop=_marked(matrix.numbers.in_the_loop, at, columns),
             outdated=_marked(matrix.numbers.outdated, at, columns),
+            kept_back=_marked(matrix.numbers.kept_back, at, columns),
             columns=tuple(columns),
             change=_change(columns, cells),
         )
@@ -316,7 +319,7 @@ def as_json(matrix: Matrix, found: Rounds) -> dict[str, Any]:
                 "owner": line.model.owner,
                 "rounds": [
                     {"round": column.number, "in_the_loop": loop, **cell._asdict()}
-                    for cell, loop, _, column in line.by_round
+                    for cell, loop, *_, column in line.by_round
                 ],
                 "newest_minus_oldest": line.change and line.change.points._asdict(),
             }
@@ -338,7 +341,7 @@ def as_csv(found: Rounds) -> str:
         best = harmless(column.best)
         writer.writerow(["people_minus_best", best, "", *at, *column.gap, ""])
     for line in found.lines:
-        for cell, loop, _outdated, column in line.by_round:
+        for cell, loop, *_marks, column in line.by_round:
             at = column.number, f"{column.set.name} v{column.set.version}" if column.set else ""
             model = "model", harmless(line.model.name), line.model.id
             writer.writerow([*model, *at, *cell, int(loop)])

@@ -54,6 +54,7 @@ def as_table(task: Task, matrix: Matrix, ranked: Ranked) -> dict[str, Any]:
                 "examples": one.size,
                 "date": one.date.isoformat(),
                 "is_provisional": one.is_provisional,
+                "is_sealed": one.is_sealed,
             }
             for one in matrix.sets
         ],

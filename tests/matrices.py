@@ -55,6 +55,7 @@ def chance_matrix(
             in_the_loop=np.zeros(shape[:2], dtype=bool),
             warned=np.zeros(shape[:2], dtype=bool),
             outdated=np.zeros(shape[:2], dtype=bool),
+            kept_back=np.zeros(shape[:2], dtype=bool),
             runners=runners,
             runner="docker",
         ),

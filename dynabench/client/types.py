@@ -41,6 +41,7 @@ class AboutSet(TypedDict):
 
     access: NotRequired[Literal["scoring", "standard", "hidden"]]
     may_leave: NotRequired[bool]
+    answers_public: NotRequired[bool]
     description: NotRequired[str]
 
 
@@ -148,6 +149,7 @@ class BoardSet(TypedDict):
     examples: int
     date: str
     is_provisional: NotRequired[bool]
+    is_sealed: NotRequired[bool]
 
 
 class ChangedConfig(TypedDict):
@@ -214,6 +216,7 @@ class Compared(TypedDict):
 class ComparedExample(TypedDict):
     """An example on which two models differ."""
 
+    uid: str
     inputs: dict[str, str]
     a: str
     b: str
@@ -382,11 +385,12 @@ class EvaluationSet(TypedDict):
     """A set of examples, and its newest version."""
 
     name: str
-    access: NotRequired[Literal["scoring", "standard", "hidden"]]
     source: NotRequired[Literal["round", "upload", "control"]]
     round: NotRequired[int | None]
-    description: NotRequired[str]
+    access: NotRequired[Literal["scoring", "standard", "hidden"]]
     may_leave: NotRequired[bool]
+    answers_public: NotRequired[bool]
+    description: NotRequired[str]
     newest: Version | None
 
 

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+import orjson
 from django.db.models import QuerySet
 from django.http import Http404, HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
@@ -25,6 +26,7 @@ from dynabench.accounts.models import ApiToken, User
 from dynabench.lib.api import Refused, lines, wanted
 from evaluation.access import find_model, find_run, find_wrong
 from evaluation.api.models import NewestFirst
+from evaluation.model_page import Viewer, as_seen
 from evaluation.models import EvaluationRun, EvaluationSet, Score
 from evaluation.runs import (
     RunRefused,
@@ -33,6 +35,7 @@ from evaluation.runs import (
     queue_positions,
     run_again,
 )
+from evaluation.shown_scores import readable, sealed_versions, told
 
 if TYPE_CHECKING:  # it loads numpy
     from evaluation.wrong import Wrong
@@ -102,15 +105,16 @@ class WholeRunSerializer(RunSerializer):
         fields = (*RunSerializer.Meta.fields, "log")
 
 
-def seen_runs(request: Request, pk: UUID) -> QuerySet[EvaluationRun]:
+def seen_runs(request: Request, pk: UUID) -> tuple[QuerySet[EvaluationRun], Viewer]:
     """The runs of a model of which this person may know; none of what was withdrawn."""
     submission, viewer = find_model(request, pk)
     if submission.withdrawn_at:
-        return EvaluationRun.objects.none()
-    runs = submission.runs.select_related("version__evaluation_set")
+        return EvaluationRun.objects.none(), viewer
+    runs = submission.runs.select_related("version__evaluation_set", "version__dataset")
+    runs = runs.defer("version__dataset__numbers")
     if viewer.is_task_owner:
-        return runs
-    return runs.exclude(version__evaluation_set__access=EvaluationSet.Access.HIDDEN)
+        return runs, viewer
+    return runs.exclude(version__evaluation_set__access=EvaluationSet.Access.HIDDEN), viewer
 
 
 class Runs(generics.ListAPIView[EvaluationRun]):
@@ -122,7 +126,12 @@ class Runs(generics.ListAPIView[EvaluationRun]):
     queryset = EvaluationRun.objects.none()
 
     def get_queryset(self) -> QuerySet[EvaluationRun]:
-        return seen_runs(self.request, self.kwargs["pk"]).defer("log")
+        runs, self.viewer = seen_runs(self.request, self.kwargs["pk"])
+        return runs.defer("log")
+
+    def paginate_queryset(self, queryset: Any) -> list[Any]:
+        """A page, each as this person may know it."""
+        return [as_seen(run, self.viewer) for run in super().paginate_queryset(queryset) or ()]
 
     @extend_schema(operation_id="runs_list", parameters=[PK])
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
@@ -149,7 +158,7 @@ class RunAgain(APIView):
     @extend_schema(operation_id="runs_repeat", request=None, responses={201: RunSerializer})
     @once
     def post(self, request: Request, pk: UUID, run: UUID) -> Response:
-        """Repeat it; the last one that succeeds counts. For the owners of model and task."""
+        """Repeat it after we have failed. For the owners of model and task."""
         found, _ = find_run(request, pk, run)
         assert isinstance(request.user, User)  # who is inside is signed in
         try:
@@ -239,13 +248,23 @@ class Scores(generics.ListAPIView[Score]):
     queryset = Score.objects.none()
 
     def get_queryset(self) -> QuerySet[Score]:
-        runs = counting(seen_runs(self.request, self.kwargs["pk"]))
-        scores = Score.objects.filter(run__in=runs.values("pk"))
+        runs, viewer = seen_runs(self.request, self.kwargs["pk"])
+        task = find_model(self.request, self.kwargs["pk"])[0].task
+        self.sealed = set() if viewer.is_task_owner else sealed_versions(task)
+        scores = Score.objects.filter(readable(self.sealed), run__in=counting(runs).values("pk"))
         return scores.select_related("run__version__evaluation_set")
+
+    def paginate_queryset(self, queryset: Any) -> list[Any]:
+        """A page; scores on sealed sets as they are shown."""
+        page = super().paginate_queryset(queryset) or ()
+        return [told(one) if one.run.version_id in self.sealed else one for one in page]
 
     @extend_schema(operation_id="scores_list", parameters=[PK])
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Every number, on sets as they are and perturbed; `slice` and `kind` empty: over all."""
+        """Every number, on sets as they are and perturbed; `slice` and `kind` empty: over all.
+
+        Of sealed sets fewer, and rounded.
+        """
         return super().get(request, *args, **kwargs)
 
 
@@ -260,20 +279,25 @@ class Predictions(APIView):
         responses={(200, "application/jsonl"): OpenApiResponse(OpenApiTypes.STR)},
     )
     def get(self, request: Request, pk: UUID, name: str) -> HttpResponseBase:
-        """Its answers on a set, a line each: `{"uid", "answer", "prob"}`.
+        """Its answers on a set, a line each, as they are handed in: `{"id", "output", "prob"}`.
 
-        Of the newest version that it was run on. Of sets whose inputs may leave; of others for the
-        task's editors.
+        What it did not answer has no line. Of the newest version that it was run on. Of sets whose
+        inputs may leave; of others for the task's editors.
         """
-        _, viewer = find_model(request, pk)
-        runs = counting(seen_runs(request, pk)).exclude(predictions="")
+        seen, viewer = seen_runs(request, pk)
+        runs = counting(seen).exclude(predictions="")
         plain = runs.filter(version__evaluation_set__name=name, suite=EvaluationRun.Suite.PLAIN)
         run = plain.order_by("-version__version").first()
         if run is None or not (viewer.is_task_owner or run.version.evaluation_set.may_leave):
             raise Http404
-        return lines(_lines(run), f"{pk}-{name}-v{run.version.version}.jsonl")
+        return lines(as_answers(run), f"{pk}-{name}-v{run.version.version}.jsonl")
 
 
-def _lines(run: EvaluationRun) -> Iterator[bytes]:
+def as_answers(run: EvaluationRun) -> Iterator[bytes]:
+    """The predictions of a run in the format in which predictions are handed in."""
+    field = run.submission.task.config.answer_field
     with run.predictions.open("rb") as file, gzip.GzipFile(fileobj=file) as rows:
-        yield from rows
+        for row in map(orjson.loads, rows):
+            if row["answer"] is not None:
+                told = {"id": row["uid"], "output": {field: row["answer"]}, "prob": row["prob"]}
+                yield orjson.dumps(told) + b"\n"

@@ -27,6 +27,7 @@ from evaluation.selectors import shown_inputs
 from evaluation.set_files import SetFile, WrongLines
 from evaluation.set_forms import LARGEST
 from evaluation.sets import (
+    ABOUT,
     SetRefused,
     change_set,
     create_set_of,
@@ -65,7 +66,7 @@ class EvaluationSetSerializer(serializers.ModelSerializer[EvaluationSet]):
 
     class Meta:
         model = EvaluationSet
-        fields = ("name", "access", "source", "round", "description", "may_leave", "newest")
+        fields = ("name", "source", "round", *ABOUT, "newest")
 
     @extend_schema_field(VersionSerializer(allow_null=True))
     def get_newest(self, one: EvaluationSet) -> Any:
@@ -80,6 +81,9 @@ class AboutSetSerializer(serializers.Serializer[Any]):
     access = serializers.ChoiceField(EvaluationSet.Access.choices, required=False)
     may_leave = serializers.BooleanField(
         required=False, help_text="The inputs may be downloaded and sent to remote models."
+    )
+    answers_public = serializers.BooleanField(
+        required=False, help_text="The set is not sealed: scores are shown exactly, and by slice."
     )
     description = serializers.CharField(
         max_length=5000, required=False, allow_blank=True, help_text="Markdown."
@@ -162,7 +166,7 @@ class EvaluationSetView(OfSets, generics.RetrieveAPIView[EvaluationSet]):
         task, editor = find_edited(request, code)
         one = get_object_or_404(task.evaluation_sets, name=name)
         asked = read(AboutSetSerializer, request)
-        now = {field: getattr(one, field) for field in ("access", "may_leave", "description")}
+        now = {field: getattr(one, field) for field in ABOUT}
         change_set(evaluation_set=one, actor=editor, **now | asked)
         return self.told(name)
 

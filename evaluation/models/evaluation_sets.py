@@ -34,6 +34,10 @@ class EvaluationSet(models.Model):
         default=False,
         help_text="Its inputs may be sent to remote endpoints and downloaded for predictions.",
     )
+    answers_public = models.BooleanField(
+        default=False,
+        help_text="Its right answers are no secret: scores are shown exactly, and by slice.",
+    )
 
     class Meta:
         ordering = ["task_id", "name"]
@@ -99,3 +103,12 @@ class EvaluationSetVersion(models.Model):
         """Whether it was taken of a round that was still judged."""
         is_round = self.evaluation_set.source == EvaluationSet.Source.ROUND
         return is_round and self.dataset_id is None and self.settled_at is None
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether its right answers are secret, so that scores may tell only so much of them.
+
+        Else its owners say that they are public, or a release has published them.
+        """
+        is_released = self.dataset is not None and not self.dataset.options.get("private_test")
+        return not (self.evaluation_set.answers_public or is_released)

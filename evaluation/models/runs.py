@@ -6,6 +6,7 @@ from django.db import models
 from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext_lazy as _
 
+from evaluation.contract import Outcome
 from evaluation.models.evaluation_sets import EvaluationSetVersion
 from evaluation.models.jobs import Job
 from evaluation.models.submissions import Submission
@@ -31,7 +32,7 @@ class EvaluationRun(Job):
     submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="runs")
     version = models.ForeignKey(EvaluationSetVersion, on_delete=models.PROTECT, related_name="runs")
     suite = models.CharField(max_length=10, choices=Suite, default=Suite.PLAIN)
-    number = models.PositiveSmallIntegerField(default=1)  # higher: run again; the last one counts
+    number = models.PositiveSmallIntegerField(default=1)  # higher: run again, as we had failed
     priority = models.SmallIntegerField(default=0)  # higher first
     in_the_loop = models.BooleanField(default=False)  # the set is of a round it was a target of
     seed = models.PositiveIntegerField(default=0)  # of the perturbations and the bootstrap
@@ -45,6 +46,8 @@ class EvaluationRun(Job):
     log = models.TextField(blank=True)  # the end of its log, redacted, for the model's owner
     usage = models.JSONField(default=dict)  # the fields of `evaluation.contract.Usage`
     predictions = models.FileField(upload_to=predictions_path, max_length=300, blank=True)
+    # False: the set is sealed, and its person was shown as many results on it as anybody may be.
+    is_shown = models.BooleanField(default=True)
 
     class Meta(Job.Meta):
         ordering = ["-queued_at"]
@@ -69,6 +72,11 @@ class EvaluationRun(Job):
             state__in=[cls.State.QUEUED, cls.State.RUNNING],
         )
         return Q(suite=cls.Suite.PLAIN) | Q(~Exists(plain))
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether it may be asked for again: only what the platform failed."""
+        return self.is_over and self.outcome == Outcome.INFRASTRUCTURE
 
     def __str__(self) -> str:
         return f"run of {self.submission.name} on {self.version}, {self.suite}"

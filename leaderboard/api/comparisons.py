@@ -43,8 +43,8 @@ class CompareView(APIView):
     def get(self, request: Request, code: str) -> Response:
         """Differences with intervals and tests, by metric and by slice; examples of one set.
 
-        Examples are those to which the two answer differently; for the task's editors those that
-        one of the two has right alone. It has an ETag.
+        Examples are those to which the two answer differently; where one may read what models got
+        wrong, those that one of the two has right alone. It has an ETag.
         """
         task = find_task(request, code)
         matrix = matrix_for(request, task, "a", "b", "set", "page")
@@ -76,21 +76,35 @@ def _pair(request: Request, matrix: "Matrix") -> tuple[int, int]:
 def _told(
     task: Task, matrix: "Matrix", pair: tuple[int, int], name: str, page: int, *, is_editor: bool
 ) -> dict[str, Any]:
-    from leaderboard.comparing import EXAMPLES, compared, differing, readable, runs_of
+    from leaderboard.comparing import (
+        EXAMPLES,
+        compared,
+        differing,
+        readable,
+        runs_of,
+        tells_gold,
+    )
 
     pairs = runs_of(matrix, *pair)
     found = compared(task, matrix, *pair, pairs)
     open_sets = readable(pairs, is_editor=is_editor)
     examples: list[Example] = []
     if name in open_sets:
-        examples = differing(task, open_sets[name], page, with_gold=is_editor)
+        with_gold = tells_gold(open_sets[name], is_editor=is_editor)
+        examples = differing(task, open_sets[name], page, with_gold=with_gold)
     return {
         "a": _model(matrix, pair[0]),
         "b": _model(matrix, pair[1]),
         **_tested(found),
         "readable": [*open_sets],
         "examples": [
-            {"inputs": dict(one.fields), "a": one.answers[0], "b": one.answers[1], "gold": one.gold}
+            {
+                "uid": one.uid,
+                "inputs": dict(one.fields),
+                "a": one.answers[0],
+                "b": one.answers[1],
+                "gold": one.gold,
+            }
             for one in examples[:EXAMPLES]
         ],
         "next_page": page + 1 if len(examples) > EXAMPLES else None,

@@ -94,6 +94,9 @@ class BoardSet(Shape):
     is_provisional = serializers.BooleanField(
         required=False, help_text="Its round was still judged when it was taken."
     )
+    is_sealed = serializers.BooleanField(
+        required=False, help_text="Its scores are rounded, and not all are shown."
+    )
 
 
 class BoardRow(Shape):
@@ -172,10 +175,14 @@ class ComparedRow(Shape):
 class ComparedExample(Shape):
     """An example on which two models differ."""
 
+    uid = serializers.CharField()
     inputs = serializers.DictField(child=serializers.CharField(allow_blank=True))
     a = serializers.CharField(allow_blank=True)
     b = serializers.CharField(allow_blank=True)
-    gold = serializers.ListField(child=serializers.CharField(), help_text="For editors alone.")
+    gold = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Where one may read what the models got wrong; else empty.",
+    )
 
 
 class ComparedLoop(Shape):

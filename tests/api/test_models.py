@@ -2,11 +2,13 @@
 
 from datetime import timedelta
 
+import orjson
 import pytest
 from django.core.files.base import ContentFile
 from django.utils import timezone
 
 from evaluation import leases
+from evaluation.checking import check_predictions
 from evaluation.models import EvaluationRun, Score, Submission
 from evaluation.runs import claim_next
 from evaluation.uploads import add_file
@@ -244,6 +246,7 @@ def test_every_role_reads_the_logs_it_may(visit_as, model, role):
         reply = client.get(url_of(model, f"runs/{run.pk}/"))
         assert reply.status_code == (200 if allowed else refused)
         assert (reply.json().get("log") == "Loading weights") == allowed
+        model.runs.filter(pk=run.pk).update(outcome="infrastructure", state="failed")
         again = client.post(url_of(model, f"runs/{run.pk}/again/"))
         assert again.status_code == (201 if allowed else refused)
         assert model.runs.filter(version=run.version).count() == 1 + allowed
@@ -368,17 +371,18 @@ def test_a_run_says_what_it_used(anybody, model):
     assert run["usage"]["peak_bytes"] is None
 
 
-def test_scores_are_of_the_last_good_run_with_slices_and_kinds(api, model):
+def test_scores_are_of_the_first_good_run_with_slices_and_kinds(api, model):
     version = model.runs.get(version__evaluation_set__name="open").version
-    newer = scored(model, version, 0.75, number=2)
+    first = model.runs.get(version=version)
+    scored(model, version, 0.75, number=2)
     queued_run(model, version, number=3, state=State.FAILED, outcome="oom")
-    Score.objects.create(run=newer, metric="accuracy", slice="tag=odd", value=None, n=0)
+    Score.objects.create(run=first, metric="accuracy", slice="tag=odd", value=None, n=0)
     perturbed = queued_run(model, version, "robustness", state=State.DONE, outcome="ok")
     Score.objects.create(run=perturbed, metric="drop", kind="typo", value=0.1, n=6)
     rows = api.get(url_of(model, "scores/")).json()["results"]
     found = [(row["suite"], row["metric"], row["slice"], row["kind"], row["value"]) for row in rows]
     assert found == [
-        ("plain", "accuracy", "", "", 0.75),
+        ("plain", "accuracy", "", "", 0.625),
         ("plain", "accuracy", "tag=odd", "", None),
         ("robustness", "drop", "", "typo", 0.1),
     ]
@@ -394,7 +398,10 @@ def test_predictions_leave_where_the_inputs_may(visit_as, model, role):
     client = visit_as(role)
     reply = client.get(url_of(model, "predictions/open/"))
     assert reply["Content-Type"] == "application/jsonl"
-    assert b"".join(reply).startswith(b'{"uid": "u0"')
+    (line,) = b"".join(reply).splitlines()
+    answer = {"id": "u0", "output": {"label": "neutral"}, "prob": None}
+    assert orjson.loads(line) == answer
+    assert not check_predictions(model.task.config, ["u0"], [line])  # it may be handed in again
     for name in (closed.version.evaluation_set.name, "sealed"):
         status = client.get(url_of(model, f"predictions/{name}/")).status_code
         assert status == (200 if role in TASK_OWNERS else 404)
@@ -403,7 +410,11 @@ def test_predictions_leave_where_the_inputs_may(visit_as, model, role):
 def _packed(run):
     import gzip
 
-    return gzip.compress(b'{"uid": "u0", "answer": "neutral", "prob": null}\n')
+    lines = (
+        b'{"uid": "u0", "answer": "neutral", "prob": null}',
+        b'{"uid": "u1", "answer": null, "prob": null}',  # not answered
+    )
+    return gzip.compress(b"\n".join(lines))
 
 
 def test_my_models_are_mine(api, bobs, anybody, model):

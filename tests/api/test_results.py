@@ -30,11 +30,12 @@ def url(model):
 
 
 def round_set(task, number, state="closed"):
-    """A version of a round's set."""
+    """A version of a round's set; not sealed."""
     one = EvaluationSet.objects.create(
         task=task,
         name=f"round-{number}",
         source="round",
+        answers_public=True,
         round=RoundFactory(task=task, number=number, state=state),
     )
     version = make_version(one, nli_rows(), None)
@@ -163,7 +164,7 @@ def test_it_is_not_over_before_the_board_has_its_numbers(api, alice, task, monke
 
 
 def test_why_it_failed_is_for_those_inside(api, bobs, anybody, alice, bob, task):
-    version = set_version(task)
+    version = set_version(task, may_leave=True)
     model = accepted_model(task, alice)
     measured(model, set_version(task, "other"), 0.6)
     EvaluationRun.objects.create(

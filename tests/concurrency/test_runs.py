@@ -8,8 +8,9 @@ import pytest
 from django.utils import timezone
 
 from evaluation import jobs, leases, run_work, runs
-from evaluation.contract import Outcome
+from evaluation.contract import Ending, Evaluated, Outcome, Usage
 from evaluation.models import EvaluationRun, Score
+from evaluation.shown_scores import shown_of
 from tests.evaluations import ScriptedRunner, accepted_model, queued_run, set_version
 from tests.factories import TaskFactory, UserFactory
 
@@ -169,7 +170,7 @@ def test_a_run_is_asked_for_once_by_eight_sweeps(task, at_once):
 
 def test_a_run_is_repeated_once_from_many_tabs(task, at_once):
     (run,) = queue_runs(task, [None])
-    leases.finish(runs.claim_next(), outcome=Outcome.OK)
+    leases.fail(runs.claim_next(), "no disk", outcome=Outcome.INFRASTRUCTURE)
 
     def again(_):
         try:
@@ -180,3 +181,17 @@ def test_a_run_is_repeated_once_from_many_tabs(task, at_once):
     made = at_once(again, range(8))
     assert sum(isinstance(one, EvaluationRun) for one in made) == 1
     assert EvaluationRun.objects.count() == 2
+
+
+def test_results_that_end_at_once_are_shown_as_often_as_the_bound_says(task, at_once, tmp_path):
+    version, mallory = set_version(task, "sealed", answers_public=False), UserFactory()
+    most = shown_of(version).results
+    for number in range(most + 4):
+        queued_run(accepted_model(task, mallory, name=f"m{number}"), version)
+    file = tmp_path / "answers"
+    file.write_bytes(b"")
+    found = Evaluated(Ending(Outcome.OK, Usage(1.0)), "docker", (), file)
+    claimed = [runs.claim_next() for _ in range(most + 4)]
+    at_once(lambda run: run_work.finish(run, found), claimed)
+    assert EvaluationRun.objects.filter(outcome=Outcome.OK).count() == most + 4
+    assert EvaluationRun.objects.filter(is_shown=True).count() == most

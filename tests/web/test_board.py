@@ -289,7 +289,7 @@ def secrets(task, models, alice):
     for model in (private, nameless):
         for each in (version, other):
             measured(model, each, 0.7)
-    sealed = set_version(task, "sealed", access="hidden")
+    sealed = set_version(task, "secret-set", access="hidden")
     for model in Submission.objects.all():
         measured(model, sealed, 0.123)
     gone = accepted_model(task, alice, name="Gone", is_published=True, withdrawn_at=timezone.now())
@@ -328,7 +328,7 @@ def test_private_hidden_and_anonymous_things_are_on_no_public_board(
         client.force_login(user)
     text = client.get(ADDRESSES[address]).text
     assert "Anonymous 1" in text
-    for secret in ("Private", "Nameless", "sealed", "12.3", "Gone", alice.annotator.pseudonym):
+    for secret in ("Private", "Nameless", "secret-set", "12.3", "Gone", alice.annotator.pseudonym):
         assert secret not in text
 
 
@@ -340,7 +340,7 @@ def test_who_asks_for_their_own_sees_it_alone(client, alice, task, secrets, role
     is_inside = role in ("alice", "owner", "superuser")
     assert ("Private" in found) == is_inside
     assert ("Nameless" in found) == is_inside
-    assert "sealed" not in client.get(f"{URL}?mine=1").text
+    assert "secret-set" not in client.get(f"{URL}?mine=1").text
     private = client.get(f"{URL}?open={secrets[0].pk}", **HTMX).text
     assert "Not run on any set." in private
 

@@ -20,6 +20,7 @@ from tasks.models import TaskMember
 from tests.boards import fill_board
 from tests.evaluations import LABELS, accepted_model, set_version
 from tests.factories import TaskFactory, UserFactory
+from tests.submissions import release_of
 from tests.web.test_queries import check, count
 
 URL = "/t/nli/leaderboard/compare/"
@@ -252,6 +253,21 @@ def test_owners_see_what_is_right(client, task, pair):
     TaskMember.objects.create(task=task, user=owner, role="owner")
     client.force_login(owner)
     assert "<dt>Right</dt>" in ask(client, pair, set="round-1").text
+
+
+def test_a_release_shows_everybody_what_is_right_as_the_page_of_wrong_answers_does(
+    client, pair, version
+):
+    release_of(version, private_test=True)
+    assert "<dt>Right</dt>" not in ask(client, pair, set="round-1").text
+    version.refresh_from_db()
+    version.dataset.options = {}
+    version.dataset.save()
+    page = ask(client, pair, set="round-1").text
+    assert "<dt>Right</dt>" in page
+    (run,) = pair[0].runs.filter(suite="plain")
+    assert client.get(f"/m/{pair[0].pk}/runs/{run.pk}/wrong/").status_code == 200
+    assert re.findall(r"<dt>uid</dt><dd><code>(u\d+)</code>", page)
 
 
 def test_which_of_two_wrong_answers_is_no_clue(client, task, version):

@@ -176,7 +176,7 @@ def test_only_what_counts_is_resampled(task, evaluated):
     version = set_version(task, rows=rows(30))
     again = evaluated(version, answerer(4))["plain"]
     model = again.submission
-    repeated = EvaluationRun.objects.create(
+    EvaluationRun.objects.create(
         submission=model, version=version, number=2, outcome="ok", state="done",
         predictions=again.predictions.name,
     )  # fmt: skip
@@ -185,9 +185,9 @@ def test_only_what_counts_is_resampled(task, evaluated):
     EvaluationRun.objects.create(
         submission=model, version=version, number=3, outcome="oom", state="failed"
     )
-    assert [run.pk for run in unresampled(task)] == [repeated.pk]
+    assert [run.pk for run in unresampled(task)] == [again.pk]
     renew_boards()
-    assert {resample.run_id for resample in Resample.objects.all()} == {repeated.pk}
+    assert {resample.run_id for resample in Resample.objects.all()} == {again.pk}
     task.evaluation_sets.filter(name="beside").update(access="scoring")
     assert renew_boards() == 1
 

@@ -52,6 +52,11 @@ def suites(found):
     return sorted((str(run.version.evaluation_set.name), run.suite) for run in found)
 
 
+def predictions_for(task, version):
+    """A model that is run on the set as it is and on nothing else."""
+    return accepted_model(task, kind=Submission.Kind.PREDICTIONS, evaluation_set=version)
+
+
 def end(run, *, outcome=Outcome.OK, seconds=60):
     """What became of a claimed run."""
     leases.finish(run, outcome=outcome)
@@ -115,19 +120,47 @@ def test_the_sweep_asks_for_what_is_missing(task, version):
     assert len(request_missing()) == 6  # both on the open set; the target may not see the other
 
 
-def test_a_run_is_repeated_and_the_last_success_counts(task, version, alice):
+def test_a_run_is_repeated_only_when_we_failed(task, version, alice):
     first = queued_run(accepted_model(task), version)
     with pytest.raises(RunRefused, match="under way"):
         run_again(run=first, actor=alice)
-    end(claim_next())
+    leases.fail(claim_next(), "no disk", outcome=Outcome.INFRASTRUCTURE)
     second = run_again(run=first, actor=alice)
     assert (second.number, second.state, second.seed) == (2, State.QUEUED, first.seed)
     assert LogEntry.objects.get(action="run.again").actor == alice
-    leases.fail(claim_next(), "no", outcome=Outcome.OOM)
-    assert list(counting(EvaluationRun.objects.all())) == [first]
-    third = run_again(run=first, actor=alice)
     end(claim_next())
-    assert list(counting(EvaluationRun.objects.all())) == [third]
+    assert list(counting(EvaluationRun.objects.all())) == [second]
+    with pytest.raises(RunRefused, match="stands"):
+        run_again(run=first, actor=alice)
+
+
+@pytest.mark.parametrize("outcome", [one for one in Outcome if one != Outcome.INFRASTRUCTURE])
+def test_what_a_model_came_to_stands(task, version, outcome):
+    run = queued_run(accepted_model(task), version, state=State.FAILED, outcome=outcome)
+    with pytest.raises(RunRefused, match="stands"):
+        run_again(run=run, actor=None)
+
+
+def test_the_first_success_counts(task, version):
+    """Results from when a run could be repeated at will: no later one is luckier."""
+    first = queued_run(accepted_model(task), version, state=State.DONE, outcome="ok")
+    queued_run(first.submission, version, number=2, state=State.DONE, outcome="ok")
+    assert list(counting(EvaluationRun.objects.all())) == [first]
+
+
+def test_a_suite_that_is_added_later_is_run_for_all_models(task, version):
+    text = task.config_text
+    assert "deltas: [fairness, robustness]" in text
+    less = text.replace("deltas: [fairness, robustness]", "deltas: [robustness]")
+    task.config_text = less.replace("fairness: 1, ", "")
+    task.save()
+    model = accepted_model(task)
+    assert {run.suite for run in request_missing()} == {"plain", "robustness"}
+    task.config_text = text
+    task.save()
+    (made,) = request_missing()
+    assert (made.submission, made.suite) == (model, "fairness")
+    assert request_missing() == []
 
 
 def test_a_failed_plain_run_that_is_repeated_brings_its_perturbed_ones_back(task, version):
@@ -135,7 +168,7 @@ def test_a_failed_plain_run_that_is_repeated_brings_its_perturbed_ones_back(task
     plain, *perturbed = (
         queued_run(model, version, suite) for suite in ("plain", "fairness", "robustness")
     )
-    leases.fail(claim_next(), "broke", outcome=Outcome.MODEL_ERROR)
+    leases.fail(claim_next(), "no disk", outcome=Outcome.INFRASTRUCTURE)
     leases.fail(claim_next(), "no plain run", outcome=Outcome.INFRASTRUCTURE)
     cancel_run(run=EvaluationRun.objects.get(state=State.QUEUED), actor=None)
     failed = next(r for r in perturbed if EvaluationRun.objects.get(pk=r.pk).outcome != "cancelled")
@@ -147,16 +180,6 @@ def test_a_failed_plain_run_that_is_repeated_brings_its_perturbed_ones_back(task
     assert claim_next() is None
     end(mine)
     assert claim_next() == other
-
-
-def test_a_plain_run_that_succeeded_brings_none_back(task, version):
-    model = accepted_model(task)
-    plain = queued_run(model, version)
-    queued_run(model, version, "fairness")
-    end(claim_next())
-    leases.fail(claim_next(), "the platform failed", outcome=Outcome.INFRASTRUCTURE)
-    again = run_again(run=plain, actor=None)
-    assert list(EvaluationRun.objects.filter(state=State.QUEUED)) == [again]
 
 
 def test_a_withdrawn_model_is_not_run_again(task, version):
@@ -183,7 +206,7 @@ def test_a_run_is_cancelled_whether_it_waits_or_runs(task, version, alice, is_ru
 
 
 def test_what_is_put_back_waits_and_its_attempt_does_not_count(task, version):
-    queued_run(accepted_model(task), version)
+    queued_run(predictions_for(task, version), version)
     mine = claim_next()
     leases.put_back(mine, timezone.now() + timedelta(minutes=1), "It waits for an engine.")
     run = EvaluationRun.objects.get()
@@ -256,7 +279,7 @@ def test_the_position_and_the_wait_are_told(task, version, alice, bob, django_as
 
 def test_a_claimed_run_has_a_deadline_and_the_sweep_ends_it(task, version, settings):
     settings.EVALUATION_SECONDS = 600
-    queued_run(accepted_model(task), version)
+    queued_run(predictions_for(task, version), version)
     mine = claim_next()
     assert mine.deadline_at > timezone.now() + timedelta(seconds=600)
     assert mine.host
@@ -273,7 +296,7 @@ def test_a_claimed_run_has_a_deadline_and_the_sweep_ends_it(task, version, setti
 
 
 def test_a_run_whose_workers_vanish_is_lost_and_is_the_platforms_fault(task, version):
-    queued_run(accepted_model(task), version)
+    queued_run(predictions_for(task, version), version)
     for _ in range(leases.MAX_ATTEMPTS):
         claim_next()
         EvaluationRun.objects.update(lease_until=timezone.now() - timedelta(seconds=1))

@@ -29,6 +29,11 @@ class Command(BaseCommand):
             action="store_true",
             help="the inputs of a new set may be downloaded and sent to remote models",
         )
+        parser.add_argument(
+            "--answers-public",
+            action="store_true",
+            help="a new set is not sealed: its scores are shown exactly, and by slice",
+        )
         parser.add_argument("--skip-bad", action="store_true", help="leave wrong lines out")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -54,9 +59,9 @@ class Command(BaseCommand):
     def _make(self, task: Task, rows: SetFile, options: dict[str, Any]) -> EvaluationSetVersion:
         one = task.evaluation_sets.filter(name=options["name"]).first()
         if one is None:
-            access, may_leave = options["access"] or Access.SCORING, options["may_leave"]
-            about = {"task": task, "name": options["name"], "actor": None}
-            return create_set_of(rows, **about, access=access, may_leave=may_leave)
+            about = {name: options[name] for name in ("name", "may_leave", "answers_public")}
+            access = options["access"] or Access.SCORING
+            return create_set_of(rows, task=task, actor=None, access=access, **about)
         if one.source != EvaluationSet.Source.UPLOAD:
             raise SetRefused(f"{one} makes its versions itself; choose another name.")
         return make_version(one, rows, None)
