@@ -7,6 +7,8 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 
+from dynabench.env import sends_mail
+
 REQUIRED = ("SECRET_KEY", "ALLOWED_HOSTS", "DATABASE_URL")
 
 
@@ -36,6 +38,18 @@ def shared_cache(**kwargs: Any) -> list[CheckMessage]:
             id="dynabench.W001",
         )
     ]
+
+
+@register(Tags.security, deploy=True)
+def confirmed_addresses(**kwargs: Any) -> list[CheckMessage]:
+    """Addresses are confirmed; otherwise sign-up tells which have an account, and roles wait."""
+    if not sends_mail(settings.EMAIL_BACKEND):
+        hint = "Set EMAIL_BACKEND and EMAIL_HOST. Otherwise only your log has the links of mails."
+        return [Warning("No mails are sent.", hint=hint, id="dynabench.W002")]
+    if settings.ACCOUNT_EMAIL_VERIFICATION != "mandatory":
+        hint = "Remove EMAIL_VERIFICATION. Otherwise sign-up tells which addresses have an account."
+        return [Warning("Addresses need not be confirmed.", hint=hint, id="dynabench.W003")]
+    return []
 
 
 @register()

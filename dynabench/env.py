@@ -115,3 +115,15 @@ def database(url: str, *, prepared: bool = False) -> dict[str, Any]:
     raise EnvError(
         "DATABASE_URL must be sqlite:///PATH or postgres://USER:PASSWORD@HOST:PORT/NAME."
     )
+
+
+def sends_mail(backend: str) -> bool:
+    """Whether a backend of Django's brings mails to people, and not to a terminal or a folder."""
+    return backend.split(".")[-2:-1] not in (["console"], ["filebased"], ["dummy"])
+
+
+def site_url(host: str, *, https: bool, port: int) -> str:
+    """Where people reach the site; https is served by a proxy, at its usual port."""
+    if https:
+        return f"https://{host}"
+    return f"http://{host}" if port == 80 else f"http://{host}:{port}"

@@ -6,7 +6,16 @@ from typing import Any
 
 from django.urls import reverse_lazy
 
-from dynabench.env import database, env_bool, env_int, env_list, env_secret, kept_secret
+from dynabench.env import (
+    database,
+    env_bool,
+    env_int,
+    env_list,
+    env_secret,
+    kept_secret,
+    sends_mail,
+    site_url,
+)
 from dynabench.lib.languages import languages
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -132,7 +141,6 @@ ACCOUNT_LOGOUT_REDIRECT_URL = reverse_lazy("home")
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
-ACCOUNT_EMAIL_VERIFICATION = os.environ.get("EMAIL_VERIFICATION") or "optional"
 ACCOUNT_EMAIL_NOTIFICATIONS = True
 ACCOUNT_RATE_LIMITS = {"signup": "20/m/ip", "login": "30/m/ip"}
 ALLAUTH_TRUSTED_PROXY_COUNT = env_int("TRUSTED_PROXY_COUNT", 0)
@@ -140,9 +148,14 @@ MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 # Browsers allow passkeys on http only for localhost; so does this setting.
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not HTTPS
+MFA_ADAPTER = "dynabench.accounts.adapter.MfaAdapter"
 USERSESSIONS_TRACK_ACTIVITY = False
 
 EMAIL_BACKEND = os.environ.get("EMAIL_BACKEND") or "django.core.mail.backends.console.EmailBackend"
+# Where addresses need not be confirmed, sign-up must tell that there is an account with an address.
+ACCOUNT_EMAIL_VERIFICATION = os.environ.get("EMAIL_VERIFICATION") or (
+    "mandatory" if sends_mail(EMAIL_BACKEND) else "optional"
+)
 EMAIL_HOST = os.environ.get("EMAIL_HOST") or "localhost"
 EMAIL_PORT = env_int("EMAIL_PORT", 25)
 EMAIL_HOST_USER = os.environ.get("EMAIL_HOST_USER", "")
@@ -150,7 +163,9 @@ EMAIL_HOST_PASSWORD = env_secret("EMAIL_HOST_PASSWORD")
 EMAIL_USE_TLS = env_bool("EMAIL_USE_TLS", False)
 EMAIL_TIMEOUT = 5  # seconds; somebody waits for the page meanwhile
 # Where people reach the site; for links in mails that no request asks for.
-SITE_URL = os.environ.get("SITE_URL") or f"http{'s' if HTTPS else ''}://{ALLOWED_HOSTS[0]}"
+SITE_URL = os.environ.get("SITE_URL") or site_url(
+    ALLOWED_HOSTS[0], https=HTTPS, port=env_int("PORT", 8000)
+)
 DEFAULT_FROM_EMAIL = os.environ.get("DEFAULT_FROM_EMAIL") or "dynabench@localhost"
 
 # Security headers. The shape of SECURE_CSP is Django 6's, whose middleware will replace ours.

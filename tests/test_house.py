@@ -137,6 +137,7 @@ def test_deploy_checks_are_clean_with_production_settings():
         "ALLOWED_HOSTS": "bench.example.org",
         "DATABASE_URL": f"sqlite:///{os.environ.get('DYNABENCH_HOME', '/tmp')}/deploy.sqlite3",
         "HTTPS": "1",
+        "EMAIL_BACKEND": "django.core.mail.backends.smtp.EmailBackend",
     }
     done = subprocess.run(
         [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"],

@@ -1,17 +1,21 @@
 """What allauth asks of us: a mail server that is down fails no request."""
 
 import logging
-from typing import Any
+from typing import Any, ClassVar
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.core import context, ratelimit
 from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.mfa.adapter import DefaultMFAAdapter
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from dynabench.accounts.models import User
+from dynabench.env import sends_mail
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +36,19 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
         except OSError as error:  # smtplib's errors, too
             logger.error("The mail %s could not be sent: %s", template_prefix, error)
             self._not_sent(template_prefix.removeprefix(MAIL), email)
+        else:
+            self._only_logged(template_prefix.removeprefix(MAIL), email)
+
+    def _only_logged(self, mail: str, email: str) -> None:
+        request = context.request
+        if sends_mail(settings.EMAIL_BACKEND) or mail not in ONLY_BY_MAIL | CONFIRMING:
+            return
+        request.is_mail_logged = True
+        told = _(
+            "This site sends no mails: it writes them to the log of its web server, which is the "
+            "terminal of whoever started it. The mail to %(email)s stands there, with its link."
+        )
+        messages.warning(request, told % {"email": email})
 
     def _not_sent(self, mail: str, email: str) -> None:
         request = context.request
@@ -57,7 +74,8 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
         **named: Any,
     ) -> None:
         """Not that a mail was sent, when it was not."""
-        if template != SAYS_IT_WAS_SENT or not hasattr(request, "is_mail_down"):
+        is_sent = not (hasattr(request, "is_mail_down") or hasattr(request, "is_mail_logged"))
+        if is_sent or template != SAYS_IT_WAS_SENT:
             super().add_message(request, level, template, *more, **named)
 
     def respond_email_verification_sent(
@@ -68,3 +86,23 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
             return redirect("account_login")
         response: HttpResponse = super().respond_email_verification_sent(request, user)
         return response
+
+    def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
+        """Wrong passwords count by account and address of the network.
+
+        Otherwise anybody could lock out anybody, by their e-mail address alone.
+        """
+        key = super()._get_login_attempts_cache_key(request, **credentials)
+        return f"{key}:{self.get_client_ip(request)}"
+
+
+class MfaAdapter(DefaultMFAAdapter):  # type: ignore[misc]
+    """allauth's, which says how to go on."""
+
+    error_messages: ClassVar = {
+        **DefaultMFAAdapter.error_messages,
+        "unverified_email": gettext_lazy(
+            "Confirm your e-mail address first: under Account, E-mail addresses, choose “Re-send "
+            "Verification” and follow the link in the mail."
+        ),
+    }

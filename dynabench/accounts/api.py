@@ -4,6 +4,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
+from allauth.account.internal.flows.reauthentication import did_recently_reauthenticate
+from django.urls import reverse
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import generics, serializers, status
@@ -99,8 +101,18 @@ class Tokens(generics.ListAPIView[ApiToken]):
 
     @extend_schema(operation_id="tokens_create", request=NewToken, responses={201: MadeToken})
     def post(self, request: Request) -> Response:
-        """Make a token. The key is in this answer and nowhere else; it is not kept for repeats."""
+        """Make a token, within minutes of giving the password on the site.
+
+        The key is in this answer and nowhere else; it is not kept for repeats.
+        """
         asked = read(NewToken, request)
+        if not did_recently_reauthenticate(request._request):
+            address = request.build_absolute_uri(reverse("account_reauthenticate"))
+            raise Refused(
+                f"Give your password again at {address}, then make the token.",
+                code="reauthenticate",
+                status=403,
+            )
         assert isinstance(request.user, User)
         try:
             token, key = create_token(user=request.user, **asked)

@@ -66,7 +66,7 @@ class HasScope(BasePermission):
 
 
 class ScopeThrottle(SimpleRateThrottle):
-    """So many requests of a token, a person or an address, for each kind of work apart.
+    """So many requests of a person, with all tokens, or of an address, for each kind apart.
 
     A view's `throttle` names the kind for writes, or for everything with `throttles_reads`.
     """
@@ -85,9 +85,6 @@ class ScopeThrottle(SimpleRateThrottle):
         return getattr(view, "throttle", "write")
 
     def get_cache_key(self, request: Request, view: "APIView") -> str:
-        who = (
-            f"token-{request.auth.pk}" if request.auth
-            else f"user-{request.user.pk}" if request.user.is_authenticated
-            else self.get_ident(request)
-        )  # fmt: skip
+        user = request.user
+        who = f"user-{user.pk}" if user.is_authenticated else self.get_ident(request)
         return self.cache_format % {"scope": self.scope, "ident": who}

@@ -7,7 +7,7 @@ from typing import Any
 from allauth.account.models import EmailAddress
 from django.conf import settings
 from django.contrib.auth.models import AbstractUser, BaseUserManager
-from django.db import models
+from django.db import models, transaction
 from django.db.models.functions import Lower, Now
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
@@ -50,6 +50,17 @@ class User(AbstractUser):
 
     class Meta:
         constraints = [models.UniqueConstraint(Lower("email"), name="user_one_email")]
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """With a new password, by whatever door, the tokens of the API end.
+
+        `_password` is Django's own: set while a new one is not stored yet.
+        """
+        if self.pk is None or self._password is None:  # type: ignore[attr-defined]
+            return super().save(*args, **kwargs)
+        with transaction.atomic():
+            super().save(*args, **kwargs)
+            ApiToken.objects.filter(user=self).delete()
 
 
 def new_pseudonym() -> str:

@@ -1,5 +1,6 @@
 """The account pages about tokens of the API."""
 
+from allauth.account.decorators import reauthentication_required
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -14,6 +15,7 @@ from dynabench.accounts.tokens import TokenRefused, create_token, revoke_token
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
+@reauthentication_required(allow_get=True)  # type: ignore[untyped-decorator]
 def tokens(request: HttpRequest) -> HttpResponse:
     """One's tokens, and the form that makes another; its key is on the answer and nowhere else."""
     assert isinstance(request.user, User)

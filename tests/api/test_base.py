@@ -13,7 +13,7 @@ from dynabench.accounts.models import ApiToken, IdempotentAnswer, LogEntry
 from dynabench.accounts.tokens import TokenRefused, create_token, digest_of
 from dynabench.lib.api import _by_field, read
 from tasks.models import TaskMember
-from tests.factories import RoundFactory
+from tests.factories import PASSWORD, RoundFactory
 
 ME = "/api/v1/me/"
 TOKENS = "/api/v1/tokens/"
@@ -99,6 +99,7 @@ def test_a_scope_that_is_missing_is_named(api_of, alice):
 
 def test_a_session_makes_a_token_that_works(as_alice):
     asked = {"name": "laptop", "scopes": ["read", "submit"]}
+    as_alice.post("/accounts/reauthenticate/", {"password": PASSWORD})
     response = as_alice.post(TOKENS, asked, content_type="application/json")
     assert response.status_code == 201
     client = APIClient()
@@ -211,7 +212,7 @@ def test_nothing_there_is_json_too(anybody, db):
         assert (response.status_code, error(response)["code"]) == (404, "not_found")
 
 
-def test_too_many_requests_say_when_to_come_back(api, settings, monkeypatch):
+def test_too_many_requests_say_when_to_come_back(api, api_of, alice, bobs, monkeypatch):
     from dynabench.accounts.authentication import ScopeThrottle
 
     monkeypatch.setattr(ScopeThrottle, "THROTTLE_RATES", {"read": "2/min", "write": "9/min"})
@@ -219,6 +220,8 @@ def test_too_many_requests_say_when_to_come_back(api, settings, monkeypatch):
     assert [answer.status_code for answer in answers] == [200, 200, 429]
     assert 0 < int(answers[-1]["Retry-After"]) <= 60
     assert error(answers[-1])["code"] == "throttled"
+    assert api_of(alice, "read").get(ME).status_code == 429  # another token helps nobody
+    assert bobs.get(ME).status_code == 200
     assert api.delete(f"{TOKENS}0/").status_code == 404  # writing is counted apart
 
 

@@ -4,10 +4,19 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import audit, visit
+from tests.factories import PASSWORD
+
+
+def give_password(page):
+    """As one does who makes a token later than a few minutes after signing in."""
+    visit(page, "/accounts/reauthenticate/")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.locator("form").filter(has=page.get_by_label("Password")).get_by_role("button").click()
 
 
 def test_a_token_is_made_copied_and_revoked(open_page, alice):
     page = open_page(alice, permissions=["clipboard-read", "clipboard-write"])
+    give_password(page)
     visit(page, "/account/tokens/")
     audit(page)
     page.get_by_role("button", name="Make it").click()
@@ -37,6 +46,7 @@ def test_a_token_is_made_copied_and_revoked(open_page, alice):
 
 def test_without_javascript_the_key_is_there_to_select(open_page, alice):
     page = open_page(alice, java_script_enabled=False)
+    give_password(page)
     visit(page, "/account/tokens/")
     page.get_by_label("Name").fill("laptop")
     page.get_by_label("read what you may see").check()

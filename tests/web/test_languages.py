@@ -10,7 +10,7 @@ from django.utils import translation
 from django.utils.translation import trans_real
 
 from dynabench.lib.languages import languages
-from tests.factories import scripted_target
+from tests.factories import PASSWORD, scripted_target
 from tests.web.test_htmx import ADDRESSES
 from tests.web.test_write import NLI_PROB, open_form
 
@@ -112,6 +112,7 @@ def test_who_asks_for_a_language_that_is_not_there_gets_english(client, as_alice
     settings.LANGUAGES = [("en", "English")]
     for path in ("/", "/help/", "/t/nli/write/"):
         assert '<html lang="en">' in as_alice.get(path, **DE).text
+    as_alice.post("/accounts/reauthenticate/", {"password": PASSWORD})
     response = as_alice.post("/account/tokens/", {}, **DE)
     assert "This field is required." in response.text
     client.logout()

@@ -10,9 +10,17 @@ from rest_framework.test import APIClient
 
 from dynabench.accounts.models import ApiToken
 from dynabench.accounts.tokens import MOST, create_token
+from tests.factories import PASSWORD
 
 TOKENS = "/account/tokens/"
 ASKED = {"name": "laptop", "scopes": ["read", "submit"], "days": "90"}
+
+
+@pytest.fixture
+def as_alice(as_alice):
+    """She gave her password a moment ago."""
+    as_alice.post("/accounts/reauthenticate/", {"password": PASSWORD})
+    return as_alice
 
 
 def make(user, name="laptop", days=90):
