@@ -19,6 +19,7 @@ from evaluation.contract import GIB
 from evaluation.health import Finding, State
 from evaluation.hostile.bench import Bench, Breach
 from evaluation.hostile.cases import CASES, Case
+from evaluation.stored_files import damages
 from tasks.endpoints.base import EndpointError
 from tasks.models import Round, TargetModel
 from tasks.targets import endpoint_of
@@ -93,6 +94,15 @@ def check_disk() -> Iterator[Finding]:
             free = shutil.disk_usage(place).free / GIB
             state: State = "ok" if free >= SPARE_GIB else "bad"
             yield Finding(what, state, f"{free:.1f} GiB free in {place}")
+
+
+def check_media() -> Iterator[Finding]:
+    """Every file that a row names is in the storage and what was stored; reads all of them."""
+    found = list(damages())
+    for path, row, told in found:
+        yield Finding("media", "bad", f"{path} of {row} {told}")
+    if not found:
+        yield Finding("media", "ok", "every stored file is there and what was stored")
 
 
 def check_engine() -> Iterator[Finding]:

@@ -30,6 +30,7 @@ from evaluation.services import (
     suggested_sizes,
     withdrawn_since,
 )
+from evaluation.stored_files import opened
 from tasks.access import find_task
 from tasks.models import Round
 from tasks.permissions import can_own, can_read
@@ -122,7 +123,7 @@ def _version(dataset: Dataset, url: str, is_member: bool) -> dict[str, Any]:
 def _read_card(dataset: Dataset) -> Mapping[str, Any]:
     """The BenchmarkCard as it was released."""
     stored = next(file for file in dataset.files.all() if file.name == "benchmark_card.json")
-    with stored.file.open() as file:
+    with opened(stored) as file:
         card: Mapping[str, Mapping[str, Any]] = json.load(file)
     return card["benchmark_card"]
 
@@ -153,7 +154,7 @@ def dataset_file(
 ) -> FileResponse:
     """One file of a version, as it was written."""
     file = find_dataset_file(request, code, number, version, name)
-    return FileResponse(file.file.open("rb"), as_attachment=True, filename=name)
+    return FileResponse(opened(file), as_attachment=True, filename=name)
 
 
 @require_safe

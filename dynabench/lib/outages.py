@@ -24,6 +24,9 @@ class Outage(NamedTuple):
 
 BUSY = Outage("busy", "The site is busy. Try again in a few seconds.", 3)
 DATABASE = Outage("database", "The database does not answer. Try again in a few seconds.", 5)
+DAMAGED_FILE = Outage(
+    "file", "A stored file is missing or damaged. The site's operator has to restore it.", 3600
+)
 FULL_DISK = Outage("disk", "The site's disk is full or cannot be written to.", 60)
 
 
@@ -32,6 +35,8 @@ def outage_of(error: BaseException | None) -> Outage | None:
     text = str(error)
     if isinstance(error, OSError) and error.errno in DISK:
         return FULL_DISK
+    if isinstance(error, OSError) and error.errno == errno.EIO:
+        return DAMAGED_FILE
     if isinstance(error, InterfaceError):
         return DATABASE if "closed" in text else None
     if not isinstance(error, OperationalError):

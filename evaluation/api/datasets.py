@@ -17,6 +17,7 @@ from dynabench.lib.api import file_part, lines
 from evaluation.access import find_dataset_file
 from evaluation.datasets import standing_lines
 from evaluation.models import Dataset, DatasetFile
+from evaluation.stored_files import opened
 from tasks.access import find_task
 from tasks.api.tasks import OfTask
 from tasks.permissions import can_read
@@ -100,7 +101,7 @@ class DatasetFileView(APIView):
     ) -> HttpResponseBase:
         """Download a file, or the rest of it; its SHA-256 is its ETag and `X-Content-SHA256`."""
         file = find_dataset_file(request, code, number, version, name)
-        return file_part(request, file.file.open("rb"), file.size, name, file.sha256)
+        return file_part(request, opened(file), file.size, name, file.sha256)
 
 
 class RoundExport(APIView):

@@ -8,6 +8,7 @@ DNS look-up), while Host, SNI and certificate checks keep the name.
 import functools
 import ipaddress
 import json
+import logging
 import socket
 import ssl
 import time
@@ -23,6 +24,8 @@ import httpx
 
 from tasks.endpoints.addresses import Allowed, is_permitted, is_public
 from tasks.endpoints.base import EndpointError, misconfigured, rubbish
+
+logger = logging.getLogger(__name__)
 
 HEADER_BYTES = 16 * 1024
 WRITE_BYTES = 16 * 1024
@@ -159,9 +162,10 @@ class _Backend(httpcore.NetworkBackend):
             if self._private_only and is_public(address):
                 raise misconfigured("The secret is only sent over https: change the URL.")
             if not is_permitted(host, address, self._allowed):
-                raise misconfigured(
-                    f"The host {host!r} leads to {text}, which is not a public address; the "
-                    "operator of this site can allow it."
+                logger.warning("The host %r leads to %s, which is not allowed.", host, text)
+                raise misconfigured(  # whoever reads it need not learn how our network is built
+                    f"The host {host!r} leads to what is not a public address; the operator "
+                    "of this site can allow it."
                 )
         return found
 

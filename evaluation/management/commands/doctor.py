@@ -2,12 +2,14 @@
 
 import json
 from argparse import ArgumentParser
+from itertools import chain
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
 from evaluation.containers import EngineError, engine
-from evaluation.doctor import Finding, Verdict, findings, verdicts
+from evaluation.doctor import Verdict, check_media, findings, verdicts
+from evaluation.health import Finding
 from evaluation.hostile.bench import Breach
 
 MARKS = {True: "ok", False: "BAD", None: "-"}
@@ -20,12 +22,15 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--quick", action="store_true", help="without the hostile models")
+        parser.add_argument(
+            "--media", action="store_true", help="read every stored file and compare its digest"
+        )
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
         self.is_quiet = options["json"]
         found = []
-        for finding in findings():
+        for finding in chain(findings(), check_media() if options["media"] else ()):
             found.append(finding)
             self._say(f"{finding.state:<5} {finding.what:<14} {finding.told}")
         judged: list[Verdict] = []

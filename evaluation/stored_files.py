@@ -1,0 +1,157 @@
+"""Are the files that rows name in the storage, and are they still what was stored?"""
+
+import errno
+import gzip
+import hashlib
+import logging
+import tarfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from functools import lru_cache
+from typing import IO, Any, NamedTuple, cast
+
+from django.core.files.storage import default_storage
+from django.db.models import Model
+
+from evaluation.models import (
+    DatasetFile,
+    EvaluationRun,
+    EvaluationSetVersion,
+    Submission,
+    UploadPiece,
+)
+
+logger = logging.getLogger(__name__)
+
+UNREADABLE = (OSError, EOFError, zlib.error, tarfile.TarError)
+BLOCK = 2**20
+Digest = Callable[[IO[bytes]], str]
+
+
+class Damage(NamedTuple):
+    """A file that is missing or another one than was stored, and whose it is."""
+
+    path: str
+    row: str
+    told: str
+
+
+def opened(file: DatasetFile) -> IO[bytes]:
+    """A file of a dataset, if it is what was released. Raises OSError (EIO).
+
+    Read once in a process, and again when it changes; a file of 500 MB takes half a second.
+    """
+    name = str(file.file)
+    try:
+        size, changed_at = default_storage.size(name), default_storage.get_modified_time(name)
+        if size == file.size and _known_digest(name, size, changed_at) == file.sha256:
+            return default_storage.open(name)
+    except FileNotFoundError:
+        pass
+    logger.error("%s of %s is missing or damaged: manage.py doctor --media", name, file)
+    raise OSError(errno.EIO, "missing or damaged", name)
+
+
+@lru_cache(maxsize=1024)
+def _known_digest(name: str, size: int, changed_at: datetime) -> str:
+    with default_storage.open(name) as file:
+        return _of_bytes(file)
+
+
+def damages() -> Iterator[Damage]:
+    """What is wrong with any file that a row names; reads every one from end to end."""
+    for file in _rows(DatasetFile.objects.select_related("dataset__round__task")):
+        yield from _check(file, str(file.file), file.size, file.sha256, _of_bytes)
+    for version in _rows(EvaluationSetVersion.objects.select_related("evaluation_set__task")):
+        yield from _check_set(version)
+    for submission in _rows(Submission.objects.exclude(file="")):
+        is_image = submission.kind == Submission.Kind.IMAGE  # digest and size are the engine's own
+        size, digest = (None, "") if is_image else (submission.size, submission.digest)
+        how = DIGESTS[submission.kind]
+        yield from _check(submission, str(submission.file), size, digest, how)
+    for run in _rows(EvaluationRun.objects.exclude(predictions="")):
+        yield from _check(run, str(run.predictions), None, "", _of_lines)
+    for piece in _rows(UploadPiece.objects.all()):
+        yield from _check(piece, str(piece.file), piece.size, "", _of_bytes)
+
+
+def _rows(rows: Any) -> Iterable[Any]:
+    return rows.iterator(chunk_size=500)  # type: ignore[no-any-return]
+
+
+def _check(
+    row: Model, path: str, size: int | None, expected: str, digest: Digest
+) -> Iterator[Damage]:
+    """expected: empty where no digest was stored; then it is only read."""
+    try:
+        found = default_storage.size(path)
+        if size is not None and found != size:
+            yield Damage(path, _named(row), f"has {found} bytes, not {size}")
+            return
+        with default_storage.open(path) as file:
+            told = digest(file)
+    except FileNotFoundError:
+        yield Damage(path, _named(row), "is missing")
+    except UNREADABLE as error:
+        yield Damage(path, _named(row), f"is damaged: {error}")
+    else:
+        if expected and told != expected:
+            yield Damage(path, _named(row), f"is damaged: its digest is {told}, not {expected}")
+
+
+def _check_set(version: EvaluationSetVersion) -> Iterator[Damage]:
+    """The digest is of the lines of both files, in turns."""
+    names = (str(version.inputs), str(version.gold))
+    broken = [d for name in names for d in _check(version, name, None, "", _of_lines)]
+    yield from broken
+    if broken:
+        return
+    digest = hashlib.sha256()
+    with default_storage.open(names[0]) as inputs, default_storage.open(names[1]) as gold:
+        for pair in zip(_unpacked(inputs), _unpacked(gold), strict=False):
+            for line in pair:
+                digest.update(line)
+    if digest.hexdigest() != version.sha256:
+        told = f"one of them is damaged: their digest is not {version.sha256}"
+        yield Damage(" and ".join(names), _named(version), told)
+
+
+def _named(row: Model) -> str:
+    return f"{row._meta.model_name} {row.pk} ({row})"
+
+
+def _of_bytes(file: IO[bytes]) -> str:
+    digest = hashlib.sha256()
+    while block := file.read(BLOCK):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def _of_lines(file: IO[bytes]) -> str:
+    """Of what was packed, whose own checksum is looked at on the way."""
+    return _of_bytes(_unpacked(file))
+
+
+def _unpacked(file: IO[bytes]) -> IO[bytes]:
+    return cast(IO[bytes], gzip.GzipFile(fileobj=file))
+
+
+def _of_folder(file: IO[bytes]) -> str:
+    """As `model_cache.digest_of`, of the folder that was packed in this order."""
+    digest = hashlib.sha256()
+    with tarfile.open(fileobj=file, mode="r|*") as archive:
+        for member in archive:
+            digest.update(f"{member.name}\0{member.size}\0".encode())
+            content = archive.extractfile(member)
+            while content and (block := content.read(BLOCK)):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+DIGESTS: dict[str, Digest] = {
+    Submission.Kind.IMAGE: _of_folder,
+    Submission.Kind.DIRECTORY: _of_folder,
+    Submission.Kind.HUB: _of_folder,
+    Submission.Kind.PREDICTIONS: _of_lines,
+}
