@@ -59,6 +59,18 @@ def standings(rounds: Sequence[Round]) -> Mapping[int, Kept]:
     return _of_each("standing", rounds, _standings)
 
 
+def numbers_with(kind: str, round: Round, count: Callable[[Round], Any]) -> Kept | None:
+    """A round's numbers and, under `kind`, what is counted at the same time, so that they agree.
+
+    None while a large round is counted for the first time.
+    """
+
+    def together(wanted: Wanted) -> Mapping[str, Numbers]:
+        return {name: {**found, kind: count(round)} for name, found in _all(wanted).items()}
+
+    return _of_each(kind, [round], together).get(round.pk)
+
+
 def kept_report(rounds: Sequence[Round], *, code: str) -> Kept | None:
     """`report.task_report` of rounds of one task; None while it is counted for the first time."""
     name = hashlib.sha256(str([round.pk for round in rounds]).encode()).hexdigest()

@@ -54,10 +54,11 @@ class Activity:
 
 def activity(round: Round) -> Activity:
     """Counted now, or a little ago; seven queries, and one for each slice of the task."""
-    return kept(f"activity:{round.pk}", lambda: _count(round))
+    return kept(f"activity:{round.pk}", lambda: count_activity(round))
 
 
-def _count(round: Round) -> Activity:
+def count_activity(round: Round) -> Activity:
+    """Counted now."""
     examples = Example.objects.filter(round=round, retracted_at__isnull=True, by_program=False)
     votes = Validation.objects.filter(example__round=round, is_imported=False, by_program=False)
     queue = QueueItem.objects.filter(

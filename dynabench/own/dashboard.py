@@ -12,11 +12,11 @@ from django.views.decorators.http import require_safe
 from dynabench.lib.htmx import render_page
 from dynabench.lib.svg import Point, line_chart
 from dynabench.own.access import owned_task
-from dynabench.own.activity import CHALLENGE, TAG, Activity, activity
+from dynabench.own.activity import CHALLENGE, TAG, Activity, count_activity
 from tasks.budgets import Used, spent
 from tasks.models import Round
 from tasks.permissions import can_read
-from validation.cached_numbers import Numbers, all_numbers
+from validation.cached_numbers import Numbers, numbers_with
 
 RATES = {
     "mer": "MER",
@@ -45,18 +45,23 @@ def _chosen(rounds: list[Round], wanted: str) -> Round | None:
 
 
 def _values(round: Round) -> dict[str, Any]:
-    """Without `kept` while the numbers of a large round are counted for the first time."""
-    kept, now = all_numbers([round]).get(round.pk), activity(round)
-    values = {"round": round, "now": now, "chart": _chart(now), "kept": kept}
-    values["slices"] = [
-        (gettext(title) if title in (TAG, CHALLENGE) else title, *rest)
-        for title, *rest in now.slices
-    ]
-    if kept:
-        rates = [(name, title, kept.numbers[name]) for name, title in RATES.items()]
-        money = _money(round, now, kept.numbers)
-        values.update(numbers=kept.numbers, rates=rates, money=money)
-    return values
+    """All of one count. Without `kept` while a large round is counted for the first time."""
+    if not (kept := numbers_with("activity", round, count_activity)):
+        return {"round": round}
+    now: Any = kept.numbers["activity"]
+    return {
+        "round": round,
+        "kept": kept,
+        "now": now,
+        "numbers": kept.numbers,
+        "rates": [(name, title, kept.numbers[name]) for name, title in RATES.items()],
+        "money": _money(round, now, kept.numbers),
+        "chart": _chart(now),
+        "slices": [
+            (gettext(title) if title in (TAG, CHALLENGE) else title, *rest)
+            for title, *rest in now.slices
+        ],
+    }
 
 
 def _chart(now: Activity) -> SafeString | None:

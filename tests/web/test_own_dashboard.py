@@ -195,9 +195,21 @@ def test_who_is_no_member_learns_nothing(client, busy):
         client.logout()
 
 
-def test_a_large_round_has_a_page_before_its_rates_are_counted(as_alice, busy, monkeypatch):
-    monkeypatch.setattr("dynabench.own.dashboard.all_numbers", lambda rounds: {})
+def test_a_large_round_has_a_page_before_it_is_counted(as_alice, busy, monkeypatch):
+    monkeypatch.setattr("dynabench.own.dashboard.numbers_with", lambda *_: None)
     html = as_alice.get(URL).text
-    assert "The rates are being counted" in html
-    assert "vMER" not in tiles(html)
-    assert tiles(html)["People today"] == "4"
+    assert "A large round is being counted" in html
+    assert not tiles(html)
+
+
+def test_tiles_and_tables_are_of_one_count(as_alice, bob, busy):
+    """What was kept for a shorter time would be newer than the rest of the page."""
+    as_alice.get(URL)
+    write(busy, bob, 9, hypothesis="Another statement.", label="neutral")
+    cache.delete(f"activity:{busy.pk}")  # kept for half a minute, for programs
+    html = as_alice.get(URL).text
+    labels = html.split('aria-label="Labels"')[1].split("</table>")[0]
+    rows = re.findall(r'<td class="number">(\d+)</td><td class="number">', labels)
+    assert sum(map(int, rows)) == int(tiles(html)["Tries"]) == 4
+    cache.clear()
+    assert tiles(as_alice.get(URL).text)["Tries"] == "5"
