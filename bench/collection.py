@@ -391,7 +391,7 @@ def main() -> None:
     told["judging"] = judge_cycle(options.database, seconds, rounds, options.processes)
     told["ratios"] |= told["judging"].pop("ratios")
     told |= {"examples": examples, "votes": examples * options.votes, "machine": machine()}
-    told["versions"] = versions("django", "psycopg", "gunicorn", "gunicorn_h1c")
+    told["versions"] = versions("django", "psycopg", "gunicorn")
     if options.json:
         print(json.dumps(told, indent=1))
         return

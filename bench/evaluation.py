@@ -13,8 +13,9 @@ import sys
 import tempfile
 import time
 from argparse import Namespace
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from itertools import cycle, islice
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -43,6 +44,7 @@ SIZES: dict[str, dict[str, int]] = {
 BARS = {"without start-up / limit": 0.85, "with start-up / limit": 0.7}
 PAPER = (7.0, 10.0)  # examples a second of base-size models on eight processors (Dynaboard, 2021)
 HTTP_SECONDS = 10.0
+_loaded: tuple[Model, list[list[Any]]]  # in the limit's process
 
 
 def make_model(folder: Path, size: str) -> Path:
@@ -60,17 +62,48 @@ def make_model(folder: Path, size: str) -> Path:
     return folder
 
 
-def limit(model: Model, examples: list[Any], turn: int) -> tuple[int, float, float]:
-    """Examples, seconds and processor seconds of the backend alone, over every other batch."""
-    chosen = [
+class Limit:
+    """The backend alone in a process of its own, set up as the sandbox's before torch is imported.
+
+    In a process that has torch already, `prepare` comes too late: each thread would start more.
+    """
+
+    def __init__(self, asked: Runnable, inputs: Path) -> None:
+        os.environ["OMP_NUM_THREADS"] = "1"
+        self._process = ProcessPoolExecutor(
+            1, get_context("spawn"), initializer=_load, initargs=(asked, inputs)
+        )
+
+    def run(self, turn: int) -> tuple[int, float, float]:
+        """Examples, seconds and processor seconds of every other batch."""
+        return self._process.submit(_limit, turn).result()
+
+
+def _load(asked: Runnable, inputs: Path) -> None:
+    """Load the model as the harness does, and keep every batch encoded."""
+    global _loaded
+    written = arguments.written(
+        asked, folder=str(asked.folder), inputs=str(inputs), threads=cores()
+    )
+    options: Namespace = arguments.read(written)
+    model = load_model(options)
+    with inputs.open("rb") as lines:
+        examples = list(read_examples(lines, model.codec))
+    encoded = [
         [model.codec.encode({"text": example.texts[0]})[0] for example in batch]
-        for batch in list(batches(examples))[turn::2]
+        for batch in batches(examples)
     ]
-    model.backend.run(chosen[-1])
-    started, used = time.monotonic(), time.process_time()
+    _loaded = model, encoded
+
+
+def _limit(turn: int) -> tuple[int, float, float]:
+    model, encoded = _loaded
+    chosen = encoded[turn::2]
     with ThreadPoolExecutor(model.workers) as pool:
+        list(pool.map(model.backend.run, chosen[-2 * model.workers :]))  # every thread is warm
+        started, used = time.monotonic(), time.process_time()
         list(pool.map(model.backend.run, chosen))
-    seconds = time.monotonic() - started
+        seconds = time.monotonic() - started
     return sum(map(len, chosen)), seconds, time.process_time() - used
 
 
@@ -94,13 +127,11 @@ def sandboxed(asked: Runnable, inputs: Path, count: int) -> dict[str, float]:
     }
 
 
-def measured_round(
-    model: Model, asked: Runnable, inputs: Path, examples: list[Any]
-) -> dict[str, float]:
+def measured_round(limit: Limit, asked: Runnable, inputs: Path, count: int) -> dict[str, float]:
     """The limit, the sandbox, and the limit again."""
-    before = limit(model, examples, 0)
-    found = sandboxed(asked, inputs, len(examples))
-    after = limit(model, examples, 1)
+    before = limit.run(0)
+    found = sandboxed(asked, inputs, count)
+    after = limit.run(1)
     count, seconds, cpu = (sum(pair) for pair in zip(before, after, strict=True))
     rate = count / seconds
     whole = EXAMPLES / (found["overhead_seconds"] + EXAMPLES / found["per_second"])
@@ -141,16 +172,13 @@ def measure(size: str, count: int, rounds: int, http_seconds: float) -> dict[str
         rows = [{"id": f"x{n}", "inputs": {"text": text}} for n, text in enumerate(texts)]
         inputs.write_text("".join(json.dumps(row) + "\n" for row in rows))
         asked = Runnable(folder=folder, fields=("text",), output="label", labels=("no", "yes"))
-        model = _loaded(asked, inputs)
-        with inputs.open("rb") as lines:
-            examples = list(read_examples(lines, model.codec))
-        found = [measured_round(model, asked, inputs, examples) for _ in range(rounds)]
+        limit = Limit(asked, inputs)
+        found = [measured_round(limit, asked, inputs, count) for _ in range(rounds)]
         single = one_by_one(folder, texts, http_seconds, Path(place))
     medians = {name: statistics.median(one[name] for one in found) for name in found[0]}
     told: dict[str, Any] = {
         "examples": count,
         "sentences": source,
-        "tokens": sum(example.size for example in examples) / count,
         "ratios": {name: value for name, value in medians.items() if " / " in name},
         "medians": {name: value for name, value in medians.items() if " / " not in name},
         "http_per_second": single,
@@ -163,20 +191,11 @@ def measure(size: str, count: int, rounds: int, http_seconds: float) -> dict[str
     return told
 
 
-def _loaded(asked: Runnable, inputs: Path) -> Model:
-    """The model in this process, as the harness loads it."""
-    written = arguments.written(
-        asked, folder=str(asked.folder), inputs=str(inputs), threads=cores()
-    )
-    options: Namespace = arguments.read(written)
-    return load_model(options)
-
-
 def show(told: dict[str, Any]) -> None:
     """What a person can read."""
     print(f"{told['machine']}\n{told['versions']}")
     for size, found in told["models"].items():
-        print(f"\n{size}: {found['examples']} examples of {found['tokens']:.1f} tokens")
+        print(f"\n{size}: {found['examples']} examples")
         for name, value in found["medians"].items():
             print(f"  {name:40}{value:10.1f}")
         print(f"  {'http_per_second':40}{found['http_per_second']:10.1f}")

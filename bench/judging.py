@@ -213,7 +213,7 @@ def main() -> None:
     seconds, rounds = (1.0, 2) if options.quick else (options.seconds, options.rounds)
     told = judge_cycle(options.database, seconds, rounds, options.processes)
     told["machine"] = machine()
-    told["versions"] = versions("django", "psycopg", "gunicorn", "gunicorn_h1c")
+    told["versions"] = versions("django", "psycopg", "gunicorn")
     if options.json:
         print(json.dumps(told, indent=1))
         return

@@ -2,7 +2,7 @@
 
 import os
 import platform
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,12 @@ def machine() -> dict[str, Any]:
     }
 
 
-def versions(*packages: str) -> dict[str, str]:
-    """Of Python and of these packages."""
-    return {"python": platform.python_version()} | {name: version(name) for name in packages}
+def versions(*packages: str) -> dict[str, str | None]:
+    """Of Python and of these packages; None: not installed."""
+    found: dict[str, str | None] = {"python": platform.python_version()}
+    for name in packages:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = None
+    return found
