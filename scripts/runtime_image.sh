@@ -13,6 +13,11 @@ cd "$(dirname "$0")/.."
 BASE=dynabench-base:latest
 RUNTIME=dynabench-runtime:latest
 LABEL=org.dynabench.content
+# The image's Python, whatever this machine's is, and the wheels that Debian 12 can load.
+TARGET=(--python-version 3.11 --implementation cp --only-binary :all:)
+for libc in 1 2014 _2_5 _2_12 _2_17 _2_24 _2_26 _2_27 _2_28 _2_31 _2_34 _2_35 _2_36; do
+  TARGET+=(--platform "manylinux${libc}_$(uname -m)")
+done
 SOURCES=(tasks/__init__.py tasks/serving evaluation/__init__.py evaluation/contract.py evaluation/harness)
 
 say() { echo "runtime_image: $*"; }
@@ -53,7 +58,7 @@ base_from_debian() {  # DIGEST
 
 fetch_wheels() {  # FOLDER
   say "fetching wheels into $1 …"
-  "$python" -m pip download -qq --dest "$1" --only-binary :all: -r requirements-runtime.txt
+  "$python" -m pip download -qq --dest "$1" "${TARGET[@]}" -r requirements-runtime.txt
   ! compgen -G "$1/nvidia_*" >/dev/null ||
     fail "pip took the torch that brings CUDA, gigabytes that the sandbox cannot use. Empty $1 and" \
       "set PIP_EXTRA_INDEX_URL as the README says in \"Small torch\"."
@@ -67,7 +72,7 @@ build_runtime() {  # DIGEST
   fi
   say "installing them …"
   "$python" -m pip install -qq --no-index --find-links "$wheels" --no-compile --target "$site" \
-    -r requirements-runtime.txt
+    "${TARGET[@]}" -r requirements-runtime.txt
   rm -rf "$site"/torch/{test,include,share} "$site"/{bin,share}
   find "$site/torch/bin" -type f ! -name torch_shm_manager -delete  # torch starts no other
   find "$site" -name tests -type d -prune -exec rm -rf {} +
@@ -105,7 +110,7 @@ is_current "$BASE" "$digest" || outdated || base_from_registry "$digest" || base
 [ "$mode" != --base ] || exit 0
 
 python=.venv/bin/python
-[ -x "$python" ] || python=${PYTHON:-python3.11}
+[ -x "$python" ] || python=${PYTHON:-python3}
 digest=$({
   docker image inspect --format '{{.Id}}' "$BASE"
   declare -f build_runtime
