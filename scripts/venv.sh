@@ -1,15 +1,42 @@
 # Sourced by ./run and ./test: the virtual environment with what the file $1 pins.
-# A torch 2.13.0 that is in .venv already (the small CPU build, see README) is kept.
+# A torch of the pinned version that is in .venv already (the small CPU build, see README) is kept.
 requirements=$1
-python=${PYTHON:-python3.11}
-command -v "$python" >/dev/null || python=python3
-"$python" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || {
-  echo "Dynabench needs Python 3.11; $("$python" --version) was found. Set PYTHON=/path/to/python3.11." >&2
+
+supported() { "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' 2>/dev/null; }
+
+find_python() {
+  local found
+  for found in ${PYTHON:-python3 python3.13 python3.12 python3.11 python3.14}; do
+    ! supported "$found" || { echo "$found"; return; }
+  done
+  echo "Dynabench runs on Python 3.11 to 3.14; ${PYTHON:-python3} is" \
+    "$("${PYTHON:-python3}" --version 2>&1 || true). Set PYTHON=/path/to/python." >&2
+  return 1
+}
+
+# The torch that pip takes by itself may bring gigabytes of CUDA. Its metadata tells before they are fetched.
+refuse_cuda() {
+  local torch
+  torch=$(grep -o '^torch==[^ ]*' requirements.txt)
+  ! .venv/bin/pip show --quiet torch 2>/dev/null || return 0
+  ! [ -e /dev/nvidiactl ] && [ "${TORCH_WITH_CUDA:-0}" != 1 ] || return 0
+  .venv/bin/pip install --quiet --disable-pip-version-check --dry-run --no-deps --report - "$torch" 2>/dev/null |
+    grep -q '"nvidia-\|"cuda-' || return 0
+  cat >&2 <<'TOLD'
+pip would install torch with CUDA: gigabytes for a GPU that this machine does not have.
+Take the small CPU build: set PIP_EXTRA_INDEX_URL to PyTorch's own index of CPU builds (README,
+"Small torch") and start again. Or take it as it is: TORCH_WITH_CUDA=1.
+TOLD
   exit 1
 }
-[ -x .venv/bin/pip ] || "$python" -m venv .venv  # without pip: an earlier try broke off
+
+[ -x .venv/bin/pip ] || {  # or an earlier try broke off
+  python=$(find_python) || exit 1
+  "$python" -m venv .venv
+}
 stamp=.venv/installed-${requirements%.txt}
 if ! [ "$stamp" -nt "$requirements" ] || [ -n "$(find . -maxdepth 1 -name 'requirements*.txt' -newer "$stamp")" ]; then
+  [ "$requirements" = requirements-quick.txt ] || refuse_cuda
   echo "Installing what $requirements pins (some minutes at the first start) …"
   .venv/bin/pip install --quiet --disable-pip-version-check -r "$requirements"
   touch "$stamp"
