@@ -379,6 +379,8 @@ def tar_members(stream: Stream) -> Iterator[tuple[tarfile.TarInfo, Blocks]]:
             while info := tar.next():
                 tar.members = []  # type: ignore[attr-defined]  # or they would all be kept
                 stream.member = info.name
+                if info.size < 0:  # it would make room for others
+                    raise refused(info.name, "its size leads backwards")
                 if tar.pax_headers.keys() - {"comment"}:
                     raise refused(info.name, "a header before it is about all that follows")
                 if not info.issparse() and b"\0" in stream.last[:100].rstrip(b"\0"):

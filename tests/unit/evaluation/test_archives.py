@@ -3,6 +3,7 @@
 import io
 import lzma
 import os
+import random
 import stat
 import struct
 import tarfile
@@ -24,7 +25,10 @@ from evaluation.archives import (
     unpack,
 )
 
-FILES = {"model/config.json": b"{}", "model/weights/a.safetensors": os.urandom(2_000_000)}
+FILES = {
+    "model/config.json": b"{}",
+    "model/weights/a.safetensors": random.Random(0).randbytes(2_000_000),
+}
 PACKERS = {"tar": lambda data: data, "tar.gz": compress, "tar.xz": lzma.compress}
 
 
@@ -363,13 +367,23 @@ def test_headers_about_all_members(check):
         check(with_global({"path": "b"}))
 
 
-def test_a_size_that_leads_backwards(check):
+@pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.DIRTYPE])
+def test_a_size_that_leads_backwards(kind, check):
     header = bytearray(tar_of({"a": b"", "b": b""}))
     header[124:136] = b"\xff" * 8 + struct.pack(">l", -4096)
+    header[156:157] = kind
     header[148:156] = b" " * 8
     header[148:156] = b"%06o\0 " % sum(header[:512])
     with pytest.raises(ArchiveRefused):
         check(bytes(header))
+
+
+def test_an_archive_is_read_in_one_direction():
+    """Whatever a Python's `tarfile` makes of a header that leads backwards."""
+    stream = archives.Stream(io.BytesIO(bytes(1024)), None, lambda: None)
+    stream.read(512)
+    with pytest.raises(ArchiveRefused):
+        stream.seek(511)
 
 
 def test_nothing_is_written_through_a_link_that_is_there(stored, tmp_path):
