@@ -5,6 +5,7 @@ failure.
 """
 
 import os
+import random
 import shutil
 import socket
 from pathlib import Path
@@ -17,9 +18,10 @@ from tests import parts
 DATA = Path(os.environ.get("DYNABENCH_DATA") or Path(__file__).parents[2] / "shared" / "data")
 REQUIRE_ALL = os.environ.get("REQUIRE_ALL") == "1"
 _left_out: dict[str, int] = {}
-# No example of a property fails for being slow. Where a whole run decides, it takes the same
-# examples each time; elsewhere chance goes on looking.
-settings.register_profile("ours", deadline=None, derandomize=REQUIRE_ALL)
+SEED = int(os.environ.get("TEST_SEED") or 0)  # of all that tests draw at random
+ORDER = os.environ.get("TEST_ORDER")  # any word: files, and the tests in each, in another order
+# No example of a property fails for being slow.
+settings.register_profile("ours", deadline=None, database=None)
 settings.load_profile("ours")
 
 
@@ -50,8 +52,27 @@ COMPONENTS = {
 }
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    config.option.hypothesis_seed = str(SEED)
+
+
+@pytest.fixture(autouse=True)
+def _seeded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test draws the same identifiers, keys and samples in each run, alone or after others."""
+    drawn = random.Random(f"{SEED} {request.node.nodeid}")
+    monkeypatch.setattr(os, "urandom", drawn.randbytes)  # uuid4
+    monkeypatch.setattr(random, "_urandom", drawn.randbytes)  # secrets
+    random.seed(drawn.random())
+
+
 @pytest.hookimpl(trylast=True)  # what -m leaves out on purpose is not missed
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if ORDER:
+        places = {
+            path: random.Random(f"{ORDER} {path}").random() for path in {i.path for i in items}
+        }
+        items.sort(key=lambda i: (places[i.path], random.Random(f"{ORDER} {i.nodeid}").random()))
     present = {name: check() for name, (_, check) in COMPONENTS.items()}
     for item in items:
         missing = [n for n in present if not present[n] and item.get_closest_marker(n)]
@@ -61,6 +82,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter) -> None:
+    terminalreporter.write_line(f"TEST_SEED={SEED} TEST_ORDER={ORDER or ''}")
     for name, count in _left_out.items():
         terminalreporter.write_line(f"LEFT OUT: {count} tests that need {COMPONENTS[name][0]}.")
 

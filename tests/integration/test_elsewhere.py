@@ -71,6 +71,7 @@ def write(round: Round, people: list[Annotator], answers: list[object]) -> None:
     for number, value in enumerate(islice(cycle(answers), 3 * len(people[3:]))):
         example = Example.objects.create(
             round=round,
+            uid=f"e{number}",  # the same rows in each run, so the same answers of the model
             context=contexts[number % len(contexts)],
             annotator=people[3 + number // 3],
             inputs={written: f"Who is {{{{ {number} }}}} {words(number)}?", answer: value},

@@ -22,6 +22,13 @@ def test_the_tail_is_the_end(parts):
     assert tail.text() == expected
 
 
+def test_a_long_log_is_cut_at_its_front():
+    tail = Tail(4)
+    for part in (b"ab", b"cdefghi", b"jk"):
+        tail.add(part)
+    assert tail.text() == "[7 bytes before this were not kept]\nhijk"
+
+
 def test_control_characters_are_shown():
     assert visible("\x1b[31mred\x1b[0m\x00\x7f\x9b\u202eback") == (
         "␛[31mred␛[0m␀␡\\u009b\\u202eback"

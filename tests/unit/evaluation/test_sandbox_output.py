@@ -20,6 +20,19 @@ def cut(data: bytes, sizes: list[int]) -> list[bytes]:
     return [*parts, data]
 
 
+def test_a_frame_may_come_in_pieces():
+    wire = struct.pack(">BxxxL", STDERR, 5) + b"hello"
+    frames = Frames()
+    found = [part for piece in (wire[:3], wire[3:10], wire[10:]) for part in frames.feed(piece)]
+    assert found == [(STDERR, b"he"), (STDERR, b"llo")]
+
+
+def test_the_last_line_may_lack_its_end():
+    lines = Lines(line_bytes=9, output_bytes=99)
+    assert [*lines.feed(b"one\ntw"), *lines.feed(b"o"), *lines.end()] == [b"one", b"two"]
+    assert list(lines.end()) == []
+
+
 @given(st.lists(st.tuples(st.sampled_from([STDOUT, STDERR]), st.binary(max_size=40))), cuts)
 def test_frames_survive_any_cut(frames, sizes):
     wire = b"".join(struct.pack(">BxxxL", stream, len(data)) + data for stream, data in frames)

@@ -23,6 +23,10 @@ def test_a_week_begins_on_monday(day):
     assert timedelta(0) <= day - monday(day) < WEEK
 
 
+def test_a_sunday_belongs_to_the_monday_before():
+    assert monday(date(2026, 11, 22)) == monday(NOW) == NOW
+
+
 def test_a_goal_holds_until_the_next():
     goals = {NOW - 2 * WEEK: 5, NOW: 0}
     assert goal_in(goals, NOW - 3 * WEEK) is None

@@ -35,6 +35,15 @@ def test_ranks_follow_the_lower_end(standings):
         assert int(rank.strip("=")) <= int(next_rank.strip("="))
 
 
+def test_whoever_is_far_down_is_shown_after_a_gap():
+    standings = [Standing(f"w-{n:02}", 60, 60 - n) for n in range(40)]
+    places = shown(standings, "w-20")
+    assert [place.rank for place in places] == [str(n) for n in (*range(1, 11), *range(18, 25))]
+    assert [place.rank for place in places if place.after_gap] == ["18"]
+    assert [place.standing.pseudonym for place in places if place.is_mine] == ["w-20"]
+    assert len(shown(standings, "nobody")) == TOP
+
+
 @given(people, st.integers(0, 50))
 def test_the_first_ten_and_ones_neighbours_are_shown(standings, number):
     mine = f"w-{number:03}"

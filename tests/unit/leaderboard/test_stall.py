@@ -41,6 +41,11 @@ def test_what_is_not_known_is_not_guessed():
     assert steps([], []) == []
 
 
+def test_rounds_stall_when_they_gain_nothing():
+    first, gained, lost = steps([rate(400, 1000), rate(100, 1000), rate(300, 1000)], [None] * 3)
+    assert [first.is_stalled, gained.is_stalled, lost.is_stalled] == [False, False, True]
+
+
 def test_the_interval_is_newcombes():
     """Newcombe 1998, table II, contrast (a): 56/70 − 48/80, method 10: 0.0524 to 0.3339."""
     _, step = steps([rate(56, 70), rate(48, 80)], [None, None])

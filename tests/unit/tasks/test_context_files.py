@@ -152,6 +152,10 @@ def test_only_the_line_that_is_not_utf8_is_refused(name, raw):
     assert items[-1].values == {"premise": "y"}
 
 
+def test_a_header_that_is_not_utf8_ends_the_reading():
+    assert read(b"pr\xe9mise\nx\n", "a.csv") == [LineError(1, "not UTF-8; save the file as UTF-8")]
+
+
 def test_another_kind_of_file_is_refused():
     with pytest.raises(FileError, match=r"name the file \.jsonl or \.csv"):
         read("{}", "contexts.xlsx")

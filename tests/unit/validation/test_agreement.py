@@ -172,6 +172,8 @@ def test_who_always_says_the_same_is_no_better_than_chance():
     found = reliabilities(code_votes(votes))
     assert found["lazy"].kappa == pytest.approx(0)
     assert found["good"].kappa > 0.4
+    assert found["lazy"].items == 60
+    assert reliabilities(code_votes([])) == {}
 
 
 @pytest.mark.data

@@ -18,6 +18,10 @@ def test_the_bound_decides(case):
     assert gold_check(*case) is (Check.FAIL if failed else Check.PASS)
 
 
+def test_too_few_answers_tell_nothing():
+    assert gold_check(0, LEAST_GOLD - 1) is Check.UNKNOWN
+
+
 def test_where_the_bound_lies():
     assert gold_check(8, 8) is Check.PASS
     assert gold_check(7, 8) is Check.FAIL

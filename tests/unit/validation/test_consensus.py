@@ -135,6 +135,11 @@ def test_an_added_equal_vote_never_undoes_a_decision(votes, policy):
     assert after.winner == before.winner
 
 
+def test_an_owner_decides_without_votes():
+    decision = decide([], Policy("n-equal", 3), owner=Vote(label="A"))
+    assert (outcome(decision), decision.by_owner) == ("A", True)
+
+
 @given(st.lists(any_votes, max_size=9), policies, any_votes)
 def test_the_owner_wins_and_can_withdraw(votes, policy, owner):
     before = decide(votes, policy)

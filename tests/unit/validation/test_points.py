@@ -56,6 +56,12 @@ def test_a_newer_text_never_has_fewer_points(one, other):
     assert novelty(near) >= novelty(far)
 
 
+def test_judgements_and_days():
+    assert [vote_points(kappa) for kappa in (None, -0.5, 0.25, 1)] == [1, 1, 1.5, 3]
+    assert day_total([4.0, -1.0]) == 3
+    assert day_total([-1.0]) == 0
+
+
 @given(st.none() | st.floats(-1, 1))
 def test_a_judgement(kappa):
     assert 1 <= vote_points(kappa) <= 3
