@@ -72,6 +72,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "dynabench.middleware.no_redirect_for_htmx",
     "dynabench.middleware.Outages",
+    "dynabench.lib.bodies.Bodies",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -212,6 +213,11 @@ STORAGES = {
     },
 }
 MEDIA_ROOT = HOME / "media"
+# Where what arrives lies until it is stored; the janitor takes away what a killed process left.
+SPOOL = FILE_UPLOAD_TEMP_DIR = HOME / "spool"
+SPOOL.mkdir(mode=0o700, exist_ok=True)
+# What uploads leave free on the disk.
+DISK_RESERVE_BYTES = env_int("DISK_RESERVE_GIB", 1) * 2**30
 
 # The API
 REST_FRAMEWORK = {
@@ -287,6 +293,9 @@ LIVE_DEADLINE_SECONDS = 90  # then the attempt has failed and does not count
 
 # Submitted models
 LARGEST_UPLOAD_BYTES = env_int("LARGEST_UPLOAD_GIB", 20) * 2**30
+# Of a person, in uploads and in files of models; without a confirmed address.
+QUOTA_BYTES = env_int("QUOTA_GIB", 100) * 2**30
+UNCONFIRMED_QUOTA_BYTES = env_int("UNCONFIRMED_QUOTA_GIB", 1) * 2**30
 SUBMISSIONS_PER_DAY = env_int("SUBMISSIONS_PER_DAY", 3)  # accepted ones of a person, for a task
 REFUSED_SUBMISSIONS_PER_DAY = env_int("REFUSED_SUBMISSIONS_PER_DAY", 10)
 # Hosts of submitted endpoints that may be private and be asked without TLS.

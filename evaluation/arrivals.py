@@ -2,7 +2,6 @@
 
 import logging
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -20,13 +19,15 @@ from django.utils.translation import gettext_noop
 
 from dynabench.lib.bounded import Bounds, OutOfBounds, bounded
 from dynabench.lib.encryption import decrypt
+from dynabench.lib.scratch import scratch
+from dynabench.lib.unavailable import Unavailable
 from evaluation import archives, image_archives, leases, runs, sandbox_images
 from evaluation.asked import runnable
 from evaluation.checking import NotNow, Refused, answer_five, check_limits, keep_predictions
 from evaluation.contract import GIB, MIB, Outcome, Runnable, Runner
 from evaluation.endpoint_runner import EndpointRunner
 from evaluation.fetching import endpoint_for
-from evaluation.janitor import TEMPORARY, run_key
+from evaluation.janitor import run_key
 from evaluation.logs import redacted
 from evaluation.model_cache import CHUNK, digest_of, pack
 from evaluation.model_folders import check_folder, remove_macos_files
@@ -35,7 +36,7 @@ from evaluation.runners import runner_for
 from evaluation.sandbox_engine import engine
 from evaluation.selectors import shown_inputs
 from evaluation.sets import input_rows
-from evaluation.uploads import UploadRefused, assemble, discard
+from evaluation.uploads import UploadRefused, assemble, check_stored, discard
 from tasks.endpoints.base import EndpointError
 from tasks.models import Task
 from tasks.serving.errors import MisconfiguredError
@@ -107,8 +108,7 @@ def check(submission: Submission) -> None:
     """
     watch = Watch(submission)
     try:
-        with tempfile.TemporaryDirectory(prefix=TEMPORARY) as name:
-            folder = Path(name)
+        with scratch() as folder:
             watch.begin(gettext_noop("reading what was handed in"), 0.1)
             arrived = RECEIVE[submission.kind](submission, folder, watch)
             if arrived.model:
@@ -122,7 +122,7 @@ def check(submission: Submission) -> None:
         _refuse(submission, refused)
     except EndpointError as error:
         _refuse(submission, Refused(str(error)))
-    except NotNow as reason:
+    except (NotNow, Unavailable) as reason:
         leases.put_back(submission, timezone.now() + LATER, str(reason))
     except Exception as error:
         logger.exception("%s", submission)
@@ -158,6 +158,8 @@ def _accept(submission: Submission, arrived: Arrived, watch: Watch) -> None:
     results = {"digest": arrived.digest, "size": arrived.size, "file": submission.file.name}
     try:
         with transaction.atomic():
+            if arrived.file and submission.owner:
+                check_stored(submission.upload, submission.owner, arrived.size or 0)
             leases.finish(submission, outcome=Outcome.OK, **results)
             runs.request_runs(submission=submission, actor=submission.owner)
     except BaseException:

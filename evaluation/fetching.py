@@ -1,7 +1,6 @@
 """From a submission to what can be run on this machine: a folder of weights, or an image."""
 
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from django.conf import settings
 from django.utils.translation import gettext_noop
 
 from dynabench.lib.encryption import Unreadable, decrypt
+from dynabench.lib.scratch import scratch
 from evaluation.asked import runnable
 from evaluation.contract import Beat, Runnable
 from evaluation.model_cache import CHUNK, Beating, digest_of, kept, unpack
@@ -106,10 +106,11 @@ def _image(submission: Submission, beat: Beat) -> str:
     if sandbox_images.has_image(submission.digest):
         return submission.digest
     if submission.file:
-        with submission.file.open("rb") as stored, tempfile.NamedTemporaryFile() as archive:
-            shutil.copyfileobj(Beating(stored, beat), archive, CHUNK)
-            archive.flush()
-            found = sandbox_images.load_image(Path(archive.name))
+        with scratch() as folder:
+            archive = folder / "image.tar"
+            with submission.file.open("rb") as stored, archive.open("wb") as copy:
+                shutil.copyfileobj(Beating(stored, beat), copy, CHUNK)
+            found = sandbox_images.load_image(archive)
     else:
         found = sandbox_images.pull_image(
             submission.source, settings.SUBMISSION_PRIVATE_HOSTS, beat

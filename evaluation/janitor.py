@@ -16,6 +16,7 @@ from django.db import connection
 from django.db.models import Q
 from django.utils import timezone
 
+from dynabench.lib.scratch import remove_abandoned
 from evaluation import containers
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Submission
 from evaluation.models.evaluation_sets import SETS
@@ -50,7 +51,14 @@ def key_by_hand() -> str:
 
 def tidy() -> int:
     """Remove on this machine and in the storage what nobody needs; returns how many things."""
-    return _containers() + _images() + _folders() + _set_files() + purge_old_uploads()
+    return (
+        _containers()
+        + _images()
+        + _folders()
+        + _set_files()
+        + remove_abandoned()
+        + purge_old_uploads()
+    )
 
 
 def _containers() -> int:

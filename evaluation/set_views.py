@@ -9,9 +9,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from dynabench.lib.bodies import FORM_BYTES, takes
 from dynabench.lib.markdown import render_markdown
 from evaluation.models import EvaluationSet, EvaluationSetVersion
-from evaluation.set_forms import AboutForm, FileForm, NewSetForm, VersionForm
+from evaluation.set_forms import LARGEST, AboutForm, FileForm, NewSetForm, VersionForm
 from evaluation.sets import ABOUT, SetRefused, change_set, take_round
 from evaluation.shown_scores import shown_of
 from tasks.access import find_edited
@@ -34,6 +35,7 @@ def sets(request: HttpRequest, code: str) -> HttpResponse:
     return render(request, "evaluation/sets.html", {"task": task, "sets": listed})
 
 
+@takes(LARGEST + FORM_BYTES)
 @require_http_methods(["GET", "POST"])
 def set_new(request: HttpRequest, code: str) -> HttpResponse:
     """Make a set of a file: look through it, then add it."""
@@ -79,6 +81,7 @@ def set_page(request: HttpRequest, code: str, name: str) -> HttpResponse:
     return render(request, "evaluation/set.html", values, status=_status(form))
 
 
+@takes(LARGEST + FORM_BYTES)
 @require_http_methods(["GET", "POST"])
 def set_version(request: HttpRequest, code: str, name: str) -> HttpResponse:
     """Make the next version of an uploaded set: look through a file, then add it."""

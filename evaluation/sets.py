@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, TypedDict, Unpack
 
 import orjson
@@ -21,6 +20,7 @@ from django.utils.translation import gettext
 from annotation.models import Example
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
+from dynabench.lib.scratch import scratch
 from evaluation.contract import SetRow
 from evaluation.datasets import split_rows
 from evaluation.models import Dataset, DatasetItem, EvaluationSet, EvaluationSetVersion
@@ -110,10 +110,10 @@ def change_set(
 
 def create_set_of(rows: Iterable[SetRow], **about: Any) -> EvaluationSetVersion:
     """A new set with its first version, or neither; `about` as of `create_set`."""
-    with TemporaryDirectory() as folder:
-        written = _written(rows, Path(folder))
+    with scratch() as folder:
+        written = _written(rows, folder)
         with transaction.atomic():
-            return _keep(create_set(**about), written, Path(folder), about["actor"], None)
+            return _keep(create_set(**about), written, folder, about["actor"], None)
 
 
 def make_version(
@@ -127,9 +127,9 @@ def make_version(
     All or nothing: whatever `rows` raises leaves no trace. Both files are stored first, so the
     lock on the set is short. Raises SetRefused when there is no example.
     """
-    with TemporaryDirectory() as folder:
-        written = _written(rows, Path(folder))
-        return _keep(evaluation_set, written, Path(folder), actor, dataset)
+    with scratch() as folder:
+        written = _written(rows, folder)
+        return _keep(evaluation_set, written, folder, actor, dataset)
 
 
 def _written(rows: Iterable[SetRow], folder: Path) -> Written:

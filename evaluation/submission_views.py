@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import annotator_of
+from dynabench.lib.bodies import FORM_BYTES, takes
 from evaluation.contract import GIB
 from evaluation.model_page import listed, models_of, progress_of, published_models
 from evaluation.models import Submission, Upload
@@ -26,7 +27,7 @@ from evaluation.submissions import (
     remaining_quota,
     submit_model,
 )
-from evaluation.uploads import PIECE_BYTES, UploadRefused, add_file, discard
+from evaluation.uploads import PIECE_BYTES, UploadRefused, add_file, discard, largest_of
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import can_annotate
@@ -34,6 +35,13 @@ from tasks.permissions import can_annotate
 LISTED = 100
 
 
+def _room(request: HttpRequest) -> int:
+    """How large a form with a whole file may be."""
+    assert isinstance(request.user, User)  # others are not asked
+    return largest_of(request.user) + FORM_BYTES
+
+
+@takes(_room)
 @require_http_methods(["GET", "POST"])
 def submit(request: HttpRequest, code: str) -> HttpResponse:
     """First the kind, then what it needs; the check goes on on the model's own page."""
@@ -63,7 +71,7 @@ def _rules(user: User, task: Task) -> dict[str, Any]:
         "memory_gib": settings.EVALUATION_MEMORY_GIB,
         "cpus": settings.EVALUATION_CPUS,
         "piece_bytes": PIECE_BYTES,
-        "largest_gib": settings.LARGEST_UPLOAD_BYTES / GIB,
+        "largest_gib": largest_of(user) / GIB,
     }
 
 

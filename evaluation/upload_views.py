@@ -6,6 +6,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_http_methods, require_POST
 
+from dynabench.lib.bodies import takes
 from evaluation.models import Upload
 from evaluation.uploads import (
     PIECE_BYTES,
@@ -31,6 +32,7 @@ def uploads(request: HttpRequest) -> JsonResponse:
     return JsonResponse({**_state(made), "piece": PIECE_BYTES}, status=201)
 
 
+@takes(PIECE_BYTES)
 @require_http_methods(["GET", "PUT", "DELETE"])
 def upload(request: HttpRequest, pk: UUID) -> HttpResponse:
     """How far an upload is; PUT adds the piece at `offset`, DELETE takes all of it away."""
@@ -46,7 +48,7 @@ def upload(request: HttpRequest, pk: UUID) -> HttpResponse:
             add_piece(one, int(text), request, _length(request))  # type: ignore[arg-type]
         except WrongOffset as error:
             return JsonResponse({"error": str(error), "offset": error.offset}, status=409)
-        except (UploadRefused, OSError) as error:  # OSError: the connection broke
+        except UploadRefused as error:
             return _refused(str(error), 422)
     return JsonResponse(_state(one))
 

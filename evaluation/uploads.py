@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from tempfile import NamedTemporaryFile, TemporaryDirectory
+from tempfile import NamedTemporaryFile
 from typing import IO, Protocol
 
 from django.conf import settings
@@ -17,6 +17,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
+from dynabench.accounts.people import has_confirmed_address
+from dynabench.lib.disk import check_room
+from dynabench.lib.scratch import scratch
 from evaluation.contract import GIB, MIB, Beat
 from evaluation.models import Submission, Upload, UploadPiece
 
@@ -49,9 +52,9 @@ class WrongOffset(UploadRefused):
 
 @transaction.atomic
 def begin_upload(owner: User, file_name: str, size: int) -> Upload:
-    """A file of `size` bytes is to come. Locks its owner's user, for the cap.
+    """A file of `size` bytes is to come. Locks its owner's user, for the caps.
 
-    Raises UploadRefused.
+    Raises UploadRefused, and Unavailable where there is no room for it.
     """
     if not 0 < size <= settings.LARGEST_UPLOAD_BYTES:
         most = settings.LARGEST_UPLOAD_BYTES / GIB
@@ -59,7 +62,10 @@ def begin_upload(owner: User, file_name: str, size: int) -> Upload:
             _("A file has from 1 byte to %(most)g GiB; this one has %(size)d bytes.")
             % {"most": most, "size": size}
         )
+    check_room(size)
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
+    if size > (left := bytes_left(owner)):
+        raise UploadRefused(_no_quota(owner, left))
     if open_uploads(owner).count() >= MOST_OPEN:
         raise UploadRefused(
             _(
@@ -77,6 +83,49 @@ def open_uploads(owner: User) -> QuerySet[Upload]:
     return Upload.objects.filter(owner=owner, submission__isnull=True).order_by("begun_at")
 
 
+def largest_of(owner: User) -> int:
+    """How many bytes a person's next file may have."""
+    return min(settings.LARGEST_UPLOAD_BYTES, bytes_left(owner))
+
+
+def bytes_left(owner: User) -> int:
+    """How many more bytes a person may have here, in uploads and in files of models."""
+    return max(0, _quota(owner) - held_bytes(owner))
+
+
+def held_bytes(owner: User) -> int:
+    """Bytes of all that a person has here: uploads, as announced, and files of models."""
+    uploads = Upload.objects.filter(owner=owner).aggregate(n=Sum("size"))["n"] or 0
+    kept = Submission.objects.filter(owner=owner).exclude(file="")
+    return uploads + (kept.aggregate(n=Sum("size"))["n"] or 0)
+
+
+def check_stored(upload: Upload | None, owner: User, size: int) -> None:
+    """Whether a person may have so many bytes more, in place of an upload. Locks the user.
+
+    For the transaction that stores them: what unfolds is larger than what was sent. Raises
+    UploadRefused.
+    """
+    User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
+    left = bytes_left(owner) + (upload.size if upload else 0)
+    if size > left:
+        raise UploadRefused(_no_quota(owner, left))
+
+
+def _quota(owner: User) -> int:
+    is_known = has_confirmed_address(owner)
+    return settings.QUOTA_BYTES if is_known else settings.UNCONFIRMED_QUOTA_BYTES
+
+
+def _no_quota(owner: User, left: int) -> str:
+    words = _(
+        "Your files here may have %(most)g GiB in all, and %(left)d bytes are left of that. "
+        "Discard an upload, or withdraw a model."
+    )
+    told = words % {"most": _quota(owner) / GIB, "left": left}
+    return told if has_confirmed_address(owner) else f"{told} {_('Confirm your address for more.')}"
+
+
 def received(upload: Upload) -> int:
     """How many bytes are here; the offset of the next piece."""
     return upload.pieces.aggregate(n=Sum("size"))["n"] or 0
@@ -87,7 +136,8 @@ def add_piece(upload: Upload, offset: int, stream: Stream, size: int | None = No
 
     A piece that is here already changes nothing. It is stored before anything is locked; then the
     upload is locked, and of two pieces with the same offset the first one counts. size: how many
-    bytes were announced; fewer means that the connection broke. Raises WrongOffset, UploadRefused.
+    bytes were announced; fewer means that the connection broke. Raises WrongOffset, UploadRefused,
+    and Unavailable or OSError where it cannot be stored.
     """
     here = received(upload)
     if offset != here:
@@ -95,7 +145,8 @@ def add_piece(upload: Upload, offset: int, stream: Stream, size: int | None = No
             return here
         raise WrongOffset(here)
     most = min(PIECE_BYTES, upload.size - offset)
-    with NamedTemporaryFile() as spool:
+    check_room(most)
+    with NamedTemporaryFile(dir=settings.SPOOL) as spool:
         count = _copy(stream, spool, most)
         if size not in (None, count) or not count:
             raise UploadRefused(
@@ -117,7 +168,7 @@ def add_piece(upload: Upload, offset: int, stream: Stream, size: int | None = No
 
 def _copy(stream: Stream, target: IO[bytes], most: int) -> int:
     count = 0
-    while block := stream.read(BLOCK):
+    while block := _read(stream):
         count += len(block)
         if count > most:
             raise UploadRefused(
@@ -129,6 +180,13 @@ def _copy(stream: Stream, target: IO[bytes], most: int) -> int:
             )
         target.write(block)
     return count
+
+
+def _read(stream: Stream) -> bytes:
+    try:
+        return stream.read(BLOCK)
+    except OSError:
+        raise UploadRefused(_("The connection broke. Send the piece again.")) from None
 
 
 @transaction.atomic
@@ -166,9 +224,13 @@ class _Part:
 
 @contextmanager
 def assemble(upload: Upload, beat: Beat = lambda: None) -> Iterator[Path]:
-    """The whole file on this machine, as long as the context lasts; raises UploadRefused."""
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "upload"
+    """The whole file on this machine, as long as the context lasts.
+
+    Raises UploadRefused, and Unavailable where there is no room for it.
+    """
+    check_room(upload.size)
+    with scratch() as folder:
+        path = folder / "upload"
         with path.open("wb") as target:
             for piece in upload.pieces.order_by("offset"):
                 beat()

@@ -14,6 +14,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from dynabench.accounts.services import log
+from dynabench.lib.bodies import FORM_BYTES, takes
 from tasks.admin_roles import EDITORS, OWNERS, READERS, ByRole, RoleAdmin, count_of, person
 from tasks.context_files import histogram
 from tasks.context_imports import (
@@ -225,6 +226,7 @@ class RoundAdmin(RoleAdmin):
                 messages.error(request, str(error))
         return redirect("admin:tasks_round_change", pk)
 
+    @takes(MAX_BYTES + FORM_BYTES)
     def import_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Choose a file of contexts, then see what it would bring; nothing is stored."""
         round = self.row_for(request, pk, "change")

@@ -1,5 +1,7 @@
-"""How people are named to others."""
+"""How people are named to others, and what is known of them."""
 
+from allauth.account.models import EmailAddress
+from django.conf import settings
 from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext as _
 
@@ -21,3 +23,10 @@ def shown_name(annotator: Annotator | None) -> str:
 def public_name(user: User | None) -> str:
     """The pseudonym of a person with an account; empty where there is none."""
     return str(getattr(user, "annotator", ""))
+
+
+def has_confirmed_address(user: User) -> bool:
+    """Whether a person has shown that an address is theirs; everybody where none is asked to."""
+    if settings.ACCOUNT_EMAIL_VERIFICATION == "none":
+        return True
+    return bool(EmailAddress.objects.filter(user=user, verified=True).exists())

@@ -876,6 +876,7 @@ class Quota(TypedDict):
     most: int
     most_refused: int
     free_at: str | None
+    largest_bytes: int
 
 
 class Rate(TypedDict):

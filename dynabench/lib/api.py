@@ -21,7 +21,6 @@ from dynabench.lib.outages import Outage, note_reason, outage_of
 
 RANGE = re.compile(r"bytes=(\d+)-(\d*)$")
 BLOCK = 2**16
-LARGEST_JSON = 32 << 20
 PAGING = ("cursor", "page_size", "format")
 """What any query may say; the last is read by the framework."""
 OCTETS = "application/octet-stream"  # not guessed by the name: the schema says it of every file
@@ -43,11 +42,9 @@ class Refused(exceptions.APIException):
 class Unavailable(exceptions.APIException):
     """A part of the site is down, or a lock was not to be had in time."""
 
-    status_code = status.HTTP_503_SERVICE_UNAVAILABLE
-
     def __init__(self, outage: Outage) -> None:
         super().__init__(outage.told, outage.code)
-        self.wait = outage.wait_seconds
+        self.status_code, self.wait = outage.status, outage.wait_seconds
 
 
 def answer_error(error: Exception, context: Mapping[str, Any]) -> Response | None:
@@ -100,20 +97,10 @@ def _by_field(detail: Any, name: str = "") -> dict[str, list[str]]:
     return {name: [str(one) for one in detail]}
 
 
-class TooLarge(exceptions.APIException):
-    """More than anybody needs to send at once."""
-
-    status_code = status.HTTP_413_REQUEST_ENTITY_TOO_LARGE
-    default_detail = f"A request has at most {LARGEST_JSON >> 20} MiB of JSON."
-    default_code = "too_large"
-
-
 class Json(JSONParser):
-    """JSON of bounded size and depth; Django bounds forms only."""
+    """JSON of bounded depth; `dynabench.lib.bodies` bounds its size."""
 
     def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Any:
-        if int(parser_context["request"].META.get("CONTENT_LENGTH") or 0) > LARGEST_JSON:
-            raise TooLarge
         try:
             return super().parse(stream, media_type, parser_context)
         except RecursionError:

@@ -9,9 +9,11 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template import loader
 
-DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
+from dynabench.lib.unavailable import Unavailable
+
 LOCKED = re.compile(r"\b(dead)?lock|is locked")
-FULL = re.compile(r"disk is full|readonly database|disk I/O error|No space left")
+FULL = re.compile(r"disk is full|No space left")
+UNWRITABLE = re.compile(r"readonly database|disk I/O error")
 
 
 class Outage(NamedTuple):
@@ -20,6 +22,7 @@ class Outage(NamedTuple):
     code: str
     told: str
     wait_seconds: int
+    status: int = 503
 
 
 BUSY = Outage("busy", "The site is busy. Try again in a few seconds.", 3)
@@ -27,22 +30,32 @@ DATABASE = Outage("database", "The database does not answer. Try again in a few 
 DAMAGED_FILE = Outage(
     "file", "A stored file is missing or damaged. The site's operator has to restore it.", 3600
 )
-FULL_DISK = Outage("disk", "The site's disk is full or cannot be written to.", 60)
+FULL_DISK = Outage("disk", "The site's disk is full. Try again later.", 600, 507)
+CLOSED_DISK = Outage("disk", "The site cannot store anything at present. Try again later.", 60)
+BY_NUMBER = {
+    errno.ENOSPC: FULL_DISK,
+    errno.EDQUOT: FULL_DISK,
+    errno.EROFS: CLOSED_DISK,
+    errno.EACCES: CLOSED_DISK,
+    errno.EIO: DAMAGED_FILE,
+}
 
 
 def outage_of(error: BaseException | None) -> Outage | None:
     """What is down if this was raised; None: nothing, it is an error of ours."""
     text = str(error)
-    if isinstance(error, OSError) and error.errno in DISK:
-        return FULL_DISK
-    if isinstance(error, OSError) and error.errno == errno.EIO:
-        return DAMAGED_FILE
+    if isinstance(error, Unavailable):
+        return Outage("unavailable", str(error), error.wait, error.status)
+    if isinstance(error, OSError):
+        return BY_NUMBER.get(error.errno or 0)
     if isinstance(error, InterfaceError):
         return DATABASE if "closed" in text else None
     if not isinstance(error, OperationalError):
         return None
     if FULL.search(text):
         return FULL_DISK
+    if UNWRITABLE.search(text):
+        return CLOSED_DISK
     return BUSY if LOCKED.search(text) else DATABASE
 
 
@@ -57,12 +70,14 @@ def unavailable(request: HttpRequest, error: BaseException | None) -> HttpRespon
     response: HttpResponse
     if request.path.startswith("/api/"):
         told = {"code": outage.code, "message": outage.told, "fields": {}}
-        response = JsonResponse({"error": told}, status=503)
+        response = JsonResponse({"error": told}, status=outage.status)
+    elif not request.accepts("text/html"):  # a script of ours
+        response = JsonResponse({"error": outage.told}, status=outage.status)
     else:
         is_part = request.headers.get("HX-Request") == "true"
         template = "busy.html" if is_part else "unavailable.html"
         page = loader.render_to_string(template, {"outage": outage})
-        response = HttpResponse(page, status=503)
+        response = HttpResponse(page, status=outage.status)
     response["Retry-After"] = str(outage.wait_seconds)
     note_reason(response, outage, error)
     return response
@@ -80,4 +95,7 @@ class OneLine(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         if record.name.startswith("django.security."):
             record.exc_info = None
-        return record.name != "django.request" or getattr(record, "status_code", 0) != 503
+        return record.name != "django.request" or getattr(record, "status_code", 0) not in (
+            503,
+            507,
+        )

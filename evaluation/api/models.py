@@ -27,6 +27,7 @@ from evaluation.model_page import Viewer, all_submissions, models_of, runs_of, w
 from evaluation.models import EvaluationSetVersion, Submission, Upload
 from evaluation.runs import seen_by_all
 from evaluation.submissions import Card, SubmissionRefused, open_versions, remaining_quota
+from evaluation.uploads import largest_of
 from tasks.access import find_task
 from tasks.api.tasks import OfTask
 from tasks.models import Task
@@ -292,6 +293,9 @@ class QuotaSerializer(serializers.Serializer[Any]):
     most = serializers.IntegerField(help_text="In a day.")
     most_refused = serializers.IntegerField(help_text="In a day, of those that are refused.")
     free_at = serializers.DateTimeField(allow_null=True, help_text="None is left: the next one.")
+    largest_bytes = serializers.IntegerField(
+        help_text="The most that your next upload may have, by what you have here already."
+    )
 
 
 class QuotaView(APIView):
@@ -308,5 +312,6 @@ class QuotaView(APIView):
             "most": settings.SUBMISSIONS_PER_DAY,
             "most_refused": settings.REFUSED_SUBMISSIONS_PER_DAY,
             "free_at": quota.free_at,
+            "largest_bytes": largest_of(request.user),
         }
         return Response(QuotaSerializer(told).data)

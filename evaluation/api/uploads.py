@@ -18,6 +18,7 @@ from rest_framework.views import APIView
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
 from dynabench.lib.api import Refused, read
+from dynabench.lib.bodies import takes
 from evaluation.models import Upload
 from evaluation.uploads import (
     PIECE_BYTES,
@@ -110,6 +111,7 @@ class PieceSerializer(serializers.Serializer[Any]):
     offset = serializers.IntegerField(min_value=0, max_value=LARGEST)
 
 
+@takes(PIECE_BYTES)
 class UploadView(APIView):
     """One of one's files."""
 
@@ -147,7 +149,7 @@ class UploadView(APIView):
             )
         except WrongOffset as error:
             raise Refused(str(error), code="offset", field="offset") from None
-        except (UploadRefused, OSError) as error:  # OSError: the connection broke
+        except UploadRefused as error:
             raise Refused(str(error), code="upload", status=422) from None
         return Response(told(one.pk))
 

@@ -14,6 +14,7 @@ from rest_framework.views import APIView
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken
 from dynabench.lib.api import Refused, read
+from dynabench.lib.bodies import keep_body, takes
 from tasks.access import find_edited, find_task
 from tasks.api.serializers import ContextSerializer
 from tasks.context_files import Summary
@@ -27,6 +28,8 @@ from tasks.context_imports import (
 from tasks.models import Context, ContextBatch
 from tasks.permissions import can_read
 from tasks.services import set_retired
+
+LARGEST_JSON = 32 << 20  # MAX_BYTES and what JSON puts before quotes and line breaks
 
 
 class NewContextsSerializer(serializers.Serializer[Any]):
@@ -68,12 +71,18 @@ class ImportedContextsSerializer(serializers.Serializer[Any]):
     duplicates = DuplicateContextSerializer(many=True)
 
 
+@takes(LARGEST_JSON)
 class Contexts(generics.ListAPIView[Context]):
     """A round's contexts."""
 
     write_scope = ApiToken.Scope.OWN
     serializer_class = ContextSerializer
     queryset = Context.objects.none()
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        if request.method == "POST":
+            keep_body(request._request)
 
     def get_queryset(self) -> QuerySet[Context]:
         task = find_task(self.request, self.kwargs["code"], can_read)

@@ -247,8 +247,8 @@ def test_an_error_of_ours_is_json_with_a_number(anybody, db, monkeypatch):
     assert response["X-Request-Id"] in error(response)["message"]
 
 
-def test_too_much_json_is_not_read(as_alice, monkeypatch):
-    monkeypatch.setattr("dynabench.lib.api.LARGEST_JSON", 10)
+def test_too_much_json_is_not_read(as_alice, settings):
+    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 10
     response = as_alice.post(TOKENS, {"name": "laptop"}, content_type="application/json")
     assert (response.status_code, error(response)["code"]) == (413, "too_large")
 

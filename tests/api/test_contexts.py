@@ -99,6 +99,13 @@ def test_many_bad_lines_are_counted(editor):
     assert found[-1] == "3 more lines are wrong"
 
 
+def test_a_file_may_be_larger_than_a_form(editor, nli, settings):
+    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 100
+    told = {"format": "jsonl", "text": jsonl(*({"premise": f"Premise {n}."} for n in range(9)))}
+    reply = editor.post(URL, told, headers={"Idempotency-Key": "one"})
+    assert (reply.status_code, reply.json()["stored"]) == (201, 9)
+
+
 def test_csv(editor, nli):
     text = 'premise,tag\r\n"One, two.",a\r\n'
     assert bring(editor, text, "csv").json()["stored"] == 1

@@ -15,6 +15,7 @@ from evaluation.uploads import (
     add_piece,
     assemble,
     begin_upload,
+    held_bytes,
     open_uploads,
 )
 from tests.factories import TaskFactory, UserFactory
@@ -50,6 +51,20 @@ def test_nobody_gets_more_uploads_than_the_cap(at_once):
 
     made = at_once(begin, range(THREADS))
     assert len(list(filter(None, made))) == open_uploads(owner).count() == MOST_OPEN
+
+
+def test_nobody_gets_more_bytes_than_the_quota(at_once, settings):
+    settings.UNCONFIRMED_QUOTA_BYTES = 20
+    owner = UserFactory()
+
+    def begin(_):
+        try:
+            return begin_upload(owner, "model.zip", 10)
+        except UploadRefused:
+            return None
+
+    at_once(begin, range(THREADS))
+    assert held_bytes(owner) == 20
 
 
 def test_the_same_rows_at_once_make_one_version(at_once):

@@ -15,7 +15,8 @@ from tests.factories import TaskFactory
 
 @pytest.fixture(autouse=True)
 def _here(settings, tmp_path, monkeypatch):
-    settings.MEDIA_ROOT = tmp_path / "media"
+    settings.MEDIA_ROOT, settings.SPOOL = tmp_path / "media", tmp_path / "spool"
+    settings.SPOOL.mkdir()
     monkeypatch.setattr(janitor.tempfile, "gettempdir", lambda: str(tmp_path))
     monkeypatch.setattr(containers, "list_ours", lambda installation: [])
 

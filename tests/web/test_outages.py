@@ -11,7 +11,7 @@ from django.contrib.sessions.backends.db import SessionStore
 from django.db import InterfaceError, OperationalError, ProgrammingError
 
 from dynabench import health as views
-from dynabench.lib.outages import BUSY, DATABASE, FULL_DISK, OneLine, outage_of
+from dynabench.lib.outages import BUSY, CLOSED_DISK, DATABASE, FULL_DISK, OneLine, outage_of
 from evaluation import health
 from tests.factories import RoundFactory, scripted_target
 from tests.web.conftest import HTMX
@@ -42,7 +42,7 @@ def lines(caplog):
         (OperationalError("database is locked"), BUSY),
         (OperationalError("could not read block 7"), DATABASE),
         (OperationalError("database or disk is full"), FULL_DISK),
-        (OperationalError("attempt to write a readonly database"), FULL_DISK),
+        (OperationalError("attempt to write a readonly database"), CLOSED_DISK),
         (InterfaceError("connection already closed"), DATABASE),
         (InterfaceError("wrong number of bindings"), None),
         (ProgrammingError("no such table"), None),

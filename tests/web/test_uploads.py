@@ -4,6 +4,7 @@ import io
 from datetime import timedelta
 
 import pytest
+from allauth.account.models import EmailAddress
 from django.core.files.storage import default_storage
 from django.db import transaction
 from django.test import Client
@@ -11,6 +12,7 @@ from django.utils import timezone
 
 from evaluation import uploads
 from evaluation.models import Submission, Upload, UploadPiece
+from evaluation.submissions import withdraw
 from evaluation.uploads import (
     MOST_OPEN,
     UploadRefused,
@@ -19,6 +21,8 @@ from evaluation.uploads import (
     add_piece,
     assemble,
     begin_upload,
+    bytes_left,
+    check_stored,
     discard,
     open_uploads,
     purge_old_uploads,
@@ -165,6 +169,45 @@ def test_what_is_handed_in_is_open_no_more(alice):
         task = TaskFactory(code=f"t{number}", config_text=TaskFactory.build().config_text)
         Submission.objects.create(task=task, owner=alice, kind="directory", upload=upload)
     assert not open_uploads(alice).exists()
+
+
+def hold(owner, size, **told):
+    task = TaskFactory(code=f"t{size}", config_text=TaskFactory.build().config_text)
+    values = {"task": task, "owner": owner, "kind": "directory", "state": "done", "size": size}
+    return Submission.objects.create(**values, file="a", **told)
+
+
+def test_a_person_holds_so_many_bytes(alice, bob, settings):
+    """Open uploads, files in a check, and what is kept of models; not what was withdrawn."""
+    settings.UNCONFIRMED_QUOTA_BYTES = 1000
+    begin_upload(bob, "a", 1000)
+    upload = begin_upload(alice, "a", 300)
+    hold(alice, 200, upload=upload)
+    withdrawn = hold(alice, 400)
+    with pytest.raises(UploadRefused, match="100 bytes are left"):
+        begin_upload(alice, "a", 101)
+    begin_upload(alice, "a", 100)
+    withdraw(submission=withdrawn, actor=alice)
+    begin_upload(alice, "a", 400)
+    assert bytes_left(alice) == 0
+
+
+def test_who_confirmed_an_address_may_hold_more(alice, settings):
+    settings.UNCONFIRMED_QUOTA_BYTES, settings.QUOTA_BYTES = 10, 20
+    address = EmailAddress.objects.create(user=alice, email=alice.email, verified=False)
+    with pytest.raises(UploadRefused, match="Confirm your address"):
+        begin_upload(alice, "a", 11)
+    address.set_verified()
+    begin_upload(alice, "a", 11)
+
+
+def test_what_unfolds_counts_when_it_is_stored(alice, settings):
+    settings.UNCONFIRMED_QUOTA_BYTES = 1000
+    upload = begin_upload(alice, "a", 300)
+    begin_upload(alice, "a", 300)
+    check_stored(upload, alice, 700)  # in place of the upload
+    with pytest.raises(UploadRefused, match="700 bytes are left"):
+        check_stored(upload, alice, 701)
 
 
 @pytest.mark.parametrize("size", [0, -1, 2001])
