@@ -5,7 +5,6 @@ import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
-from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
@@ -13,7 +12,7 @@ from django.core.cache import cache
 from django.db import connection
 
 from annotation.holding import holder
-from annotation.models import Attempt, Example
+from annotation.models import Attempt
 from annotation.services import fail_attempt, finish_attempt, save_draft
 from tasks.endpoints.base import EndpointError, Prediction
 from tasks.endpoints.live import Breaker, LiveTarget, process_pool
@@ -23,7 +22,6 @@ from tasks.targets import endpoint_of, generator_endpoint
 
 logger = logging.getLogger(__name__)
 Asked = Future[list[Prediction]]
-SALIENCY_WORDS = 60
 SUGGEST_SECONDS = 10.0
 
 # Views that wait for a target hold a thread of the server. Beyond so many they answer "still
@@ -156,37 +154,3 @@ def generate(generator: Generator, inputs: Mapping[str, Any]) -> Prediction:
     if not waited(asked, SUGGEST_SECONDS):
         raise EndpointError("The generator took too long.", reason="slow")
     return asked.result()[0]
-
-
-@dataclass(frozen=True)
-class Word:
-    """A word and how much the target's chance falls without it; weight 0 to 3 for the page."""
-
-    text: str
-    drop: float
-    weight: int
-
-
-def saliency(example: Example, text_field: str) -> list[Word]:
-    """Leave-one-word-out importance for the first target's answer; empty when it gives no chances.
-
-    Li, Monroe and Jurafsky 2016, "Understanding Neural Networks through Representation Erasure".
-    """
-    output = example.target_outputs.select_related("target__task").first()
-    words = str(example.inputs[text_field]).split()[:SALIENCY_WORDS]
-    if output is None or not output.prob or not words:
-        return []
-    label = next(str(value) for value in output.output.values())
-    inputs = model_inputs(example.round, example.context.fields, example.inputs)
-    without = [" ".join(words[:i] + words[i + 1 :]) for i in range(len(words))]
-    batch = [{**inputs, text_field: text} for text in without]
-    with _may_wait:
-        predictions = endpoint_of(output.target).predict(
-            batch, deadline_seconds=settings.LIVE_WAIT_SECONDS
-        )
-    drops = [output.prob[label] - (p.prob or {}).get(label, 0.0) for p in predictions]
-    top = max(drops)
-    return [
-        Word(word, drop, round(3 * max(drop, 0.0) / top) if top > 0 else 0)
-        for word, drop in zip(words, drops, strict=True)
-    ]

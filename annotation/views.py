@@ -17,6 +17,7 @@ from annotation.moderation import report_context
 from annotation.near_duplicates import written_text
 from annotation.panels import why_components
 from annotation.rounds import live_round, round_to_write
+from annotation.saliency import saliency
 from annotation.work import Work
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
@@ -190,7 +191,7 @@ def _shown_example(request: HttpRequest, uuid: UUID) -> tuple[Work, Example]:
     attempt = _own_attempt(request, uuid)
     if attempt.example is None:
         raise Http404
-    return Work.of(attempt.assignment), attempt.example
+    return Work.of(attempt.assignment).showing(attempt), attempt.example
 
 
 @require_POST
@@ -257,14 +258,19 @@ def context_report(request: HttpRequest, pk: int) -> HttpResponse:
     return render_page(request, "annotation/report.html", values, part="report", status=status)
 
 
-@require_http_methods(["GET"])
+@require_POST
 def attempt_saliency(request: HttpRequest, uuid: UUID) -> HttpResponse:
     """Which words mattered to the first target: its answer again without each of them."""
     now, example = _shown_example(request, uuid)
+    values = {**now.page(), **work.result(example), "saliency_asked": True}
+    status = 200
     try:
-        words = live.saliency(example, now.text_field)
-    except EndpointError:
-        words = []
-    top = sorted(words, key=lambda word: -word.drop)[:5]
-    values = {**now.page(), **work.result(example), "saliency": words, "saliency_top": top}
-    return render_page(request, work.TEMPLATE, {**values, "saliency_asked": True}, part="saliency")
+        words = saliency(example, now.text_field)
+        top = sorted(words, key=lambda word: -word.drop)[:5]
+        values |= {"saliency": words, "saliency_top": top}
+    except EndpointError as error:
+        status = 503
+        values["saliency_failed"] = _(work.FAILURES.get(error.reason, work.NO_ANSWER))
+    except services.CapReached as error:
+        status, values["saliency_failed"] = error.status, str(error)
+    return render_page(request, work.TEMPLATE, values, part="saliency", status=status)

@@ -1,7 +1,7 @@
 """The write page's values: one builder for the page, its parts and its states."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -38,6 +38,7 @@ class Work:
     given: Mapping[str, Any] = field(default_factory=dict)
     retry_of: Example | None = None
     opened: str = ""  # the help with writing that is open
+    is_past: bool = False  # an attempt that was made: its form shows what was written then
 
     @classmethod
     def of(
@@ -53,6 +54,11 @@ class Work:
         return cls(
             task, assignment.round, context, assignment.goal, assignment, given, retry_of, opened
         )
+
+    def showing(self, attempt: Attempt) -> "Work":
+        """The same with what was written in an attempt, and the goal that it was written for."""
+        goal = attempt.example.goal if attempt.example else self.goal
+        return replace(self, given=attempt.inputs, goal=goal, is_past=True)
 
     @property
     def unchanged(self) -> str:
@@ -243,6 +249,7 @@ def show_attempt(
     request: HttpRequest, work: Work, attempt: Attempt, *, is_new: bool = False
 ) -> HttpResponse:
     """The state of an attempt: the verdict, still waiting, or no answer."""
+    work = work.showing(attempt)
     if attempt.state == Attempt.State.DONE and attempt.example:
         return show(request, work, result(attempt.example, is_new))
     if attempt.state == Attempt.State.ASKING:

@@ -442,3 +442,30 @@ def test_a_busy_database_is_no_error(as_alice, nli, monkeypatch):
     response = as_alice.post(URL, open_form(as_alice), **HTMX)
     assert response.status_code == 503
     assert response["Retry-After"]
+
+
+@pytest.mark.parametrize("code", ["nli", "sentiment", "qa"])
+def test_a_saved_verdict_shows_what_was_written(as_alice, request, code):
+    """Without a script each verdict is this page: neither the prompt nor an empty form."""
+    round = request.getfixturevalue(code)
+    answers = {"qa": {"output": {"answer": "1840", "start": 22, "end": 26}}}
+    scripted_target(round, **answers.get(code, {"label": "neutral"}))
+    url, field = f"/t/{code}/write/", {"nli": "hypothesis", "sentiment": "text", "qa": "question"}
+    text = "When did Ada leave the town?"
+    form = open_form(as_alice, url) | {field[code]: text}
+    form |= {"answer": "1850"} if code == "qa" else {}
+    page = as_alice.post(url, form, follow=True)
+    assert page.redirect_chain, page.text
+    shown = page.context["form"]
+    assert shown[field[code]].value() == text
+    assert code != "qa" or shown["answer"].value() == "1850"
+    assert "data-draft-key" not in page.text  # a later draft does not take its place
+    as_alice.post(f"/t/{code}/write/next/", {"want": "goal"})
+    assert as_alice.get(page.redirect_chain[-1][0]).context["work"].goal == form["goal"]
+
+
+def test_without_a_script_a_failed_try_keeps_its_text_in_the_form(as_alice, nli):
+    scripted_target(nli, fail="down")
+    page = as_alice.post(URL, open_form(as_alice, text="This text is not lost."))
+    assert page.status_code == 503
+    assert page.context["form"]["hypothesis"].value() == "This text is not lost."
