@@ -24,7 +24,7 @@ from evaluation.models import Job
 logger = logging.getLogger(__name__)
 
 BEAT_SECONDS = 2.0
-TIME_LIMIT_SECONDS = 5 * 3600.0  # below the queue's timeout, which would end the worker instead
+TIME_LIMIT_SECONDS = 5 * 3600.0
 Show = Callable[[float, str], None]
 
 

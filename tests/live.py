@@ -1,21 +1,24 @@
 """The processes of a real installation, on the database of the tests."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
 import time
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
 from django.conf import settings
-from django.db import connection
+from django.db import InterfaceError, OperationalError, connection
 
 ROOT = Path(__file__).resolve().parents[1]
 PATIENCE = 60  # seconds in which a process has started or ended; the machine may be busy
+LONG_PATIENCE = 180  # and in which what was killed is done again
+AWAY = (OperationalError, InterfaceError)
 
 
 def database_url() -> str:
@@ -64,7 +67,7 @@ def _process(name: str, command: list[str], home: Path, *files: int) -> Iterator
     try:
         yield
     finally:
-        process.terminate()  # its main process only: django-q2 hangs when all of them are asked
+        process.terminate()
         process.wait(PATIENCE)
 
 
@@ -77,3 +80,65 @@ def _wait_for(url: str, home: Path) -> None:
         except httpx.TransportError:
             time.sleep(0.1)
     raise AssertionError((home / "web.log").read_text())
+
+
+def wait_until(is_true: Callable[[], bool]) -> None:
+    """Ask again until it is so; a database that is away is no answer."""
+    end = time.monotonic() + LONG_PATIENCE
+    while time.monotonic() < end:
+        try:
+            if is_true():
+                return
+        except AWAY:
+            connection.close()
+        time.sleep(0.2)
+    raise AssertionError("It did not come about.")
+
+
+class Postgres:
+    """The server of the tests, which can be killed and is started again as it was."""
+
+    def __init__(self) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW data_directory")
+            self._pid_file = Path(cursor.fetchone()[0], "postmaster.pid")
+        server = Path("/proc", str(self._pid()))
+        self._command = (server / "cmdline").read_bytes().decode().rstrip("\0").split("\0")
+        self._command[0] = str((server / "exe").readlink())
+        self._user = server.stat().st_uid
+
+    def _pid(self) -> int:
+        return int(self._pid_file.read_text().split()[0])
+
+    def kill(self) -> None:
+        os.kill(self._pid(), signal.SIGKILL)
+        connection.close()
+
+    def start(self) -> None:
+        """As soon as those who served the old one are gone."""
+
+        def answers() -> bool:
+            if self._process.poll() is not None:
+                self._start()
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT 1")
+            return True
+
+        self._start()
+        wait_until(answers)
+
+    def _start(self) -> None:
+        nothing = subprocess.DEVNULL
+        self._process = subprocess.Popen(
+            self._command, user=self._user, stdout=nothing, stderr=nothing,
+            cwd=self._pid_file.parent, start_new_session=True,
+        )  # fmt: skip
+
+
+def family(pid: int) -> list[int]:
+    """Every process below this one."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except FileNotFoundError:
+        return []
+    return [one for child in map(int, children) for one in (child, *family(child))]

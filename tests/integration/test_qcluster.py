@@ -11,22 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from dynabench.lib.queue import enqueue
-from evaluation.models import Dataset
 from tasks.models import Round
 from tests.factories import RoundFactory
-from tests.live import ROOT, environment
+from tests.live import ROOT, environment, family
+from tests.training_data import asked_release
 
 HEALED_SECONDS = 60  # what operators are promised
-
-
-def family(pid: int) -> list[int]:
-    """Every process below this one."""
-    try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except FileNotFoundError:
-        return []
-    return [one for child in map(int, children) for one in (child, *family(child))]
 
 
 def is_so_soon(holds: Callable[[], bool], seconds: float = HEALED_SECONDS) -> bool:
@@ -59,19 +49,13 @@ def queue(transactional_db, tmp_path: Path) -> Iterator[subprocess.Popen]:
 
 def job_is_done(*, rung: bool = True) -> bool:
     """Whether a new job is; not rung for, it is found in its row."""
-    round = Round.objects.first() or RoundFactory()
-    options = {"private_test": False, "description": ""}
-    dataset = Dataset.objects.create(
-        round=round, version=Dataset.objects.count() + 1, options=options
-    )
-    if rung:
-        enqueue("evaluation.jobs.build_dataset", dataset.pk)
+    dataset = asked_release(Round.objects.first() or RoundFactory(), rung=rung)
 
-    def is_over() -> bool:
+    def is_done() -> bool:
         dataset.refresh_from_db()
-        return dataset.is_over
+        return dataset.state == dataset.State.DONE
 
-    return is_so_soon(is_over)
+    return is_so_soon(is_done)
 
 
 def test_whichever_process_is_killed_the_next_job_is_done(queue):

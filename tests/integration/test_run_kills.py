@@ -14,14 +14,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from django.core.files.storage import default_storage
-from django.db import InterfaceError, OperationalError, connection
 from django.utils import timezone
 
 from dynabench.lib.queue import enqueue
@@ -32,15 +31,13 @@ from evaluation.runners import NO_ENGINE
 from tasks.models import TargetModel
 from tests.evaluations import accepted_model, queued_run, set_version
 from tests.factories import TaskFactory
-from tests.live import database_url
+from tests.live import Postgres, database_url, wait_until
 from tests.serving_models import tiny_model
 
 ROOT = Path(__file__).resolve().parents[2]
 REPEATS = range(int(os.environ.get("KILLS") or 1))
-PATIENCE = timedelta(minutes=3)  # of the test itself
 SIZE = 2000
 AT_START = dict(os.environ)  # with the engine of the other tests
-AWAY = (OperationalError, InterfaceError)
 State = EvaluationRun.State
 
 
@@ -94,19 +91,6 @@ class Cluster:
             return run.is_over
 
         wait_until(is_over)
-
-
-def wait_until(is_true: Callable[[], bool]) -> None:
-    """Ask again until it is so; a database that is away is no answer."""
-    end = timezone.now() + PATIENCE
-    while timezone.now() < end:
-        try:
-            if is_true():
-                return
-        except AWAY:
-            connection.close()
-        time.sleep(0.2)
-    raise AssertionError("It did not come about.")
 
 
 @pytest.fixture
@@ -211,46 +195,6 @@ def test_the_idle_worker_is_killed(cluster, weights, repeat):
     cluster.supervise(run, holder_died=False)
     check_ended_once(run)
     assert run.attempts == 1
-
-
-class Postgres:
-    """The server of the tests, which can be killed and is started again as it was."""
-
-    def __init__(self) -> None:
-        with connection.cursor() as cursor:
-            cursor.execute("SHOW data_directory")
-            self._pid_file = Path(cursor.fetchone()[0], "postmaster.pid")
-        server = Path("/proc", str(self._pid()))
-        self._command = (server / "cmdline").read_bytes().decode().rstrip("\0").split("\0")
-        self._command[0] = str((server / "exe").readlink())
-        self._user = server.stat().st_uid
-
-    def _pid(self) -> int:
-        return int(self._pid_file.read_text().split()[0])
-
-    def kill(self) -> None:
-        os.kill(self._pid(), signal.SIGKILL)
-        connection.close()
-
-    def start(self) -> None:
-        """As soon as those who served the old one are gone."""
-
-        def answers() -> bool:
-            if self._process.poll() is not None:
-                self._start()
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT 1")
-            return True
-
-        self._start()
-        wait_until(answers)
-
-    def _start(self) -> None:
-        nothing = subprocess.DEVNULL
-        self._process = subprocess.Popen(
-            self._command, user=self._user, stdout=nothing, stderr=nothing,
-            cwd=self._pid_file.parent, start_new_session=True,
-        )  # fmt: skip
 
 
 @pytest.mark.postgres

@@ -7,7 +7,7 @@ from io import StringIO
 from unittest.mock import Mock
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError, call_command, get_commands
 from django.db import OperationalError, connections, transaction
 from django.utils import timezone
 from django.utils.module_loading import import_string
@@ -207,6 +207,10 @@ def test_what_cannot_be_swept_keeps_no_schedule_waiting(monkeypatch):
     monkeypatch.setattr(qcluster, "sweep_all", Mock(side_effect=RuntimeError("no engine")))
     qcluster.sweep()
     assert fetch_messages() == [("leaderboard.jobs.renew_boards",)]
+
+
+def test_the_command_of_the_library_is_ours():
+    assert get_commands()["qcluster"] == "dynabench"
 
 
 def test_the_schedule_is_made_once(db):
