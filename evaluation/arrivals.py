@@ -27,20 +27,21 @@ from evaluation.checking import NotNow, Refused, answer_five, check_limits, keep
 from evaluation.contract import GIB, MIB, Outcome, Runnable, Runner
 from evaluation.endpoint_runner import EndpointRunner
 from evaluation.fetching import endpoint_for
+from evaluation.hub import fetch_public
 from evaluation.janitor import run_key
 from evaluation.logs import redacted
 from evaluation.model_cache import CHUNK, digest_of, pack
-from evaluation.model_folders import check_folder, remove_macos_files
+from evaluation.model_folders import MOST_BYTES, check_folder, remove_macos_files
 from evaluation.models import Submission, Upload
 from evaluation.runners import runner_for
 from evaluation.sandbox_engine import engine
 from evaluation.selectors import shown_inputs
 from evaluation.sets import input_rows
-from evaluation.uploads import UploadRefused, assemble, check_stored, discard
+from evaluation.uploads import UploadRefused, assemble, bytes_left, check_stored, discard
 from tasks.endpoints.base import EndpointError
 from tasks.models import Task
 from tasks.serving.errors import MisconfiguredError
-from tasks.serving.spec import ModelSpec, fetch
+from tasks.serving.spec import ModelSpec
 
 logger = logging.getLogger(__name__)
 Kind = Submission.Kind
@@ -196,7 +197,9 @@ def _directory(submission: Submission, folder: Path, watch: Watch) -> Arrived:
 
 def _hub(submission: Submission, folder: Path, watch: Watch) -> Arrived:
     spec = ModelSpec(submission.name, submission.source, submission.revision)
-    model = watch.during(lambda: fetch(spec))  # never a folder of this machine of that name
+    left = bytes_left(submission.owner) if submission.owner else 0
+    most = min(MOST_BYTES, left)
+    model = watch.during(lambda: fetch_public(spec, folder / "model", most))
     return _weights(submission.task, model, folder, watch)
 
 

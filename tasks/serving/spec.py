@@ -103,13 +103,7 @@ def find_weights(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
 
 def fetch(spec: ModelSpec) -> Path:
     """The folder of a hub id at its commit, of HUB_FILES alone. Raises MisconfiguredError."""
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", spec.source) or spec.source.startswith("."):
-        raise MisconfiguredError(f"{spec.name}: there is no folder {spec.source}.")
-    if not re.fullmatch(r"[0-9a-f]{40}", spec.revision or ""):
-        raise MisconfiguredError(
-            f"{spec.name}: there is no folder {spec.source}. If it is a hub id, pin its revision "
-            "to a full commit (40 hex digits), so that the model cannot change unseen."
-        )
+    check_pinned(spec)
     from huggingface_hub import snapshot_download
 
     try:
@@ -118,6 +112,17 @@ def fetch(spec: ModelSpec) -> Path:
         )
     except Exception as error:  # the hub's client raises many kinds
         raise MisconfiguredError(f"{spec.name}: cannot fetch {spec.source}: {error}") from error
+
+
+def check_pinned(spec: ModelSpec) -> None:
+    """The source is a hub id, at a full commit. Raises MisconfiguredError."""
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", spec.source) or spec.source.startswith("."):
+        raise MisconfiguredError(f"{spec.name}: there is no folder {spec.source}.")
+    if not re.fullmatch(r"[0-9a-f]{40}", spec.revision or ""):
+        raise MisconfiguredError(
+            f"{spec.name}: there is no folder {spec.source}. If it is a hub id, pin its revision "
+            "to a full commit (40 hex digits), so that the model cannot change unseen."
+        )
 
 
 def _read(spec: ModelSpec, path: Path, *, needed: bool) -> Mapping[str, Any]:

@@ -3,9 +3,11 @@
 import gzip
 import io
 import json
+import shutil
 import tarfile
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from django.core.files.base import ContentFile
@@ -277,18 +279,41 @@ def test_a_hub_id_is_fetched_at_its_commit_and_never_from_a_folder_here(
 ):
     asked = []
 
-    def fetched(source, **told):
-        asked.append((source, told["revision"], told["allow_patterns"]))
-        return str(folder)
+    def fetched(repo_id, **told):
+        asked.append((repo_id, told["revision"], told["allow_patterns"], told["token"]))
+        shutil.copytree(folder, told["local_dir"])
+        (told["local_dir"] / ".cache").mkdir()
 
-    monkeypatch.setattr("huggingface_hub.snapshot_download", fetched)
+    on_hub(monkeypatch, fetched)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "org" / "name").mkdir(parents=True)
     submission = checked(hand_in(task, alice, "hub", source="org/name", revision=COMMIT))
-    assert asked == [("org/name", COMMIT, spec.HUB_FILES)]
+    assert asked == [("org/name", COMMIT, spec.HUB_FILES, False)]
     assert (submission.state, submission.error) == (State.DONE, "")
     with tarfile.open(fileobj=submission.file.open("rb")) as kept:
         assert "config.json" in kept.getnames()
+        assert not [name for name in kept.getnames() if "cache" in name]
+
+
+def on_hub(monkeypatch, fetched):
+    """A hub that tells of 3000 bytes, and of a picture that nobody asks for."""
+    files = {"config.json": 1000, "model.safetensors": 2000, "demo.mp4": 2**40}
+
+    def told(self, repo_id, *, revision, token, files_metadata):
+        assert (token, files_metadata) == (False, True)
+        named = [SimpleNamespace(rfilename=name, size=size) for name, size in files.items()]
+        return SimpleNamespace(siblings=named)
+
+    monkeypatch.setattr("huggingface_hub.HfApi.model_info", told)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", fetched)
+
+
+def test_a_model_that_is_too_large_is_not_fetched_from_the_hub(task, alice, settings, monkeypatch):
+    settings.UNCONFIRMED_QUOTA_BYTES = 2999
+    on_hub(monkeypatch, lambda *_, **__: pytest.fail("it was fetched"))
+    submission = checked(hand_in(task, alice, "hub", source="org/name", revision=COMMIT))
+    assert (submission.state, submission.outcome) == (State.FAILED, "rejected")
+    assert "at most" in submission.error
 
 
 # Predictions

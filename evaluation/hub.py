@@ -1,0 +1,43 @@
+"""Models of the hub that people hand in: fetched as a stranger would, and only if they fit."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from dynabench.lib.disk import check_room
+from dynabench.lib.unavailable import Unavailable
+from evaluation.contract import GIB
+from tasks.serving.errors import MisconfiguredError
+from tasks.serving.spec import HUB_FILES, ModelSpec, check_pinned
+
+
+def fetch_public(spec: ModelSpec, into: Path, most_bytes: int) -> Path:
+    """The files of a hub id at its commit, of HUB_FILES alone, in the new folder `into`.
+
+    The hub is asked for their sizes first. No token of the operator's is sent, so that nobody gets
+    at models that only the operator may read. Raises MisconfiguredError, Unavailable.
+    """
+    check_pinned(spec)
+    from huggingface_hub import HfApi, snapshot_download
+    from huggingface_hub.utils import filter_repo_objects
+
+    told: dict[str, Any] = {"repo_id": spec.source, "revision": spec.revision, "token": False}
+    try:
+        found = HfApi().model_info(**told, files_metadata=True).siblings or []
+        wanted = filter_repo_objects(
+            found, allow_patterns=HUB_FILES, key=lambda file: file.rfilename
+        )
+        size = sum(file.size or 0 for file in wanted)
+        if size > most_bytes:
+            raise MisconfiguredError(
+                f"The model's files on the hub have {size / GIB:.2f} GiB; at most "
+                f"{most_bytes / GIB:.2f} GiB are taken."
+            )
+        check_room(size)
+        snapshot_download(**told, allow_patterns=HUB_FILES, local_dir=into)
+    except (MisconfiguredError, Unavailable):
+        raise
+    except Exception as error:  # the hub's client raises many kinds
+        raise MisconfiguredError(f"{spec.name}: cannot fetch {spec.source}: {error}") from error
+    shutil.rmtree(into / ".cache", ignore_errors=True)  # the client's notes
+    return into
