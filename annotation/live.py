@@ -15,8 +15,9 @@ from annotation.holding import holder
 from annotation.models import Attempt
 from annotation.services import fail_attempt, finish_attempt, save_draft
 from tasks.endpoints.base import EndpointError, Prediction
-from tasks.endpoints.live import Breaker, LiveTarget, process_pool
-from tasks.models import Generator, Round, RoundTarget
+from tasks.endpoints.live import Breaker, LeftAlone, LiveTarget, TargetFailed, process_pool
+from tasks.failures import note_failure
+from tasks.models import Generator, Round, RoundTarget, TargetModel
 from tasks.selectors import targets_of
 from tasks.targets import endpoint_of, generator_endpoint
 
@@ -31,14 +32,16 @@ _may_wait = threading.BoundedSemaphore(settings.LIVE_CALLS)
 
 def ask(entries: Sequence[RoundTarget], inputs: Mapping[str, Any]) -> Asked:
     """Ask all targets for one example; raises EndpointError when one is misconfigured."""
-    targets = [
-        LiveTarget(
-            entry.target.name, endpoint_of(entry.target), Breaker(cache, str(entry.target_id))
-        )
-        for entry in entries
-    ]
+    targets = [_live(entry.target) for entry in entries]
     pool = process_pool(settings.LIVE_CALLS, 2 * settings.LIVE_CALLS)
     return pool.ask(targets, inputs, settings.LIVE_DEADLINE_SECONDS)
+
+
+def _live(target: TargetModel) -> LiveTarget:
+    try:
+        return LiveTarget(target.name, endpoint_of(target), Breaker(cache, str(target.pk)))
+    except EndpointError as error:
+        raise TargetFailed(target.name, error) from None
 
 
 def model_inputs(
@@ -78,6 +81,7 @@ def settle(attempt: Attempt) -> Attempt:
         asked = ask(entries, inputs)
     except EndpointError as error:
         logger.warning("attempt %s: %s", attempt.uuid, error)
+        _note(error, entries)
         _fail(attempt, error.reason)
     else:
         if waited(asked):
@@ -97,9 +101,26 @@ def _conclude(attempt: Attempt, entries: Sequence[RoundTarget], asked: Asked) ->
             _fail(attempt, "rubbish")
             raise
         return
-    reason = error.reason if isinstance(error, EndpointError) else "down"
+    reason = failure_of(error)
     logger.warning("attempt %s: %s: %s", attempt.uuid, reason, error)
+    _note(error, entries)
     _fail(attempt, reason)
+
+
+def failure_of(error: BaseException) -> str:
+    """The word that an attempt keeps: an EndpointError's reason, or `loading` for a busy target."""
+    if not isinstance(error, EndpointError):
+        return "down"
+    is_targets = isinstance(error, TargetFailed) and not isinstance(error.error, LeftAlone)
+    return "loading" if error.reason == "busy" and is_targets else error.reason
+
+
+def _note(error: BaseException, entries: Sequence[RoundTarget]) -> None:
+    """Keep for the owners what a target did; that many people ask is no fault of it."""
+    if isinstance(error, TargetFailed) and not isinstance(error.error, LeftAlone):
+        for entry in entries:
+            if entry.target.name == error.target and error.reason != "busy":
+                note_failure(entry.target, error.error)
 
 
 def _store(
@@ -139,10 +160,14 @@ def answers_now(entries: Sequence[RoundTarget], inputs: Mapping[str, Any]) -> Se
     """The targets' answers within the time that a page waits; raises EndpointError."""
     if not entries:
         return []
-    asked = ask(entries, inputs)
-    if not waited(asked):
-        raise EndpointError("The targets took too long.", reason="slow")
-    return asked.result()
+    try:
+        asked = ask(entries, inputs)
+        if not waited(asked):
+            raise EndpointError("The targets took too long.", reason="slow")
+        return asked.result()
+    except TargetFailed as error:
+        _note(error, entries)
+        raise
 
 
 def generate(generator: Generator, inputs: Mapping[str, Any]) -> Prediction:

@@ -92,8 +92,10 @@ def _submit(request: HttpRequest, task: Task, round: Round) -> HttpResponse:
             entries, live.model_inputs(round, now.context.fields, form.inputs)
         )
     except EndpointError as error:
-        said = _(work.FAILURES.get(error.reason, ""))
-        failed = {"panel": "annotation/_failed.html", "said": said}
+        failure = live.failure_of(error)
+        said = _(work.FAILURES.get(failure, work.NO_ANSWER))
+        broken = failure in work.BROKEN
+        failed = {"panel": "annotation/_failed.html", "said": said, "is_broken": broken}
         return work.show(request, now, failed, form=form, status=503)
     example, outputs = _unsaved(now, form.inputs, entries, predictions)
     return work.show(request, now, work.verdict(example, task.config, outputs), form=form)

@@ -221,9 +221,19 @@ FAILURES = {
     "duplicate": gettext_noop("You sent this very text from another window."),
     "lost": gettext_noop("The connection to the model was lost."),
     "replaced": gettext_noop("The model was replaced while it was asked."),
-    "refused": gettext_noop("The model declined this text."),
+    "loading": gettext_noop("The model is busy, or is just being loaded."),
+    "refused": gettext_noop(
+        "The model declined this text. If it declines other texts too, it is broken. Its owners "
+        "are told."
+    ),
+    "rubbish": gettext_noop("The model is broken: it gave no valid answer. Its owners are told."),
+    "misconfigured": gettext_noop(
+        "The model is broken: its settings do not fit this task. Its owners are told."
+    ),
 }
 NO_ANSWER = gettext_noop("The model did not answer.")
+BROKEN = ("refused", "rubbish", "misconfigured")
+"""Failures after which the same text would fail again."""
 FAILED_STATUS = {"closed": 410, "duplicate": 422}
 
 
@@ -260,7 +270,8 @@ def show_attempt(
         return response
     status = FAILED_STATUS.get(attempt.failure, 503)
     said = _(FAILURES.get(attempt.failure, NO_ANSWER))
-    failed = {"panel": "annotation/_failed.html", "attempt": attempt, "said": said}
+    broken = attempt.failure in BROKEN
+    failed = {"panel": "annotation/_failed.html", "said": said, "is_broken": broken}
     response = show(request, work, failed, status=status)
     if status == 503:
         response["Retry-After"] = "10"

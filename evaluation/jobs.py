@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.utils import timezone
 
+from annotation.mails import tell_reports
 from dynabench.accounts.idempotency import purge_answers
 from evaluation import arrivals, run_work, runs
 from evaluation.janitor import tidy
@@ -16,6 +17,7 @@ from evaluation.models import Dataset, EvaluationRun, Job, Submission, TrainingR
 from evaluation.release import make
 from evaluation.sets import sweep_rounds
 from evaluation.supervision import carry_out
+from tasks.failures import tell_failures
 
 logger = logging.getLogger(__name__)
 
@@ -95,6 +97,8 @@ def sweep_all() -> int:
     sweep_rounds()
     runs.request_missing()
     tell_ends()
+    tell_reports()
+    tell_failures()
     tidy()
     purge_answers()
     return rung

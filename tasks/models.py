@@ -181,6 +181,23 @@ class TargetVersion(models.Model):
         return f"{self.target} {self.digest}"
 
 
+class TargetFailure(models.Model):
+    """How a target failed lately while people wrote."""
+
+    target = models.OneToOneField(
+        TargetModel, on_delete=models.CASCADE, primary_key=True, related_name="failure"
+    )
+    count = models.PositiveIntegerField(default=0)
+    since = models.DateTimeField()
+    last_at = models.DateTimeField(db_index=True)
+    reason = models.CharField(max_length=20)  # of an EndpointError
+    detail = models.CharField(max_length=500, blank=True)
+    told_at = models.DateTimeField(null=True)  # when its owners were mailed
+
+    def __str__(self) -> str:
+        return f"{self.target}: {self.count} failures"
+
+
 class Generator(models.Model):
     """A model that suggests texts to those who write for a task; nobody tries to fool it."""
 

@@ -151,9 +151,10 @@ def store_contexts(
 def set_retired(*, contexts: QuerySet[Context], is_retired: bool, actor: User) -> int:
     """Hand contexts out no more, or again; returns how many there are. No lock."""
     chosen = list(contexts.values_list("pk", flat=True))
+    first = contexts.select_related("round__task").first()
     count = Context.objects.filter(pk__in=chosen).update(is_retired=is_retired)
     deed = "retired" if is_retired else "returned"
-    log(actor, f"contexts.{deed}", f"{count} contexts", contexts=chosen)
+    log(actor, f"contexts.{deed}", f"{count} contexts", of=first, contexts=chosen)
     return count
 
 

@@ -35,15 +35,20 @@ def send_test(target: TargetModel, inputs: Mapping[str, Any]) -> Prediction:
     try:
         answer = endpoint_of(target).predict([inputs], deadline_seconds=TEST_SECONDS)[0]
     except EndpointError as error:
-        raise NoAnswer(error.reason, _without(secret, str(error))) from None
-    output, fingerprint = _without(secret, answer.output), _without(secret, answer.fingerprint)
+        raise NoAnswer(error.reason, without_secret(secret, str(error))) from None
+    output, fingerprint = (
+        without_secret(secret, answer.output),
+        without_secret(secret, answer.fingerprint),
+    )
     return Prediction(output, answer.prob, answer.seconds, fingerprint)
 
 
-def _without(secret: str | None, value: Any) -> Any:
+def without_secret(secret: str | None, value: Any) -> Any:
     """A value of JSON in which [secret] stands for the secret."""
     if isinstance(value, Mapping):
-        return {_without(secret, name): _without(secret, one) for name, one in value.items()}
+        return {
+            without_secret(secret, name): without_secret(secret, one) for name, one in value.items()
+        }
     if isinstance(value, list | tuple):
-        return [_without(secret, one) for one in value]
+        return [without_secret(secret, one) for one in value]
     return value.replace(secret, "[secret]") if secret and isinstance(value, str) else value

@@ -109,6 +109,7 @@ class LogEntry(models.Model):
     )
     action = models.CharField(max_length=60, db_index=True)
     target = models.CharField(max_length=200)
+    task = models.CharField(max_length=40, blank=True, default="", db_index=True)  # its code
     data = models.JSONField(default=dict, blank=True)
     created_at = models.DateTimeField(db_default=Now())
 

@@ -71,7 +71,42 @@ def _forget_name(user: User) -> None:
     by_admins.update(object_repr=GONE)
 
 
-def log(actor: User | AnonymousUser | None, action: str, target: object, **data: Any) -> LogEntry:
-    """Note that somebody did something; call it inside the transaction of the deed."""
+def log(
+    actor: User | AnonymousUser | None,
+    action: str,
+    target: object,
+    *,
+    of: object | None = None,
+    **data: Any,
+) -> LogEntry:
+    """Note that somebody did something; call it inside the transaction of the deed.
+
+    of: what belongs to the task whose members read it, where the target does not.
+    """
     user = actor if isinstance(actor, User) else None
-    return LogEntry.objects.create(actor=user, action=action, target=str(target), data=data)
+    return LogEntry.objects.create(
+        actor=user, action=action, target=str(target), task=_task_code(of or target), data=data
+    )
+
+
+TASK_PATHS = (
+    "code",
+    "task.code",
+    "round.task.code",
+    "context.round.task.code",
+    "evaluation_set.task.code",
+    "version.evaluation_set.task.code",
+    "board.task.code",
+    "example.round.task.code",
+)
+
+
+def _task_code(target: object) -> str:
+    """The code of the task that something belongs to; empty where it belongs to none."""
+    for path in TASK_PATHS:
+        found: Any = target
+        for name in path.split("."):
+            found = getattr(found, name, None)
+        if isinstance(found, str):
+            return found
+    return ""

@@ -1,10 +1,13 @@
 """Who may enter an owner's pages."""
 
 from collections.abc import Callable
+from typing import Any
 
 from django.http import HttpRequest
 
+from annotation.models import Report
 from tasks.access import find_task
+from tasks.failures import failing
 from tasks.models import Task
 from tasks.permissions import Person, can_moderate
 
@@ -14,3 +17,11 @@ def owned_task(
 ) -> Task:
     """The task, for moderators or those who `may`; for everybody else it is not there."""
     return find_task(request, code, may)
+
+
+def waiting(request: HttpRequest, task: Task) -> dict[str, Any]:
+    """What waits for the person on the pages of the task: open reports, targets that fail."""
+    if not can_moderate(request.user, task):
+        return {}
+    reports = Report.objects.filter(context__round__task=task, resolved_at=None)
+    return {"open_reports": reports.count(), "failing": failing(task)}

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 
 from dynabench.lib.htmx import render_page
 from dynabench.lib.svg import Point, line_chart
-from dynabench.own.access import owned_task
+from dynabench.own.access import owned_task, waiting
 from dynabench.own.activity import CHALLENGE, TAG, Activity, count_activity
 from tasks.budgets import Used, spent
 from tasks.models import Round
@@ -31,7 +31,7 @@ def dashboard(request: HttpRequest, code: str) -> HttpResponse:
     """The numbers of one round; for htmx the tiles alone, which come anew now and then."""
     task = owned_task(request, code, can_read)
     rounds = list(task.rounds.select_related("task").order_by("-number"))
-    values: dict[str, Any] = {"task": task, "rounds": rounds}
+    values: dict[str, Any] = {"task": task, "rounds": rounds, **waiting(request, task)}
     if round := _chosen(rounds, request.GET.get("round", "")):
         values.update(_values(round))
     return render_page(request, "own/dashboard.html", values, part="tiles")

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
 from dynabench.lib.htmx import htmx_partial, render_page
-from dynabench.own.access import owned_task
+from dynabench.own.access import owned_task, waiting
 from dynabench.own.round_cards import STEPS, State, cards, closing, step
 from tasks.admin_roles import person
 from tasks.models import Round, Task
@@ -28,6 +28,7 @@ def rounds(request: HttpRequest, code: str) -> HttpResponse:
     for round in task.rounds.filter(state=State.OPEN):
         close_if_due(round=round)
     values = {"task": task, "cards": cards(task), **_rights(request, task)}
+    values |= waiting(request, task)
     return render(request, PAGE, values)
 
 

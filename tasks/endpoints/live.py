@@ -58,7 +58,7 @@ class Breaker:
         left = pause[0] - self._now()
         if left <= 0 and self._cache.add(self._probe, 1, min(deadline_seconds, PROBE_SECONDS) + 1):
             return
-        raise EndpointError(
+        raise LeftAlone(
             "The target failed several times and is left alone for a moment.",
             reason="down",
             retry_after=max(1.0, left),
@@ -102,12 +102,16 @@ class LiveTarget:
     breaker: Breaker | None = None
 
 
+class LeftAlone(EndpointError):
+    """The target was not asked: it failed before, or there was no time left."""
+
+
 class TargetFailed(EndpointError):
-    """One of the targets asked failed; `target` is its name."""
+    """One of the targets asked failed: `target` is its name, `error` what went wrong."""
 
     def __init__(self, target: str, error: EndpointError) -> None:
         super().__init__(f"{target}: {error}", error.reason, error.permanent, error.retry_after)
-        self.target = target
+        self.target, self.error = target, error
 
 
 class LivePool:
@@ -171,7 +175,7 @@ def _call(
     """One call through the breaker, which learns of the result."""
     seconds = ends_at - time.monotonic()
     if seconds <= 0 or asked.done():  # done: another target failed, so do not bother this one
-        raise EndpointError("The call waited in line for too long.", reason="busy", retry_after=1.0)
+        raise LeftAlone("The call waited in line for too long.", reason="busy", retry_after=1.0)
     if target.breaker is not None:
         target.breaker.enter(seconds)
     try:

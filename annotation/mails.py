@@ -1,0 +1,50 @@
+"""The mail that tells moderators of reports."""
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from annotation.models import Report
+from tasks.mails import mail_members
+from tasks.models import Task, TaskMember
+
+PAUSE = timedelta(hours=1)
+MODERATORS = (TaskMember.Role.OWNER, TaskMember.Role.EDITOR, TaskMember.Role.MODERATOR)
+
+
+def tell_reports() -> int:
+    """Mail the moderators of tasks with new reports, once an hour for each task; how many tasks.
+
+    The sweep calls it. No lock: of several sweeps, the one whose update hits mails.
+    """
+    now = timezone.now()
+    reports = Report.objects.filter(context__round__task=OuterRef("pk"))
+    lately = Exists(reports.filter(told_at__gt=now - PAUSE))
+    waiting = Exists(reports.filter(told_at=None, resolved_at=None))
+    return sum(_tell(task, now) for task in Task.objects.filter(waiting, ~lately))
+
+
+def _untold(task: Task) -> QuerySet[Report]:
+    return Report.objects.filter(context__round__task=task, told_at=None, resolved_at=None)
+
+
+@transaction.atomic
+def _tell(task: Task, now: datetime) -> bool:
+    chosen = list(_untold(task).values_list("pk", flat=True))
+    count = Report.objects.filter(pk__in=chosen, told_at=None).update(told_at=now)
+    if not count:
+        return False
+    told = {"task": task.name, "count": count}
+    subject = ngettext("%(task)s: %(count)d new report", "%(task)s: %(count)d new reports", count)
+    lines = [
+        _("People say that something is wrong with passages of %(task)s.") % told,
+        settings.SITE_URL + reverse("own:reports", args=[task.code]),
+    ]
+    mail_members(task, MODERATORS, subject % told, "\n\n".join(lines) + "\n")
+    return True

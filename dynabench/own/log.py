@@ -1,0 +1,49 @@
+"""The log of a task: who did what, for its members."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.core.paginator import Paginator
+from django.db.models import Q
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from dynabench.accounts.models import LogEntry
+from dynabench.own.access import owned_task
+from tasks.models import Task
+from tasks.permissions import can_moderate, can_own, can_read
+
+A_PAGE = 50
+PRIVATE = ("user",)
+"""Keys that name an account; owners alone know the accounts of members."""
+PERSONAL = ("submission", "run", "weights", "webhook", "token", "person")
+"""What people do with their own; who handed a model in may be kept secret."""
+OF_MODERATORS = ("gold", "consensus")
+"""What would tell a judge the answer."""
+
+
+@require_safe
+def log(request: HttpRequest, code: str) -> HttpResponse:
+    """All deeds in the task, the newest first."""
+    task = owned_task(request, code, can_read)
+    moderates = can_moderate(request.user, task)
+    hides = PERSONAL if moderates else PERSONAL + OF_MODERATORS
+    entries = entries_of(task).exclude(action__regex=rf"^({'|'.join(hides)})\.")
+    entries = entries.select_related("actor").order_by("-pk")
+    page = Paginator(entries, A_PAGE).get_page(request.GET.get("page"))
+    hidden = () if can_own(request.user, task) else PRIVATE
+    listed = [(entry, _shown(entry.data, hidden)) for entry in page]
+    values = {"task": task, "page": page, "entries": listed, "names": moderates}
+    return render(request, "own/log.html", values)
+
+
+def entries_of(task: Task) -> Any:
+    """What was logged of the task; older entries name it in words alone."""
+    code = task.code
+    older = Q(target=code) | Q(target__startswith=f"{code} round ")
+    return LogEntry.objects.filter(Q(task=code) | Q(older, task=""))
+
+
+def _shown(data: Mapping[str, Any], hidden: tuple[str, ...]) -> list[tuple[str, Any]]:
+    return [(name, value) for name, value in data.items() if name not in hidden]

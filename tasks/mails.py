@@ -1,0 +1,26 @@
+"""Mails to a task's members about what waits for them."""
+
+import logging
+from collections.abc import Collection
+from functools import partial
+
+from django.core.mail import send_mail
+from django.db import transaction
+
+from tasks.models import Task
+
+logger = logging.getLogger(__name__)
+
+
+def mail_members(task: Task, roles: Collection[str], subject: str, text: str) -> None:
+    """Mail each member of the task who has one of the roles, after the commit."""
+    members = task.members.filter(role__in=roles, user__is_active=True)
+    for address in members.values_list("user__email", flat=True):
+        transaction.on_commit(partial(_send, subject, text, address))
+
+
+def _send(subject: str, text: str, address: str) -> None:
+    try:
+        send_mail(" ".join(subject.split()), text, None, [address])
+    except Exception:  # mail servers fail in many ways, and what is told of is none the worse
+        logger.exception("No mail could be sent to a member")

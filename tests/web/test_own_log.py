@@ -1,0 +1,53 @@
+"""Members read the log of their own task, and nothing in it that is not theirs to know."""
+
+import pytest
+
+from dynabench.accounts.models import LogEntry
+from dynabench.accounts.services import log
+from tasks.models import TaskMember
+from tasks.services import set_retired, set_round_state
+from tests.factories import RoundFactory, TaskFactory
+
+URL = "/own/nli/log/"
+
+
+@pytest.fixture
+def deeds(nli, bob):
+    set_round_state(round=nli, state="paused", actor=bob)
+    set_retired(contexts=nli.contexts.all(), is_retired=True, actor=bob)
+    log(bob, "member.added", nli.task, user="carol@example.com")
+    log(bob, "gold.marked", nli, label="neutral")
+    log(bob, "submission.handed_in", nli.task, model="secret")
+    LogEntry.objects.create(action="round.old", target="nli round 1")
+    other = RoundFactory(task=TaskFactory(code="sentiment"), number=1)
+    log(bob, "round.foreign", other)
+
+
+@pytest.mark.parametrize(
+    ("role", "shown", "hidden"),
+    [
+        ("owner", ["carol@example.com", "bob@example.com", "gold.marked"], []),
+        ("moderator", ["bob@example.com", "gold.marked"], ["carol@example.com"]),
+        ("viewer", ["member.added"], ["bob@example.com", "carol@example.com", "gold.marked"]),
+    ],
+)
+def test_what_members_read(as_alice, alice, nli, deeds, role, shown, hidden):
+    TaskMember.objects.create(task=nli.task, user=alice, role=role)
+    page = as_alice.get(URL).text
+    for words in [*shown, "round.paused", "contexts.retired", "round.old"]:
+        assert words in page
+    for words in [*hidden, "submission.handed_in", "round.foreign"]:
+        assert words not in page
+
+
+def test_others_read_no_log(as_alice, nli):
+    assert as_alice.get(URL).status_code == 404
+
+
+@pytest.mark.parametrize("is_staff", [True, False])
+def test_no_owner_is_led_to_an_admin_that_is_closed(as_alice, alice, nli, is_staff):
+    TaskMember.objects.create(task=nli.task, user=alice, role="owner")
+    alice.is_staff = is_staff
+    alice.save()
+    for page in ("/t/nli/", "/own/nli/", "/own/nli/rounds/", "/own/nli/config/"):
+        assert ('href="/admin/' in as_alice.get(page).text) == is_staff

@@ -1,0 +1,84 @@
+"""Reports reach moderators: on their page, on the dashboard and by mail."""
+
+from datetime import timedelta
+
+import pytest
+from django.core import mail
+from django.db import transaction
+from django.utils import timezone
+
+from annotation.mails import tell_reports
+from annotation.models import Report
+from annotation.moderation import report_context
+from dynabench.accounts.services import annotator_of
+from tasks.models import TaskMember
+from tests.factories import UserFactory
+
+URL = "/own/nli/reports/"
+
+
+@pytest.fixture
+def moderator(as_alice, alice, nli):
+    TaskMember.objects.create(task=nli.task, user=alice, role="moderator")
+    return as_alice
+
+
+@pytest.fixture
+def report(nli, bob):
+    return said(nli, bob, comment="It ends in the middle.")
+
+
+def said(round, user, **more):
+    context = round.contexts.first()
+    told = {"reason": "broken", "comment": ""} | more
+    return report_context(annotator=annotator_of(user), context=context, **told)
+
+
+def test_a_moderator_without_the_admin_deals_with_reports(moderator, nli, report):
+    assert URL in moderator.get("/own/nli/").text
+    page = moderator.get(URL).text
+    assert "It ends in the middle." in page
+    assert 'name="retire"' not in page
+    assert moderator.post(f"{URL}{report.pk}/", {"retire": "1"}).status_code == 404
+    assert moderator.post(f"{URL}{report.pk}/").status_code == 302
+    assert Report.objects.get().resolved_at
+    assert "It ends in the middle." not in moderator.get(URL).text
+    assert "It ends in the middle." in moderator.get(f"{URL}?resolved").text
+
+
+def test_an_editor_retires_the_passage(moderator, nli, report):
+    TaskMember.objects.update(role="editor")
+    assert 'name="retire"' in moderator.get(URL).text
+    moderator.post(f"{URL}{report.pk}/", {"retire": "1"})
+    report.refresh_from_db()
+    assert (report.context.is_retired, bool(report.resolved_at)) == (True, True)
+
+
+def test_others_see_no_reports(as_alice, nli, report):
+    assert as_alice.get(URL).status_code == 404
+    assert as_alice.post(f"{URL}{report.pk}/").status_code == 404
+
+
+def test_who_reports_again_is_heard_again(nli, bob, report):
+    Report.objects.update(resolved_at=timezone.now(), told_at=timezone.now())
+    again = said(nli, bob, comment="Still.")
+    assert (again.pk, again.resolved_at, again.told_at) == (report.pk, None, None)
+
+
+def test_moderators_are_mailed_once_an_hour(
+    moderator, nli, report, bob, django_capture_on_commit_callbacks
+):
+    TaskMember.objects.create(task=nli.task, user=UserFactory(), role="viewer")
+
+    def told():
+        mail.outbox.clear()
+        with django_capture_on_commit_callbacks(execute=True), transaction.atomic():
+            tell_reports()
+        return [(one.to, URL in one.body) for one in mail.outbox]
+
+    assert told() == [(["alice@example.com"], True)]
+    said(nli, UserFactory())
+    assert told() == []
+    Report.objects.filter(told_at__isnull=False).update(told_at=timezone.now() - timedelta(hours=2))
+    assert told() == [(["alice@example.com"], True)]
+    assert told() == []
