@@ -64,7 +64,9 @@ def test_a_busy_target_is_no_fault(as_alice, nli, target, reason):
 def test_a_target_that_is_left_alone_keeps_what_it_said(as_alice, nli, target):
     TargetModel.objects.update(options={"fail": "down"})
     for number in range(5):
-        as_alice.post(URL, open_form(as_alice, text=f"Somebody wrote statement {number} here."), **HTMX)
+        as_alice.post(
+            URL, open_form(as_alice, text=f"Somebody wrote statement {number} here."), **HTMX
+        )
     kept = TargetFailure.objects.get()
     assert kept.count == 3
     assert "left alone" not in kept.detail
