@@ -1,7 +1,7 @@
 """The Django project; and `from dynabench import DynabenchClient` for those who use its API.
 
-This file is also that of the wheel `dynabench-client`. Django imports it first: so the client, and
-what it needs, comes only to those who ask for it.
+Django imports it first: so the client, and what it needs, comes only to those who ask for it. The
+wheel `dynabench-client` has `dynabench/client/top_level.py` in its place.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -6,7 +6,7 @@ from django.contrib.auth.decorators import login_not_required
 from django.urls import include, path
 from django.views.i18n import set_language
 
-from dynabench import health, pages
+from dynabench import download, health, pages
 from dynabench.accounts import token_views, views
 
 admin.site.site_header = admin.site.site_title = "Dynabench"
@@ -34,6 +34,7 @@ urlpatterns = [
     path("account/webhooks/", include("dynabench.webhooks.urls")),
     path("help/", views.help_page, name="help"),
     path("help/numbers/", pages.numbers, name="numbers"),
+    path("dynabench-client.zip", download.client_zip, name="client"),
     path("healthz/", health.healthz, name="healthz"),
     path("readyz/", health.readyz, name="readyz"),
     path("i18n/", login_not_required(set_language), name="set_language"),

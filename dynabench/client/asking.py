@@ -26,6 +26,7 @@ from dynabench.client.progress import bytes_shown
 
 AWAY = (502, 503, 504)
 LONGEST_PAUSE = 120.0
+OTHER_SERVER = "DYNABENCH_URL, or url=, names the server."
 
 
 def back_off(attempt: int) -> float:
@@ -61,7 +62,8 @@ class Asking:
             try:
                 response: httpx.Response = yield call()
             except httpx.TransportError as error:
-                failure: DynabenchError = Unreachable(f"{self.server} cannot be reached: {error}")
+                reason = f"{self.server} cannot be reached: {error}"
+                failure: DynabenchError = Unreachable(f"{reason.rstrip(': ')}. {OTHER_SERVER}")
             else:
                 if response.is_success:
                     return response

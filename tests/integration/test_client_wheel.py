@@ -1,15 +1,19 @@
 """The client as others install it: a wheel in an environment that has nothing else."""
 
 import os
+import shutil
 import subprocess
 import sys
+import zipfile
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 
 from dynabench.accounts.tokens import create_token
+from dynabench.download import CLIENT, archive
 from tests.factories import RoundFactory, TaskFactory, UserFactory
-from tests.live import installation
+from tests.live import ROOT, installation
 
 PROGRAM = """
 import asyncio, importlib.util, sys
@@ -86,3 +90,33 @@ def test_its_types_are_known(python, tmp_path):
     )  # fmt: skip
     wrong = 'Argument 1 has incompatible type "int"; expected "str | Path"'
     assert done.stdout.splitlines()[:-1] == [f"program.py:6: error: {wrong}  [arg-type]"]
+
+
+@pytest.mark.parametrize("source", ["folder", "archive"])
+def test_the_folder_alone_and_the_sites_archive_make_a_wheel(source, tmp_path):
+    """A copy that has no folders above it, and what `pip install` gets of a site."""
+    if source == "folder":
+        package = tmp_path / "client-alone"
+        shutil.copytree(ROOT / CLIENT, package, ignore=shutil.ignore_patterns("__pycache__"))
+    else:
+        zipfile.ZipFile(BytesIO(archive())).extractall(tmp_path / "client-alone")
+        package = tmp_path / "client-alone" / CLIENT
+    options = ("--no-deps", "--no-build-isolation", "--wheel-dir", str(tmp_path))
+    subprocess.run([sys.executable, "-m", "pip", "wheel", "-q", *options, package], check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {"dynabench/__init__.py", "dynabench/client/client.py", "dynabench/py.typed"} <= {*names}
+    has_check = "dynabench/_server/evaluation/checking.py" in names
+    assert has_check == (source == "archive")
+    program = "from dynabench import DynabenchClient as C; print(C(None, 'http://x.test').server)"
+    assert (
+        said(Path(sys.executable), "-c", program, PYTHONPATH=str(wheel)).strip() == "http://x.test"
+    )
+    if not has_check:
+        done = subprocess.run(
+            [sys.executable, "-m", "dynabench.client", "test", str(package), "--task", "nli"],
+            env={**os.environ, "PYTHONPATH": str(wheel)}, capture_output=True, text=True,
+            cwd=tmp_path,
+        )  # fmt: skip
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "without the server's check" in done.stderr

@@ -1,7 +1,9 @@
 """The account pages about tokens: the key once, nobody else's, a warning before the end."""
 
 import re
+import zipfile
 from datetime import timedelta
+from io import BytesIO
 
 import pytest
 from django.test import Client
@@ -108,3 +110,14 @@ def test_an_end_within_two_weeks_is_said(as_alice, alice, days, warned):
 def test_the_account_and_the_submit_page_lead_there(as_alice, nli):
     for page in ("/account/", "/t/nli/submit/"):
         assert f'href="{TOKENS}"' in as_alice.get(page).text
+
+
+def test_the_page_says_how_to_get_the_client_and_which_address_it_needs(as_alice, client):
+    html = as_alice.get("/account/tokens/").text
+    assert "http://testserver/dynabench-client.zip#subdirectory=dynabench/client" in html
+    assert "export DYNABENCH_URL=http://testserver\n" in html
+    got = client.get("/dynabench-client.zip")  # pip signs in nowhere
+    assert (got.status_code, got["Content-Type"]) == (200, "application/zip")
+    names = zipfile.ZipFile(BytesIO(got.content)).namelist()
+    assert "dynabench/client/pyproject.toml" in names
+    assert not [name for name in names if "__pycache__" in name or "settings" in name]

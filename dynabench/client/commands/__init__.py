@@ -42,7 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(f"{error} {LOGIN}" if error.code == "scope" else str(error), NO_ACCESS)
     except NotFound as error:
         return _fail(f"{error} {UNKNOWN}" if error.code == "not_found" else str(error), FAILED)
-    except (Unreachable, ServerError) as error:
+    except Unreachable as error:
+        return _fail(f"{error} In a command: --server.", NO_ACCESS)
+    except ServerError as error:
         return _fail(f"{error} The server is named by --server or DYNABENCH_URL.", NO_ACCESS)
     except (DynabenchError, OSError, ValueError) as error:
         return _fail(str(error), FAILED)

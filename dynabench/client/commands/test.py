@@ -28,6 +28,8 @@ CHECK = ("pydantic", "yaml", "orjson")
 HARNESS = ("numpy", "torch", "transformers", "tokenizers", "safetensors")
 INSTALL = "Install what it needs: pip install 'dynabench-client[test]'"
 
+WHOLE = "Install it as the site's page “Tokens” says, or from a checkout."
+
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
@@ -75,6 +77,8 @@ def test(args: argparse.Namespace) -> int:
 
 def _refuse_lacking(args: argparse.Namespace) -> None:
     """Raises CommandError where this machine lacks what the check needs."""
+    if not (server_modules() / "evaluation" / "checking.py").is_file():
+        raise CommandError(f"This client was built without the server's check. {WHOLE}", USAGE)
     is_folder = Path(args.model).is_dir()
     in_docker = args.runner == "docker" or not is_folder
     if not in_docker and sys.platform != "linux":

@@ -14,8 +14,8 @@ def test_what_the_check_imports_is_carried():
     needed = {*RUN}.union(*(graph.find_upstream_modules(name) for name in RUN))
     needed |= {module.rpartition(".")[0] for module in needed}
     wheel = tomllib.loads((ROOT / "dynabench/client/pyproject.toml").read_text())
-    carried = wheel["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
-    paths = {(ROOT / "dynabench/client" / source).resolve() for source in carried}
+    carried = wheel["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["custom"]["server"]
+    paths = {ROOT / name for name in carried}
     files = {file for path in paths for file in (path.rglob("*.py") if path.is_dir() else [path])}
     names = {_module(file) for file in files if file.suffix == ".py"}
     assert needed - names == set()

@@ -1,0 +1,16 @@
+"""Adds the server's check of a model to the wheel, where this folder stands among its modules."""
+
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class ServersCheck(BuildHookInterface):  # type: ignore[type-arg]
+    """Takes what `server` in pyproject.toml names, all of it or nothing."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        checkout = Path(self.root).parents[1]
+        if (checkout / "evaluation/checking.py").is_file():
+            for name in self.config["server"]:
+                build_data["force_include"][str(checkout / name)] = f"dynabench/_server/{name}"

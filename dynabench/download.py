@@ -1,0 +1,40 @@
+"""The Python client as this site's version has it, for `pip install` of an address."""
+
+import tomllib
+import zipfile
+from functools import lru_cache
+from io import BytesIO
+from pathlib import Path
+
+from django.conf import settings
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+CLIENT = Path("dynabench", "client")
+
+
+@login_not_required
+@require_safe
+def client_zip(request: HttpRequest) -> HttpResponse:
+    """The folder of the client and what it takes of the server, where they are in the checkout."""
+    return HttpResponse(archive(), content_type="application/zip")
+
+
+@lru_cache(maxsize=1)
+def archive() -> bytes:
+    """The bytes of the archive; some hundred files, and always the same."""
+    base = Path(settings.BASE_DIR)
+    told = tomllib.loads((base / CLIENT / "pyproject.toml").read_text())
+    server = told["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["custom"]["server"]
+    found = [base / name for name in (CLIENT, *server)]
+    files = {file for one in found for file in (one.rglob("*") if one.is_dir() else [one])}
+    out = BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as target:
+        for file in sorted(files):
+            if file.is_file() and "__pycache__" not in file.parts:
+                entry = zipfile.ZipInfo(str(file.relative_to(base)))  # of 1980, so always the same
+                entry.compress_type = zipfile.ZIP_DEFLATED
+                entry.external_attr = 0o644 << 16
+                target.writestr(entry, file.read_bytes())
+    return out.getvalue()
