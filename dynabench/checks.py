@@ -1,6 +1,7 @@
 """System checks of an installation: what must be set before strangers may use it."""
 
 import os
+import stat
 import sys
 from typing import Any
 
@@ -50,6 +51,20 @@ def confirmed_addresses(**kwargs: Any) -> list[CheckMessage]:
         hint = "Remove EMAIL_VERIFICATION. Otherwise sign-up tells which addresses have an account."
         return [Warning("Addresses need not be confirmed.", hint=hint, id="dynabench.W003")]
     return []
+
+
+@register(Tags.security, deploy=True)
+def private_home(**kwargs: Any) -> list[CheckMessage]:
+    """Other users of the machine cannot read the database's file, mails in logs and drafts."""
+    if not settings.HOME.stat().st_mode & stat.S_IRWXO:
+        return []
+    return [
+        Warning(
+            f"Every user of this machine can read {settings.HOME}.",
+            hint=f"chmod o-rwx {settings.HOME}",
+            id="dynabench.W004",
+        )
+    ]
 
 
 @register()

@@ -21,7 +21,7 @@ from dynabench.lib.languages import languages
 BASE_DIR = Path(__file__).resolve().parent.parent
 # Database, models, secrets and uploads of a plain installation live below one folder.
 HOME = Path(os.environ.get("DYNABENCH_HOME") or BASE_DIR / "var").resolve()
-HOME.mkdir(parents=True, exist_ok=True)
+HOME.mkdir(mode=0o700, parents=True, exist_ok=True)  # SQLite's files are made for all to read
 
 DEBUG = env_bool("DEBUG", False)
 # HTTPS=1 says that people reach the site by https: secure cookies, HSTS, redirect from http.

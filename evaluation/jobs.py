@@ -8,7 +8,9 @@ from uuid import UUID
 from django.utils import timezone
 
 from annotation.mails import tell_reports
+from annotation.tidying import tidy_assignments
 from dynabench.accounts.idempotency import purge_answers
+from dynabench.accounts.tidying import is_tidied, note_tidied, tidy_people
 from evaluation import arrivals, run_work, runs
 from evaluation.janitor import tidy
 from evaluation.leases import LeaseLost, claim, sweep
@@ -21,6 +23,7 @@ from tasks.failures import tell_failures
 
 logger = logging.getLogger(__name__)
 
+MOST_TIDIED = 10_000  # rows at a time
 # What does each kind of job.
 FUNCTIONS: dict[type[Job], str] = {
     Dataset: "evaluation.jobs.build_dataset",
@@ -101,4 +104,18 @@ def sweep_all() -> int:
     tell_failures()
     tidy()
     purge_answers()
+    tidy_daily()
     return rung
+
+
+def tidy_daily() -> int:
+    """Delete what is kept no longer, once a day and a bounded number of rows; how many went.
+
+    What is too much for one time is left for the next sweep.
+    """
+    if is_tidied():
+        return 0
+    deleted = [tidy(MOST_TIDIED) for tidy in (tidy_people, tidy_assignments)]
+    if max(deleted) < MOST_TIDIED:
+        note_tidied(sum(deleted))
+    return sum(deleted)

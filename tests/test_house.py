@@ -130,12 +130,13 @@ def test_every_requirement_is_pinned_and_explained():
                 assert re.fullmatch(r"[\w.\[\]-]+==[\w.]+ +# .+", line), f"{name}: {line}"
 
 
-def test_deploy_checks_are_clean_with_production_settings():
-
+def test_deploy_checks_are_clean_with_production_settings(tmp_path):
+    home = tmp_path / "home"
     production = {
+        "DYNABENCH_HOME": str(home),
         "SECRET_KEY": "x9!" + "kfj3-Lw0_" * 8,
         "ALLOWED_HOSTS": "bench.example.org",
-        "DATABASE_URL": f"sqlite:///{os.environ.get('DYNABENCH_HOME', '/tmp')}/deploy.sqlite3",
+        "DATABASE_URL": f"sqlite:///{home}/deploy.sqlite3",
         "HTTPS": "1",
         "EMAIL_BACKEND": "django.core.mail.backends.smtp.EmailBackend",
     }
@@ -147,6 +148,8 @@ def test_deploy_checks_are_clean_with_production_settings():
         text=True,
     )
     assert done.returncode == 0, done.stderr
+    assert home.stat().st_mode & 0o777 == 0o700
+    home.chmod(0o755)  # as a version before made it
     for name in ("SECRET_KEY", "ALLOWED_HOSTS", "DATABASE_URL"):
         missing = {k: v for k, v in production.items() if k != name}
         bare = {k: v for k, v in BARE.items() if k not in production}
@@ -158,6 +161,7 @@ def test_deploy_checks_are_clean_with_production_settings():
             text=True,
         )
         assert f"{name} is not set" in done.stderr
+        assert "dynabench.W004" in done.stderr
 
 
 @pytest.mark.parametrize("first", ["dynabench.lib.api", "evaluation.jobs"])

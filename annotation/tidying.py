@@ -1,0 +1,19 @@
+"""What of writing is deleted with time: what was handed out in rounds long over, and not used."""
+
+from datetime import timedelta
+
+from django.utils import timezone
+
+from annotation.models import Assignment
+from dynabench.lib.batches import delete_some
+
+KEPT = timedelta(days=90)
+
+
+def tidy_assignments(most: int) -> int:
+    """Delete up to `most` assignments of rounds that closed long ago, with drafts nobody sent.
+
+    Those with an attempt or a suggestion stay: their numbers are published.
+    """
+    over = Assignment.objects.filter(round__closed_at__lt=timezone.now() - KEPT)
+    return delete_some(over.filter(attempt=None, suggestions=None), most)

@@ -1,0 +1,46 @@
+"""What of people's accounts is deleted with time: ended sessions, and old notes of their deeds."""
+
+from datetime import timedelta
+
+from allauth.usersessions.models import UserSession
+from django.contrib.sessions.models import Session
+from django.db.models import Q
+from django.utils import timezone
+
+from dynabench.accounts.models import LogEntry
+from dynabench.lib.batches import delete_some
+
+KEPT = timedelta(days=365)
+FLEETING = ("token.", "webhook.", "submission.", "run.")
+"""Deeds about what is one's own; those about tasks, rounds and data are part of their history."""
+TIDIED = "site.tidied"
+EACH = timedelta(days=1)
+
+
+def is_tidied() -> bool:
+    """Whether all was deleted within the last day that is to be."""
+    return LogEntry.objects.filter(action=TIDIED, created_at__gt=timezone.now() - EACH).exists()
+
+
+def note_tidied(deleted: int) -> None:
+    """Leave the site alone for a day. No lock: several who tidy delete the same rows."""
+    LogEntry.objects.filter(action=TIDIED).delete()
+    LogEntry.objects.create(action=TIDIED, target="site", data={"deleted": deleted})
+
+
+def tidy_people(most: int) -> int:
+    """Delete up to `most` sessions that ended, and as many of their traces and of old deeds."""
+    now = timezone.now()
+    fleeting = Q()
+    for start in FLEETING:
+        fleeting |= Q(action__startswith=start)
+    living = Session.objects.values("session_key")
+    return sum(
+        delete_some(rows, most)
+        for rows in (
+            Session.objects.filter(expire_date__lt=now),
+            # Younger ones may be of a session that is being made just now.
+            UserSession.objects.filter(created_at__lt=now - EACH).exclude(session_key__in=living),
+            LogEntry.objects.filter(fleeting, created_at__lt=now - KEPT),
+        )
+    )

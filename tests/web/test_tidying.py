@@ -1,0 +1,90 @@
+"""Rows that are kept no longer go, a day after the other and some at a time."""
+
+import uuid
+from datetime import timedelta
+
+import pytest
+from allauth.usersessions.models import UserSession
+from django.contrib.sessions.models import Session
+from django.utils import timezone
+
+from annotation.models import Assignment, Attempt, Suggestion
+from dynabench.accounts.models import LogEntry
+from dynabench.accounts.services import annotator_of, log
+from dynabench.accounts.tidying import TIDIED
+from evaluation import jobs
+from evaluation.jobs import tidy_daily
+from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
+
+pytestmark = pytest.mark.django_db
+
+
+def days_ago(days: float):
+    return timezone.now() - timedelta(days=days)
+
+
+def session(key: str, expires, user, made_at) -> None:
+    Session.objects.create(session_key=key, session_data="", expire_date=expires)
+    one = UserSession.objects.create(user=user, ip="10.0.0.1", session_key=key, user_agent="x")
+    UserSession.objects.filter(pk=one.pk).update(created_at=made_at)
+
+
+def test_sessions_that_ended_go_with_their_traces(alice):
+    session("over", days_ago(1), alice, days_ago(15))
+    session("lives", days_ago(-1), alice, days_ago(13))
+    UserSession.objects.create(user=alice, ip="10.0.0.1", session_key="being-made", user_agent="x")
+    tidy_daily()
+    assert [one.session_key for one in Session.objects.all()] == ["lives"]
+    assert {one.session_key for one in UserSession.objects.all()} == {"lives", "being-made"}
+
+
+def test_old_deeds_about_ones_own_go(alice):
+    for action in ("token.created", "submission.handed_in", "task.changed", "consensus.overridden"):
+        LogEntry.objects.filter(pk=log(alice, action, "x").pk).update(created_at=days_ago(366))
+    log(alice, "token.created", "of today")
+    tidy_daily()
+    left = LogEntry.objects.exclude(action=TIDIED).values_list("action", flat=True)
+    assert sorted(left) == ["consensus.overridden", "task.changed", "token.created"]
+
+
+def test_what_was_handed_out_and_not_used_goes_long_after_the_round():
+    task = TaskFactory(code="nli")
+    rounds = {
+        days: RoundFactory(
+            task=task, number=number, state="closed" if days else "open",
+            closed_at=days_ago(days) if days else None,
+        )
+        for number, days in enumerate((89, 91, 0), start=1)
+    }  # fmt: skip
+    handed = {}
+    for days, round in rounds.items():
+        context = ContextFactory(round=round)
+        for use in ("nothing", "attempt", "suggestion"):
+            handed[days, use] = Assignment.objects.create(
+                annotator=annotator_of(UserFactory()), round=round, context=context
+            )
+        Attempt.objects.create(
+            annotator=handed[days, "attempt"].annotator, assignment=handed[days, "attempt"],
+            key=uuid.uuid4(), inputs={}, state="failed", asked_at=days_ago(99),
+        )  # fmt: skip
+        Suggestion.objects.create(assignment=handed[days, "suggestion"], text="x")
+    tidy_daily()
+    gone = {key for key, one in handed.items() if not Assignment.objects.filter(pk=one.pk).exists()}
+    assert gone == {(91, "nothing")}
+
+
+def test_once_a_day_and_as_much_as_fits(monkeypatch):
+    monkeypatch.setattr(jobs, "MOST_TIDIED", 2)
+
+    def over(count: int) -> None:
+        for n in range(count):
+            key = f"{Session.objects.count()}-{n}-{count}"
+            Session.objects.create(session_key=key, session_data="", expire_date=days_ago(1))
+
+    over(3)
+    assert [tidy_daily() for _ in range(3)] == [2, 1, 0]
+    over(1)
+    assert tidy_daily() == 0
+    LogEntry.objects.filter(action=TIDIED).update(created_at=days_ago(1.01))
+    assert tidy_daily() == 1
+    assert LogEntry.objects.filter(action=TIDIED).count() == 1
