@@ -242,6 +242,7 @@ def _read(round: Any) -> None:
 
 def step_next() -> dict[str, float]:
     """Twenty people judge in turn where all examples are queued; then one who has judged many."""
+    from django.conf import settings
     from django.db import connection
     from django.utils import timezone
 
@@ -259,7 +260,7 @@ def step_next() -> dict[str, float]:
     columns = ("example_id", "round_id", "author_id", "still_needed", "free", "key")
     examples = Example.objects.filter(round=round).values_list("pk", "annotator_id", "uuid")
     Table(QueueItem, columns).insert(
-        (pk, round.pk, author, 1 + pk % 3, 1 + pk % 3, order_key(uuid))
+        (pk, round.pk, author, 1 + pk % 3, 1 + pk % 3, order_key(uuid, settings.SECRET_KEY))
         for pk, author, uuid in list(examples)  # COPY leaves the connection to nothing else
     )
     with connection.cursor() as cursor:  # as autovacuum does soon after so many rows

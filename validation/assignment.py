@@ -1,35 +1,38 @@
-"""Which examples are judged, and in what order: by chance, yet always the same for an example."""
+"""Which examples are judged, and in what order: by chance, yet always the same for an example.
+
+`secret` is the site's: an example's id is known to its author, who shall foresee none of this. With
+another secret other examples are drawn; those that are in the queue stay there.
+"""
 
 import hmac
-from hashlib import sha256
 from uuid import UUID
 
 
-def order_key(uuid: UUID) -> int:
+def order_key(uuid: UUID, secret: str) -> int:
     """The place of an example among equals: 63 bits that nobody can choose or foresee."""
-    return int.from_bytes(sha256(uuid.bytes).digest()[:8]) >> 1
+    return draw(f"place {uuid}", secret) >> 1
 
 
-def is_in_share(uuid: UUID, share: float) -> bool:
+def is_in_share(uuid: UUID, share: float, secret: str) -> bool:
     """Whether an example is in this share (0-1) of all. A larger share holds the smaller one.
 
-    Other bits than those of the order, so that the share has no place of its own in the queue.
+    Another draw than that of the order, so that the share has no place of its own in the queue.
     """
-    return int.from_bytes(sha256(uuid.bytes).digest()[8:16]) < share * 2**64
+    return draw(f"share {uuid}", secret) < share * 2**64
 
 
-def is_judged(uuid: UUID, outcome: str, judge_not_fooled: float) -> bool:
+def is_judged(uuid: UUID, outcome: str, judge_not_fooled: float, secret: str) -> bool:
     """Whether others judge it: all that may be model errors, and a share of what is none."""
-    return outcome != "not_fooled" or is_in_share(uuid, judge_not_fooled)
+    return outcome != "not_fooled" or is_in_share(uuid, judge_not_fooled, secret)
 
 
-def is_sampled_for_review(uuid: UUID, share: float = 0.05) -> bool:
+def is_sampled_for_review(uuid: UUID, secret: str, share: float = 0.05) -> bool:
     """Whether an owner looks at it in any case.
 
-    Again other bits: with those of `is_in_share` the sample would be drawn from what is judged only
-    because it is in that share, and hold far more than `share` of it.
+    Again another draw: with that of `is_in_share` the sample would be drawn from what is judged
+    only because it is in that share, and hold far more than `share` of it.
     """
-    return int.from_bytes(sha256(uuid.bytes).digest()[16:24]) < share * 2**64
+    return draw(f"review {uuid}", secret) < share * 2**64
 
 
 def draw(what: str, secret: str) -> int:

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Literal
 
+from django.conf import settings
 from django.db.models import F
 from django.utils import timezone
 
@@ -209,7 +210,7 @@ def _requeue(examples: Sequence[Example], undecided: Sequence[Consensus]) -> Non
                 author_id=by_pk[row.pk].annotator_id,
                 still_needed=row.still_needed,
                 free=row.still_needed,
-                key=order_key(by_pk[row.pk].uuid),
+                key=order_key(by_pk[row.pk].uuid, settings.SECRET_KEY),
             )
             for row in undecided
             if by_pk[row.pk].retracted_at is None and row.pk not in gold

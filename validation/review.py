@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import models
 from django.db.models import Count, Q
 from django.utils.translation import gettext_lazy
@@ -112,7 +113,7 @@ def _kinds(row: Mapping[str, Any], *, is_narrow: bool) -> set[Kind]:
         Kind.NO_CONSENSUS: row["state"] == State.NO_CONSENSUS,
         Kind.SPLIT: row["state"] == State.DECIDED and is_narrow,
         Kind.FLAGGED: row["verdict"] in NOT_USABLE,
-        Kind.SAMPLE: is_sampled_for_review(row["example__uuid"]),
+        Kind.SAMPLE: is_sampled_for_review(row["example__uuid"], settings.SECRET_KEY),
     }
     return {kind for kind, true in holds.items() if true}
 

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from django.conf import settings
 from django.db import connection
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
@@ -220,6 +221,8 @@ def waiting_examples(rounds: Sequence[Round]) -> Counter[int]:
         retracted_at__isnull=True,
     ).values_list("round", "uuid", "outcome")
     waiting.update(
-        r for r, uuid, outcome in unseen.iterator() if is_judged(uuid, outcome, share[r])
+        r
+        for r, uuid, outcome in unseen.iterator()
+        if is_judged(uuid, outcome, share[r], settings.SECRET_KEY)
     )
     return waiting

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 from django.db.models import F
 from django.utils import timezone
@@ -107,7 +108,9 @@ def _go_on(validator: Annotator, task: Task, latest: Held) -> JudgeLease | None:
         return None
     if not caps.may_go_on(validator, task, latest):
         return None
-    return _take_next(latest.round, validator, latest.author, start=order_key(latest.uuid))
+    return _take_next(
+        latest.round, validator, latest.author, start=order_key(latest.uuid, settings.SECRET_KEY)
+    )
 
 
 def _start_anew(validator: Annotator, task: Task, latest: Held | None) -> JudgeLease | None:
@@ -232,7 +235,9 @@ def _unseen(round: Round, filled_to: int) -> Sequence[Example]:
 def _queue_item(example: Example, at_first: int, share: float) -> QueueItem | None:
     """The place of an example in the queue; None when it is not to be judged."""
     consensus = getattr(example, "consensus", None)
-    if consensus is None and not is_judged(example.uuid, example.outcome, share):
+    if consensus is None and not is_judged(
+        example.uuid, example.outcome, share, settings.SECRET_KEY
+    ):
         return None
     needed = consensus.still_needed if consensus else at_first
     if not needed or example.retracted_at or hasattr(example, "gold"):
@@ -243,7 +248,7 @@ def _queue_item(example: Example, at_first: int, share: float) -> QueueItem | No
         author_id=example.annotator_id,
         still_needed=needed,
         free=needed,
-        key=order_key(example.uuid),
+        key=order_key(example.uuid, settings.SECRET_KEY),
     )
 
 

@@ -44,7 +44,7 @@ def judged(round, author, people, *labels, number=0):
 @pytest.fixture
 def split(nli, bob, people, monkeypatch):
     """An example that two of three found neutral, as its author says; no sample is drawn."""
-    monkeypatch.setattr(review, "is_sampled_for_review", lambda uuid: False)
+    monkeypatch.setattr(review, "is_sampled_for_review", lambda uuid, secret: False)
     return judged(nli, bob, people, "neutral", "neutral", "entailment")
 
 
@@ -114,7 +114,7 @@ def test_the_queue_is_filtered(moderator, split):
 
 
 def test_next_leads_through_the_whole_queue(moderator, nli, bob, people, monkeypatch):
-    monkeypatch.setattr(review, "is_sampled_for_review", lambda uuid: uuid.int % 2 == 0)
+    monkeypatch.setattr(review, "is_sampled_for_review", lambda uuid, secret: uuid.int % 2 == 0)
     for number in range(9):
         judged(nli, bob, people[:1], "neutral", number=number)
     wanted = [str(e.uuid) for e in Example.objects.order_by("pk") if e.uuid.int % 2 == 0]

@@ -28,9 +28,12 @@ def moderator(alice, request):
         TaskMember.objects.create(task=task, user=alice, role="moderator")
 
 
+KEY = "a secret of the tests"
+
+
 @pytest.fixture
 def no_sample(monkeypatch):
-    monkeypatch.setattr(review, "is_sampled_for_review", lambda uuid: False)
+    monkeypatch.setattr(review, "is_sampled_for_review", lambda uuid, secret: False)
 
 
 @pytest.fixture
@@ -80,16 +83,16 @@ def test_disagreements_stand_in_the_queue_and_agreements_do_not(nli, bob, people
 def test_the_sample_is_a_twentieth_of_those_that_are_judged_for_a_share(nli):
     ids = [Example().uuid for _ in range(20_000)]
     for share in (1, 0.1):
-        judged = [uuid for uuid in ids if is_in_share(uuid, share)]
-        sampled = sum(map(is_sampled_for_review, judged)) / len(judged)
+        judged = [uuid for uuid in ids if is_in_share(uuid, share, KEY)]
+        sampled = sum(is_sampled_for_review(uuid, KEY) for uuid in judged) / len(judged)
         assert 0.03 < sampled < 0.07
-    assert [is_sampled_for_review(uuid) for uuid in ids[:50]] == [
-        is_sampled_for_review(uuid) for uuid in ids[:50]
+    assert [is_sampled_for_review(uuid, KEY) for uuid in ids[:50]] == [
+        is_sampled_for_review(uuid, KEY) for uuid in ids[:50]
     ]
 
 
 def test_pages_follow_one_another_without_gap(nli, bob, people, monkeypatch):
-    monkeypatch.setattr(review, "is_sampled_for_review", lambda uuid: uuid.int % 2 == 0)
+    monkeypatch.setattr(review, "is_sampled_for_review", lambda uuid, secret: uuid.int % 2 == 0)
     for number in range(12):
         example = write(nli, bob, number)
         Validation.objects.create(example=example, validator=people[0], label="neutral")
