@@ -1,12 +1,26 @@
-"""What is blind before a vote, and what is told after it."""
+"""Who judges blindly, what is blind before a vote, and what is told after it."""
 
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from annotation.models import Example
+from annotation.services import Refused
+from dynabench.accounts.models import Annotator
 from tasks.components import WHOLE
+from tasks.models import Task
+from tasks.permissions import can_read
 from tasks.schema import Component, TaskConfig
+from validation import gold
 from validation.derive import label_field
-from validation.models import Answer, Verdict
+from validation.models import Answer, GoldAnswer, Validation, Verdict
+
+
+class NotBlind(Refused):
+    """The person may read the task's labels."""
+
+    status = 403
+    code = "not_blind"
 
 
 def blind_inputs(config: TaskConfig, example: Example) -> dict[str, Any]:
@@ -64,3 +78,21 @@ def tells_label(config: TaskConfig, vote: Answer) -> bool:
     return asks_reveal(config, vote) or any(
         when.field or when.verdict in agreement for when in conditions
     )
+
+
+def is_final(answer: Validation | GoldAnswer, task: Task) -> bool:
+    """Whether an answer cannot be taken back, because it was told what is right."""
+    if isinstance(answer, GoldAnswer) and gold.is_told(answer, task):
+        return True
+    return tells_label(task.config, answer)
+
+
+def reads_labels(validator: Annotator, task: Task) -> bool:
+    """Whether the person may read the task's labels, and so judges nothing of it."""
+    return validator.user is not None and can_read(validator.user, task)
+
+
+def check_is_blind(validator: Annotator, task: Task) -> None:
+    """Raises NotBlind for those who may read the task's labels."""
+    if reads_labels(validator, task):
+        raise NotBlind(_("You may read this task's labels, so others judge it."))

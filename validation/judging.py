@@ -134,7 +134,7 @@ class Desk:
         if self.is_paused:
             return {**values, "missed": [shown_miss(self.task.config, one) for one in self.missed]}
         if self.lease is None:
-            if services.reads_labels(self.validator, self.task):
+            if blind.reads_labels(self.validator, self.task):
                 may_review = can_moderate(self.validator.user, self.task)  # type: ignore[arg-type]
                 return {**values, "reads_labels": True, "may_review": may_review}
             return {**values, "full_round": caps.full_round(self.validator, self.task)}
@@ -172,7 +172,7 @@ class Desk:
         since = last.created_at if last else timezone.now() - selectors.UNDO_TIME
         if not saved and self.gold and self.gold[-1].created_at > since:
             last = self.gold[-1]
-        return None if last is None or services.is_final(last, self.task) else last
+        return None if last is None or blind.is_final(last, self.task) else last
 
 
 def own_vote(validator: Annotator, uuid: UUID) -> Validation | GoldAnswer:

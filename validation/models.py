@@ -242,6 +242,7 @@ class JudgeLease(models.Model):
     is_gold = models.BooleanField(default=False)  # takes no place; its answer is no vote
     leased_at = models.DateTimeField()
     until = models.DateTimeField()
+    undone_at = models.DateTimeField(null=True)  # when its answer was last taken back
 
     class Meta:
         constraints = [

@@ -17,7 +17,7 @@ from dynabench.accounts.models import Annotator
 from dynabench.lib.days import midnight
 from tasks.models import Round, Task
 from validation.assignment import is_judged
-from validation.models import Consensus, QueueItem, Validation
+from validation.models import Consensus, JudgeLease, QueueItem, Skip, Validation
 
 UNDO_TIME = timedelta(minutes=10)
 AUTHOR_TIME = timedelta(hours=1)
@@ -165,6 +165,13 @@ def judged_today(validator: Annotator, task: Task) -> int:
     """How many examples of the task the validator has judged since 00:00 UTC."""
     found = _first(JUDGED_SINCE, validator=validator.pk, task=task.pk, since=midnight())
     return int(found[0]) if found else 0
+
+
+def passed_today(validator: Annotator, task: Task) -> int:
+    """How many examples the validator has skipped, or answered and taken back, since 00:00 UTC."""
+    mine = {"validator": validator, "example__round__task": task}
+    skipped = Skip.objects.filter(**mine, created_at__gte=midnight())
+    return skipped.count() + JudgeLease.objects.filter(**mine, undone_at__gte=midnight()).count()
 
 
 def has_given(most: int, round: int, validator: Annotator) -> bool:

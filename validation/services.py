@@ -16,7 +16,6 @@ from annotation.services import CapReached, ForPeople, Refused
 from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import log
 from tasks.models import Round, Task
-from tasks.permissions import can_read
 from tasks.services import close_if_due
 from validation import blind, caps, gold, selectors
 from validation.assignment import is_judged, order_key
@@ -35,6 +34,8 @@ from validation.policies import derive_round
 from validation.selectors import Held, Place
 
 LEASE_TIME = timedelta(minutes=15)
+PASSES = 20
+"""So many examples of a task a person may skip, or answer and take back, in a day."""
 WALKS = 32
 """One walk of so many through the queue starts anew at its front."""
 CHUNK = 500
@@ -51,13 +52,6 @@ class TooLate(Refused):
 
     status = 409
     code = "too_late"
-
-
-class NotBlind(Refused):
-    """The person may read the task's labels."""
-
-    status = 403
-    code = "not_blind"
 
 
 class NoDecision(Refused):
@@ -77,7 +71,7 @@ def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
     takes; items that others are taking are passed by. None: nothing to judge, or the validator has
     given all votes that one person may give, or may read the labels.
     """
-    if reads_labels(validator, task):
+    if blind.reads_labels(validator, task):
         return None
     latest = selectors.latest_lease(validator, task)
     if latest and latest.is_current:
@@ -86,17 +80,6 @@ def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
     if latest and (lease := gold.lease_gold(validator, task, after=latest, lasts=LEASE_TIME)):
         return lease
     return (latest and _go_on(validator, task, latest)) or _start_anew(validator, task, latest)
-
-
-def reads_labels(validator: Annotator, task: Task) -> bool:
-    """Whether the person may read the task's labels, and so judges nothing of it."""
-    return validator.user is not None and can_read(validator.user, task)
-
-
-def check_is_blind(validator: Annotator, task: Task) -> None:
-    """Raises NotBlind for those who may read the task's labels."""
-    if reads_labels(validator, task):
-        raise NotBlind(_("You may read this task's labels, so others judge it."))
 
 
 def _go_on(validator: Annotator, task: Task, latest: Held) -> JudgeLease | None:
@@ -255,14 +238,29 @@ def _queue_item(example: Example, at_first: int, share: float) -> QueueItem | No
 def skip_example(*, validator: Annotator, example: Example) -> None:
     """Pass an example by for good; its place is free again.
 
-    No lock: a unique constraint and one update. Raises NotHandedOut.
+    No lock: a unique constraint and one update. Many tabs pass by no more than the cap: the next
+    example is handed out only afterwards. Raises NotHandedOut, CapReached.
     """
     lease = _lease_of(validator, example)
+    _check_may_pass(validator, example.round.task)
     with transaction.atomic():
         Skip.objects.bulk_create(
             [Skip(example=example, validator=validator)], ignore_conflicts=True
         )
         _free(lease.example_id, _leave(lease))
+
+
+def _check_may_pass(validator: Annotator, task: Task) -> None:
+    """Raises CapReached for who has passed by enough today.
+
+    Otherwise a few accounts of one person would walk to an example of their choice.
+    """
+    if selectors.passed_today(validator, task) >= PASSES:
+        said = _(
+            "You have skipped or taken back %(number)d examples of this task today, which is the "
+            "most. Judge this one, or say that you cannot tell."
+        )
+        raise CapReached(said % {"number": PASSES})
 
 
 def _lease_of(validator: Annotator, example: Example) -> JudgeLease:
@@ -295,7 +293,7 @@ def cast_validation(
     whether this one can be taken back. Raises NotHandedOut, TooLate, CapReached, ForPeople,
     NotBlind, Refused.
     """
-    check_is_blind(validator, example.round.task)
+    blind.check_is_blind(validator, example.round.task)
     if by_program:
         check_programs_judge(example.round.task)
     lease = _lease_of(validator, example)
@@ -398,17 +396,18 @@ def undo_validation(*, validator: Annotator, validation: Validation | GoldAnswer
 
     Not once something of what is right was told. Locks the example, and as `cast_validation` the
     validator. It takes a place again unless others have taken what was left. Raises TooLate,
-    NotHandedOut, NotBlind.
+    NotHandedOut, NotBlind, CapReached.
     """
     example, task = validation.example, validation.example.round.task
-    check_is_blind(validator, task)
+    blind.check_is_blind(validator, task)
     lease = _lease_of(validator, example)
+    _check_may_pass(validator, task)
     now = timezone.now()
     with transaction.atomic():
         locked = _locked(example)
         if lease.is_gold:
             gold.lock_answers(validator)
-        if is_final(validation, task):
+        if blind.is_final(validation, task):
             raise TooLate(_("What is right was shown to you, so your answer stays."))
         recent = type(validation).objects.filter(
             pk=validation.pk, validator=validator, created_at__gt=now - selectors.UNDO_TIME
@@ -419,16 +418,9 @@ def undo_validation(*, validator: Annotator, validation: Validation | GoldAnswer
             derive_one(locked, list(locked.validations.all()))
         place = QueueItem.objects.filter(pk=locked.pk, free__gt=0).update(free=F("free") - 1)
         JudgeLease.objects.filter(pk=lease.pk).update(
-            takes_place=bool(place), leased_at=now, until=now + LEASE_TIME
+            takes_place=bool(place), leased_at=now, until=now + LEASE_TIME, undone_at=now
         )
     return locked
-
-
-def is_final(answer: Validation | GoldAnswer, task: Task) -> bool:
-    """Whether an answer cannot be taken back, because it was told what is right."""
-    if isinstance(answer, GoldAnswer) and gold.is_told(answer, task):
-        return True
-    return blind.tells_label(task.config, answer)
 
 
 def answer_afterwards(

@@ -181,7 +181,7 @@ def _after_form(task: Task, vote: Validation | GoldAnswer, data: Any = None) -> 
 def _show_after(
     request: HttpRequest, task: Task, vote: Validation | GoldAnswer, form: AfterForm
 ) -> HttpResponse:
-    undo = None if services.is_final(vote, task) else vote
+    undo = None if blind.is_final(vote, task) else vote
     values = {"task": task, "undo": undo, "example": vote.example, "form": form}
     if form.reveals:
         values.update(judging.revealed(task.config, vote))

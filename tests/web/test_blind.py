@@ -11,7 +11,7 @@ from tests.factories import UserFactory
 from tests.web.conftest import HTMX
 from tests.web.test_gold import REFRESHER, always, make_gold  # noqa: F401 - a fixture
 from tests.web.test_judge import URL, judge, with_reveal, write
-from validation import services
+from validation import blind, services
 from validation.models import GoldAnswer, JudgeLease, Validation
 
 Role = TaskMember.Role
@@ -159,4 +159,4 @@ def test_every_door_uses_the_service(nli, bob, alice):
     become(alice, nli.task, Role.VIEWER)
     assert services.lease_next(validator=validator, task=nli.task) is None
     with pytest.raises(Refused, match="others judge"):
-        services.check_is_blind(validator, example.round.task)
+        blind.check_is_blind(validator, example.round.task)

@@ -72,7 +72,7 @@ class NextView(JudgingView):
             )
         if desk.lease is None:
             with refusals():
-                services.check_is_blind(validator, task)
+                blind.check_is_blind(validator, task)
             if full := caps.full_round(validator, task):
                 raise Refused(
                     f"You have given all votes that one person may give in round {full.number}.",
