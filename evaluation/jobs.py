@@ -19,6 +19,7 @@ from evaluation.models import Dataset, EvaluationRun, Job, Submission, TrainingR
 from evaluation.release import make
 from evaluation.sets import sweep_rounds
 from evaluation.supervision import carry_out
+from evaluation.training_overlap import compare_sets
 from tasks.failures import tell_failures
 
 logger = logging.getLogger(__name__)
@@ -98,6 +99,7 @@ def sweep_all() -> int:
     runs.end_overdue()
     rung = sweep(FUNCTIONS)
     sweep_rounds()
+    compare_sets()
     runs.request_missing()
     tell_ends()
     tell_reports()

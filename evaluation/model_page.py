@@ -1,7 +1,7 @@
 """Reads for the pages about submitted models: who may see what, and how far a model is."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -396,6 +396,8 @@ class SetResults:
     suites: list["SuiteResults"]
     plain: EvaluationRun | None  # whose scores these are
     sealed: Shown | None  # what is shown of results on it; None: it is not sealed
+    overlap: float | None  # the part of it that anybody may train on
+    seen: float | None  # the part of it that the model was trained on; None: not known
 
 
 @dataclass(frozen=True)
@@ -407,10 +409,17 @@ class SuiteResults:
     rows: list[tuple[str, int, list[Score | None]]]  # kind, examples, a score for each metric
 
 
-def results_of(runs: Iterable[EvaluationRun], main_metric: str, *, exact: bool) -> list[SetResults]:
+def results_of(
+    runs: Iterable[EvaluationRun],
+    main_metric: str,
+    *,
+    exact: bool,
+    learned: Collection[str] | None = None,
+) -> list[SetResults]:
     """What was measured, by version of a set; one query. Of repeated runs the first good one is it.
 
     `runs` are those that the person may see; exact: as the task's editors see their scores.
+    learned: what the model was trained on, as far as it is known.
     """
     runs = list(runs)
     good = (run for run in reversed(runs) if run.outcome == Outcome.OK)
@@ -441,6 +450,8 @@ def results_of(runs: Iterable[EvaluationRun], main_metric: str, *, exact: bool) 
                 ],
                 plain=plain,
                 sealed=shown_of(version) if version.is_sealed else None,
+                overlap=version.overlap_with(),
+                seen=None if learned is None else version.overlap_with(learned),
             )
         )
     return found

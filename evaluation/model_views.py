@@ -36,6 +36,7 @@ from evaluation.models import EvaluationRun, Submission
 from evaluation.runs import RunRefused, run_again
 from evaluation.submission_forms import AnonymousForm, CardForm
 from evaluation.submissions import SubmissionRefused
+from evaluation.training_overlap import trained_on
 
 LOG_LINES = 200
 
@@ -83,7 +84,7 @@ def _results(
     shown = [as_seen(run, viewer) for run in runs if may_see_scores(run, viewer)]
     main, exact = submission.task.config.metrics.main, viewer.is_task_owner
     return {
-        "results": results_of(shown, main, exact=exact),
+        "results": results_of(shown, main, exact=exact, learned=trained_on(submission)),
         "hidden": len({run.version_id for run in runs} - {run.version_id for run in shown}),
         "wrong": {run.pk for run in shown if may_see_wrong(run, viewer)},
         "can_publish": any(run.outcome == "ok" for run in runs),

@@ -152,6 +152,14 @@ class CardForm(forms.Form):
     languages = forms.CharField(
         label=_("Languages"), required=False, max_length=200, help_text=_("Such as en, de.")
     )
+    trained_on = forms.CharField(
+        label=_("Trained on"),
+        required=False,
+        max_length=200,
+        help_text=_(
+            "Such as seed, round 1. Of each set it is shown how many examples are among these."
+        ),
+    )
     license = forms.CharField(label=_("Licence"), required=False, max_length=100)
     paper_url = forms.URLField(label=_("Paper"), required=False, assume_scheme="https")
     parameters = forms.IntegerField(

@@ -59,6 +59,7 @@ class Card:
 
     description: str = ""
     languages: str = ""
+    trained_on: str = ""
     license: str = ""
     paper_url: str = ""
     parameters: int | None = None

@@ -74,6 +74,7 @@ class Set:
     sha256: str
     round: int | None  # the number of the round whose examples these are
     is_sealed: bool = False  # its scores are rounded, and not all of them are there
+    overlap: float | None = None  # the part that anybody may train on; None: not compared
     counts: bool = True  # it has a weight
     is_provisional: bool = False  # its round was still judged when it was taken
     detectable: float | None = None  # the least difference of two models that it shows, in percent
@@ -247,6 +248,7 @@ def shown_sets(task: Task) -> tuple[Set, ...]:
             sha256=row.sha256,
             round=one.round.number if one.round else None,
             is_sealed=row.is_sealed,
+            overlap=row.overlap_with(),
             counts=not has_weighted or one.access == Access.SCORING,
             is_provisional=row.is_provisional,
         )

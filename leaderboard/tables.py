@@ -55,6 +55,7 @@ def as_table(task: Task, matrix: Matrix, ranked: Ranked) -> dict[str, Any]:
                 "date": one.date.isoformat(),
                 "is_provisional": one.is_provisional,
                 "is_sealed": one.is_sealed,
+                "overlap": None if one.overlap is None else round(one.overlap, DIGITS),
             }
             for one in matrix.sets
         ],

@@ -60,6 +60,7 @@ class Card(TypedDict, total=False):
 
     description: str
     languages: str
+    trained_on: str
     license: str
     paper_url: str
     parameters: int | None

@@ -24,6 +24,7 @@ class Card(TypedDict, total=False):
 
     description: str
     languages: str
+    trained_on: str
     license: str
     paper_url: str
     parameters: int | None
@@ -150,6 +151,7 @@ class BoardSet(TypedDict):
     date: str
     is_provisional: NotRequired[bool]
     is_sealed: NotRequired[bool]
+    overlap: NotRequired[float | None]
 
 
 class ChangedConfig(TypedDict):
@@ -995,6 +997,7 @@ class Run(TypedDict):
     started_at: NotRequired[str | None]
     finished_at: NotRequired[str | None]
     usage: Usage
+    overlap: float | None
 
 
 class Score(TypedDict):
@@ -1217,6 +1220,7 @@ class ToldCard(TypedDict):
 
     description: str
     languages: str
+    trained_on: str
     license: str
     paper_url: str
     parameters: int | None
@@ -1337,6 +1341,7 @@ class Version(TypedDict):
 
     version: int
     size: int
+    overlap: float | None
     made_at: str
     is_provisional: bool
 
@@ -1453,6 +1458,7 @@ class WholeRun(TypedDict):
     started_at: NotRequired[str | None]
     finished_at: NotRequired[str | None]
     usage: Usage
+    overlap: float | None
     log: NotRequired[str]
 
 

@@ -22,6 +22,12 @@ class CardSerializer(serializers.Serializer[Any]):
         max_length=20_000, required=False, allow_blank=True, help_text="Markdown."
     )
     languages = serializers.CharField(max_length=200, required=False, allow_blank=True)
+    trained_on = serializers.CharField(
+        max_length=200,
+        required=False,
+        allow_blank=True,
+        help_text="Such as `seed, round 1`, which sets are compared with.",
+    )
     license = serializers.CharField(max_length=100, required=False, allow_blank=True)
     paper_url = serializers.URLField(max_length=200, required=False, allow_blank=True)
     parameters = serializers.IntegerField(
@@ -34,6 +40,7 @@ class ToldCardSerializer(serializers.Serializer[Any]):
 
     description = serializers.CharField()
     languages = serializers.CharField()
+    trained_on = serializers.CharField()
     license = serializers.CharField()
     paper_url = serializers.CharField(help_text="Empty while the owner's name is hidden.")
     parameters = serializers.IntegerField(allow_null=True)
@@ -118,7 +125,7 @@ def told_of(submission: Submission, viewer: Viewer, progress: Progress) -> dict[
         "card": {
             **{
                 name: getattr(submission, name)
-                for name in ("description", "languages", "license", "parameters")
+                for name in ("description", "languages", "trained_on", "license", "parameters")
             },
             "paper_url": submission.paper_url if owner or is_inside else "",
         },

@@ -36,6 +36,7 @@ from evaluation.runs import (
     run_again,
 )
 from evaluation.shown_scores import readable, sealed_versions, told
+from evaluation.training_overlap import trained_on
 
 if TYPE_CHECKING:  # it loads numpy
     from evaluation.wrong import Wrong
@@ -66,6 +67,9 @@ class RunSerializer(serializers.ModelSerializer[EvaluationRun]):
     number = serializers.IntegerField(help_text="Higher: repeated.")
     warnings = serializers.ListField(child=serializers.CharField())
     usage = UsageSerializer()
+    overlap = serializers.SerializerMethodField(
+        help_text="The part of the set (0-1) that the model was trained on; null: not known."
+    )
     position = serializers.SerializerMethodField(help_text="In the queue; null: it does not wait.")
     wait_seconds = serializers.SerializerMethodField(help_text="As the last runs took.")
 
@@ -75,8 +79,19 @@ class RunSerializer(serializers.ModelSerializer[EvaluationRun]):
             *("id", "evaluation_set", "version", "suite", "number", "state", "outcome", "error"),
             *("limit", "measured", "warnings", "message", "progress", "position", "wait_seconds"),
             *("runner", "in_the_loop", "attempts", "queued_at", "started_at", "finished_at"),
-            "usage",
+            *("usage", "overlap"),
         )
+
+    def get_overlap(self, run: EvaluationRun) -> float | None:
+        """As far as we trained it or its card says on what."""
+        if run.submission_id not in self._learned:
+            self._learned[run.submission_id] = trained_on(run.submission)
+        learned = self._learned[run.submission_id]
+        return None if learned is None else run.version.overlap_with(learned)
+
+    @cached_property
+    def _learned(self) -> dict[UUID, set[str] | None]:
+        return {}
 
     def get_position(self, run: EvaluationRun) -> int | None:
         """Its place in the queue."""

@@ -49,9 +49,15 @@ Own = ApiToken.Scope.OWN
 class VersionSerializer(serializers.ModelSerializer[EvaluationSetVersion]):
     """A version of an evaluation set; it never changes."""
 
+    overlap = serializers.FloatField(
+        source="overlap_with",
+        allow_null=True,
+        help_text="The part of it (0-1) that is in seeds or released rounds; null: not compared.",
+    )
+
     class Meta:
         model = EvaluationSetVersion
-        fields = ("version", "size", "made_at", "is_provisional")
+        fields = ("version", "size", "overlap", "made_at", "is_provisional")
 
     is_provisional = serializers.BooleanField(
         read_only=True, help_text="Its round was still judged when it was taken."

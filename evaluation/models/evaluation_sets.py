@@ -1,11 +1,14 @@
 """What models are run on: sets of examples whose versions never change."""
 
+from collections.abc import Collection
+
 from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from evaluation.models.datasets import Dataset
+from evaluation.overlap import share
 from tasks.models import Round, Task
 
 
@@ -81,6 +84,7 @@ class EvaluationSetVersion(models.Model):
     dataset = models.ForeignKey(
         Dataset, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
+    overlap = models.JSONField(null=True, editable=False)  # of `evaluation.overlap`; null: unknown
     made_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
     )
@@ -112,3 +116,10 @@ class EvaluationSetVersion(models.Model):
         """
         is_released = self.dataset is not None and not self.dataset.options.get("private_test")
         return not (self.evaluation_set.answers_public or is_released)
+
+    def overlap_with(self, names: Collection[str] | None = None) -> float | None:
+        """The part of it (0-1) that lies in these sources of training rows, or in any at all.
+
+        None: it was not compared yet.
+        """
+        return None if self.overlap is None else share(self.overlap, self.size, names)

@@ -97,6 +97,11 @@ class BoardSet(Shape):
     is_sealed = serializers.BooleanField(
         required=False, help_text="Its scores are rounded, and not all are shown."
     )
+    overlap = serializers.FloatField(
+        required=False,
+        allow_null=True,
+        help_text="The part of it (0-1) that is in seeds or released rounds; null: not known.",
+    )
 
 
 class BoardRow(Shape):

@@ -1,0 +1,70 @@
+"""Which examples of a set were there to train on: pure rules."""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, TypedDict
+
+import orjson
+
+SEED = "seed"
+_NAMED = re.compile(r"\b(?:(seed)s?|round[ _-]?(\d+))\b", re.IGNORECASE)
+
+
+class Overlap(TypedDict):
+    """What a set was compared with, and how many of its examples lie in exactly which of these.
+
+    sources: the dataset's id by the source's name, 0 for seeds. rows: by names with spaces between.
+    """
+
+    sources: dict[str, int]
+    rows: dict[str, int]
+
+
+def digest(inputs: Mapping[str, Any], fields: Sequence[str]) -> bytes:
+    """The same for the same texts, whatever their case, spaces and final punctuation."""
+    values = (inputs.get(name) for name in fields)
+    told = [" ".join(str(each).casefold().split()).rstrip(".!? ") for each in values]
+    return hashlib.sha256(orjson.dumps(told)).digest()[:16]
+
+
+def known_rows(
+    sources: Mapping[str, Iterable[Mapping[str, Any]]], fields: Sequence[str]
+) -> dict[bytes, frozenset[str]]:
+    """By digest the names of the sources that have such a row."""
+    known: dict[bytes, frozenset[str]] = {}
+    for name, rows in sources.items():
+        of_source = frozenset([name])
+        for row in rows:
+            key = digest(row, fields)
+            known[key] = known.get(key, frozenset()) | of_source
+    return known
+
+
+def counted(
+    rows: Iterable[Mapping[str, Any]], known: Mapping[bytes, frozenset[str]], fields: Sequence[str]
+) -> dict[str, int]:
+    """How many of the rows lie in which sources; those in none are left out."""
+    found = Counter(known.get(digest(row, fields)) for row in rows)
+    return {" ".join(sorted(names)): count for names, count in found.items() if names}
+
+
+def share(overlap: Overlap, size: int, names: Collection[str] | None = None) -> float:
+    """The part of a set that lies in any of the sources with these names; None: in any at all."""
+    among = overlap["sources"] if names is None else names
+    found = (
+        count
+        for of_row, count in overlap["rows"].items()
+        if not set(among).isdisjoint(of_row.split())
+    )
+    return sum(found) / size if size else 0.0
+
+
+def named(text: str) -> set[str]:
+    """The sources that somebody says a model was trained on.
+
+    >>> sorted(named("SNLI, the seeds, round-1 and Round 12"))
+    ['round1', 'round12', 'seed']
+    """
+    return {SEED if seed else f"round{int(number)}" for seed, number in _NAMED.findall(text)}

@@ -1,0 +1,33 @@
+"""Which examples of a set were there to train on."""
+
+from evaluation.overlap import counted, digest, known_rows, named, share
+
+FIELDS = ("premise", "hypothesis")
+
+
+def row(premise, hypothesis="So."):
+    return {"premise": premise, "hypothesis": hypothesis}
+
+
+def test_texts_are_the_same_whatever_their_case_spaces_and_end():
+    assert digest(row("A  heron\nstands."), FIELDS) == digest(row("a heron stands"), FIELDS)
+    assert digest(row("a", "b"), FIELDS) != digest(row("b", "a"), FIELDS)
+    assert digest(row("a b", ""), FIELDS) != digest(row("a", "b"), FIELDS)
+
+
+def test_each_row_counts_once_however_many_sources_have_it():
+    sources = {"seed": [row("a"), row("b"), row("a")], "round1": [row("b"), row("c")]}
+    rows = [row("A."), row("b"), row("b"), row("c"), row("d")]
+    found = counted(rows, known_rows(sources, FIELDS), FIELDS)
+    assert found == {"seed": 1, "round1 seed": 2, "round1": 1}
+    overlap = {"sources": {"seed": 0, "round1": 7}, "rows": found}
+    assert share(overlap, 5) == 0.8
+    assert share(overlap, 5, {"seed"}) == 0.6
+    assert share(overlap, 5, {"round1", "seed"}) == 0.8
+    assert share(overlap, 5, {"round2"}) == 0
+    assert share({"sources": {}, "rows": {}}, 5) == 0
+
+
+def test_what_a_card_names():
+    assert named("SNLI; seeds, round-1 and Round 12") == {"seed", "round1", "round12"}
+    assert named("MNLI, background 2") == set()
