@@ -91,6 +91,7 @@ def test_a_hub_id_is_handed_in(api, alice, task):
     assert (told["source"], told["revision"]) == ("org/name", COMMIT)
     assert told["card"] == {
         "languages": "",
+        "trained_on": "",
         "license": "",
         "paper_url": "",
         **card,

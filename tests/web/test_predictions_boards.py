@@ -61,7 +61,8 @@ def task_of(code, text):
 
 
 def make_set(task, name, rows):
-    return make_version(create_set(task=task, name=name, actor=None, may_leave=True), rows, None)
+    about = {"may_leave": True, "answers_public": True}
+    return make_version(create_set(task=task, name=name, actor=None, **about), rows, None)
 
 
 @pytest.fixture
