@@ -1,6 +1,7 @@
 """Models of the hub that people hand in: fetched as a stranger would, and only if they fit."""
 
 import shutil
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,12 @@ def fetch_public(spec: ModelSpec, into: Path, most_bytes: int) -> Path:
     """
     check_pinned(spec)
     from huggingface_hub import HfApi, snapshot_download
-    from huggingface_hub.utils import filter_repo_objects
 
     told: dict[str, Any] = {"repo_id": spec.source, "revision": spec.revision, "token": False}
     try:
         found = HfApi().model_info(**told, files_metadata=True).siblings or []
-        wanted = filter_repo_objects(
-            found, allow_patterns=HUB_FILES, key=lambda file: file.rfilename
-        )
-        size = sum(file.size or 0 for file in wanted)
+        wanted = [one for one in found if any(fnmatch(one.rfilename, kind) for kind in HUB_FILES)]
+        size = sum(one.size or 0 for one in wanted)
         if size > most_bytes:
             raise MisconfiguredError(
                 f"The model's files on the hub have {size / GIB:.2f} GiB; at most "

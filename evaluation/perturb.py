@@ -57,6 +57,9 @@ FEW = {"low": 0.02, "high": 0.05}  # of the letters that may change
 NAMES = frozenset(name.lower() for name in people.OTHER_NAME)
 TITLES = frozenset({"mr", "ms", "mrs", "he", "she", "his", "her", "him"})
 
+MOST_WORK = 5_000_000
+"""Characters of a row's texts, times those of the phrases looked for in them: 20,000 times 250."""
+
 KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
@@ -104,8 +107,8 @@ def variants(
 
     fields: what the model reads. passage_field: where answers are stretches of text; they are found
     again in the changed passage, and a twin that cannot keep each of them whole is dropped.
-    group_terms: an owner's lists instead of ours. Order and ids depend on nothing but the
-    arguments, and a twin's id tells neither its base nor its kind.
+    group_terms: an owner's lists instead of ours. A row beyond MOST_WORK has no twins. Order and
+    ids depend on nothing but the arguments, and a twin's id tells neither its base nor its kind.
     """
     texts = {
         name: text
@@ -113,6 +116,8 @@ def variants(
         if name != answer_field and isinstance(text := row.inputs.get(name), str) and text
     }
     kept = [*labels] if passage_field is None else [text_of(gold) for gold in row.gold]
+    if sum(map(len, texts.values())) * (1 + sum(map(len, kept))) > MOST_WORK:
+        return []
     known = [kind for kind in KINDS.values() if kind.family == family and kind.speaks(language)]
     found: list[Variant] = []
     for kind in sorted(known, key=lambda kind: _digest(kind, seed, row.uid, "kind")):

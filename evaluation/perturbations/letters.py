@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from random import Random
@@ -87,8 +88,8 @@ def homoglyphs(source: Source, chance: Random) -> Iterator[Edit]:
     """One letter of each sentence becomes a Cyrillic one of the same look."""
     letters = [at for at in source.inner_letters() if source.text[at] in HOMOGLYPHS]
     for sentence in SENTENCE.finditer(source.text):
-        here = [at for at in letters if sentence.start() <= at < sentence.end()]
-        for at in some(here, 1, chance, 1, 1):
+        first, end = (bisect_left(letters, at) for at in sentence.span())
+        for at in some(letters[first:end], 1, chance, 1, 1):
             yield Edit(at, at + 1, HOMOGLYPHS[source.text[at]])
 
 

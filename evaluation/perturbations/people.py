@@ -77,7 +77,7 @@ def other_groups(
             continue
         new = cased_as(other[key_of(match[0])], match[0])
         yield Edit(*match.span(), new)
-        if article := ARTICLE.search(source.text[: match.start()][-4:]):
+        if article := ARTICLE.search(source.text[max(0, match.start() - 4) : match.start()]):
             right = "an" if new[0].lower() in "aeiou" else "a"
             end = match.start() - 1
             yield Edit(end - len(article[1]), end, cased_as(right, article[1]))

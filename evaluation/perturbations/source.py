@@ -8,12 +8,13 @@ WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 SENTENCE = re.compile(r"[^.!?…]+[.!?…]*")
 FIXED = re.compile(
     r"(?:https?://|www\.)\S+"  # addresses
-    r"|[\w.+-]+@[\w-]+\.[\w.-]+"
+    r"|(?<![\w.+-])[\w.+-]+@[\w-]+\.[\w.-]+"  # tried once a run of letters, not at each
     r"|[@#]\w+"
     r"|(?<!\S)[^\s\d]*\d\S*"  # numbers, with their units and signs
 )
 PRONOUN = re.compile(r"I(?:['’]\w+)?")
 SHORT = 4
+LONG = 64
 ENDS = ".!?…:"
 
 
@@ -84,8 +85,18 @@ def moved(position: int, edits: Sequence[Edit]) -> int:
 
 
 def distance(edits: Sequence[Edit], text: str) -> int:
-    """Characters inserted, deleted or replaced (Levenshtein 1966), edit by edit."""
-    return sum(_levenshtein(text[start:end], new) for start, end, new in edits)
+    """Characters inserted, deleted or replaced (Levenshtein 1966), edit by edit.
+
+    Of an edit of more than LONG characters, which no word has, those that differ place by place.
+    """
+    return sum(_differ(text[start:end], new) for start, end, new in edits)
+
+
+def _differ(one: str, other: str) -> int:
+    if max(len(one), len(other)) <= LONG:
+        return _levenshtein(one, other)
+    places = sum(left != right for left, right in zip(one, other, strict=False))
+    return places + abs(len(one) - len(other))
 
 
 def _levenshtein(one: str, other: str) -> int:

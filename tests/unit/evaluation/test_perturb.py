@@ -1,7 +1,9 @@
 """Perturbed twins: what each kind does, and what no kind may do."""
 
 import re
+import sys
 from collections.abc import Mapping
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -357,3 +359,47 @@ def test_ids_are_unique_and_tell_nothing():
     ]
     assert len(set(uids)) == len(uids)
     assert {len(uid) for uid in uids} == {32}
+
+
+def operations(work) -> int:
+    """How many instructions of Python a call takes."""
+    count = 0
+
+    def trace(frame, event, arg):
+        nonlocal count
+        frame.f_trace_opcodes = True
+        count += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+@pytest.mark.parametrize("part", ["a", "she and he do not ", "Moon. ", "an Indian ", "e@"])
+@pytest.mark.parametrize("family", ["robustness", "fairness"])
+def test_a_text_of_twice_the_length_takes_twice_the_work(family, part):
+    few, many = (
+        operations(partial(twins, part * (length // len(part)), family)) for length in (1500, 3000)
+    )
+    assert many < 2.5 * few
+
+
+def test_addresses_are_looked_for_once_a_word():
+    """Looked for at each letter, a word of two million would take hours."""
+    assert protected("a" * 2_000_000, ()) == []
+
+
+def test_long_edits_are_counted_place_by_place():
+    assert distance([Edit(0, 100, "B" * 99 + "aa")], "b" * 99 + "a") == 100
+
+
+def test_a_row_beyond_all_measure_has_no_twins():
+    assert twins("They do not know. " * 2000, most=1)
+    assert not twins("They do not know. " * 30_000, most=1)
+    many = SetRow("u1", {"text": "a word " * 3000}, tuple("word" * 100 for _ in range(9)))
+    assert not twins("", row=many, passage_field="text")
