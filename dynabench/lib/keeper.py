@@ -36,7 +36,10 @@ class Kept:
     def start(self) -> None:
         _write(self._until, IDLE_SECONDS)
         self._process = FORK.Process(target=self._run, args=[os.getpid()], name=self._name)
-        self._process.start()
+        try:
+            self._process.start()
+        except OSError as error:  # no memory just now; the next look tries again
+            logger.error("%s cannot be started: %s", self._name, error)
 
     def _run(self, keeper: int) -> None:
         global _until, _keeper
@@ -56,14 +59,16 @@ class Kept:
             self.start()
 
     def ask_to_end(self) -> None:
-        self._process.terminate()
+        if not self.has_ended():
+            self._process.terminate()
 
     def has_ended(self) -> bool:
         return not self._process.is_alive()
 
     def kill(self) -> None:
-        self._process.kill()
-        self._process.join()
+        if not self.has_ended():
+            self._process.kill()
+            self._process.join()
 
 
 def keep(works: Mapping[str, Callable[[], None]], grace_seconds: float) -> None:

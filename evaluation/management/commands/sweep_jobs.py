@@ -1,4 +1,4 @@
-"""Put jobs of dead workers back into the queue; run it each minute."""
+"""Put jobs of dead workers back into the queue, as qcluster does each half minute."""
 
 from typing import Any
 

@@ -1,0 +1,63 @@
+"""Processes that are kept going; tests/integration/test_qcluster.py kills real ones."""
+
+import errno
+import time
+
+import pytest
+
+from dynabench.lib import keeper
+from dynabench.lib.keeper import IDLE_SECONDS, Kept
+
+
+def work():
+    """A long job that has told once that it is one."""
+    keeper.is_at_work()
+    time.sleep(600)
+
+
+@pytest.fixture
+def kept():
+    made = Kept("worker", work)
+    yield made
+    made.kill()
+
+
+def look_until(kept, holds):
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+        kept.look()
+
+
+def test_a_long_job_that_tells_so_is_left_alone(kept):
+    before = kept._process.pid
+    look_until(kept, lambda: keeper._read(kept._until) > time.monotonic() + 2 * IDLE_SECONDS)
+    kept.look()
+    assert kept._process.pid == before
+    assert not kept.has_ended()
+
+
+def test_a_job_of_which_nothing_is_heard_any_more_is_killed(monkeypatch):
+    monkeypatch.setattr(keeper, "WORK_SECONDS", 0.0)
+    kept = Kept("worker", work)
+    before = kept._process.pid
+    look_until(kept, lambda: kept._process.pid != before)
+    kept.kill()
+
+
+def test_what_cannot_be_started_now_is_started_later(kept, monkeypatch):
+    def full():
+        raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    kept.kill()
+    with monkeypatch.context() as machine:
+        machine.setattr(keeper.FORK.Process, "start", lambda process: full())
+        kept.look()
+    assert kept.has_ended()
+    kept.look()
+    assert not kept.has_ended()
+
+
+def test_elsewhere_nobody_is_told():
+    keeper.is_at_work()
