@@ -17,6 +17,7 @@ from evaluation.elsewhere import task_files
 from evaluation.fields import FEATURES, FIELDS, Field
 from evaluation.models import Dataset
 from evaluation.splits import DEV, PROGRAM, TEST, TRAIN
+from tasks.models import TargetModel
 from tasks.schema import TaskConfig
 
 LICENSES = {
@@ -287,7 +288,7 @@ def _data(dataset: Dataset, numbers: Numbers) -> dict[str, str]:
     report, rows = numbers["report"], numbers["rows"]
     return {
         "source": "Written by people for this round, each against the round's targets "
-        f"({_targets(dataset)})."
+        f"({made_against(dataset)})."
         + (" The split program was written by programs." if PROGRAM in rows else ""),
         "size": ", ".join(f"{n} {split}" for split, n in rows.items()),
         "format": "JSON lines and Parquet",
@@ -321,8 +322,12 @@ def _methodology(dataset: Dataset, report: Numbers) -> dict[str, Any]:
     }
 
 
-def _targets(dataset: Dataset) -> str:
-    names = [entry.target.name for entry in dataset.round.round_targets.select_related("target")]
+def made_against(dataset: Dataset) -> str:
+    """Those of the round, and of imported history those that its rows name."""
+    entries = dataset.round.round_targets.select_related("target")
+    loop = [entry.target.name for entry in entries]
+    answered = TargetModel.objects.filter(targetoutput__example__round=dataset.round)
+    names = [*loop, *answered.exclude(name__in=loop).distinct().values_list("name", flat=True)]
     return ", ".join(names) or "no model"
 
 
@@ -331,7 +336,7 @@ def _limits(dataset: Dataset, numbers: Numbers) -> list[str]:
     shared = numbers["shared_contexts"]
     unjudged = sum(numbers["labels"][TRAIN]["unjudged"].values())
     return [
-        f"Made against {_targets(dataset)}: what they get wrong is common here.",
+        f"Made against {made_against(dataset)}: what they get wrong is common here.",
         f"{shared[TEST]} test and {shared[DEV]} dev rows share their context with a train row.",
         f"{unjudged} train rows were judged by nobody (validated is false).",
         f"{numbers['parted_edits']} edits lie in another split than what they edit.",

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Exists, Max, OuterRef
 from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
@@ -14,7 +14,7 @@ from dynabench.lib.queue import enqueue
 from evaluation.models import TrainingRun
 from evaluation.selectors import NOT_OPENED, current_target, latest_datasets
 from evaluation.training_rows import Untrainable, shape_of
-from tasks.models import Round, TargetModel, Task
+from tasks.models import Context, Round, TargetModel, Task
 from tasks.services import OFFICIAL, RoundError, plan_round
 from tasks.target_services import TargetRefused, register_target
 from tasks.targets import serving_of
@@ -175,7 +175,9 @@ def _prepared_round(task: Task, run: TrainingRun, number: int, actor: User | Non
             )
         sources = {name.removeprefix("round") for name in run.options["weights"]} - {SEED}
         parents = task.rounds.filter(number__in=sources)
-        before = task.rounds.filter(opened_at__isnull=False).order_by("number").last()
+        kept = Exists(Context.objects.filter(round=OuterRef("pk"), is_retired=False))
+        opened = task.rounds.filter(kept, opened_at__isnull=False)
+        before = opened.order_by("number").last()
         round = plan_round(task=task, actor=actor, fields={}, parents=parents, contexts_of=before)
     if round.state not in NOT_OPENED:
         raise TrainingRefused(

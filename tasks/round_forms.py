@@ -9,6 +9,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from tasks.models import Round, Task
+from tasks.services import NO_CONTEXTS
 
 LABELS = {
     "description": _("Description"),
@@ -89,6 +90,12 @@ class RoundForm(forms.ModelForm):  # type: ignore[type-arg]
         choices["parents"].label_from_instance = _name
         if "contexts_of" in choices:
             choices["contexts_of"].label_from_instance = _name
+
+    def clean_contexts_of(self) -> Round | None:
+        source: Round | None = self.cleaned_data["contexts_of"]
+        if source and not source.contexts.filter(is_retired=False).exists():
+            raise ValidationError(gettext(NO_CONTEXTS) % {"number": source.number})
+        return source
 
     def clean_ends_at(self) -> Any:
         value = self.cleaned_data["ends_at"]

@@ -46,6 +46,10 @@ REACHED = {
 }
 
 
+NO_CONTEXTS = gettext_noop(
+    "Round %(number)d has no context to copy: all are retired, as those of imported history, or "
+    "it has none."
+)
 TARGETS_FIXED = gettext_lazy(
     "The targets of a round are fixed once it was opened. Plan a new round, or replace a broken "
     "target while nothing was collected."
@@ -170,7 +174,7 @@ def plan_round(
 ) -> Round:
     """Make the task's next round, a draft, and copy the contexts of another if wanted.
 
-    Locks the task, so that two owners get two numbers.
+    Locks the task, so that two owners get two numbers. Raises RoundError without contexts to copy.
     """
     Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     last = task.rounds.aggregate(last=Max("number"))["last"] or 0
@@ -183,9 +187,14 @@ def plan_round(
 
 
 def _copy_contexts(source: Round | None, round: Round, actor: User | None) -> None:
-    """Give a round the contexts of another that are not retired; those that it has stay once."""
+    """Give a round the contexts of another that are not retired; those that it has stay once.
+
+    Raises RoundError when all are retired, as those of imported history.
+    """
     if source is None:
         return
+    if not source.contexts.filter(is_retired=False).exists():
+        raise RoundError(_(NO_CONTEXTS) % {"number": source.number})
     rows = (
         {**context.fields, "tag": context.tag, "metadata": context.metadata}
         for context in source.contexts.filter(is_retired=False).order_by("pk").iterator()
@@ -363,8 +372,10 @@ def _check_can_open(round: Round) -> None:
     if live:
         told = {"number": live.number, "state": _(live.state)}
         raise RoundError(_("Round %(number)d is %(state)s. Close it first.") % told)
-    if not round.task.config.context and not round.contexts.exists():  # one empty context a round
-        store_contexts(round=round, rows=[{}], file_name="(no contexts)")
+    if not round.task.config.context:  # one empty context a round; an import has it retired
+        empty = round.contexts.filter(digest=context_digest({}))
+        if not empty.update(is_retired=False):
+            store_contexts(round=round, rows=[{}], file_name="(no contexts)")
     if not round.contexts.filter(is_retired=False).exists():
         raise RoundError(_("The round has no contexts. Import some first."))
     if why := reached(round.budget, used(round), timezone.now()):

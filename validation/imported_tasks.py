@@ -9,9 +9,10 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.utils.text import slugify
 
-from dynabench.accounts.models import Annotator
+from dynabench.accounts.models import Annotator, User
+from dynabench.accounts.services import log
 from tasks.config_io import ConfigError
-from tasks.models import TargetModel, TargetVersion, Task
+from tasks.models import TargetModel, TargetVersion, Task, TaskMember
 from validation.bulk import Table
 from validation.consensus import Policy
 from validation.import_rows import Row
@@ -26,14 +27,29 @@ class ImportRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What was asked for. task, round, policy: None leaves it to the rows and the task."""
+    """What was asked for. task, round, policy: None leaves it to the rows and the task.
+
+    owner: the address of whom a task that is made belongs to; empty: the only superuser.
+    """
 
     file_name: str
     task: str | None = None
     create: bool = False
+    owner: str = ""
     round: int | None = None
     policy: Policy | None = None
     skip_bad: bool = False
+
+
+def _owner(address: str) -> User:
+    """Whom a task that is made belongs to. Raises ImportRefused."""
+    people = User.objects.filter(is_active=True)
+    wanted = {"email__iexact": address} if address else {"is_superuser": True}
+    found = list(people.filter(**wanted))
+    if len(found) != 1:
+        why = f"There is no account {address}" if address else "A new task needs an owner"
+        raise ImportRefused(f"{why}. Name one with --owner EMAIL.")
+    return found[0]
 
 
 class ImportedTask:
@@ -64,11 +80,15 @@ class ImportedTask:
             )
         text = created_config(code, (), (), (), options.policy, 0)
         task = Task(code=code, name=code.replace("-", " ").capitalize(), config_text=text)
+        task.is_visible = False  # until its owner has looked at it
         try:
             task.full_clean()
         except ValidationError as error:
             raise ImportRefused(f"{code!r} cannot be a task: {' '.join(error.messages)}") from None
+        owner = _owner(options.owner)
         task.save()
+        TaskMember.objects.create(task=task, user=owner, role=TaskMember.Role.OWNER)
+        log(None, "task.created", task, user=owner.email)
         self._created = True
         return task
 

@@ -58,8 +58,10 @@ def activity(round: Round) -> Activity:
 
 
 def count_activity(round: Round) -> Activity:
-    """Counted now."""
-    examples = Example.objects.filter(round=round, retracted_at__isnull=True, by_program=False)
+    """Counted now. What was imported is nobody's work of that day."""
+    examples = Example.objects.filter(
+        round=round, retracted_at__isnull=True, by_program=False, uid__isnull=True
+    )
     votes = Validation.objects.filter(example__round=round, is_imported=False, by_program=False)
     queue = QueueItem.objects.filter(
         round=round, still_needed__gt=0, example__retracted_at__isnull=True

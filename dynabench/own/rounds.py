@@ -43,10 +43,14 @@ def round_create(request: HttpRequest, code: str) -> HttpResponse:
     task = owned_task(request, code, can_edit)
     form = RoundForm(request.POST or None, task=task)
     if form.is_valid():
-        made = plan_round(task=task, actor=person(request), **form.plan)
-        said = _("Round %(number)d is planned. It is a draft.") % {"number": made.number}
-        messages.success(request, said)
-        return redirect(_place(made))
+        try:
+            made = plan_round(task=task, actor=person(request), **form.plan)
+        except RoundError as error:
+            form.add_error("contexts_of", str(error))
+        else:
+            said = _("Round %(number)d is planned. It is a draft.") % {"number": made.number}
+            messages.success(request, said)
+            return redirect(_place(made))
     return _form_page(request, form, {"task": task})
 
 

@@ -124,7 +124,10 @@ class Rounds(_Rounds, generics.ListAPIView[Round]):
         """Plan the next round. It is a draft."""
         task, editor = find_edited(request, code)
         asked = read(RoundPlanSerializer, request)
-        made = plan_round(task=task, actor=editor, **_plan(asked, task))
+        try:
+            made = plan_round(task=task, actor=editor, **_plan(asked, task))
+        except RoundError as error:
+            raise Refused(str(error), code="contexts_of") from None
         return self.planned(task, made.number, status.HTTP_201_CREATED)
 
 

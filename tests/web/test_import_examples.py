@@ -17,7 +17,13 @@ from django.db import connection
 from annotation.models import Example, TargetOutput
 from dynabench.accounts.models import Annotator, LogEntry
 from dynabench.accounts.services import annotator_of
+from dynabench.own.activity import count_activity
+from evaluation.cards import made_against
+from evaluation.models import Dataset
 from tasks.models import Context, Round, TargetModel, Task
+from tasks.round_forms import RoundForm
+from tasks.services import RoundError, plan_round, set_round_state
+from tests.factories import PASSWORD, UserFactory, importing
 from validation.consensus import Policy
 from validation.models import Consensus, Judging, Validation
 from validation.services import fill_queue, rederive
@@ -46,7 +52,7 @@ def row(uid="u1", **changes):
 def run(file, *args):
     """What the command said: (last line of stdout, stderr)."""
     out, err = StringIO(), StringIO()
-    call_command("import_examples", str(file), *map(str, args), stdout=out, stderr=err)
+    call_command("import_examples", str(file), *importing(args), stdout=out, stderr=err)
     return out.getvalue().splitlines()[-1], err.getvalue()
 
 
@@ -158,13 +164,14 @@ def test_another_example_under_a_known_uid_is_bad(db, write):
 
 def test_a_bad_line_stores_nothing_and_every_one_is_named(db, write):
     file = write(row("u1"), b"{", row("u2", round=-1), b"", row("u3"))
-    err = StringIO()
+    err, arguments = StringIO(), importing(["--create"])
+    before = counts()
     with pytest.raises(CommandError, match="2 of the lines cannot be stored, so nothing was"):
-        call_command("import_examples", str(file), "--create", stderr=err, stdout=StringIO())
+        call_command("import_examples", str(file), *arguments, stderr=err, stdout=StringIO())
     first, second = err.getvalue().splitlines()
     assert first.startswith(f"{file}:2: not JSON at column 2")
     assert second.startswith(f"{file}:3: round must be a whole number from 0")
-    assert not any(counts())
+    assert counts() == before
 
 
 def test_bad_lines_are_collected(db, write):
@@ -192,7 +199,8 @@ def test_gzip_and_other_scripts(db, tmp_path):
 def test_a_made_task_has_the_labels_that_were_seen(db, write):
     run(write(row(context={"prompt": "P"})), "--create", "--policy", "at-least:3")
     task = Task.objects.get()
-    assert (task.name, task.is_visible) == ("Mood", True)
+    assert (task.name, task.is_visible) == ("Mood", False)
+    assert task.members.get(role="owner").user.email == "importer@example.com"
     assert task.config.component("label").values == ("mixed", "negative", "positive")
     assert task.config.model_fields == ("prompt", "text")
 
@@ -320,6 +328,8 @@ def test_a_killed_import_leaves_nothing(tmp_path):
     env.pop("DATABASE_URL", None)
     manage = [sys.executable, str(ROOT / "manage.py")]
     subprocess.run([*manage, "migrate", "-v0"], env=env, check=True)
+    boss = [*manage, "createsuperuser", "--noinput", "--email", "boss@example.com"]
+    subprocess.run(boss, env=env | {"DJANGO_SUPERUSER_PASSWORD": PASSWORD}, check=True)
     feed = tmp_path / "feed"
     os.mkfifo(feed)
     with subprocess.Popen(
@@ -336,6 +346,45 @@ def test_a_killed_import_leaves_nothing(tmp_path):
     with sqlite3.connect(tmp_path / "db.sqlite3") as database:
         for table in ("tasks_task", "annotation_example", "validation_validation"):
             assert database.execute(f"SELECT COUNT(*) FROM {table}").fetchone() == (0,)
+
+
+def test_a_task_that_is_made_needs_an_owner(db, write):
+    file = write(row())
+    for more in ([], ["--owner", "nobody@example.com"]):
+        with pytest.raises(CommandError, match="--owner"):
+            call_command("import_examples", str(file), "--create", *more, stderr=StringIO())
+    assert not Task.objects.exists()
+    boss = UserFactory(is_superuser=True)
+    call_command("import_examples", str(file), "--create", stderr=StringIO(), stdout=StringIO())
+    assert Task.objects.get().members.get().user == boss
+
+
+def test_history_is_nobodys_work_of_today(db, write):
+    run(write(row("u1", author="a"), row("u2", author="b")), "--create")
+    found = count_activity(Round.objects.get())
+    assert (found.people, list(found.days)) == (0, [])
+
+
+def test_a_card_names_the_models_of_imported_rows(db, write):
+    run(write(row()), "--create")
+    dataset = Dataset(round=Round.objects.get(), version=1)
+    assert made_against(dataset) == TargetModel.objects.get().name
+
+
+def test_retired_contexts_are_not_copied_in_silence(db, write):
+    run(write(row(context={"prompt": "P"})), "--create")
+    first, owner = Round.objects.get(), Task.objects.get().members.get().user
+    form = RoundForm({"rule": "majority", "contexts_of": 1}, task=first.task)
+    assert set(form.errors) == {"contexts_of"}
+    with pytest.raises(RoundError):
+        plan_round(task=first.task, actor=owner, fields={}, contexts_of=first)
+    assert Round.objects.count() == 1
+
+
+def test_an_imported_round_without_context_fields_opens(db, write):
+    run(write(row()), "--create")
+    opened = set_round_state(round=Round.objects.get(), state="open", actor=None)
+    assert (opened.state, opened.contexts.get().is_retired) == ("open", False)
 
 
 @pytest.mark.data

@@ -11,7 +11,8 @@ from django.utils import timezone
 
 from annotation.models import Example
 from dynabench.accounts.services import annotator_of
-from tasks.models import Round
+from tasks.models import Round, Task
+from tests.factories import importing
 from validation.consensus import Vote
 from validation.models import Consensus
 from validation.services import override_consensus
@@ -34,7 +35,8 @@ def _prepares_nothing(db, monkeypatch):
 
 
 def load(file, *args):
-    call_command("import_examples", str(file), *map(str, args), stdout=StringIO())
+    call_command("import_examples", str(file), *importing(args), stdout=StringIO())
+    Task.objects.update(is_visible=True)
 
 
 def report(code, *args):

@@ -18,7 +18,7 @@ from validation.imports import Summary, import_examples
 
 LONGEST_LINE = 16 * 2**20
 MOST_TOLD = 50
-NAMES = ("task", "create", "round", "policy", "skip_bad")
+NAMES = ("task", "create", "owner", "round", "policy", "skip_bad")
 
 
 class Command(BaseCommand):
@@ -28,6 +28,9 @@ class Command(BaseCommand):
         parser.add_argument("file", type=Path, help="JSONL in UTF-8; gzip is recognised")
         parser.add_argument("--task", metavar="CODE", help="instead of the task each row names")
         parser.add_argument("--create", action="store_true", help="make the task if there is none")
+        parser.add_argument(
+            "--owner", default="", metavar="EMAIL", help="whose it is then; default: the superuser"
+        )
         parser.add_argument("--round", type=_round_number, help="instead of each row's round")
         parser.add_argument(
             "--policy",
