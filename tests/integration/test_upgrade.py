@@ -1,0 +1,124 @@
+"""Databases of former releases (`tests/releases`): what an upgrade makes of them."""
+
+import gzip
+import hashlib
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.db import connection, models
+from django.db.migrations.executor import MigrationExecutor
+from django.utils import timezone
+
+from dynabench.accounts.models import IdempotentAnswer, User
+
+ROOT = Path(__file__).parents[2]
+RELEASES = sorted((ROOT / "tests" / "releases").iterdir())
+each_release = pytest.mark.parametrize("release", RELEASES, ids=lambda folder: folder.name)
+COUNT = """
+from django.apps import apps
+from django.test import Client
+tables = apps.get_models(include_auto_created=True)
+print({table._meta.db_table: len(table._base_manager.all()) for table in tables})
+assert Client(headers={"host": "localhost"}).get("/").status_code == 200
+"""
+
+
+@each_release
+def test_no_released_migration_was_edited(release):
+    for name, digest in json.loads((release / "release.json").read_text())["migrations"].items():
+        assert hashlib.sha256((ROOT / name).read_bytes()).hexdigest() == digest, name
+
+
+def load_sqlite(text: str, home: Path) -> str:
+    with sqlite3.connect(home / "db.sqlite3") as database:
+        database.executescript(text)
+    return f"sqlite:///{home}/db.sqlite3"
+
+
+def load_postgres(text: str, home: Path) -> str:
+    import psycopg
+
+    one = settings.DATABASES["default"]
+    server = f"{one['USER']}:{one['PASSWORD']}@{one['HOST']}:{one['PORT']}"
+    name = f"upgrade_{os.getpid()}"
+    with psycopg.connect(f"postgres://{server}/postgres", autocommit=True) as connected:
+        connected.execute(f'CREATE DATABASE "{name}"')
+    with psycopg.connect(f"postgres://{server}/{name}") as connected:
+        connected.execute(text)
+    return f"postgres://{server}/{name}"
+
+
+def drop_postgres(url: str) -> None:
+    import psycopg
+
+    server, _, name = url.rpartition("/")
+    with psycopg.connect(f"{server}/postgres", autocommit=True) as connected:
+        connected.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+@each_release
+def test_a_database_of_a_former_release_keeps_every_row(release, tmp_path):
+    is_postgres = connection.vendor == "postgresql"
+    dump = release / ("postgres.sql.gz" if is_postgres else "sqlite.sql.gz")
+    text = gzip.decompress(dump.read_bytes()).decode()
+    rows = Counter(re.findall(r'(?m)^INSERT INTO (?:public\.)?"?(\w+)"? VALUES', text))
+    url = (load_postgres if is_postgres else load_sqlite)(text, tmp_path)
+
+    def manage(*arguments: str) -> str:
+        environment = {
+            **os.environ,
+            "DATABASE_URL": url,
+            "DYNABENCH_HOME": str(tmp_path),
+            "DEBUG": "1",
+        }
+        done = subprocess.run(
+            [sys.executable, "manage.py", *arguments],
+            cwd=ROOT, env=environment, capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    try:
+        manage("migrate")
+        manage("migrate", "--check")
+        found = json.loads(manage("shell", "--no-imports", "-c", COUNT).replace("'", '"'))
+    finally:
+        if is_postgres:
+            drop_postgres(url)
+    assert {table for table in found if found[table] < rows[table]} == set()
+    made = re.findall(r'(?m)^CREATE TABLE (?:public\.)?"?(\w+)"?', text)
+    assert {*made} - rows.keys() <= {"sqlite_sequence"}
+
+
+def body_takes(text: str) -> str:
+    """The text, stored as a repeated request's answer and read again."""
+    user = User.objects.create(email="a@example.com")
+    IdempotentAnswer.objects.create(
+        user=user, key="k", digest="d", body=text, begun_at=timezone.now()
+    )
+    return IdempotentAnswer.objects.get().body
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_column_that_was_json_becomes_text():
+    """Migration accounts/0003 was edited once: sites that had applied it kept a JSON column."""
+    executor = MigrationExecutor(connection)
+    executor.migrate([("accounts", "0003_api_tokens")])
+    json = models.JSONField(null=True)
+    json.set_attributes_from_name("body")
+    json.model = IdempotentAnswer
+    try:
+        with connection.schema_editor() as editor:
+            editor.alter_field(IdempotentAnswer, IdempotentAnswer._meta.get_field("body"), json)
+    finally:
+        executor = MigrationExecutor(connection)
+        executor.migrate(executor.loader.graph.leaf_nodes())
+    assert body_takes('{"a": 1,') == '{"a": 1,'
