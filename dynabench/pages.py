@@ -17,6 +17,7 @@ from evaluation.selectors import latest_datasets
 from leaderboard.tops import tops_of
 from tasks.access import find_task
 from tasks.budgets import Line, Used, lines
+from tasks.failures import failing
 from tasks.models import Round, Task, TaskGroup
 from tasks.permissions import can_edit, can_moderate
 from tasks.schema import ShownExample, TaskConfig
@@ -132,6 +133,8 @@ def task(request: HttpRequest, code: str) -> HttpResponse:
         "can_moderate": can_moderate(request.user, found),
         **_numbers_of(rounds),
     }
+    if values["can_moderate"]:
+        values["failing"] = failing(found)
     return render(request, "tasks/task.html", values)
 
 

@@ -10,6 +10,9 @@ from django.core.management import CommandError, call_command
 from dynabench.management.commands import quickstart
 from dynabench.management.commands.quickstart import Processes
 from evaluation.starters import STARTERS
+from tasks.models import Round, TargetModel, Task
+from tasks.services import install_official_tasks
+from tests.factories import scripted_target
 from tests.unit.tasks.endpoints.conftest import serve  # noqa: F401
 
 
@@ -68,3 +71,51 @@ def test_the_address_waits_for_starters_that_are_being_loaded(
     settings.MODEL_SERVER_URL = server.url
     processes.wait_until_loaded()
     assert len(server.seen) == 3 + len(STARTERS) - 1
+
+
+@pytest.fixture
+def installed(db):
+    """The official tasks as they are installed, each with a starter that answers by rule."""
+    install_official_tasks()
+    for task in Task.objects.all():
+        label = task.config.labels(task.config.answer_field)
+        answer = {"label": label[0].value} if label else {"output": {"answer": "", "start": 0}}
+        scripted_target(task.rounds.get(), f"starter-{task.code}", **answer)
+
+
+def test_official_rounds_open_when_their_starters_answer(installed, capsys):
+    """One whose starter is silent stays ready, and is tried again at the next start."""
+    TargetModel.objects.exclude(name="starter-nli").update(options={"fail": "down"})
+    command = quickstart.Command()
+    command._open_rounds()
+    states = dict(Round.objects.values_list("task__code", "state"))
+    assert states == {
+        "nli": "open", "sentiment": "ready", "hate-speech": "ready", "qa": "ready"
+    }  # fmt: skip
+    assert "sentiment round 1 stays ready" in capsys.readouterr().out
+    assert len(quickstart.first_rounds()) == 3
+
+
+def test_what_an_owner_took_back_is_not_opened(installed):
+    Round.objects.filter(task__code="nli").update(opened_at="2026-01-01T00:00Z")
+    Round.objects.filter(task__code="qa").update(state="draft")
+    found = {round.task.code for round in quickstart.first_rounds()}
+    assert found == {"sentiment", "hate-speech"}
+
+
+def test_another_starter_does_not_take_the_place_of_one_that_was_asked(
+    installed, monkeypatch, tmp_path, capsys
+):
+    Round.objects.update(opened_at="2026-01-01T00:00Z")
+    TargetModel.objects.update(source="/models/starters/old", adapter="http", url="")
+    monkeypatch.setattr(quickstart, "starter_folder", lambda code, home: tmp_path)
+    quickstart.Command()._starters()
+    assert set(TargetModel.objects.values_list("source", flat=True)) == {"/models/starters/old"}
+    assert "stays what it is" in capsys.readouterr().out
+
+
+def test_setting_up_starts_the_model_server_alone(monkeypatch, settings, tmp_path):
+    started = []
+    settings.HOME = tmp_path
+    monkeypatch.setattr(Processes, "_start", lambda self, name: started.append(name))
+    assert list(Processes(8000, only_models=True).urls) == started == ["models"]

@@ -47,10 +47,10 @@ def test_what_a_target_does_to_a_writer_is_kept_and_shown(as_alice, owner, nli, 
     assert ("Press Submit" in page.text) == (reason == "down")
     kept = TargetFailure.objects.get()
     assert (kept.target, kept.count, kept.reason) == (target, 1, reason)
-    for url in ("/own/nli/", "/own/nli/rounds/"):
-        shown = as_alice.get(url).text
-        assert "scripted" in shown
-        assert kept.detail in shown
+    for url in ("/own/nli/", "/own/nli/rounds/", "/t/nli/"):
+        assert f"<code>{reason}</code>: {kept.detail}" in as_alice.get(url).text
+    TaskMember.objects.all().delete()
+    assert f"<code>{reason}</code>" not in as_alice.get("/t/nli/").text
 
 
 @pytest.mark.parametrize("reason", ["busy"])
