@@ -129,6 +129,10 @@ def typed(config: TaskConfig, data: QueryDict) -> dict[str, Any]:
         is_list = component.type == "multilabel"
         value: Any = data.getlist(component.name) if is_list else data.get(component.name, "")
         found[component.name] = value[:10_000]
+        start = data.get(f"{component.name}_start", "")
+        if component.type == "span" and value and start.isdecimal():
+            end = int(start) + len(value)
+            found[component.name] = {"text": value, "start": int(start), "end": end}
     return {name: value for name, value in found.items() if value}
 
 

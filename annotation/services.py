@@ -151,7 +151,7 @@ def _open_round(pk: int) -> Round:
 def _next_context(round: Round, left: Assignment | None) -> Context:
     candidates = list(selectors.least_used_contexts(round)[:2])
     if not candidates:
-        said = _("No passages are left in round %(number)d.")
+        said = _("Nothing is left to write about in round %(number)d.")
         raise NoContext(said % {"number": round.number})
     if left and len(candidates) == 2 and candidates[0].pk == left.context_id:
         return candidates[1]
@@ -282,7 +282,7 @@ def _check_may_write(assignment: Assignment, used: selectors.Used, text: str) ->
     if not selectors.may_send(assignment):  # `finish_attempt` looks again, under the lock
         raise RoundClosed(not_open(round), round=round)
     if assignment.left_at is not None:
-        raise Stale(_("You have gone on to another passage since you opened this page."))
+        raise Stale(_("You have begun another example since you opened this page."))
     here, today, standing, twin, sending = selectors.tries(assignment, used)
     if any(are_alike(text, other) for other in sending):
         raise Duplicate(_("You are sending this text from another window."))
@@ -291,11 +291,13 @@ def _check_may_write(assignment: Assignment, used: selectors.Used, text: str) ->
         raise Duplicate(said, example=Example.objects.get(pk=twin))
     if here >= limits.tries_per_context:
         said = ngettext(
-            "You have used your %(number)d try on this passage. Take another.",
-            "You have used your %(number)d tries on this passage. Take another.",
+            "You have used your %(number)d try here.",
+            "You have used your %(number)d tries here.",
             limits.tries_per_context,
         )
-        raise CapReached(said % {"number": limits.tries_per_context})
+        has_more = round.task.config.gives != "nothing"
+        go_on = _("Take another text.") if has_more else _("You can judge what others wrote.")
+        raise CapReached(f"{said % {'number': limits.tries_per_context}} {go_on}")
     if today >= limits.tries_per_day:
         said = _("You have reached today's %(number)d tries (reset at 00:00 UTC).")
         raise CapReached(said % {"number": limits.tries_per_day})

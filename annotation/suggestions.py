@@ -49,8 +49,8 @@ def _check_may_ask(assignment: Assignment) -> None:
         raise RoundClosed(not_open(round), round=round)
     if assignment.suggestions.count() >= A_PASSAGE:
         said = ngettext(
-            "You have had %(number)d suggestion for this passage.",
-            "You have had %(number)d suggestions for this passage.",
+            "You have had %(number)d suggestion here.",
+            "You have had %(number)d suggestions here.",
             A_PASSAGE,
         )
         raise CapReached(said % {"number": A_PASSAGE})

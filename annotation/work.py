@@ -111,7 +111,8 @@ class Work:
             attrs["autofocus"] = True
         if self.assignment:  # drafts save themselves, apart from the form's own requests
             attrs["hx-post"] = reverse("annotation:draft", args=[self.assignment.pk])
-            attrs.update({"hx-trigger": "input delay:1500ms", "hx-target": "#draft-line"})
+            when = "input delay:1500ms, draft delay:1500ms"  # draft: of another field, by site.js
+            attrs.update({"hx-trigger": when, "hx-target": "#draft-line"})
             attrs["hx-sync"] = "this:replace"
         return form
 

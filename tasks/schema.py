@@ -374,6 +374,13 @@ class TaskConfig:
         return self.component(self.goal.field).values if self.goal.field else ()
 
     @property
+    def gives(self) -> Literal["passage", "prompt", "nothing"]:
+        """What people are given: something to read, only a text to start from, or nothing."""
+        prompt = self.support.prompt_field if self.support else None
+        names = {component.name for component in self.context}
+        return "passage" if names - {prompt} else "prompt" if names else "nothing"
+
+    @property
     def practice_contexts(self) -> tuple[Mapping[str, Any], ...]:
         """The contexts of the good examples, for practice; an empty one where none is needed."""
         shown = tuple(example.context for example in self.examples.good if example.context)

@@ -138,6 +138,13 @@ class FlagForm(QuestionForm):
     )
     flag_comment = forms.CharField(max_length=500, required=False, label=_("In your own words"))
 
+    def __init__(self, *args: Any, has_passage: bool = True, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        reasons = Validation.FlagReason.choices
+        broken = Validation.FlagReason.BROKEN
+        shown = [one for one in reasons if has_passage or one[0] != broken]
+        self.fields["flag_reason"].choices = shown  # type: ignore[attr-defined]
+
     def clean(self) -> dict[str, Any]:
         super().clean()
         other = self.cleaned_data.get("flag_reason") == Validation.FlagReason.OTHER

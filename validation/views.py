@@ -107,6 +107,7 @@ def flag(request: HttpRequest, code: str) -> HttpResponse:
         blind.questions(task.config, None, example),
         request.POST,
         context=example.context.fields,
+        has_passage=task.config.gives == "passage",
     )
     if not form.is_valid():
         return judging.show(request, Desk.next(task, validator), flag_form=form, status=422)

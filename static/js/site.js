@@ -28,13 +28,17 @@ document.addEventListener("htmx:configRequest", (event) => {
   const sent = event.detail.parameters, token = document.cookie.match(/csrftoken=(\w+)/);
   if (token && sent.csrfmiddlewaretoken) sent.csrfmiddlewaretoken = token[1];
 });
-const lost = () => say(WORDS.lost);
+// What went wrong stays in sight, however far down the page one is, until something works again.
+const warn = (text) => { document.getElementById("alert").textContent = text; };
+const kept = () => draftKey() ? ` ${WORDS.kept}` : "";
+const lost = () => warn(WORDS.lost + kept());
 document.addEventListener("htmx:sendError", lost);
 document.addEventListener("htmx:timeout", lost);
 document.addEventListener("htmx:responseError", (event) => {
   const id = event.detail.xhr.getResponseHeader("X-Request-Id") || WORDS.unknown;
-  document.getElementById("alert").textContent = WORDS.failed.replace("{id}", id);
+  warn(WORDS.failed.replace("{id}", id) + kept());
 });
+document.addEventListener("htmx:afterOnLoad", (event) => { if (event.detail.successful) warn(""); });
 
 // A draft that could not save itself says nothing; sending the form will.
 document.addEventListener("htmx:beforeSwap", (event) => {
@@ -51,7 +55,7 @@ document.addEventListener("htmx:afterSettle", (event) => {
   if (target.id === "result") forgetErrors();
   // A suggestion that was taken is the text now, in this browser's copy too.
   const asked = event.detail.requestConfig?.elt;
-  if (asked?.closest("#support") && typed() && draftKey()) localStorage.setItem(draftKey(), typed().value);
+  if (asked?.closest("#support") && typed()) remember();
   count();
 });
 
@@ -64,10 +68,22 @@ const forgetErrors = () => {
 
 // Drafts: the server's copy is the truth; this one outlives an outage.
 const typed = () => form()?.querySelector("textarea");
-document.addEventListener("input", (event) => {
-  if (event.target !== typed()) return;
-  if (draftKey()) localStorage.setItem(draftKey(), event.target.value);
-  count();
+const isTicked = (field) => field.type === "checkbox" || field.type === "radio";
+// What a person fills: of the hidden fields only where a marked answer starts.
+const fields = () => [...form().elements].filter((one) => one.name && (one.type !== "hidden" || one.name.endsWith("_start")));
+const remember = () => {
+  if (!draftKey()) return;
+  const values = fields().map((one) => [one.name, isTicked(one) ? one.checked : one.value]);
+  localStorage.setItem(draftKey(), JSON.stringify(values));
+};
+const recall = () => {
+  try { return JSON.parse(localStorage.getItem(draftKey())); } catch { return null; }
+};
+for (const kind of ["input", "change"]) document.addEventListener(kind, (event) => {
+  if (!event.target.form || event.target.form !== form()) return;
+  remember();
+  if (event.target === typed()) count();
+  else if (kind === "change") typed()?.dispatchEvent(new Event("draft"));
 });
 const count = () => {
   const box = typed(), counter = document.getElementById("counter");
@@ -77,10 +93,12 @@ const count = () => {
   if (length === Math.ceil(limit * 0.9) || length === limit) say(counter.textContent);
 };
 document.addEventListener("DOMContentLoaded", () => {
-  const box = typed(), kept = draftKey() && localStorage.getItem(draftKey());
-  if (box && kept && box.value.trim() === (box.dataset.given || "").trim() && kept !== box.value) {
-    box.value = kept;
-    say(WORDS.restored);
+  const box = typed(), values = draftKey() && recall();
+  if (values && (!box || box.value.trim() === (box.dataset.given || "").trim())) {
+    const all = fields(), has = (one) => isTicked(one) ? "checked" : "value";
+    const differ = values.map(([name, value], i) => [all[i], name, value]).filter(([one, name, value]) => one?.name === name && one[has(one)] !== value);
+    for (const [one, , value] of differ) one[has(one)] = value;
+    if (differ.length) say(WORDS.restored);
   }
   count();
   document.querySelector("[autofocus]")?.focus();

@@ -21,8 +21,16 @@
     };
   };
   const points = (text, units) => Array.from(text.slice(0, units)).length;
-  // Without the punctuation around them: "1840." is chosen as "1840".
-  const words = (text) => [...text.matchAll(/[^\s\p{P}](?:\S*(?:[^\s\p{P}]|%))?/gu)].map((m) => [m.index, m.index + m[0].length]);
+  // Without the punctuation around them: "1840." is chosen as "1840". Some scripts part no words.
+  const UNPARTED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Khmer}\p{Script=Lao}]/u;
+  const words = (text) => UNPARTED.test(text)
+    ? [...new Intl.Segmenter(undefined, { granularity: "word" }).segment(text)].filter((one) => one.isWordLike).map((one) => [one.index, one.index + one.segment.length])
+    : [...text.matchAll(/[^\s\p{P}](?:\S*(?:[^\s\p{P}]|%))?/gu)].map((m) => [m.index, m.index + m[0].length]);
+  // A stretch with the whole of each word that it touches; null: it touches none.
+  const snapped = (text, from, to) => {
+    const inside = words(text).filter(([a, b]) => b > from && a < to);
+    return inside.length ? [inside[0][0], inside.at(-1)[1]] : null;
+  };
 
   // [from, to) in UTF-16 units.
   const paint = (from, to, at) => {
@@ -43,18 +51,30 @@
     const said = values.first === values.last ? line.dataset.word : line.dataset.words;
     line.textContent = values.first ? said.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole) : "";
   };
-  const choose = (from, to) => {
+  const choose = (...stretch) => {
     const { text, answer, start } = parts();
-    const cut = text.slice(from, to);
-    from += cut.length - cut.trimStart().length;
-    to = from + cut.trim().length;
-    if (from >= to) return;
+    const found = snapped(text, ...stretch);
+    if (!found) return;
+    const [from, to] = found;
     answer.value = text.slice(from, to);
     if (start) start.value = points(text, from);
     chosen = String([from, to]);
     paint(from, to);
     describe(from, to);
+    answer.dispatchEvent(new Event("change", { bubbles: true }));  // drafts keep it
   };
+  // An answer that a draft brought back is marked again.
+  const remark = () => {
+    const found = parts();
+    if (!found?.start?.value || !found.answer.value || chosen) return;
+    const from = Array.from(found.text).slice(0, Number(found.start.value)).join("").length;
+    if (found.text.startsWith(found.answer.value, from)) {
+      paint(from, from + found.answer.value.length);
+      describe(from, from + found.answer.value.length);
+    }
+  };
+  document.addEventListener("DOMContentLoaded", remark);
+  document.addEventListener("htmx:afterSettle", ({ target }) => { if (target.id === "work" || target.id === "form") remark(); });
 
   // Where the browser's own selection lies in the passage; from === to: a place without length.
   const selected = () => {
@@ -73,7 +93,7 @@
     const found = parts() && selected();
     if (!found || found[0] === found[1] || String(found) === chosen) return;
     dragged = found;
-    describe(...found);
+    describe(...(snapped(parts().text, ...found) ?? found));
   });
   // The selection stays, so that it can be copied.
   const finish = () => {

@@ -170,3 +170,69 @@ def test_a_choice_after_an_emoji_counts_code_points(at_passage):
     submit_button(page).click()
     expect(verdict(page)).to_be_focused()
     assert Example.objects.get().inputs["answer"] == {"text": "Ada", "start": 17, "end": 20}
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "whole"),
+    [
+        ("a built", "the mi", "Ada built the mill"),  # from within one word into another
+        ("uil", "uil", "built"),
+        ("(in 18", "(in 18", "in 1850"),
+        ("840. ", "The mill bur", "1840. The mill burned"),
+        (" (", " (", ""),  # no word at all
+    ],
+)
+def test_a_drag_takes_whole_words(at_passage, first, last, whole):
+    page = at_passage()
+    start, end = PASSAGE.index(first), PASSAGE.index(last) + len(last)
+    left, _, top = page.evaluate(PLACE, [start, start + 1])
+    _, right, bottom = page.evaluate(PLACE, [end - 1, end])
+    page.mouse.move(left + 1, top)
+    page.mouse.down()
+    page.mouse.move(right - 3, bottom, steps=4)
+    page.mouse.move(right, bottom)
+    page.mouse.up()
+    expect(page.locator("#passage .mine")).to_have_text([whole] if whole else [])
+    expect(answer_box(page)).to_have_value(whole)
+
+
+def test_a_text_without_spaces_is_chosen_by_word(at_passage):
+    page = at_passage()
+    Context.objects.update(fields={"passage": "我们喜欢北京。"})
+    page.reload()
+    page.locator("#passage").focus()
+    for key in ("ArrowRight", "ArrowRight", "Enter"):
+        page.keyboard.press(key)
+    assert len(answer_box(page).input_value()) < len("我们喜欢北京")
+
+
+@pytest.mark.parametrize("way", ["click", "keyboard", "typing"])
+def test_the_marked_answer_outlives_an_outage(at_passage, way):
+    page = at_passage()
+    page.context.set_offline(True)
+    WAYS[way](page)
+    page.context.set_offline(False)
+    page.reload()
+    expect(text_box(page)).to_have_value(TEXTS["qa"])
+    expect(answer_box(page)).to_have_value(WANTED)
+    if way != "typing":
+        expect(page.locator("#passage .mine")).to_have_text(WANTED)
+    submit_button(page).click()
+    expect(verdict(page)).to_be_focused()
+    assert Example.objects.get().inputs["answer"]["text"] == WANTED
+
+
+def test_the_server_keeps_the_marked_answer_too(at_passage, alice, open_page):
+    """In a browser that never saw it, the second Ada is still the second."""
+    page = at_passage()
+    page.locator("#passage").focus()
+    with page.expect_response(lambda one: "answer=Ada" in (one.request.post_data or "")):
+        for key in ["ArrowRight"] * 11 + ["Enter"]:
+            page.keyboard.press(key)
+    expect(page.locator("#draft-line")).to_contain_text("Saved draft")
+    other = open_page(alice)
+    other.goto("/t/qa/write/")
+    expect(answer_box(other)).to_have_value("Ada")
+    start = str(PASSAGE.rindex("Ada"))
+    expect(other.locator("input[name=answer_start]")).to_have_value(start)
+    expect(other.locator("#passage .mine")).to_have_text("Ada")

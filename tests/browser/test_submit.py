@@ -164,7 +164,7 @@ def test_the_text_survives_an_outage_of_the_network(page, nli):
     text_box(page).fill(TEXT)
     page.context.set_offline(True)
     submit_button(page).click()
-    expect(page.locator("#status")).to_have_text(
+    expect(page.get_by_role("alert")).to_have_text(
         "No connection. Your text is kept in this browser."
     )
     expect(text_box(page)).to_have_value(TEXT)

@@ -212,7 +212,7 @@ def test_it_is_asked_outside_of_any_transaction_for_context_and_goal_alone(
 def test_three_for_a_passage_and_as_many_a_day_as_tries(as_alice, alice, nli, muse):
     answers = [want(as_alice, "suggestion", **HTMX) for _ in range(4)]
     assert [answer.status_code for answer in answers] == [200] * 3 + [429]
-    assert "3 suggestions for this passage" in answers[-1].text
+    assert "3 suggestions here" in answers[-1].text
     as_alice.post("/t/nli/write/next/", {"want": "passage"})
     assert want(as_alice, "suggestion", **HTMX).status_code == 200
     nli.task.config_text += "\n"

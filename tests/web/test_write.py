@@ -157,7 +157,7 @@ def test_ten_tries_a_passage(as_alice, alice, nli):
         assert response.status_code == 200
     response = as_alice.post(URL, open_form(as_alice, text="Statement ten here."), **HTMX)
     assert response.status_code == 429
-    assert "10 tries on this passage" in response.text
+    assert "10 tries here. Take another text." in response.text
 
 
 def test_a_closed_round_keeps_the_text(as_alice, nli):
@@ -340,7 +340,7 @@ def test_nothing_left_to_write_about(as_alice, nli):
     nli.contexts.update(is_retired=True)
     response = as_alice.get(URL)
     assert response.status_code == 200
-    assert "No passages are left" in response.text
+    assert "Nothing is left to write about" in response.text
 
 
 def test_an_unknown_key_makes_no_500(as_alice, nli):

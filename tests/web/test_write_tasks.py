@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from django.test import Client
 
 from annotation.models import Assignment, Example
 from tests.factories import ContextFactory, TaskFactory, scripted_target
@@ -290,3 +291,50 @@ def test_a_task_for_members_only_does_not_exist_for_others(client, as_alice, nli
     for path in ("", "write/", "try/", "gate/"):
         assert client.get(f"/t/nli/{path}").status_code == 404
     assert TaskFactory._meta.model.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("context", "gives"),
+    [
+        ("[]", "nothing"),
+        ("[{name: start, type: text}]", "prompt"),
+        ("[{name: start, type: text}, {name: passage, type: text}]", "passage"),
+    ],
+)
+def test_words_are_those_of_the_tasks_shape(as_alice, nli, bob, context, gives):
+    """No passage is spoken of where there is none."""
+    support = "" if gives == "nothing" else "support: {prompt_field: start}"
+    text = f"""
+version: 1
+name: Shape
+goal: {{text: Write something}}
+context: {context}
+input:
+  - {{name: text, type: long_text}}
+  - {{name: label, type: multiclass, labels: [a, b]}}
+output: [label]
+verdict: {{type: exact_match, fields: [label]}}
+metrics: {{main: accuracy}}
+limits: {{tries_per_context: 1}}
+{support}
+"""
+    TaskFactory._meta.model.objects.update(config_text=text)
+    nli.task.refresh_from_db()
+    assert nli.task.config.gives == gives
+    nli.contexts.update(fields={"start": "Once upon a time", "passage": "It rained."})
+    scripted_target(nli, label="b")
+    page = as_alice.get("/t/nli/write/")
+    form = open_form(as_alice) | {"text": "Something new.", "label": "a"}
+    result = as_alice.post("/t/nli/write/", form, **HTMX)
+    assert result.context["outcome"] == "fooled"
+    again = form | {"attempt_key": "1e3a54b0-4c2b-4f7e-9c2a-0d6c4a3b2f10", "text": "More."}
+    over = as_alice.post("/t/nli/write/", again, **HTMX)
+    assert over.status_code == 429
+    client = Client()
+    client.force_login(bob)
+    judge = client.get("/t/nli/judge/")
+    for reply in (page, result, over, judge):
+        words = re.sub(r'<[^>]*>|"[^"]*"', " ", reply.text)
+        assert gives == "passage" or "assage" not in words
+    assert ("Try another passage" in page.text) == (gives == "passage")
+    assert ('want" value="passage' in page.text) == (gives != "nothing")

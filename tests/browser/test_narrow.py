@@ -1,0 +1,72 @@
+"""What a phone shows: no words in single letters, nothing out of shape or out of sight."""
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tasks.models import TaskMember
+from tests.browser.conftest import assign, make_round, submit_button, text_box, visit
+from tests.factories import scripted_target
+
+WIDTHS = [320, 390]
+
+
+def box(found: Locator) -> dict[str, float]:
+    """Where it is on the screen."""
+    size = found.bounding_box()
+    assert size is not None
+    return {**size, "bottom": size["y"] + size["height"]}
+
+
+@pytest.fixture(params=WIDTHS)
+def phone(page, request):
+    page.set_viewport_size({"width": request.param, "height": 700})
+    return page
+
+
+@pytest.fixture
+def qa(alice):
+    round = make_round("qa")
+    scripted_target(round)
+    TaskMember.objects.create(task=round.task, user=alice, role="owner")
+    return round
+
+
+@pytest.mark.parametrize("path", ["", "rounds/", "review/", "annotators/", "config/"])
+def test_the_owners_links_stand_in_lines(phone, qa, path):
+    visit(phone, f"/own/qa/{path}")
+    for link in phone.get_by_role("navigation", name="Owner pages").get_by_role("link").all():
+        words = box(link)
+        assert 24 <= words["height"] < 60, link.inner_text()  # one line, wide enough to touch
+        assert words["x"] + words["width"] <= phone.viewport_size["width"]
+
+
+def test_the_filter_of_the_task_list_is_in_shape(phone, qa):
+    visit(phone, "/?open=1")
+    for label in ("Open now", "No sensitive content"):
+        tick = box(phone.get_by_label(label))
+        assert tick["width"] == tick["height"]
+        assert phone.get_by_label(label).evaluate(
+            "one => parseFloat(getComputedStyle(one).borderTopLeftRadius) < one.offsetWidth / 2"
+        )  # else it looks like a radio button
+        assert box(phone.get_by_text(label, exact=True))["height"] < 60
+    assert box(phone.get_by_label("Search", exact=True))["width"] > 250
+    assert box(phone.get_by_role("button", name="Apply"))["height"] < 60
+    assert box(phone.get_by_text("Search", exact=True))["height"] < 40
+
+
+def test_that_there_is_no_connection_is_told_in_sight(phone, qa, alice):
+    assign(alice, qa)
+    visit(phone, "/t/qa/write/")
+    text_box(phone).fill("When did Ada leave?")
+    phone.context.set_offline(True)
+    submit_button(phone).scroll_into_view_if_needed()
+    submit_button(phone).click()
+    alert = phone.get_by_role("alert")
+    expect(alert).to_contain_text("No connection")
+    assert phone.evaluate("scrollY") > 100
+    assert box(alert)["y"] >= 0
+    assert box(alert)["bottom"] <= phone.viewport_size["height"]
+    phone.context.set_offline(False)
+    submit_button(phone).click()
+    expect(phone.locator("#error-summary, #failed").first).to_be_visible()
+    expect(alert).to_have_text("")
