@@ -172,10 +172,7 @@ def find_model(
     if runner == "docker" and not has_engine:
         raise NotNow(NO_ENGINE)
     if Path(model).is_dir():
-        try:
-            found = runnable(config, folder=check_folder(Path(model).resolve(), config))
-        except MisconfiguredError as error:
-            raise Refused(str(error)) from None
+        found = runnable(config, folder=look_through(config, model))
     elif runner == "process":
         raise Refused(f"There is no folder {model}. Images run in Docker only.")
     elif has_engine:
@@ -186,6 +183,14 @@ def find_model(
             "Docker."
         )
     return found, _runner(found, key, runner if has_engine else "process")
+
+
+def look_through(config: TaskConfig, folder: str) -> Path:
+    """The folder of the model in a folder, of which nothing is run. Raises Refused."""
+    try:
+        return check_folder(Path(folder).resolve(), config)
+    except MisconfiguredError as error:
+        raise Refused(str(error)) from None
 
 
 def _has_engine() -> bool:
@@ -226,7 +231,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print the report of a check; 0: it would be accepted, 1: not."""
     asked = _read(arguments)
     try:
-        report = _predictions(asked) if asked.predictions else _model(asked)
+        if asked.look:
+            look_through(asked.config, asked.model)
+            report = _report(Outcome.OK)
+        else:
+            report = _predictions(asked) if asked.predictions else _model(asked)
     except Refused as refused:
         report = _report(refused.outcome, str(refused), refused.log)
     except NotNow as reason:
@@ -242,6 +251,7 @@ def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("model", nargs="?", help="a folder of weights, or an image on this machine")
     parser.add_argument("--config", required=True, type=Path, help="the task's configuration")
     parser.add_argument("--inputs", type=Path, help='lines of {"inputs": {…}}; five are asked')
+    parser.add_argument("--look", action="store_true", help="look through a folder, run nothing")
     parser.add_argument("--runner", choices=("docker", "process"), help="docker where it answers")
     parser.add_argument("--adapter", default="jsonl", choices=("jsonl", "dynalab", "dynabench2"))
     parser.add_argument("--memory-gib", type=int, default=8)
@@ -250,7 +260,7 @@ def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--uids", type=Path, help='the set\'s inputs: lines of {"id": …}')
     asked = parser.parse_args(arguments)
     needed = (asked.predictions, asked.uids) if asked.predictions else (asked.model, asked.inputs)
-    if not all(needed):
+    if not (all(needed) or (asked.look and asked.model)):
         parser.error("give MODEL with --inputs, or --predictions with --uids")
     try:
         asked.config = load_config(asked.config.read_text())

@@ -2,13 +2,12 @@
 
 from datetime import UTC, date, datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Unpack
 
 from dynabench.client.errors import EvaluationFailed, QuotaReached
 from dynabench.client.flow import Flow, Work, method
 from dynabench.client.following import Following
-from dynabench.client.packing import own_name, packed
+from dynabench.client.packing import own_name, size_of
 from dynabench.client.types import (
     Card,
     Model,
@@ -44,9 +43,7 @@ class Models(Uploading, Following):
         FileNotFoundError, ValueError, Invalid, QuotaReached.
         """
         path = Path(model_path)
-        with TemporaryDirectory() as folder:
-            file: Path = yield Work(lambda: packed(path, Path(folder)))
-            return (yield from self._submit(task, "directory", name or path, card, {}, file))
+        return self._submit(task, "directory", name or path, card, {}, path)
 
     @method
     def submit_predictions(
@@ -123,10 +120,10 @@ class Models(Uploading, Following):
     ) -> Flow[str]:
         """The new model's id. name: a path gives one that was not taken before.
 
-        The quota is asked for first, so that nobody sends gigabytes in vain.
+        The quota is asked for first, so that nobody packs, hashes or sends gigabytes in vain.
         """
         if file:
-            yield from self._check_quota(task)
+            yield from self._check_quota(task, (yield Work(lambda: size_of(file))))
             told |= {"upload": (yield from self._upload(file))}
         if isinstance(name, Path):
             now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
@@ -135,11 +132,14 @@ class Models(Uploading, Following):
         model: WholeModel = yield from self._write("POST", f"/tasks/{task}/models/", body)
         return model["id"]
 
-    def _check_quota(self, task: str) -> Flow[None]:
+    def _check_quota(self, task: str, size: int) -> Flow[None]:
         quota: Quota = yield from self._get(f"/tasks/{task}/quota/")
         if not quota["left"]:
             when = f" The next one is free at {quota['free_at']}." if quota["free_at"] else ""
             raise QuotaReached(f"You have handed in all models of today.{when}", code="quota")
+        most = quota.get("largest_bytes", size)  # servers of before do not tell
+        if size > most:
+            raise ValueError(f"It has {size:,} bytes; you may send {most:,} bytes at most now.")
 
     @method
     def models(self, task: str | None = None) -> Flow[list[Model]]:

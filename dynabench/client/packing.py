@@ -4,6 +4,8 @@ import hashlib
 import os
 import tarfile
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
 
 ALLOWED = (".json", ".safetensors", ".txt", ".model", ".md")
 """What transformers writes: configuration, weights without code in them, tokenizer, card."""
@@ -21,6 +23,11 @@ def allowed_files(folder: Path) -> list[Path]:
         inner = next(folder.glob("*/config.json"), None)
         mend = f"Name {inner.parent}." if inner else f"Save model and tokenizer: {SAVE}"
         raise ValueError(f"config.json is missing in {folder}. {mend}")
+    if not any(path.suffix == ".safetensors" for path in found):
+        raise ValueError(
+            f"There are no weights in {folder} that a server takes. Save them as safetensors: "
+            "model.save_pretrained(folder, safe_serialization=True)"
+        )
     return found
 
 
@@ -29,24 +36,39 @@ def _is_allowed(path: Path) -> bool:
     return path.is_file() and known and not path.name.startswith(".")
 
 
-def packed(path: Path, folder: Path) -> Path:
-    """The file to upload for a model: a tar of its folder, made in `folder`, or the file itself.
+def size_of(path: Path) -> int:
+    """How many bytes of a file or a model's folder are to be sent, known before any is read.
 
     Raises FileNotFoundError, ValueError.
     """
     if not path.exists():
         raise FileNotFoundError(f"There is no {path}.")
+    files = allowed_files(path) if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files)
+
+
+def packed(path: Path) -> IO[bytes]:
+    """What is uploaded of a path: a tar of a model's folder, or the file itself; it is open.
+
+    The tar has no name on the disk, so whatever ends this process leaves nothing of it behind.
+    Raises FileNotFoundError, ValueError.
+    """
     if not path.is_dir():
-        return path
+        return path.open("rb")
     files = allowed_files(path)
-    archive = folder / f"{own_name(path)}.tar"
-    with tarfile.open(archive, "w", format=tarfile.GNU_FORMAT) as tar:
+    archive = TemporaryFile()  # noqa: SIM115 (its caller closes it)
+    with tarfile.open(fileobj=archive, mode="w", format=tarfile.GNU_FORMAT) as tar:
         for file in files:
             member = tarfile.TarInfo(file.name)
             member.size = file.stat().st_size  # of what a link leads to
             with file.open("rb") as source:
                 tar.addfile(member, source)
     return archive
+
+
+def packed_name(path: Path) -> str:
+    """What that is called."""
+    return f"{own_name(path)}.tar" if path.is_dir() else path.name
 
 
 def own_name(path: Path) -> str:
@@ -57,4 +79,10 @@ def own_name(path: Path) -> str:
 def digest_of(path: Path) -> str:
     """The SHA-256 of a file, in hexadecimal digits."""
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return digest_in(file)
+
+
+def digest_in(file: IO[bytes]) -> str:
+    """The same of an open file, from its start."""
+    file.seek(0)
+    return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from dynabench import DynabenchClient
 from dynabench import client as errors
 from dynabench.accounts.tokens import create_token
 from dynabench.client import as_dataset, as_pandas
-from dynabench.client.packing import digest_of, packed
+from dynabench.client.packing import digest_in, packed
 from evaluation.models import EvaluationSet, Submission, Upload
 from evaluation.sets import make_version
 from evaluation.uploads import received
@@ -165,8 +165,8 @@ def test_a_killed_upload_goes_on(home, nli, key, minilm):
     submission = Submission.objects.get(pk=model)
     assert submission.upload_id == upload.pk
     assert sum(told) == upload.size - here
-    archive = packed(minilm, home)
-    assert digest_of(archive) in upload.file_name
+    with packed(minilm) as archive:
+        assert digest_in(archive) in upload.file_name
     assert received(upload) == archive.stat().st_size
 
 

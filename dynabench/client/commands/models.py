@@ -20,6 +20,7 @@ from dynabench.client.commands.shared import (
     table,
     tell,
 )
+from dynabench.client.commands.test import look_through
 from dynabench.client.types import Card, Model, Run
 
 NO_LOG = "Nothing was written to the log."
@@ -96,6 +97,7 @@ def submit(args: argparse.Namespace) -> int:
 
 
 def _folder(client: DynabenchClient, args: argparse.Namespace, card: Card) -> str:
+    look_through(client, args.task, args.folder)
     return client.submit_model(args.folder, args.task, args.name, **card)
 
 

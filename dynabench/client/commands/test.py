@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from dynabench.client.client import DynabenchClient
 from dynabench.client.commands.shared import (
     FAILED,
     USAGE,
@@ -103,12 +104,7 @@ def _handed_in(model: str) -> Iterator[str]:
     if not folder.is_dir():
         yield model
         return
-    if (folder / "Dockerfile").exists():
-        raise CommandError(
-            f"{model} makes an image. Build it and test that: docker build -t name:1 {model}; "
-            "then: dynabench test name:1",
-            USAGE,
-        )
+    _refuse_dockerfile(folder)
     files = allowed_files(folder)
     for path in sorted({*folder.iterdir()} - {*files}):
         if not path.name.startswith("."):
@@ -119,6 +115,37 @@ def _handed_in(model: str) -> Iterator[str]:
         for path in files:
             shutil.copyfile(path, copy / path.name)
         yield str(copy)
+
+
+def _refuse_dockerfile(folder: Path) -> None:
+    if (folder / "Dockerfile").exists():
+        raise CommandError(
+            f"{folder} makes an image. Build it and test that: docker build -t name:1 {folder}; "
+            "then: dynabench test name:1",
+            USAGE,
+        )
+
+
+def look_through(client: DynabenchClient, task: str, model: str) -> None:
+    """Refuse a folder that the server would refuse unasked, where this machine can tell.
+
+    What `test` does before it asks the model anything. Raises CommandError.
+    """
+    if not Path(model).is_dir():
+        return
+    _refuse_dockerfile(Path(model))
+    files = allowed_files(Path(model))
+    if not all(map(find_spec, CHECK)):
+        return  # the server looks
+    with TemporaryDirectory() as name:
+        folder, config = Path(name, "model"), Path(name, "task.yaml")
+        folder.mkdir()
+        for path in files:
+            (folder / path.name).symlink_to(path.resolve())
+        config.write_text(client.check_inputs(task)["config_text"], encoding="utf-8")
+        report = _check(str(folder), f"--config={config}", "--look")
+    if not report["ok"]:
+        raise CommandError(report["message"], FAILED)
 
 
 def _check(*arguments: str) -> dict[str, Any]:

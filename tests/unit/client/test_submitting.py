@@ -1,6 +1,8 @@
 """Folders as archives, uploads that go on where they were, and what is told of a model."""
 
 import asyncio
+import hashlib
+import io
 import re
 import shutil
 import tarfile
@@ -12,7 +14,7 @@ import pytest
 
 from dynabench import DynabenchClient
 from dynabench.client import Invalid, QuotaReached, Refused
-from dynabench.client.packing import digest_of, packed
+from dynabench.client.packing import packed, size_of
 from evaluation.archives import check_archive
 from tests.unit.client.conftest import bad, good
 
@@ -38,7 +40,7 @@ class Uploads:
 
     def __init__(self, breaks=()):
         self.rows, self.data, self.breaks, self.pieces = [], {}, list(breaks), 0
-        self.left = 3
+        self.left, self.largest = 3, 10**6
         self.submitted = []
 
     def __call__(self, request):
@@ -48,7 +50,13 @@ class Uploads:
         if found := re.fullmatch(r"/uploads/(\w+)/", path):
             return self.upload(found[1], request)
         if path == "/tasks/nli/quota/":
-            return good({"left": self.left, "free_at": "2026-01-01T10:00:00Z"})
+            return good(
+                {
+                    "left": self.left,
+                    "free_at": "2026-01-01T10:00:00Z",
+                    "largest_bytes": self.largest,
+                }
+            )
         self.submitted.append(request)
         return good({"id": "m1"}, 201)
 
@@ -76,27 +84,37 @@ class Uploads:
         return good(self.shown(row))
 
 
+def content(path):
+    with packed(path) as file:
+        file.seek(0)
+        return file.read()
+
+
 def test_a_folder_is_the_same_archive_each_time(folder, tmp_path):
-    archive = packed(folder, tmp_path)
-    with tarfile.open(archive) as tar:
+    archive = content(folder)
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         assert tar.getnames() == ["config.json", "model.safetensors", "vocab.txt"]
-    assert len(check_archive(archive)) == 3
+    (tmp_path / "a.tar").write_bytes(archive)
+    assert len(check_archive(tmp_path / "a.tar")) == 3
     copy = shutil.copytree(folder, tmp_path / "copy", copy_function=shutil.copyfile)
     (copy / "config.json").unlink()
     (copy / "config.json").symlink_to(folder / "config.json")  # as in the hub's cache
-    assert digest_of(packed(copy, tmp_path)) == digest_of(archive)
+    assert content(copy) == archive
 
 
 def test_what_cannot_be_packed(tmp_path, folder):
     with pytest.raises(FileNotFoundError, match="There is no"):
-        packed(tmp_path / "none", tmp_path)
+        size_of(tmp_path / "none")
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(ValueError, match=r"no weights .* as safetensors"):
+        packed(folder)
     (folder / "config.json").unlink()
     with pytest.raises(ValueError, match=r"config\.json is missing .*save_pretrained"):
-        packed(folder, tmp_path)
+        packed(folder)
 
 
 def test_a_file_is_sent_as_it_is(folder, tmp_path):
-    assert packed(folder / "vocab.txt", tmp_path) == folder / "vocab.txt"
+    assert content(folder / "vocab.txt") == (folder / "vocab.txt").read_bytes()
 
 
 def test_a_model_is_handed_in(server, client, folder, tmp_path, monkeypatch):
@@ -105,10 +123,10 @@ def test_a_model_is_handed_in(server, client, folder, tmp_path, monkeypatch):
     told = {"description": "Mine.", "license": "MIT"}
     assert client.submit_model(folder, "nli", name="one", **told) == "m1"
     assert [path.name for path in tmp_path.iterdir()] == ["my-model"]  # the archive is gone
-    archive = packed(folder, tmp_path)
-    digest, content = digest_of(archive), archive.read_bytes()
+    sent = content(folder)
+    digest = hashlib.sha256(sent).hexdigest()
     assert uploads.rows[0]["file_name"] == f"my-model.{digest}.tar"
-    assert uploads.data == {"u0": content}
+    assert uploads.data == {"u0": sent}
     assert server.told() == {"kind": "directory", "name": "one", "card": told, "upload": "u0"}
 
 
@@ -131,12 +149,12 @@ def test_the_name_of_where_one_stands_and_of_a_link(server, client, folder, monk
 def test_a_broken_connection_goes_on(server, client, folder, tmp_path):
     server.route = uploads = Uploads(breaks=[2, 3])
     client.submit_model(folder, "nli")
-    assert uploads.data == {"u0": packed(folder, tmp_path).read_bytes()}
+    assert uploads.data == {"u0": content(folder)}
 
 
 def test_a_killed_process_goes_on_in_another_one(server, folder, tmp_path):
     server.route = uploads = Uploads()
-    size = packed(folder, tmp_path).stat().st_size
+    size = len(content(folder))
 
     class Killed(BaseException):
         pass
@@ -155,7 +173,7 @@ def test_a_killed_process_goes_on_in_another_one(server, folder, tmp_path):
     assert uploads.pieces == -(-size // PIECE)
 
 
-@pytest.mark.parametrize("slow", ["packing.allowed_files", "uploading.digest_of"])
+@pytest.mark.parametrize("slow", ["packing.allowed_files", "uploading.digest_in"])
 def test_packing_and_hashing_let_others_work(server, awaiting, folder, monkeypatch, slow):
     server.route = uploads = Uploads()
     begun, others_worked = threading.Event(), threading.Event()
@@ -207,6 +225,25 @@ def test_nothing_is_sent_when_the_quota_is_reached(server, client, folder):
     with pytest.raises(QuotaReached, match="free at 2026-01-01"):
         client.submit_model(folder, "nli")
     assert not uploads.rows
+
+
+def test_what_is_too_large_is_neither_packed_nor_hashed(server, client, folder, monkeypatch):
+    server.route = uploads = Uploads()
+    uploads.largest = 2000
+    for name in ("packed", "digest_in"):
+        monkeypatch.setattr(f"dynabench.client.uploading.{name}", lambda _: pytest.fail("read"))
+    with pytest.raises(ValueError, match="2,000 bytes at most"):
+        client.submit_model(folder, "nli")
+    with pytest.raises(ValueError, match="at most"):
+        client.submit_predictions(folder / "model.safetensors", "nli", "dev")
+    assert not uploads.rows
+
+
+def test_a_killed_process_leaves_no_copy(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with packed(folder) as archive:
+        assert archive.seek(0, 2) > 2560
+        assert [path.name for path in tmp_path.iterdir()] == ["my-model"]
 
 
 def test_the_other_kinds(server, client, folder):

@@ -65,6 +65,14 @@ def test_a_folder_without_a_model_is_refused_as_on_arrival(capsys, config, input
     assert report["message"].startswith("config.json is missing. Pack the folder")
 
 
+def test_a_folder_is_looked_through_and_asked_nothing(capsys, config, tmp_path):
+    code, report = check(capsys, tmp_path, "--config", config, "--look")
+    assert (code, report["outcome"]) == (1, "rejected")
+    assert report["message"].startswith("config.json is missing")
+    folder = tiny_model(tmp_path / "tiny", "pair-classification")
+    assert check(capsys, folder, "--config", config, "--look")[0] == 0
+
+
 def test_an_image_needs_an_engine(capsys, config, inputs, monkeypatch):
     monkeypatch.setattr(containers, "engine", lambda: None)
     told = ("an-image", "--config", config, "--inputs", inputs)

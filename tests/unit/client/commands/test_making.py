@@ -187,3 +187,19 @@ def test_a_folder_that_makes_an_image_is_built_first(server, failing, checked):
     code, said = failing("test", "model", "--task", "nli")
     assert code == 2
     assert "docker build -t name:1 model" in said
+
+
+@pytest.mark.parametrize("command", [["submit"], ["test", "--runner", "process"]])
+def test_what_the_check_refuses_is_not_handed_in_either(server, failing, command):
+    """The real check, of a folder without a tokenizer."""
+    text = (ROOT / "tasks" / "official" / "nli" / "task.yaml").read_text()
+    limits = {"memory_gib": 4, "cpus": 2, "seconds": 300}
+    told = {"inputs": PAIRS, "config_text": text, **limits}
+    server.answers["GET /tasks/nli/check-inputs/"] = told
+    Path("model").mkdir()
+    for name in ("config.json", "model.safetensors", "training_args.bin"):
+        Path("model", name).write_text("{}")
+    code, said = failing(*command, "model", "--task", "nli")
+    assert code == 1
+    assert "The tokenizer's files are missing" in said
+    assert {request.method for request in server.asked} == {"GET"}
