@@ -10,6 +10,7 @@ from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from dynabench.lib.keeper import is_at_work
+from dynabench.lib.places import without_places
 from dynabench.lib.queue import enqueue, is_empty
 from evaluation.contract import Outcome
 from evaluation.models import Job
@@ -56,8 +57,16 @@ def claim(kind: type[J], pk: int | uuid.UUID, **columns: Any) -> J | None:
     return kind._default_manager.filter(pk=pk, lease_token=token).first() if won else None
 
 
+READ = {"error", "log", "message"}
+
+
 def _mine(job: Job, **changes: Any) -> None:
-    """Change the row while the lease is this worker's; raises LeaseLost."""
+    """Change the row while the lease is this worker's; raises LeaseLost.
+
+    What people read of it names no folder of this server.
+    """
+    told = {name: without_places(changes[name]) for name in changes.keys() & READ if changes[name]}
+    changes |= told
     mine = type(job)._default_manager.filter(
         pk=job.pk, state=State.RUNNING, lease_token=job.lease_token
     )

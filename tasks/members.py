@@ -68,4 +68,5 @@ def change_members(
         raise MemberRefused(_("A task needs an owner whose address is confirmed."))
     for deed, members in {"added": added, "changed": changed, "removed": removed}.items():
         for member in members:
-            log(actor, f"member.{deed}", task, user=member.user.email, role=member.role)
+            about = {"user": member.user.email, "person": member.user_id, "role": member.role}
+            log(actor, f"member.{deed}", task, **about)

@@ -15,6 +15,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 
+from dynabench.accounts.people import public_name
 from tasks.budgets import Budget
 from tasks.schema import TaskConfig, load_config
 
@@ -116,7 +117,7 @@ class TaskMember(models.Model):
         constraints = [models.UniqueConstraint(fields=["task", "user"], name="member_one_role")]
 
     def __str__(self) -> str:
-        return f"{self.user}: {self.role}"
+        return f"{self.role} {public_name(self.user)}"  # the admin's log keeps it
 
 
 SECRET_NAME = RegexValidator(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from dynabench.lib.places import without_places
 from tasks.endpoints.base import EndpointError, Prediction, Reason
 from tasks.models import TargetModel
 from tasks.targets import endpoint_of, secret_of
@@ -44,11 +45,13 @@ def send_test(target: TargetModel, inputs: Mapping[str, Any]) -> Prediction:
 
 
 def without_secret(secret: str | None, value: Any) -> Any:
-    """A value of JSON in which [secret] stands for the secret."""
+    """A value of JSON in which [secret] stands for the secret, and … for folders of this server."""
     if isinstance(value, Mapping):
         return {
             without_secret(secret, name): without_secret(secret, one) for name, one in value.items()
         }
     if isinstance(value, list | tuple):
         return [without_secret(secret, one) for one in value]
-    return value.replace(secret, "[secret]") if secret and isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return without_places(value.replace(secret, "[secret]") if secret else value)

@@ -1,10 +1,13 @@
 """Writes about people."""
 
+import re
 from typing import Any
 
+from allauth.account.models import EmailAddress
 from allauth.usersessions.models import UserSession
 from django.contrib.admin.models import LogEntry as AdminLogEntry
 from django.contrib.auth.models import AnonymousUser
+from django.contrib.contenttypes.models import ContentType
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 
@@ -61,14 +64,31 @@ def leave(*, user: User) -> Annotator | None:
 
 
 def _forget_name(user: User) -> None:
-    """Take the person's e-mail address out of what others did to them."""
-    for entry in LogEntry.objects.filter(Q(data__user=user.email) | Q(target__contains=user.email)):
-        entry.target = entry.target.replace(user.email, GONE)
-        if entry.data.get("user") == user.email:
+    """Take the person's e-mail addresses, former ones too, out of what others did to them."""
+    about = LogEntry.objects.filter(data__person=user.pk)
+    found = {user.email, *EmailAddress.objects.filter(user=user).values_list("email", flat=True)}
+    addresses = found | {entry.data["user"] for entry in about}
+    pattern = re.compile("|".join(map(re.escape, addresses)), re.IGNORECASE)
+    named = Q(data__person=user.pk)
+    written = Q(object_id=str(user.pk), content_type__model="user")
+    for address in addresses:
+        named |= Q(data__user__iexact=address) | Q(target__icontains=address)
+        written |= Q(object_repr__icontains=address) | Q(change_message__icontains=address)
+    for entry in LogEntry.objects.filter(named):
+        entry.target = pattern.sub(GONE, entry.target)
+        if pattern.fullmatch(entry.data.get("user") or ""):
             entry.data["user"] = GONE
+        entry.data.pop("person", None)
         entry.save(update_fields=["target", "data"])
-    by_admins = AdminLogEntry.objects.filter(object_id=str(user.pk), content_type__model="user")
-    by_admins.update(object_repr=GONE)
+    for one in AdminLogEntry.objects.filter(written).select_related("content_type"):
+        is_account = one.object_id == str(user.pk) and one.content_type == _account_type()
+        one.object_repr = GONE if is_account else pattern.sub(GONE, one.object_repr)
+        one.change_message = pattern.sub(GONE, one.change_message)
+        one.save(update_fields=["object_repr", "change_message"])
+
+
+def _account_type() -> ContentType:
+    return ContentType.objects.get_for_model(User)
 
 
 def log(

@@ -4,6 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from dynabench.lib.places import shown_source
 from evaluation.model_page import (
     Progress,
     Viewer,
@@ -120,7 +121,7 @@ def told_of(submission: Submission, viewer: Viewer, progress: Progress) -> dict[
         "withdrawn_at": submission.withdrawn_at,
         "digest": submission.digest if stands else "",
         "size": submission.size if stands else None,
-        "source": submission.source if is_inside else "",
+        "source": shown_source(submission.source) if is_inside else "",
         "revision": submission.revision if is_inside else "",
         "card": {
             **{

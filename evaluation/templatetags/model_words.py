@@ -6,10 +6,12 @@ from django import template
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
+from dynabench.lib.places import shown_source
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun
 
 register = template.Library()
+register.filter(shown_source)
 
 ENDINGS: Mapping[str, str] = {
     Outcome.OK: gettext_noop("Scored"),

@@ -13,11 +13,12 @@ from rest_framework.views import APIView
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken
 from dynabench.lib.api import Refused, check_form, read
+from dynabench.lib.places import shown_source
 from tasks.access import find_edited, find_task
 from tasks.endpoints.registry import ADAPTERS
 from tasks.line_files import unstorable
 from tasks.models import TargetModel
-from tasks.permissions import can_read
+from tasks.permissions import can_edit, can_read
 from tasks.target_forms import InputForm, SettingsForm
 from tasks.target_services import TargetRefused, add_target, change_target
 from tasks.target_tests import REASONS, NoAnswer, send_test
@@ -36,6 +37,14 @@ class TargetModelSerializer(serializers.ModelSerializer[TargetModel]):
             *("id", "name", "adapter", "url", "source", "revision", "options", "serving"),
             *("secret_env", "created_at"),
         )
+
+    def to_representation(self, target: TargetModel) -> dict[str, Any]:
+        """Of a folder of this server only editors read more than the name: they set it."""
+        told = super().to_representation(target)
+        request = self.context.get("request")
+        if request and not can_edit(request.user, target.task):
+            told["source"] = shown_source(target.source)
+        return told
 
 
 def _text(words: str) -> serializers.CharField:
@@ -85,7 +94,8 @@ class TargetModels(generics.ListAPIView[TargetModel]):
     queryset = TargetModel.objects.none()
 
     def get_queryset(self) -> QuerySet[TargetModel]:
-        return find_task(self.request, self.kwargs["code"], can_read).targets.all()
+        targets = find_task(self.request, self.kwargs["code"], can_read).targets
+        return targets.select_related("task")
 
     @extend_schema(operation_id="target_models_list")
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:

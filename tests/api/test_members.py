@@ -67,10 +67,11 @@ def test_a_member_is_added_changed_and_removed_with_a_log(owner, alice, bob, nli
     assert api.delete(f"{URL}{made.pk}/").status_code == 204
     assert not nli.task.members.filter(user=bob).exists()
     entries = LogEntry.objects.filter(action__startswith="member.").order_by("pk")
+    about = {"user": "bob@example.com", "person": bob.pk}
     assert [(one.action, one.actor, one.target, one.data) for one in entries] == [
-        ("member.added", alice, "nli", {"user": "bob@example.com", "role": "viewer"}),
-        ("member.changed", alice, "nli", {"user": "bob@example.com", "role": "editor"}),
-        ("member.removed", alice, "nli", {"user": "bob@example.com", "role": "editor"}),
+        ("member.added", alice, "nli", {**about, "role": "viewer"}),
+        ("member.changed", alice, "nli", {**about, "role": "editor"}),
+        ("member.removed", alice, "nli", {**about, "role": "editor"}),
     ]
 
 

@@ -3,7 +3,10 @@
 import json
 
 import pytest
+from allauth.account.models import EmailAddress
 from django.apps import apps
+from django.contrib.admin.models import LogEntry as AdminLogEntry
+from django.contrib.contenttypes.models import ContentType
 from django.core.management import call_command
 from django.db import transaction
 from django.test import Client
@@ -30,6 +33,7 @@ from dynabench.webhooks.services import create_webhook
 from leaderboard.models import WeeklyGoal
 from leaderboard.services import set_weekly_goal
 from tasks.endpoints.base import Prediction
+from tasks.members import change_members
 from tasks.models import TaskMember
 from tasks.selectors import targets_of
 from tests.factories import PASSWORD, UserFactory, scripted_target
@@ -224,6 +228,35 @@ def test_a_press_of_delete_waits_for_the_password(client, alice, nli):
     assert User.objects.filter(pk=alice.pk).exists()
     client.post("/accounts/reauthenticate/?next=" + DELETE, {"password": PASSWORD})
     assert not User.objects.filter(pk=alice.pk).exists()
+
+
+def test_former_addresses_go_too(client, alice, bob, nli):
+    """Of the log, and of the admin's; the words of others stay."""
+    former = "Alice.Former@example.com"
+    change_members(
+        task=nli.task,
+        actor=UserFactory(is_superuser=True),
+        added=[TaskMember(task=nli.task, user=one, role="owner") for one in (alice, bob)],
+    )
+    LogEntry.objects.filter(data__person=alice.pk).update(
+        data={"user": former, "person": alice.pk, "role": "owner"}
+    )
+    address = EmailAddress.objects.create(user=alice, email="second@example.com")
+    for about, words in ((address, "second@example.com"), (nli.task, f"{former}: owner")):
+        AdminLogEntry.objects.create(
+            user=bob,
+            content_type=ContentType.objects.get_for_model(about),
+            object_id=about.pk,
+            object_repr=words,
+            action_flag=2,
+            change_message=f'[{{"changed": {{"object": "{words}"}}}}]',
+        )
+    client.force_login(alice)
+    confirm(client)
+    stored = json.dumps([list(model.objects.values()) for model in apps.get_models()], default=str)
+    for gone in (former, former.lower(), "second@example.com", "alice@example.com"):
+        assert gone not in stored
+    assert LogEntry.objects.filter(data__user="bob@example.com").exists()
 
 
 def test_check_39_deleting_removes_the_identity_and_the_words(client, life, alice, nli):

@@ -1,0 +1,30 @@
+"""Where things lie on this server is told to its operators alone."""
+
+import re
+import sys
+import tempfile
+from functools import lru_cache
+from pathlib import Path, PurePath
+
+from django.conf import settings
+
+LEFT_OUT = "…"
+
+
+def shown_source(source: str) -> str:
+    """Where a model is from, for its people: of a folder of ours only the name."""
+    return PurePath(source).name if source.startswith("/") else source
+
+
+def without_places(text: str) -> str:
+    """The text with `…/model.json` for a file in a folder of ours."""
+    folders = (settings.HOME, settings.MEDIA_ROOT, settings.BASE_DIR, settings.MODEL_CACHE)
+    others = (tempfile.gettempdir(), sys.prefix, Path.home())
+    pattern = _pattern(tuple(str(folder) for folder in (*folders, *others)))
+    return pattern.sub(lambda found: f"{LEFT_OUT}/{PurePath(found[0]).name}", text)
+
+
+@lru_cache(maxsize=8)
+def _pattern(folders: tuple[str, ...]) -> re.Pattern[str]:
+    named = sorted({f for f in folders if len(PurePath(f).parts) > 1}, key=len, reverse=True)
+    return re.compile(rf"(?:{'|'.join(map(re.escape, named))})(?![\w.-])(?:/[\w.+@~-]+)*")

@@ -1,0 +1,58 @@
+"""Nobody but operators reads where things lie on this server."""
+
+from uuid import uuid4
+
+import pytest
+from django.utils import timezone
+
+from dynabench.lib.places import shown_source, without_places
+from evaluation import leases
+from evaluation.models import Submission
+from evaluation.runs import ensure_targets
+from tasks.models import TargetModel, TaskMember
+from tests.factories import TaskFactory
+from tests.submissions import submission_of, url_of
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def home(settings):
+    return settings.HOME
+
+
+@pytest.mark.parametrize("role", ["owner", "viewer"])
+def test_a_targets_page_names_its_folder_alone(as_alice, alice, home, role):
+    task = TaskFactory(code="nli")
+    TaskMember.objects.create(task=task, user=alice, role=role)
+    folder = f"{home}/models/starter-nli-1a2b"
+    TargetModel.objects.create(task=task, name="starter", source=folder)
+    (entered,) = ensure_targets(task)
+    for page in (url_of(entered), f"/api/v1/models/{entered.pk}/"):
+        text = as_alice.get(page).text
+        assert str(home) not in text
+        assert ("starter-nli-1a2b" in text) == (role == "owner")
+    told = as_alice.get("/api/v1/tasks/nli/target-models/").json()["results"][0]["source"]
+    assert told == (folder if role == "owner" else "starter-nli-1a2b")  # an editor set it
+
+
+def test_what_went_wrong_names_no_folder(as_alice, alice, home):
+    task = TaskFactory(code="nli")
+    lease = {"lease_token": uuid4(), "lease_until": timezone.now() + leases.LEASE_TIME}
+    model = submission_of(task, alice, state=Submission.State.RUNNING, **lease)
+    said = f"[Errno 28] No space left on device: '{home}/media/models/7/model.safetensors'"
+    leases.fail(model, said, log=f'File "{home}/x.py", line 3')
+    model.refresh_from_db()
+    for text in (model.error, model.log, as_alice.get(url_of(model)).text):
+        assert str(home) not in text
+    assert "…/model.safetensors" in model.error
+
+
+def test_places_are_left_out_and_addresses_stay(home):
+    assert without_places(f"cannot read {home}/a/b.txt, /model/code.py") == (
+        "cannot read …/b.txt, /model/code.py"
+    )
+    stays = "https://example.org/a/b.txt, /api/v1/me/ and /srv/elsewhere/b.txt"
+    assert without_places(stays) == stays
+    assert shown_source("org/model") == "org/model"
+    assert shown_source(f"{home}/models/nli") == "nli"
