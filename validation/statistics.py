@@ -6,7 +6,7 @@ docs/statistics.md names numerators, denominators and sources in words.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import hypot, sqrt
+from math import fsum, hypot, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -14,8 +14,9 @@ from dynabench.lib.words import gettext_noop
 
 NOTHING = gettext_noop("nothing to divide by")
 RESAMPLES = 1000
+NORMAL = NormalDist().inv_cdf(0.975)
 FEW_CLUSTERS = 10
-"""Below so many authors a bootstrap is too narrow; show the interval with a warning."""
+"""Below so many authors the interval is shown with a warning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,34 +109,59 @@ def clustered_rate(
 ) -> Rate | Undefined:
     """A share over clusters of (successes, cases), whose cases may depend on one another.
 
-    From 10 clusters on: percentile bootstrap of whole clusters (Davison and Hinkley 1997, 3.8).
-    With fewer, and for shares of 0 and 1, where resampling says nothing: Wilson on the effective
-    number of cases. Clusters without cases count for nothing; an example of an unknown author is
-    a cluster of its own.
+    Clopper and Pearson's interval on the effective number of cases, made smaller where few
+    clusters estimate it (Korn and Graubard 1998). Clusters without cases count for nothing; an
+    example of an unknown author is a cluster of its own. Nothing is drawn: `seed` changes nothing,
+    and stays for programs that give one.
     """
     pairs = [pair for pair in clusters if pair[1]]
     successes, n = sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
     if len(pairs) == n:
         return rate(successes, n, empty)
     share = successes / n
-    if len(pairs) < FEW_CLUSTERS or share in (0, 1):
-        effective = _effective_n(pairs, share, n)
-        low, high = wilson(share * effective, effective)
-        return Rate(share, low, high, n, "wilson-effective-n", len(pairs))
-    low, high = bootstrap_ratio(pairs, seed)
-    return Rate(share, low, high, n, "bootstrap-by-author", len(pairs))
+    effective = _effective_n(pairs, share, n) * (NORMAL / _student(pairs)) ** 2
+    low, high = clopper_pearson(share * effective, effective)
+    return Rate(share, low, high, n, "korn-graubard", len(pairs))
+
+
+def clopper_pearson(successes: float, n: float) -> tuple[float, float]:
+    """95 % of a share from the binomial itself; both may be fractions. Clopper and Pearson 1934."""
+    from scipy.special import betaincinv
+
+    failures = n - successes
+    low = float(betaincinv(successes, failures + 1, 0.025)) if successes else 0.0
+    return low, float(betaincinv(successes + 1, failures, 0.975)) if failures else 1.0
 
 
 def _effective_n(pairs: Sequence[tuple[int, int]], share: float, n: int) -> float:
-    """How many independent cases would be as sure (Kish 1965); at least 1, at most all.
+    """How many independent cases would be as sure (Kish 1965); at most all.
 
     Without any visible variance the clusters themselves are counted, the careful extreme.
     """
-    count = len(pairs)
-    if count == 1 or share in (0, 1):
-        return count
-    variance = sum((x - share * m) ** 2 for x, m in pairs) * count / (count - 1) / n**2
-    return max(1.0, min(n, share * (1 - share) / variance)) if variance else n
+    if len(pairs) == 1 or share in (0, 1):
+        return _effective_clusters(pairs)
+    variance = _ratio_error(pairs) ** 2
+    return min(n, share * (1 - share) / variance) if variance else n
+
+
+def _effective_clusters(pairs: Sequence[tuple[float, int]]) -> float:
+    """How many clusters of one size would be as many (Kish 1965)."""
+    return sum(size for _, size in pairs) ** 2 / sum(size**2 for _, size in pairs)
+
+
+def _student(pairs: Sequence[tuple[float, int]]) -> float:
+    """The 97.5 % point of Student's t, by how many clusters there are in effect."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(max(1.0, _effective_clusters(pairs) - 1), 0.975))
+
+
+def _ratio_error(pairs: Sequence[tuple[float, int]]) -> float:
+    """Standard error of Σ numerators ÷ Σ sizes over clusters (Cochran 1977, 6.4)."""
+    count, n = len(pairs), sum(size for _, size in pairs)
+    ratio = sum(top for top, _ in pairs) / n
+    spread = fsum((top - ratio * size) ** 2 for top, size in pairs)
+    return sqrt(spread * count / (count - 1)) / n
 
 
 def newcombe(first: Rate, second: Rate) -> tuple[float, float]:
@@ -168,7 +194,7 @@ def bootstrap_ratio(pairs: Sequence[tuple[float, int]], seed: int) -> tuple[floa
     return float(low), float(high)
 
 
-def round_rates(authors: Sequence[Collected], seed: int = 0) -> Mapping[str, Rate | Undefined]:
+def round_rates(authors: Sequence[Collected]) -> Mapping[str, Rate | Undefined]:
     """`mer`, `vmer`, `fooled_of_decided`, `verified_of_judged`, by author; any order of authors.
 
     MER = fooled ÷ collected. vMER = validated model errors ÷ collected (Kiela et al. 2021,
@@ -178,7 +204,7 @@ def round_rates(authors: Sequence[Collected], seed: int = 0) -> Mapping[str, Rat
 
     def over(top: str, bottom: str, empty: str) -> Rate | Undefined:
         pairs = [(getattr(author, top), getattr(author, bottom)) for author in authors]
-        return clustered_rate(pairs, empty, seed)
+        return clustered_rate(pairs, empty)
 
     def unless(name: str, reason: str) -> str:
         return "" if any(getattr(author, name) for author in authors) else reason
@@ -232,30 +258,29 @@ def compare(counts: Sequence[int], target_right: Sequence[bool | None]) -> Compa
     return Compared(all_votes, human, model)
 
 
-def human_and_model(authors: Iterable[Compared], seed: int = 0) -> Mapping[str, Rate | Undefined]:
+def human_and_model(authors: Iterable[Compared]) -> Mapping[str, Rate | Undefined]:
     """`human_accuracy`, `model_accuracy` on the same votes, and their `human_model_gap`.
 
     Each vote is held against what the others on the example say (leave-one-out), and so is the
     target in its place: a target that answers as one more person would has a gap of 0. Interval of
-    the gap: the bootstrap draws whole authors for both; where that says nothing (few authors, a
-    share of 0 or 1) Newcombe's (1998, method 10) of the two intervals, as if they were independent.
-    All three wait for LEAST_VOTES.
+    the gap: Student's, by the differences of whole authors; where these do not vary, and for a
+    share of 0 or 1, Newcombe's (1998, method 10) of the two intervals, as if they were
+    independent. All three wait for LEAST_VOTES.
     """
     compared = [author for author in authors if author.votes]
     if 0 < sum(author.votes for author in compared) < LEAST_VOTES:
         names = ("human_accuracy", "model_accuracy", "human_model_gap")
         return dict.fromkeys(names, Undefined(TOO_FEW_VOTES))
     empty = gettext_noop("no target's answer can be held against several people's votes")
-    human = clustered_rate([(a.human, a.votes) for a in compared], empty, seed)
-    model = clustered_rate([(a.model, a.votes) for a in compared], empty, seed)
+    human = clustered_rate([(a.human, a.votes) for a in compared], empty)
+    model = clustered_rate([(a.model, a.votes) for a in compared], empty)
     if isinstance(human, Undefined) or isinstance(model, Undefined):
         return dict.fromkeys(("human_accuracy", "model_accuracy", "human_model_gap"), human)
     gap = human.value - model.value
-    if len(compared) < FEW_CLUSTERS or {human.value, model.value} & {0, 1}:
-        low, high = newcombe(human, model)
-        method = "newcombe"
-    else:
-        low, high = bootstrap_ratio([(a.human - a.model, a.votes) for a in compared], seed)
-        method = "bootstrap-by-author"
+    pairs = [(a.human - a.model, a.votes) for a in compared]
+    half = _student(pairs) * _ratio_error(pairs) if len(pairs) > 1 else 0
+    low, high, method = max(-1.0, gap - half), min(1.0, gap + half), "student-by-author"
+    if not half or {human.value, model.value} & {0, 1}:
+        (low, high), method = newcombe(human, model), "newcombe"
     difference = Rate(gap, low, high, human.n, method, len(compared))
     return {"human_accuracy": human, "model_accuracy": model, "human_model_gap": difference}

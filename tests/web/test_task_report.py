@@ -107,9 +107,9 @@ def test_every_number_of_a_round(mood):
         for name in ("mer", "vmer", "fooled_of_decided", "majority_share", "unanimous_share")
     }
     assert shares == {
-        "mer": (4 / 5, 5, "wilson-effective-n"),
-        "vmer": (1 / 5, 5, "wilson-effective-n"),
-        "fooled_of_decided": (1 / 3, 3, "wilson-effective-n"),
+        "mer": (4 / 5, 5, "korn-graubard"),
+        "vmer": (1 / 5, 5, "korn-graubard"),
+        "fooled_of_decided": (1 / 3, 3, "korn-graubard"),
         "majority_share": (3 / 4, 4, "wilson"),
         "unanimous_share": (3 / 4, 4, "wilson"),
     }
@@ -271,7 +271,7 @@ def test_sst_published_majorities_and_rounds_side_by_side(db, data):
     assert sst["notes"]["vmer"] == "no target's answer is known"
     assert round(second["fleiss_kappa"], 6) == 0.681024
     assert second["authors"] > 100
-    assert second["vmer"]["method"] == "bootstrap-by-author"
+    assert second["vmer"]["method"] == "korn-graubard"
     load(data / "dynasent-r2-dev.jsonl.gz", "--task", "y", "--create", "--policy", "at-least:5")
     assert round(report("y")["all"]["vmer"]["value"], 6) == 0.230556
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from validation.statistics import (
     LEAST_DECIDED,
@@ -15,9 +16,11 @@ from validation.statistics import (
     Compared,
     Rate,
     Undefined,
+    clopper_pearson,
     clustered_rate,
     compare,
     human_and_model,
+    newcombe,
     others_say,
     rate,
     round_rates,
@@ -72,62 +75,53 @@ def many_authors():
     return [(int(draw.binomial(m, draw.beta(1, 3))), int(m)) for m in sizes]
 
 
-def test_the_bootstrap_of_authors_is_wider_seeded_and_without_order():
+def test_alike_examples_of_an_author_widen_the_interval():
     authors = many_authors()
     found = clustered_rate(authors)
-    assert (found.method, found.clusters) == ("bootstrap-by-author", 60)
+    assert (found.method, found.clusters) == ("korn-graubard", 60)
     plain = rate(sum(x for x, _ in authors), found.n)
     assert found.value == plain.value
     assert found.low < plain.low < plain.high < found.high
-    assert clustered_rate(authors[::-1]) == found
-    assert clustered_rate(authors, seed=1) != found
-
-
-def test_the_bootstrap_agrees_with_drawing_authors_one_by_one():
-    authors = np.array(many_authors())
-    draw = np.random.default_rng(9)
-    drawn = authors[draw.integers(0, len(authors), (20000, len(authors)))].sum(axis=1)
-    expected = np.quantile(drawn[:, 0] / drawn[:, 1], (0.025, 0.975))
-    found = clustered_rate(map(tuple, authors.tolist()))
-    assert (found.low, found.high) == pytest.approx(expected, abs=0.01)
-
-
-def test_so_many_different_authors_are_drawn_in_parts():
-    authors = [(1 + number % 2, 2 + number) for number in range(1500)]
-    found = clustered_rate(authors)
-    assert found.low < found.value < found.high
+    assert clustered_rate(authors[::-1], seed=1) == found
 
 
 @pytest.mark.parametrize(
-    ("authors", "effective"),
-    [
-        ([(30, 100)], 1),  # one author is one case
-        ([(20, 20), (0, 20)], 1),  # all or nothing: two cases, less one for the mean
-        ([(0, 10)] * 3, 3),  # shares of 0 and 1 show no variance: the careful extreme
-        ([(5, 5)] * 12, 12),
-        ([(5, 10), (5, 10)], 20),  # no variance between authors: every example counts
+    ("successes", "n", "low", "high"),
+    [  # Newcombe 1998, table I, method 5 (Clopper and Pearson, exact)
+        (81, 263, 0.2527, 0.3676),
+        (15, 148, 0.0578, 0.1617),
+        (0, 20, 0.0, 0.1684),
+        (1, 29, 0.0009, 0.1776),
     ],
 )
-def test_few_authors_count_as_fewer_cases(authors, effective):
+def test_clopper_pearson_of_published_tables(successes, n, low, high):
+    assert clopper_pearson(successes, n) == pytest.approx((low, high), abs=1e-4)
+    assert clopper_pearson(n - successes, n) == pytest.approx((1 - high, 1 - low), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("authors", "effective", "student"),
+    [  # Student's t for 95 %: 12.706 with one degree of freedom, 4.303 with two, 2.201 with eleven
+        ([(30, 100)], 1, 12.706),  # one author is one case
+        ([(20, 20), (0, 20)], 1, 12.706),  # all or nothing: two cases, less one for the mean
+        ([(0, 10)] * 3, 3, 4.303),  # shares of 0 and 1 show no variance: the careful extreme
+        ([(5, 5)] * 12, 12, 2.201),
+        ([(5, 10), (5, 10)], 20, 12.706),  # no variance between authors: every example counts
+        ([(0, 30), (0, 10), (0, 10)], 50**2 / 1100, 9.184),  # 2.27 authors of one size
+    ],
+)
+def test_few_authors_count_as_fewer_cases(authors, effective, student):
     found = clustered_rate(authors)
     share, n = found.value, sum(m for _, m in authors)
-    assert (found.low, found.high) == pytest.approx(wilson(share * effective, effective))
-    assert (found.method, found.n, found.clusters) == ("wilson-effective-n", n, len(authors))
+    effective *= (1.95996 / student) ** 2
+    expected = clopper_pearson(share * effective, effective)
+    assert (found.low, found.high) == pytest.approx(expected, abs=1e-3)
+    assert (found.method, found.n, found.clusters) == ("korn-graubard", n, len(authors))
     assert found.few_authors == (len(authors) < 10)
 
 
 def test_cases_that_stand_for_themselves_are_not_few_authors():
     assert not rate(1, 2).few_authors
-
-
-def test_clustered_intervals_hold_the_truth_about_as_often_as_said():
-    draw, held = np.random.default_rng(11), 0
-    for _ in range(200):
-        shares = draw.beta(2, 4, 40)
-        authors = [(int(draw.binomial(10, p)), 10) for p in shares]
-        found = clustered_rate(authors)
-        held += found.low <= 1 / 3 <= found.high
-    assert 0.88 <= held / 200 <= 0.99
 
 
 def test_round_rates_have_one_definition():
@@ -247,24 +241,26 @@ def test_the_gap_and_its_interval():
     human, model, gap = found.values()
     assert list(found) == ["human_accuracy", "model_accuracy", "human_model_gap"]
     assert gap.value == pytest.approx(human.value - model.value)
-    assert (gap.n, gap.method, gap.clusters) == (600, "bootstrap-by-author", 30)
+    assert (gap.n, gap.method, gap.clusters) == (600, "student-by-author", 30)
     differences = np.array([(a.human - a.model) / 20 for a in authors])
-    drawn = differences[draw.integers(0, 30, (20000, 30))].mean(axis=1)
-    assert (gap.low, gap.high) == pytest.approx(np.quantile(drawn, (0.025, 0.975)), abs=0.01)
+    expected = stats.ttest_1samp(differences, 0).confidence_interval(0.95)
+    assert (gap.low, gap.high) == pytest.approx((expected.low, expected.high))
     assert human_and_model([*authors[::-1], Compared()]) == found
 
 
 def test_the_gap_of_paired_answers_is_narrower_than_two_intervals():
-    authors = [Compared(10, n % 11, n % 11) for n in range(40)]
-    gap = human_and_model(authors)["human_model_gap"]
-    assert (gap.value, gap.low, gap.high) == (0, 0, 0)
+    authors = [Compared(10, n % 11, max(0, n % 11 - n % 2)) for n in range(40)]
+    human, model, gap = human_and_model(authors).values()
+    assert gap.method == "student-by-author"
+    low, high = newcombe(human, model)
+    assert low < gap.low < gap.value < gap.high < high
 
 
 @pytest.mark.parametrize(
     "authors",
-    [[Compared(10, 9, 3), Compared(5, 2, 2)] * 4, [Compared(9, 6, 0), Compared(2, 2, 0)] * 9],
+    [[Compared(10, 9, 9), Compared(5, 2, 2)] * 4, [Compared(9, 6, 0), Compared(2, 2, 0)] * 9],
 )
-def test_the_gap_where_a_bootstrap_says_nothing(authors):
+def test_the_gap_where_authors_do_not_differ(authors):
     human, model, gap = human_and_model(authors).values()
     assert gap.method == "newcombe"
     # Newcombe 1998, method 10
