@@ -46,7 +46,9 @@ def fill(task: Any, models: range, sets: int) -> None:
     shared = 0.01 * np.random.default_rng(7).standard_normal((len(SUITES), 200))
     versions = []
     for number in range(sets):
-        one, _ = EvaluationSet.objects.get_or_create(task=task, name=f"set-{number}")
+        one, _ = EvaluationSet.objects.get_or_create(
+            task=task, name=f"set-{number}", defaults={"answers_public": True}
+        )
         made, _ = EvaluationSetVersion.objects.get_or_create(
             evaluation_set=one, version=1, defaults={"sha256": f"{number:064x}", "size": SIZE}
         )

@@ -239,7 +239,7 @@ class Models(Uploading, Following):
 
     @method
     def run_again(self, model_id: str, run_id: str) -> Flow[Run]:
-        """Repeat an evaluation."""
+        """Repeat an evaluation that failed through the platform's fault. Raises Refused."""
         return self._write("POST", f"/models/{model_id}/runs/{run_id}/again/")
 
 

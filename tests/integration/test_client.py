@@ -50,7 +50,7 @@ def nli(home):
     ContextFactory.create_batch(3, round=round)
     one = EvaluationSet.objects.create(
         task=round.task, name="round-1", source="round", round=round, access="scoring",
-        may_leave=True,
+        may_leave=True, answers_public=True,
     )  # fmt: skip
     make_version(one, nli_rows(12), None)
     return round
