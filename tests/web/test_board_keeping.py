@@ -59,6 +59,8 @@ def test_weights_are_saved_by_people_with_an_account_under_a_proper_name(client,
     zeros = dict.fromkeys(("w_accuracy", "w_macro_f1", "w_throughput"), "0")
     forged = {**zeros, "w_memory": "0", "w_fairness": "0", "w_robustness": "0", "name": "none"}
     assert as_alice.post(FORKS, forged).status_code == 400
+    misspelt = {"name": "mine", "w_acuracy": "4"}
+    assert as_alice.post(FORKS, misspelt).status_code == 400
     client.logout()
     assert client.post(FORKS, {"name": "mine"}).status_code == 404
     assert "Sign in to save weights" in client.get(FORKS).text
@@ -123,7 +125,7 @@ def test_kept_boards_have_no_secrets(client, alice, task, models, secrets, role)
     for address in (page, *(f"{page}?format={f}" for f in ("csv", "json", "latex")), EMBED):
         text = client.get(address).text
         assert "Anonymous 1" in text
-        for secret in ("Private", "Nameless", "sealed", "Gone", alice.annotator.pseudonym):
+        for secret in ("Private", "Nameless", "secret-set", "Gone", alice.annotator.pseudonym):
             assert secret not in text
     assert "Private" not in client.get("/t/nli/").text
     task.is_visible = False
