@@ -128,10 +128,13 @@ def data() -> Path:
 @pytest.fixture(autouse=True)
 def _targets_may_be_flushed(request: pytest.FixtureRequest):
     """SQLite empties each table by itself, also those whose rows a trigger keeps."""
-    yield
     marker = request.node.get_closest_marker("django_db")
     flushed = {"transactional_db", "live_server"} & set(request.fixturenames)
-    if flushed or (marker and marker.kwargs.get("transaction")):
-        from tasks.models import Round
+    if not (flushed or (marker and marker.kwargs.get("transaction"))):
+        yield
+        return
+    from tasks.models import Round
 
-        Round.objects.update(opened_at=None)
+    request.getfixturevalue("transactional_db")  # which is then undone after this
+    yield
+    Round.objects.update(opened_at=None)

@@ -49,7 +49,7 @@ def queue(transactional_db, tmp_path: Path) -> Iterator[subprocess.Popen]:
 
 def job_is_done(*, rung: bool = True) -> bool:
     """Whether a new job is; not rung for, it is found in its row."""
-    dataset = asked_release(Round.objects.first() or RoundFactory(), rung=rung)
+    dataset = asked_release(Round.objects.first() or RoundFactory(state="closed"), rung=rung)
 
     def is_done() -> bool:
         dataset.refresh_from_db()
