@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 POSTGRES = Path("/usr/lib/postgresql")
-PATIENCE = 30  # seconds
+PATIENCE = 120  # seconds; the machine may be busy
 
 
 def free_port() -> int:
