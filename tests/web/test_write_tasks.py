@@ -230,7 +230,7 @@ def test_try_out_keeps_nothing_and_says_so(client, nli):
     form = open_form(client, "/t/nli/try/") | {"goal": "neutral"}
     told = client.post("/t/nli/try/", form, **HTMX)
     assert (told.status_code, told.context["outcome"]) == (200, "not_fooled")
-    assert 'href="/t/nli/write/"' in told.text
+    assert 'href="/accounts/signup/?next=/t/nli/write/"' in told.text
     target.options = {"fail": "down"}
     target.save()
     failed = client.post("/t/nli/try/", form, **HTMX)
