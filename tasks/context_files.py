@@ -4,9 +4,12 @@ A JSONL line is the context fields flat, with an optional `tag` and `metadata`; 
 same names in its header. Nothing here knows the database.
 """
 
+import hashlib
+import json
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from io import BytesIO
 from typing import Any
 
 from tasks.config_io import nearest
@@ -44,6 +47,12 @@ class Duplicate:
     def message(self) -> str:
         """Where the first one is."""
         return f"the same as line {self.of}" if self.of else "the round has it already"
+
+
+def context_digest(fields: Mapping[str, Any]) -> str:
+    """The same for the same fields, whatever their order; 32 hex digits."""
+    text = json.dumps(fields, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def read_rows(lines: Iterable[bytes], name: str, config: TaskConfig) -> Iterator[Row | LineError]:
@@ -128,6 +137,20 @@ def summarize(items: Iterable[Row | LineError | Duplicate], config: TaskConfig) 
     for item in items:
         summary.add(item, text_fields)
     return summary
+
+
+def summary_of(data: bytes, name: str, config: TaskConfig, stored: Collection[str]) -> Summary:
+    """What a file would bring where `stored` is already. Raises FileError."""
+    items = read_new(BytesIO(data), name, config, digest_of=context_digest, stored=stored)
+    return summarize(items, config)
+
+
+def good_rows(
+    data: bytes, name: str, config: TaskConfig, stored: Collection[str]
+) -> list[Mapping[str, Any]]:
+    """The new rows of a file that fit, as they are stored. Raises FileError."""
+    items = read_new(BytesIO(data), name, config, digest_of=context_digest, stored=stored)
+    return [item.values for item in items if isinstance(item, Row)]
 
 
 def histogram(lengths: Collection[int]) -> list[tuple[int, int, int]]:

@@ -3,11 +3,12 @@
 import os
 import secrets
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from django.conf import settings
 from django.core import signing
@@ -17,15 +18,20 @@ from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
-from tasks.context_files import Duplicate, Summary, read_new, summarize
-from tasks.line_files import LineError, Row
-from tasks.models import Context, ContextBatch, Round, context_digest
+from dynabench.lib.bounded import MIB, Bounds, OutOfBounds, bounded
+from tasks.context_files import Summary, good_rows, summary_of
+from tasks.line_files import FileError
+from tasks.models import Context, ContextBatch, Round
+from tasks.schema import TaskConfig
 from tasks.services import store_contexts
 
 UPLOADS = Path(settings.HOME) / "uploads"
 MAX_BYTES = 20 * 1024 * 1024
 KEEP_SECONDS = 3600
 SALT = "tasks.context_imports"
+SECONDS, MEMORY_BYTES = 300.0, 512 * MIB  # to read a file
+UNFOLDED = 16  # bytes of memory besides that a byte of a file may take
+T = TypeVar("T")
 FINISHED = (Round.State.CLOSED, Round.State.RELEASED)
 
 
@@ -46,7 +52,7 @@ def used_contexts() -> QuerySet[Context]:
 
 def preview_contexts(*, round: Round, lines: Iterable[bytes], file_name: str) -> Summary:
     """What the file would bring into the round. Raises ImportRefused, FileError."""
-    return summarize(_items(round, lines, file_name), round.task.config)
+    return _read(summary_of, round, lines, file_name)
 
 
 def import_contexts(
@@ -56,16 +62,20 @@ def import_contexts(
 
     Raises ImportRefused, FileError.
     """
-    good = [row.values for row in _items(round, lines, file_name) if isinstance(row, Row)]
+    good = _read(good_rows, round, lines, file_name)
     if not good:
         return 0
     batch = store_contexts(round=round, rows=good, file_name=file_name[-200:], actor=actor)
     return Context.objects.filter(batch=batch).count()
 
 
-def _items(
-    round: Round, lines: Iterable[bytes], file_name: str
-) -> Iterator[Row | LineError | Duplicate]:
+def _read(
+    read: Callable[[bytes, str, TaskConfig, Collection[str]], T],
+    round: Round,
+    lines: Iterable[bytes],
+    file_name: str,
+) -> T:
+    """What `read` finds in a file, which others made: in a process of its own, within bounds."""
     if round.state in FINISHED:
         told = {"round": round, "state": _(round.state)}
         raise ImportRefused(_("%(round)s is %(state)s and takes no contexts.") % told)
@@ -73,7 +83,12 @@ def _items(
     if not config.context:
         raise ImportRefused(_("The task's configuration has no context fields."))
     stored = set(round.contexts.values_list("digest", flat=True))
-    return read_new(lines, file_name, config, digest_of=context_digest, stored=stored)
+    data = b"".join(lines)
+    bounds = Bounds(SECONDS, MEMORY_BYTES + UNFOLDED * len(data))
+    try:
+        return bounded(partial(read, data, file_name, config, stored), bounds)
+    except OutOfBounds as error:
+        raise FileError(str(error)) from None
 
 
 @transaction.atomic

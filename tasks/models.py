@@ -1,9 +1,7 @@
 """Stage 1: what is asked, of which models, with which texts."""
 
-import hashlib
-import json
 from functools import lru_cache
-from typing import Any, Self
+from typing import Self
 
 from allauth.account.models import EmailAddress
 from django.conf import settings
@@ -17,6 +15,7 @@ from django.utils.translation import gettext_noop
 
 from dynabench.accounts.people import public_name
 from tasks.budgets import Budget
+from tasks.context_files import context_digest as context_digest
 from tasks.schema import TaskConfig, load_config
 
 # A configuration is frozen, so all rows with the same text share one parsed object.
@@ -349,12 +348,6 @@ class RoundTarget(models.Model):
 
     def __str__(self) -> str:
         return f"{self.round}: {self.target}"
-
-
-def context_digest(fields: dict[str, Any]) -> str:
-    """The same for the same fields, whatever their order; 32 hex digits."""
-    text = json.dumps(fields, sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 class ContextBatch(models.Model):

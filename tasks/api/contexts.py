@@ -25,6 +25,7 @@ from tasks.context_imports import (
     preview_contexts,
     undo_import,
 )
+from tasks.line_files import FileError
 from tasks.models import Context, ContextBatch
 from tasks.permissions import can_read
 from tasks.services import set_retired
@@ -117,6 +118,8 @@ class Contexts(generics.ListAPIView[Context]):
             stored = import_contexts(round=round, lines=file, file_name=name, actor=editor)
         except ImportRefused as error:
             raise Refused(str(error)) from None
+        except FileError as error:
+            raise serializers.ValidationError({"text": [str(error)]}) from None
         told = ImportedContextsSerializer({**vars(found), "stored": stored}).data
         return Response(told, status.HTTP_201_CREATED)
 

@@ -5,7 +5,10 @@ import json
 import pytest
 
 from dynabench.accounts.models import LogEntry
+from dynabench.lib.bounded import MIB, TOO_LARGE
+from tasks import context_imports
 from tasks.models import Context, ContextBatch, TaskMember
+from tests.api.test_base import error
 from tests.factories import ContextFactory, RoundFactory
 
 URL = "/api/v1/tasks/nli/rounds/1/contexts/"
@@ -104,6 +107,14 @@ def test_a_file_may_be_larger_than_a_form(editor, nli, settings):
     told = {"format": "jsonl", "text": jsonl(*({"premise": f"Premise {n}."} for n in range(9)))}
     reply = editor.post(URL, told, headers={"Idempotency-Key": "one"})
     assert (reply.status_code, reply.json()["stored"]) == (201, 9)
+
+
+def test_a_file_that_takes_all_memory_is_an_error_of_the_text(editor, nli, monkeypatch):
+    monkeypatch.setattr(context_imports, "MEMORY_BYTES", 10 * MIB)
+    monkeypatch.setattr(context_imports, "UNFOLDED", 0)
+    reply = bring(editor, '{"premise": "x", "metadata": {"a": [%s[]]}}' % ("[]," * 700_000))
+    assert (reply.status_code, error(reply)["fields"]["text"]) == (422, [TOO_LARGE])
+    assert not ContextBatch.objects.exists()
 
 
 def test_csv(editor, nli):
