@@ -230,6 +230,7 @@ def test_texts_of_a_sensitive_task_are_behind_a_shield(as_alice, alice):
     assert shield < page.index("Some words.") < page.index("</details>", shield)
 
 
+@pytest.mark.usefixtures("few_are_enough")
 def test_a_targets_page_tells_its_rounds(as_alice, nli, people):
     target = scripted_target(nli, name="nli-target")
     version = TargetVersion.objects.create(target=target, digest="d" * 64)

@@ -72,3 +72,12 @@ def test_what_cannot_be_used_is_shown_as_it_was_typed():
 )
 def test_modes(mode, found):
     assert Asked(START, START, {"mode": mode}).mode == found
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("mode", "x"), ("w_acuracy", "5"), ("d_round-9", "5")]
+)
+def test_what_the_board_does_not_have_is_refused(field, value):
+    with pytest.raises(WeightsError) as refused:
+        asked({field: [value]}, START)
+    assert refused.value.fields == (field,)

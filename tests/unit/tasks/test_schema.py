@@ -59,6 +59,26 @@ def test_what_views_ask_of_a_configuration() -> None:
         config.component("nothing")
 
 
+def test_a_stored_field_that_does_not_work_is_read_and_no_more_stored() -> None:
+    config = load_config(FULL)
+    assert config.unfinished_input is None
+    found, (problem, *advice) = check_config(FULL)
+    assert (found, problem.path) == (None, "context[2].type")
+    assert {one.severity for one in advice} <= {"warning"}
+    assert problem.line == FULL[: FULL.index("{name: offers")].count("\n") + 1
+
+
+def test_what_people_are_given_and_practise_on() -> None:
+    full, small = load_config(FULL), load_config(MINIMAL)
+    assert (full.gives, small.gives) == ("passage", "nothing")
+    assert load_config(FULL.replace("  - {name: offers, type: candidates, required: false}\n", "")
+                       ).practice_contexts == ({"passage": "The red fox."},)  # fmt: skip
+    assert small.practice_contexts == ({},)
+    prompt = MINIMAL + "context: [{name: prompt, type: text}]\nsupport: {prompt_field: prompt}\n"
+    assert load_config(prompt).gives == "prompt"
+    assert load_config(prompt).practice_contexts == ()
+
+
 def test_defaults_of_a_small_configuration() -> None:
     config = load_config(MINIMAL)
     assert config.target_fields == ()
