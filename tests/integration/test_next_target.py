@@ -134,6 +134,6 @@ def test_a_killed_worker_is_replaced(owner, task, queue, home):
     TrainingRun.objects.filter(pk=run.pk).update(
         lease_until=timezone.now() - timedelta(seconds=1), options={**run.options, "epochs": 1}
     )
-    assert sweep_all() == 1
+    sweep_all()  # unless the queue has just done so itself
     until(lambda: now(run).is_over, run, home)
     assert (run.state, run.attempts) == (State.DONE, 2), run.error
