@@ -2,8 +2,10 @@
 
 import datetime as dt
 import json
+import tomllib
 
 import pytest
+from django.conf import settings
 from django.utils import timezone
 
 from dynabench.accounts.models import LogEntry
@@ -170,7 +172,8 @@ def test_a_snapshot_holds_all_that_is_shown(task, alice):
     assert table["rates"] == Board.objects.get().rates
     assert table["pool"] == Board.objects.get().pool
     assert table["metrics"][0] == {"name": "accuracy", "version": 1}
-    assert table["code"].startswith("0.1.0 (")
+    project = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text())["project"]
+    assert table["code"].startswith(f"{project['version']} (")
     assert table["date"] == timezone.now().date().isoformat()
     # The digest can be checked by whoever has the table, also after the database.
     assert snapshot.sha256 == digest(table) == digest(json.loads(canonical(table)))
