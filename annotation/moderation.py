@@ -22,7 +22,7 @@ def resolve_reports(*, reports: Collection[Report], actor: User) -> int:
     for code, pks in chosen.items():
         Report.objects.filter(pk__in=pks).update(resolved_at=timezone.now())
         task = Task(code=code)
-        log(actor, "reports.resolved", f"{len(pks)} reports", of=task, reports=pks)
+        log(actor, "reports.resolved", f"{len(pks)} reports", about=task, reports=pks)
     return sum(map(len, chosen.values()))
 
 

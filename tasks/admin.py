@@ -123,7 +123,7 @@ class MemberInline(ByRole, admin.TabularInline):
 
     def get_queryset(self, request: HttpRequest) -> Any:
         rows: Any = super().get_queryset(request)
-        return rows.with_standing().select_related("user", "task")
+        return rows.with_standing().select_related("user__annotator", "task")
 
     @admin.display(boolean=True, description="address confirmed")
     def counts(self, member: TaskMember) -> bool | None:

@@ -158,7 +158,7 @@ def set_retired(*, contexts: QuerySet[Context], is_retired: bool, actor: User) -
     first = contexts.select_related("round__task").first()
     count = Context.objects.filter(pk__in=chosen).update(is_retired=is_retired)
     deed = "retired" if is_retired else "returned"
-    log(actor, f"contexts.{deed}", f"{count} contexts", of=first, contexts=chosen)
+    log(actor, f"contexts.{deed}", f"{count} contexts", about=first, contexts=chosen)
     return count
 
 

@@ -96,16 +96,16 @@ def log(
     action: str,
     target: object,
     *,
-    of: object | None = None,
+    about: object | None = None,
     **data: Any,
 ) -> LogEntry:
     """Note that somebody did something; call it inside the transaction of the deed.
 
-    of: what belongs to the task whose members read it, where the target does not.
+    about: what belongs to the task whose members read it, where the target does not.
     """
     user = actor if isinstance(actor, User) else None
     return LogEntry.objects.create(
-        actor=user, action=action, target=str(target), task=_task_code(of or target), data=data
+        actor=user, action=action, target=str(target), task=_task_code(about or target), data=data
     )
 
 

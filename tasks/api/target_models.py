@@ -41,8 +41,7 @@ class TargetModelSerializer(serializers.ModelSerializer[TargetModel]):
     def to_representation(self, target: TargetModel) -> dict[str, Any]:
         """Of a folder of this server only editors read more than the name: they set it."""
         told = super().to_representation(target)
-        request = self.context.get("request")
-        if request and not can_edit(request.user, target.task):
+        if not getattr(self.context.get("view"), "may_edit", True):
             told["source"] = shown_source(target.source)
         return told
 
@@ -94,8 +93,9 @@ class TargetModels(generics.ListAPIView[TargetModel]):
     queryset = TargetModel.objects.none()
 
     def get_queryset(self) -> QuerySet[TargetModel]:
-        targets = find_task(self.request, self.kwargs["code"], can_read).targets
-        return targets.select_related("task")
+        task = find_task(self.request, self.kwargs["code"], can_read)
+        self.may_edit = can_edit(self.request.user, task)
+        return task.targets.all()
 
     @extend_schema(operation_id="target_models_list")
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:

@@ -89,7 +89,7 @@ def test_human_and_model_on_the_same_votes(mood):  # noqa: F811
     assert (first["human_accuracy"]["value"], first["human_accuracy"]["n"]) == (9 / 10, 10)
     assert (first["model_accuracy"]["value"], first["model_accuracy"]["n"]) == (7 / 10, 10)
     assert first["human_model_gap"]["value"] == pytest.approx(2 / 10)
-    assert first["human_model_gap"]["method"] == "newcombe"
+    assert first["human_model_gap"]["method"] == "student-by-author"
 
 
 def test_verdicts_are_held_against_the_authors_label(mood):  # noqa: F811
