@@ -44,10 +44,11 @@ def make_triggers(*, using: str, **signal: Any) -> None:
             return
         for deed, rows in NAMES.items():
             fixed = " OR ".join(FIXED.format(row=row) for row in rows)
-            cursor.execute(
+            made = (
                 f"CREATE TRIGGER roundtarget_fixed_{deed.lower()} BEFORE {deed}"
                 f" ON tasks_roundtarget WHEN {fixed} BEGIN SELECT RAISE(ABORT, '{WORDS}'); END"
             )
+            cursor.execute(made)
 
 
 def drop_triggers(*, using: str, **signal: Any) -> None:
@@ -58,7 +59,8 @@ def drop_triggers(*, using: str, **signal: Any) -> None:
             cursor.execute("DROP TRIGGER IF EXISTS roundtarget_fixed ON tasks_roundtarget")
             return
         for deed in NAMES:
-            cursor.execute(f"DROP TRIGGER IF EXISTS roundtarget_fixed_{deed.lower()}")
+            dropped = f"DROP TRIGGER IF EXISTS roundtarget_fixed_{deed.lower()}"
+            cursor.execute(dropped)
 
 
 @contextmanager

@@ -70,7 +70,8 @@ def test_gold_is_handed_out_once(round, at_once, monkeypatch):
                 return None
 
         answers = at_once(answer, ["neutral", "entailment"] * 3)
-        assert sum(one is not None for one in answers) == 1
+        # Who says the same again is told what is stored; another answer comes too late.
+        assert len({one.pk for one in answers if one is not None}) == 1
         assert GoldAnswer.objects.filter(validator=validator).count() == 1
     assert not Validation.objects.exists()
     assert JudgeLease.objects.filter(is_gold=True).count() == 5

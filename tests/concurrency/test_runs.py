@@ -106,7 +106,7 @@ def test_two_workers_of_one_run_store_one_set_of_scores(task, at_once, runner, r
         return run.lease_token
 
     assert at_once(finish, [first, second]) == [None, second.lease_token]
-    run = EvaluationRun.objects.get()
+    run = EvaluationRun.objects.get(suite="plain")
     assert (run.state, run.outcome, run.attempts) == (State.DONE, Outcome.OK, 2)
     assert run.scores.filter(metric="accuracy", slice="").count() == 1
 

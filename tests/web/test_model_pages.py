@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection
+from django.template.loader import render_to_string
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -426,3 +427,8 @@ def test_query_counts(as_alice, alice, task, model):
     assert {name: count(as_alice, url) for name, url in pages.items()} == few
     for name, found in few.items():
         check(name, found)
+
+
+def test_a_score_of_few_examples_is_shown_without_an_interval():
+    score = {"value": 0.5, "low": None, "high": None}
+    assert "50.0" in render_to_string("evaluation/_kind_score.html", {"score": score})

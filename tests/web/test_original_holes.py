@@ -105,7 +105,9 @@ def test_s1_nor_whatever_a_program_claims(world, owners):
     assignment = world.ids["assignments"][0]
     goal = owners.post(f"{V1}tasks/nli/assignment/", {}).json()["goal"]
     sent = {"inputs": {"hypothesis": "The shop was open."}, **CLAIMS}
-    made = owners.post(f"{V1}assignments/{assignment}/examples/", sent)
+    address = f"{V1}assignments/{assignment}/examples/"
+    assert owners.post(address, sent).status_code == 422
+    made = owners.post(address, {"inputs": sent["inputs"]})
     assert made.status_code == 201
     stored = Example.objects.latest("pk")
     assert (stored.outcome == "fooled") == (goal != "entailment")
@@ -262,10 +264,14 @@ def test_s10_who_somebody_is_is_never_read_from_what_they_send(world, others):
         "kind": "hub", "name": "theirs", "source": "org/name", "revision": COMMIT,
         "owner": world.owner.pk, "user_id": world.owner.pk, "uid": world.owner.pk,
     }  # fmt: skip
+    assert others.post(f"{V1}tasks/nli/models/", told).status_code == 422
+    for name in ("owner", "user_id", "uid"):
+        del told[name]
     assert others.post(f"{V1}tasks/nli/models/", told).status_code == 201
     assert Submission.objects.get(name="theirs").owner == world.other
-    others.post(f"{V1}webhooks/", {"url": "https://b.test", "events": ["round.closed"],
-                                   "user": world.owner.pk})  # fmt: skip
+    hook = {"url": "https://b.test", "events": ["round.closed"]}
+    assert others.post(f"{V1}webhooks/", {**hook, "user": world.owner.pk}).status_code == 422
+    others.post(f"{V1}webhooks/", hook)
     assert Webhook.objects.get(url="https://b.test").user == world.other
 
 
