@@ -137,4 +137,4 @@ def _targets_may_be_flushed(request: pytest.FixtureRequest):
 
     request.getfixturevalue("transactional_db")  # which is then undone after this
     yield
-    Round.objects.update(opened_at=None)
+    Round.objects.update(opened_at=None, state="closed")

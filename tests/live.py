@@ -8,7 +8,7 @@ import sys
 import time
 import urllib.parse
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -112,6 +112,9 @@ class Postgres:
 
     def kill(self) -> None:
         os.kill(self._pid(), signal.SIGKILL)
+        # One that another object of this class started would keep its number, and its lock with it.
+        with suppress(ChildProcessError):
+            os.waitpid(self._pid(), 0)
         connection.close()
 
     def start(self) -> None:

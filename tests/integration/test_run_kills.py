@@ -302,7 +302,7 @@ def test_the_engine_is_killed(home, engine, cluster, repeat):
     run = rung(queued_run(model, set_version(task, size=FEW)))
     wait_for_the_middle(run, random.Random(repeat))
     engine.kill()
-    wait_until(lambda: EvaluationRun.objects.get().message == NO_ENGINE)
+    wait_until(lambda: EvaluationRun.objects.get(pk=run.pk).message == NO_ENGINE)
     engine.start()
     cluster.supervise(run, holder_died=False)
     check_ended_once(run, FEW)
