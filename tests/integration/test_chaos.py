@@ -212,7 +212,9 @@ class Person:
 def round(transactional_db, tmp_path) -> Round:
     """An open round with a model in the loop and much to judge; limits that nobody reaches."""
     task = TaskFactory(code="nli")
-    limits = "tries_per_context: 10000, tries_per_day: 100000, share_of_votes: 0.9,"
+    limits = (
+        "tries_per_context: 10000, tries_per_day: 100000, share_of_votes: 0.9, share_of_round: 0.9,"
+    )
     task.config_text = task.config_text.replace("tries_per_context: 10, tries_per_day: 50,", limits)
     task.save()
     RoundFactory(task=task, number=2, state="closed")
