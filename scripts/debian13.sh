@@ -4,13 +4,16 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$(mktemp -d)
 trap 'umount -l "$root"/{proc,dev} 2>/dev/null; rm -rf --one-file-system "$root"' EXIT
-packages=python3,python3-venv,ca-certificates,chromium
+packages=python3,python3-venv,ca-certificates
 debootstrap --variant=minbase --include=$packages trixie "$root" ${DEBIAN_MIRROR:-} >"$root.log" 2>&1 ||
   { tail -n 20 "$root.log" >&2; exit 1; }
 cp /etc/resolv.conf "$root/etc/"
 cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
 mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
+chroot "$root" bash -c 'apt-get update -qq &&
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium' >"$root.log" 2>&1 ||
+  { tail -n 20 "$root.log" >&2; exit 1; }
 mkdir -p "$root/src" "$root/shared"
 git ls-files -z | tar --null -T - -c | tar -x -C "$root/src"
 data=${DYNABENCH_DATA:-../shared/data}
