@@ -16,12 +16,13 @@ find_python() {
 
 # The torch that pip takes by itself may bring gigabytes of CUDA. Its metadata tells before they are fetched.
 refuse_cuda() {
-  local torch
+  local torch told
   torch=$(grep -o '^torch==[^ ]*' requirements.txt)
   ! .venv/bin/pip show --quiet torch 2>/dev/null || return 0
   ! [ -e /dev/nvidiactl ] && [ "${TORCH_WITH_CUDA:-0}" != 1 ] || return 0
-  .venv/bin/pip install --quiet --disable-pip-version-check --dry-run --no-deps --report - "$torch" 2>/dev/null |
-    grep -q '"nvidia-\|"cuda-' || return 0
+  told=$(.venv/bin/pip install --quiet --disable-pip-version-check --dry-run --no-deps --report - "$torch" 2>/dev/null) ||
+    return 0
+  grep -q '"nvidia-\|"cuda-' <<<"$told" || return 0
   cat >&2 <<'TOLD'
 pip would install torch with CUDA: gigabytes for a GPU that this machine does not have.
 Take the small CPU build: set PIP_EXTRA_INDEX_URL to PyTorch's own index of CPU builds (README,
