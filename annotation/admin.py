@@ -9,8 +9,8 @@ from django.utils.html import format_html
 
 from annotation.models import Example, Report, TargetOutput
 from annotation.moderation import resolve_reports
-from tasks.admin_contexts import RoundFilter
-from tasks.admin_roles import MODERATORS, NOBODY, READERS, ByRole, RoleAdmin, person, shielded
+from tasks.admin.contexts import RoundFilter
+from tasks.admin.roles import MODERATORS, NOBODY, READERS, ByRole, RoleAdmin, person, shielded
 
 READ_ONLY = {"view": READERS, "add": NOBODY, "change": NOBODY, "delete": NOBODY}
 

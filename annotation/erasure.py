@@ -17,7 +17,7 @@ from annotation.models import (
 )
 from annotation.withdrawals import withdraw_example
 from dynabench.accounts.models import Annotator
-from tasks.schema import TaskConfig
+from tasks.config.schema import TaskConfig
 
 CHUNK = 100
 

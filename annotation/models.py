@@ -196,7 +196,7 @@ class Example(Supported):
 class TextKey(models.Model):
     """One of the keys by which nearly equal texts of a round are found; of examples written here.
 
-    See `annotation.near_duplicates`. Imported history has none.
+    See `annotation.rules.near_duplicates`. Imported history has none.
     """
 
     example = models.ForeignKey(Example, on_delete=models.CASCADE, related_name="text_keys")

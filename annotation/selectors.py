@@ -9,7 +9,7 @@ from django.db.models import Count, QuerySet
 from django.utils import timezone
 
 from annotation.models import Assignment, Attempt, Example, GatePass, TextKey
-from annotation.near_duplicates import ALIKE, band_keys, grams, overlap, written_text
+from annotation.rules.near_duplicates import ALIKE, band_keys, grams, overlap, written_text
 from dynabench.accounts.models import Annotator
 from dynabench.lib.days import midnight
 from tasks.models import Context, Round, Task

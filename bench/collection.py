@@ -175,7 +175,7 @@ def step_report() -> dict[str, float]:
     from django.db import connection
 
     from tasks.models import Round
-    from validation.report import task_report
+    from validation.statistics.report import task_report
 
     round = Round.objects.select_related("task").get(task__code="nli")
 
@@ -198,8 +198,8 @@ def step_export() -> dict[str, float]:
     """The export of all that stands, beside reading the same rows; then a release's files."""
     from django.core.management import call_command
 
-    from evaluation.datasets import standing_lines
     from evaluation.models import DatasetItem
+    from evaluation.releases.reading import standing_lines
     from tasks.models import Round
 
     round = Round.objects.select_related("task").get(task__code="nli")
@@ -222,7 +222,7 @@ def step_export() -> dict[str, float]:
 def _read(round: Any) -> None:
     """The rows that an export is made of: examples with their contexts, answers and votes."""
     from annotation.models import Example, TargetOutput
-    from evaluation.freezing import COLUMNS
+    from evaluation.releases.rows import COLUMNS
     from validation.models import Validation
 
     of_round = {"example__round": round}
@@ -249,11 +249,11 @@ def step_next() -> dict[str, float]:
     from annotation.models import Example
     from dynabench.accounts.models import Annotator
     from tasks.models import Round
-    from validation.assignment import order_key
-    from validation.bulk import Table
-    from validation.consensus import Vote
+    from validation.bulk_insert import Table
+    from validation.judging.services import cast_validation, lease_next
     from validation.models import JudgeLease, QueueItem, Validation
-    from validation.services import cast_validation, lease_next
+    from validation.rules.consensus import Vote
+    from validation.rules.sampling import order_key
 
     Round.objects.filter(task__code="nli").update(state="closed")
     round = Round.objects.select_related("task").get(task__code="nli")

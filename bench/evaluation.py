@@ -25,14 +25,14 @@ sys.path.insert(0, str(ROOT))
 
 from bench.machine import machine, versions  # noqa: E402
 from bench.serving import Server, free_port, load, running, texts_of, wait_for  # noqa: E402
-from evaluation.containers import RUNTIME_IMAGE, DockerRunner, has_image  # noqa: E402
 from evaluation.contract import Limits, Outcome, Runnable  # noqa: E402
-from evaluation.harness import arguments  # noqa: E402
-from evaluation.harness.answering import read_examples  # noqa: E402
-from evaluation.harness.batches import batches  # noqa: E402
-from evaluation.harness.loading import Model  # noqa: E402
-from evaluation.harness.loading import load as load_model  # noqa: E402
-from tasks.serving.backends import cores  # noqa: E402
+from evaluation.sandbox.containers import RUNTIME_IMAGE, DockerRunner, has_image  # noqa: E402
+from evaluation.sandbox.harness import arguments  # noqa: E402
+from evaluation.sandbox.harness.answering import read_examples  # noqa: E402
+from evaluation.sandbox.harness.batches import batches  # noqa: E402
+from evaluation.sandbox.harness.loading import Model  # noqa: E402
+from evaluation.sandbox.harness.loading import load as load_model  # noqa: E402
+from tasks.targets.serving.backends import cores  # noqa: E402
 from tests.serving_models import KINDS, tokenizer_files  # noqa: E402
 
 EXAMPLES, QUICK_EXAMPLES = 10_000, 800

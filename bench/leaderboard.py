@@ -133,7 +133,7 @@ def queries(get: Callable[..., Any]) -> list[int]:
     from django.db import connection
     from django.test.utils import CaptureQueriesContext
 
-    from leaderboard import matrix
+    from leaderboard.board import matrix
 
     matrix._numbers.cache_clear()
     counts = []
@@ -162,9 +162,9 @@ def step(models: int, sets: int, times: int) -> dict[str, Any]:
     from django.test import Client
     from django.urls import reverse
 
-    from leaderboard import board, matrix
-    from leaderboard.freezing import opening_of
-    from leaderboard.services import freeze_rates
+    from leaderboard.board import matrix, ranked
+    from leaderboard.snapshots.rates import opening_of
+    from leaderboard.snapshots.services import freeze_rates
 
     client, address = Client(SERVER_NAME="localhost"), reverse("leaderboard:board", args=["nli"])
 
@@ -206,7 +206,7 @@ def step(models: int, sets: int, times: int) -> dict[str, Any]:
         "cold page": milliseconds(cold, max(3, times // 10)),
         "weight change": milliseconds(weigh, times),
         "score_matrix": milliseconds(lambda: matrix.score_matrix(task), times),
-        "ranked": milliseconds(lambda: board._ranked(numbers, weighting, "robust"), times),
+        "ranked": milliseconds(lambda: ranked._ranked(numbers, weighting, "robust"), times),
     }
     return {
         "queries": {"10 models": few, f"{models} models": many},

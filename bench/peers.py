@@ -14,7 +14,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tasks.serving.backends import (
+from tasks.targets.serving.backends import (
     OnnxBackend,
     backend_version,
     cores,
@@ -22,10 +22,10 @@ from tasks.serving.backends import (
     torch_model,
     write_onnx,
 )
-from tasks.serving.codecs import codec_for
-from tasks.serving.fingerprint import FileHashes, fingerprint
-from tasks.serving.spec import ModelFolder, ModelSpec, open_folder
-from tasks.serving.tokens import Tokens, read_tokens
+from tasks.targets.serving.codecs import codec_for
+from tasks.targets.serving.fingerprint import FileHashes, fingerprint
+from tasks.targets.serving.spec import ModelFolder, ModelSpec, open_folder
+from tasks.targets.serving.tokens import Tokens, read_tokens
 
 WAIT_MS = 2
 

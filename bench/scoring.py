@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))
 
 from bench.machine import machine, versions  # noqa: E402
 from evaluation.contract import Answer, SetRow  # noqa: E402
-from evaluation.scoring import score  # noqa: E402
+from evaluation.scoring.bootstrap import score  # noqa: E402
 
 LABELS = ("entailment", "neutral", "contradiction")
 OF_LABELS = ("accuracy", "macro_f1", "matthews_correlation", "dataperf_f1")

@@ -32,8 +32,8 @@ sys.path.insert(0, str(ROOT))
 from bench.machine import machine, versions  # noqa: E402
 from bench.peers import Bare  # noqa: E402
 from bench.verdict_page import verdict_page  # noqa: E402
-from evaluation.starters import seed_rows, train_starter  # noqa: E402
-from tasks.serving.backends import cores  # noqa: E402
+from evaluation.training.starters import seed_rows, train_starter  # noqa: E402
+from tasks.targets.serving.backends import cores  # noqa: E402
 
 CLIENTS = (1, 8, 32)
 OURS = {"fp32": "onnx", "int8": "onnx", "bf16": "torch"}  # versions of the model: backend

@@ -32,10 +32,10 @@ from django.contrib.sessions.backends.db import SessionStore
 from django.conf import settings
 from dynabench.accounts.models import User
 from dynabench.accounts.services import annotator_of
-from annotation.services import assign
+from annotation.attempts.services import assign
 from tasks.models import Round, RoundTarget, TargetModel, Task
 from tasks.services import install_official_tasks
-from tasks.target_services import register_target
+from tasks.targets.services import register_target
 install_official_tasks()
 task = Task.objects.get(code="sentiment")
 text = re.sub(r"^limits:.*?(?=^[a-z]|\\Z)", "", task.config_text, flags=re.S | re.M)

@@ -6,7 +6,7 @@ import time
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
-from evaluation.health import parts
+from evaluation.operations.health import parts
 
 KEPT_SECONDS = 1.0
 _asking = threading.Lock()

@@ -10,23 +10,23 @@ from django.shortcuts import get_object_or_404, render
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from dynabench.lib.charts import Point, line_chart
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
-from dynabench.lib.svg import Point, line_chart
-from evaluation.selectors import latest_datasets
-from leaderboard.tops import tops_of
+from evaluation.submissions.sample_inputs import latest_datasets
+from leaderboard.snapshots.previews import tops_of
 from tasks.access import find_task
 from tasks.budgets import Line, Used, lines
-from tasks.failures import failing
+from tasks.config.schema import ShownExample, TaskConfig
 from tasks.models import Round, Task, TaskGroup
 from tasks.permissions import can_edit, can_moderate
-from tasks.schema import ShownExample, TaskConfig
 from tasks.selectors import groups_with, listed_tasks, seen_rounds
-from validation.cached_numbers import Kept, all_numbers, standings
-from validation.definitions import DEFINITIONS
-from validation.report import as_json, flat
-from validation.selectors import JUDGED_STATES
-from validation.statistics import Rate
+from tasks.targets.failures import failing
+from validation.judging.queue import JUDGED_STATES
+from validation.rules.rates import Rate
+from validation.statistics.cache import Kept, all_numbers, standings
+from validation.statistics.definitions import DEFINITIONS
+from validation.statistics.report import as_json, flat
 
 Numbered = tuple[Round, Kept]
 
@@ -108,7 +108,7 @@ def _wanted(round: Round, kept: Kept) -> list[Line]:
 @login_not_required
 def task(request: HttpRequest, code: str) -> HttpResponse:
     """One task: what is asked, the numbers, the rounds, the targets, the first models."""
-    from leaderboard.board_page import top  # it loads numpy
+    from leaderboard.board.page import top  # it loads numpy
 
     found = find_task(request, code)
     rounds = seen_rounds([found])

@@ -100,7 +100,7 @@ TEMPLATES = [
         },
     }
 ]
-FORM_RENDERER = "dynabench.lib.forms.FieldRenderer"
+FORM_RENDERER = "dynabench.lib.form_renderer.FieldRenderer"
 
 DATABASES = {
     "default": database(

@@ -7,7 +7,8 @@ from django.shortcuts import get_object_or_404
 from rest_framework.request import Request
 
 from dynabench.accounts.models import User
-from evaluation.model_page import (
+from evaluation.models import Dataset, DatasetFile, EvaluationRun, Submission
+from evaluation.submissions.model_page import (
     Viewer,
     all_submissions,
     as_seen,
@@ -15,7 +16,6 @@ from evaluation.model_page import (
     may_see_wrong,
     viewer_of,
 )
-from evaluation.models import Dataset, DatasetFile, EvaluationRun, Submission
 from tasks.access import find_task
 from tasks.permissions import can_read
 

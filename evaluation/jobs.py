@@ -11,16 +11,18 @@ from annotation.mails import tell_reports
 from annotation.tidying import tidy_assignments
 from dynabench.accounts.idempotency import purge_answers
 from dynabench.accounts.tidying import is_tidied, note_tidied, tidy_people
-from evaluation import arrivals, run_work, runs
-from evaluation.janitor import tidy
-from evaluation.leases import LeaseLost, claim, sweep
-from evaluation.mails import tell_ends
 from evaluation.models import Dataset, EvaluationRun, Job, Submission, TrainingRun
-from evaluation.release import make
-from evaluation.sets import sweep_rounds
-from evaluation.supervision import carry_out
-from evaluation.training_overlap import compare_sets
-from tasks.failures import tell_failures
+from evaluation.queue.cleanup import tidy
+from evaluation.queue.leases import LeaseLost, claim, sweep
+from evaluation.queue.subprocess_job import carry_out
+from evaluation.releases.build import make
+from evaluation.runs import run_work
+from evaluation.runs import services as runs
+from evaluation.sets.seen_in_training import compare_sets
+from evaluation.sets.versions import sweep_rounds
+from evaluation.submissions import intake
+from evaluation.submissions.emails import tell_ends
+from tasks.targets.failures import tell_failures
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +67,7 @@ def check_submission(submission_id: UUID) -> None:
     if submission is None:
         return
     with _giving_up():
-        arrivals.check(submission)
+        intake.check(submission)
 
 
 def evaluate_next(run_id: UUID) -> None:

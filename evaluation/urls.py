@@ -2,14 +2,12 @@
 
 from django.urls import path
 
-from evaluation import (
-    model_views,
-    release_views,
-    set_views,
-    submission_views,
-    training_views,
-    upload_views,
-)
+from evaluation.releases import views as release_views
+from evaluation.sets import views as set_views
+from evaluation.submissions import model_views
+from evaluation.submissions import views as submission_views
+from evaluation.training import views as training_views
+from evaluation.uploads import views as upload_views
 
 app_name = "evaluation"
 urlpatterns = [

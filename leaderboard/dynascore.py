@@ -1,298 +1,215 @@
-"""Dynascore: several metrics as one number, each in units of the main metric.
+"""Scores of a table in a file: `python -m leaderboard.dynascore FILE.jsonl`.
 
-A table holds the raw metrics of each model: finite numbers, or None where a result is missing.
-`classic` is the formula of Dynaboard (Ma et al. 2021), `robust` the same idea with exchange rates
-that a further model can hardly move. docs/statistics.md has both, and every edge case.
-
-`python -m leaderboard.dynascore FILE.jsonl` scores a table that lies in a file.
+A line is a row: {"task", "model", "perf", "throughput", "memory", "fairness", "robustness"}. A
+metric that is null or absent was not run. Two kinds of further fields give intervals: "perf_se"
+(and so on) is a standard error; "replicates" is a list of {"perf": 64.1, …}, one for each resample
+of the examples, the same resamples in all rows. Other fields are ignored.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from math import ceil, floor, inf, isclose, isfinite, nan
-from typing import TYPE_CHECKING, Literal
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
 
-from leaderboard.pareto import front
+from leaderboard.scoring.dynascore import (
+    GAPS,
+    MEMORY_BUDGET,
+    WEIGHTS,
+    Rule,
+    bootstrap,
+    exchange_rates,
+    moved_by,
+    scored,
+)
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-Table = Mapping[str, Mapping[str, float | None]]
-Errors = Mapping[str, float | None]
-"""Standard errors of the main metric, by model; None or absent: unknown."""
-
-WEIGHTS = {"perf": 4.0, "throughput": 1.0, "memory": 1.0, "fairness": 1.0, "robustness": 1.0}
-MEMORY_BUDGET = 16.0
-"""GB, as in the paper's caption; the numbers printed there come out with 32."""
-GAPS = {"classic": 1e-4, "robust": 5e-3}
-"""Pairs count that differ in the main metric by more than this share of its greatest value."""
-NOISE = 5e-3
-"""In robust, a smaller share of a metric's greatest utility is no difference: of the same model
-twice, memory differs by so much. So nothing is divided by what happens to be almost equal."""
-ROUNDING = 1e-12
-"""Differences below this share of the greatest value are of the computer's making."""
+DRAWS = 200
+"""Of a table with standard errors."""
+Row = dict[str, float | None]
 
 
-@dataclass(frozen=True)
-class Rule:
-    """How a table is scored. Raises ValueError for numbers that make no sense.
+class TableError(ValueError):
+    """A line that cannot be read; the message names it and says how to mend it."""
 
-    weights: of each metric, 0 or more; only their ratios matter. budgets: metrics of which less is
-    better, and what they are taken from: memory of 5 counts as 11 where the budget is 16. min_gap:
-    in units of the main metric; None: GAPS says.
+
+@dataclass
+class TaskTable:
+    """What a file says about one task, by model."""
+
+    rows: dict[str, Row] = field(default_factory=dict)
+    errors: dict[str, Row] = field(default_factory=dict)  # standard errors
+    replicates: dict[str, list[Row]] = field(default_factory=dict)
+
+
+def read(lines: Iterable[bytes], name: str) -> dict[str, TaskTable]:
+    """The tables of a file in JSON lines, by task; blank lines are passed by. Raises TableError."""
+    tables: dict[str, TaskTable] = {}
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                _add(tables, json.loads(line))
+            except json.JSONDecodeError as error:
+                where = f"{name}:{number}: no JSON at column {error.colno}"
+                raise TableError(f"{where}: {error.msg}. Write one object a line.") from error
+            except (ValueError, RecursionError) as error:
+                raise TableError(f"{name}:{number}: {error}") from error
+    if not tables:
+        raise TableError(f"{name} holds no rows.")
+    return tables
+
+
+def _add(tables: dict[str, TaskTable], given: Any) -> None:
+    if not isinstance(given, dict):
+        raise TableError('a row is an object: {"task": "nli", "model": "BERT", "perf": 64.8, …}.')
+    task, model = (_name(given, key) for key in ("task", "model"))
+    table = tables.setdefault(task, TaskTable())
+    if model in table.rows:
+        raise TableError(f"{model} has a row in {task} already; give each model one.")
+    table.rows[model] = {metric: _number(given, metric) for metric in WEIGHTS}
+    table.errors[model] = errors = {m: _number(given, f"{m}_se") for m in WEIGHTS}
+    if any(error is not None and error < 0 for error in errors.values()):
+        raise TableError("a standard error is 0 or more.")
+    replicates = given.get("replicates") or []
+    if not isinstance(replicates, list) or not all(isinstance(one, dict) for one in replicates):
+        raise TableError('replicates is a list of objects: [{"perf": 64.1, …}, …].')
+    table.replicates[model] = [
+        {m: _number(one, m) for m in WEIGHTS if m in one} for one in replicates
+    ]
+    numbers = {len(some) for some in table.replicates.values() if some}
+    if len(numbers) > 1:
+        raise TableError(
+            f"{model} has {len(replicates)} replicates; give each model of {task} as many."
+        )
+
+
+def _name(given: dict[str, Any], key: str) -> str:
+    value = given.get(key)
+    if not isinstance(value, str) or not value.strip():
+        raise TableError(f'{key} is missing: write "{key}": "…".')
+    return value
+
+
+def _number(given: dict[str, Any], key: str) -> float | None:
+    value = given.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        shown = json.dumps(value, ensure_ascii=False)[:40]
+        raise TableError(f"{key} is {shown}: write a number without quotes, or null if not run.")
+    if not abs(value) < 1e100:  # nor NaN
+        raise TableError(f"{key} is no number to reckon with: write null if it was not run.")
+    return float(value)
+
+
+def draws(table: TaskTable) -> Iterator[dict[str, Row]]:
+    """Resamples of a table, none where the file tells of none; the order of rows is no matter.
+
+    What `replicates` name is as they say, the rest is normal around its value, by its error.
     """
+    count = max(map(len, table.replicates.values()))
+    if not count and any(error for row in table.errors.values() for error in row.values()):
+        count = DRAWS
+    chance = Random(0)
+    for number in range(count):
+        drawn = {}
+        for model, row in sorted(table.rows.items()):
+            drawn[model] = {
+                metric: None
+                if value is None
+                else chance.gauss(value, table.errors[model][metric] or 0)
+                for metric, value in row.items()
+            }
+            if table.replicates[model]:
+                drawn[model] |= table.replicates[model][number]
+        yield drawn
 
-    mode: Literal["classic", "robust"] = "robust"
-    weights: Mapping[str, float] = field(default_factory=lambda: dict(WEIGHTS))
-    main: str = "perf"
-    budgets: Mapping[str, float] = field(default_factory=lambda: {"memory": MEMORY_BUDGET})
-    min_gap: float | None = None
 
-    def __post_init__(self) -> None:
-        for metric, weight in self.weights.items():
-            if not 0 <= weight < inf:
-                raise ValueError(f"The weight of {metric} is {weight}; give a number from 0 up.")
-        if not any(self.weights.values()):
-            raise ValueError("All weights are 0: give at least one weight above 0.")
-        if not all(map(isfinite, self.budgets.values())):
-            raise ValueError("A budget must be a finite number.")
-        if self.min_gap is not None and not 0 <= self.min_gap < inf:
-            raise ValueError(f"The smallest gap is {self.min_gap}; give a number from 0 up.")
-
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """The main metric, then the others by name."""
-        return (self.main, *sorted({*self.weights} - {self.main}))
-
-    def utilities(
-        self, row: Mapping[str, float | None], metrics: Collection[str]
-    ) -> dict[str, float]:
-        """The values as something of which more is better; what is missing is left out."""
-        return {
-            metric: self.budgets[metric] - raw if metric in self.budgets else raw
-            for metric in metrics
-            if (raw := row.get(metric)) is not None
+def result(rule: Rule, table: TaskTable) -> tuple[dict[str, Any], list[str]]:
+    """One task's rates and rows as they are printed, and what a reader should know about them."""
+    errors = {model: row[rule.main] for model, row in table.errors.items()}
+    rates = exchange_rates(rule, table.rows, errors)
+    resamples = list(draws(table))
+    intervals = bootstrap(rule, table.rows, resamples, errors=errors) if resamples else {}
+    rows = []
+    for row in scored(rule, table.rows, rates):
+        interval = intervals.get(row.model)
+        line = asdict(row) | {
+            "low": interval.low if interval else None,
+            "high": interval.high if interval else None,
         }
+        rows.append({key: value for key, value in line.items() if key != "note" or value})
+    notices = [*rates.notices]
+    if moving := moved_by(rule, table.rows, errors=errors):
+        notices.append(
+            f"Without one of these the order of the others changes: {', '.join(moving)}."
+        )
+    return {"rates": dict(rates.values), "rows": rows}, notices
 
 
-@dataclass(frozen=True)
-class Rates:
-    """How many units of each metric one unit of the main metric is worth; None: nobody can tell.
-
-    A snapshot stores this value, and later models are scored by it. pool: the models that the rates
-    were read from. notices: a sentence for each metric that has none.
-    """
-
-    values: Mapping[str, float | None]
-    pool: tuple[str, ...]
-    notices: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Row:
-    """A model's score and rank (1 is the best; equal scores share one), or why it has none."""
-
-    model: str
-    dynascore: float | None
-    rank: int | None
-    note: str = ""
+def weights(text: str) -> dict[str, float]:
+    """`perf=4,memory=0.5`; what is not named keeps its usual weight."""
+    given = dict(WEIGHTS)
+    for part in text.split(","):
+        metric, _, number = part.partition("=")
+        if metric.strip() not in WEIGHTS:
+            known = ", ".join(WEIGHTS)
+            raise argparse.ArgumentTypeError(f"{metric!r} is none of the metrics: {known}.")
+        try:
+            given[metric.strip()] = float(number)
+        except ValueError as error:
+            what = f"{part!r} is no weight: write {metric.strip()}=1."
+            raise argparse.ArgumentTypeError(what) from error
+    return given
 
 
-@dataclass(frozen=True)
-class Interval:
-    """95 % of the draws have the score, and the rank, between these."""
-
-    low: float
-    high: float
-    rank_low: int
-    rank_high: int
-
-
-def exchange_rates(rule: Rule, table: Table, errors: Errors | None = None) -> Rates:
-    """The rates that a pool of models shows; neither weights nor the order of models matter.
-
-    classic: the mean of |Δ metric| ÷ Δ main over neighbours in the main metric, of all models with
-    a complete row. robust: its median over all pairs of those that no other one dominates, because
-    only there something is paid for something: so a dominated model, or a copy, moves nothing.
-    In robust, a pair whose errors are known counts when it differs by more than twice the error of
-    its difference, whatever `min_gap` says.
-    """
-    useful = {model: rule.utilities(row, rule.metrics) for model, row in table.items()}
-    had = {rule.main}.union(*useful.values())
-    known = [metric for metric in rule.metrics if metric in had]
-    pool = {model: row for model, row in useful.items() if len(row) == len(known)}
-    if rule.mode == "robust":
-        best = front(pool, dict.fromkeys(known, 1))
-        pool = {model: row for model, row in pool.items() if model in best}
-    # As a sorted set, so that copies count once and the order of models is none.
-    rows = sorted(
-        {
-            (
-                *(row[metric] for metric in known),
-                nan if (e := (errors or {}).get(model)) is None else e,
-            )
-            for model, row in pool.items()
-        }
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Prints the result as JSON; notices and mistakes go to stderr. A mistake exits with 1 or 2."""
+    parser = argparse.ArgumentParser("python -m leaderboard.dynascore", description=__doc__)
+    add = parser.add_argument
+    add("file", type=Path, help="JSON lines")
+    add("--mode", choices=sorted(GAPS), default="robust")
+    add(
+        "--memory-budget",
+        type=float,
+        default=MEMORY_BUDGET,
+        metavar="GB",
+        help="memory is taken from it",
     )
-    ratios = dict(zip(known[1:], _ratios(rule, rows, len(known)), strict=True))
-    values: dict[str, float | None] = {rule.main: 1.0}
-    notices = []
-    for metric in rule.metrics[1:]:
-        found = _rate(rule, ratios[metric]) if metric in ratios else "no model has it"
-        values[metric] = None if isinstance(found, str) else found
-        if isinstance(found, str):
-            notices.append(f"{metric} is left out and the other weights count more: {found}.")
-    return Rates(values, tuple(sorted(pool)), tuple(notices))
-
-
-def _ratios(rule: Rule, rows: Sequence[Sequence[float]], metrics: int) -> "NDArray[np.float64]":
-    """|Δ metric| ÷ |Δ main| of the pairs that truly differ: a line a metric, but for the main one.
-
-    rows: models × metrics, the main one first, then its standard error (NaN: unknown).
-    """
-    import numpy as np
-
-    table = np.array(rows, dtype=float).reshape(len(rows), metrics + 1)
-    values, error = table[:, :-1], table[:, -1]
-    greatest = np.abs(values).max(axis=0, initial=0)
-    gap = GAPS[rule.mode] * greatest[0] if rule.min_gap is None else rule.min_gap
-    if rule.mode == "classic":
-        one, other = np.arange(len(rows) - 1), np.arange(1, len(rows))
-        gaps = np.full(len(one), gap)
-    else:
-        one, other = np.triu_indices(len(rows), 1)
-        gaps = 2 * np.hypot(error[one], error[other])
-        gaps[np.isnan(gaps)] = gap
-    steps = np.abs(values[one] - values[other])
-    steps[steps <= ROUNDING * greatest] = 0
-    if rule.mode == "robust":
-        steps[:, 1:][steps[:, 1:] <= NOISE * greatest[1:]] = 0
-    kept = steps[steps[:, 0] > gaps + ROUNDING * greatest[0]]
-    ratios: NDArray[np.float64] = (kept[:, 1:] / kept[:, :1]).T
-    return ratios
-
-
-def _rate(rule: Rule, ratios: "NDArray[np.float64]") -> float | str:
-    """The rate that one metric's ratios show, or why there is none."""
-    import numpy as np
-
-    if not len(ratios):
-        return f"no two reference models differ enough in {rule.main}"
-    if not ratios.any():
-        return "the reference models do not differ in it"
-    if rule.mode == "classic":
-        return float(ratios.mean())
-    # Where most pairs are equal, the median is 0 and the price is what the others show.
-    return float(np.median(ratios) or np.median(ratios[ratios > 0]))
-
-
-def scored(rule: Rule, table: Table, rates: Rates) -> list[Row]:
-    """The models by score, the best first, then by name; at the end those without a score.
-
-    Σ weight × utility ÷ rate, over the weights of metrics that have a rate. A model needs a result
-    in each metric whose weight is above 0.
-    """
-    used = {k: (w, r) for k, w in rule.weights.items() if w and (r := rates.values.get(k))}
-    total = sum(weight for weight, _ in used.values())
-    scores, without = {}, []
-    for model, raw in sorted(table.items()):
-        row = rule.utilities(raw, used)
-        if not used:
-            without.append(Row(model, None, None, "no metric with a weight has an exchange rate"))
-        elif len(row) < len(used):
-            missing = ", ".join(metric for metric in used if metric not in row)
-            without.append(Row(model, None, None, f"not run: {missing}"))
-        else:
-            scores[model] = sum(w / total * row[metric] / r for metric, (w, r) in used.items())
-    rows: list[Row] = []
-    for number, model in enumerate(sorted(scores, key=lambda one: -scores[one]), 1):
-        score, above = scores[model], rows[-1] if rows else None
-        is_tied = above and isclose(score, scores[above.model], rel_tol=ROUNDING)
-        rows.append(Row(model, score, above.rank if above and is_tied else number))
-    return sorted(rows, key=lambda row: (row.rank, row.model)) + without
-
-
-def bootstrap(
-    rule: Rule,
-    table: Table,
-    draws: Iterable[Table],
-    rates: Rates | None = None,
-    errors: Errors | None = None,
-) -> dict[str, Interval]:
-    """The intervals of score and rank, for each model that has them; 95 %, percentiles.
-
-    draws: the table as it comes out of resamples of the examples, with the same models. Without
-    `rates` each draw has its own, and the table's for a metric where it shows none. The table
-    itself is one of the draws and never outside its interval.
-    """
-    import numpy as np
-
-    from evaluation.scoring import interval
-
-    own = rates or exchange_rates(rule, table, errors)
-    lists = [scored(rule, table, own)]
-    for draw in draws:
-        values = dict(own.values)
-        if rates is None:
-            shown = exchange_rates(rule, draw, errors).values
-            values |= {metric: rate for metric, rate in shown.items() if rate and values[metric]}
-        lists.append(scored(rule, draw, replace(own, values=values)))
-    drawn: dict[str, list[tuple[float, int]]] = {}
-    for row in (row for rows in lists for row in rows):
-        if row.dynascore is not None and row.rank is not None:
-            drawn.setdefault(row.model, []).append((row.dynascore, row.rank))
-    intervals = {}
-    for model, pairs in drawn.items():
-        scores, ranks = np.array(pairs, dtype=float).T
-        (_, low, high), (_, first, last) = interval(scores), interval(ranks)
-        intervals[model] = Interval(low, high, floor(first), ceil(last))
-    return intervals
-
-
-def moved_by(rule: Rule, table: Table, top: int = 10, errors: Errors | None = None) -> list[str]:
-    """Models without which the first `top` of the others stand in another order.
-
-    Only where rates are read from the board itself: with frozen ones there are none.
-    """
-
-    def order(some: Table, rates: Rates) -> list[str]:
-        return [row.model for row in scored(rule, some, rates) if row.rank is not None]
-
-    rates = exchange_rates(rule, table, errors)
-    before, found = order(table, rates), []
-    for left_out in rates.pool:
-        rest = {model: row for model, row in table.items() if model != left_out}
-        after = order(rest, exchange_rates(rule, rest, errors))
-        if after[:top] != [model for model in before if model != left_out][:top]:
-            found.append(left_out)
-    return found
-
-
-def over_datasets(tables: Mapping[str, Table], weights: Mapping[str, float]) -> Table:
-    """The weighted mean of tables by dataset, to be scored; only the ratios of weights matter.
-
-    A model has no value where a dataset with a weight lacks its result; every model is listed.
-    Raises ValueError when no dataset has a weight.
-    """
-    total = sum(weights[name] for name in tables)
-    if not total:
-        raise ValueError("All datasets have the weight 0: give at least one a weight above 0.")
-    parts = [(weights[name] / total, table) for name, table in tables.items() if weights[name]]
-    mean: dict[str, dict[str, float | None]] = {}
-    for model in dict.fromkeys(model for table in tables.values() for model in table):
-        rows = [(share, table.get(model, {})) for share, table in parts]
-        metrics = dict.fromkeys(metric for _, row in rows for metric in row)
-        mean[model] = {}
-        for metric in metrics:
-            values = [
-                share * value for share, row in rows if (value := row.get(metric)) is not None
-            ]
-            mean[model][metric] = sum(values) if len(values) == len(rows) else None
-    return mean
+    add(
+        "--min-gap",
+        type=float,
+        metavar="X",
+        help="pairs that differ by X or less in perf do not count",
+    )
+    add(
+        "--weights",
+        type=weights,
+        default=WEIGHTS,
+        metavar="perf=4,…",
+        help="usual: 4 for perf, else 1",
+    )
+    given = parser.parse_args(arguments)
+    try:
+        rule = Rule(
+            mode=given.mode,
+            weights=given.weights,
+            budgets={"memory": given.memory_budget},
+            min_gap=given.min_gap,
+        )
+        lines = given.file.read_bytes().splitlines()
+        tables = read(lines, str(given.file))
+    except (OSError, ValueError) as error:
+        sys.exit(f"{parser.prog}: {error}")
+    found = {}
+    for task, table in tables.items():
+        found[task], notices = result(rule, table)
+        for notice in notices:
+            print(f"{task}: {notice}", file=sys.stderr)
+    print(json.dumps({"mode": rule.mode, "tasks": found}, allow_nan=False))
 
 
 if __name__ == "__main__":
-    from leaderboard.score_table import main
-
     main()

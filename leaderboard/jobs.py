@@ -11,12 +11,12 @@ from django.db.models import Exists, Max, OuterRef, QuerySet
 from django.utils import timezone
 
 from evaluation.models import EvaluationRun
-from evaluation.runs import counting, newest_versions
-from leaderboard import services
-from leaderboard.freezing import is_ready
-from leaderboard.matrix import shown_sets
+from evaluation.runs.services import counting, newest_versions
+from leaderboard.board.bootstrap import resample_plain, resample_suite
+from leaderboard.board.matrix import shown_sets
 from leaderboard.models import Board, Resample
-from leaderboard.resampling import resample_plain, resample_suite
+from leaderboard.snapshots import services
+from leaderboard.snapshots.rates import is_ready
 from tasks.models import Task
 
 logger = logging.getLogger(__name__)

@@ -1,6 +1,11 @@
 from django.urls import path
 
-from leaderboard import board_views, compare_views, fork_views, rounds_views, snapshot_views, views
+from leaderboard.board import views as board_views
+from leaderboard.compare import views as compare_views
+from leaderboard.people import views
+from leaderboard.rounds import views as rounds_views
+from leaderboard.snapshots import fork_views
+from leaderboard.snapshots import views as snapshot_views
 
 app_name = "leaderboard"
 urlpatterns = [

@@ -18,7 +18,8 @@ TARGET=(--python-version 3.11 --implementation cp --only-binary :all:)
 for libc in 1 2014 _2_5 _2_12 _2_17 _2_24 _2_26 _2_27 _2_28 _2_31 _2_34 _2_35 _2_36; do
   TARGET+=(--platform "manylinux${libc}_$(uname -m)")
 done
-SOURCES=(tasks/__init__.py tasks/serving evaluation/__init__.py evaluation/contract.py evaluation/harness)
+SOURCES=({tasks,tasks/targets,evaluation,evaluation/sandbox}/__init__.py tasks/targets/serving
+  evaluation/contract.py evaluation/sandbox/harness)
 
 say() { echo "runtime_image: $*"; }
 fail() { echo "runtime_image: $*" >&2; exit 1; }
@@ -87,9 +88,9 @@ build_runtime() {  # DIGEST
 FROM $BASE
 COPY dynabench /opt/dynabench
 ENV PYTHONPATH=/opt/dynabench HF_HUB_OFFLINE=1
-RUN python3 -m evaluation.harness.loading
+RUN python3 -m evaluation.sandbox.harness.loading
 LABEL $LABEL=$1
-ENTRYPOINT ["python3", "-m", "evaluation.harness"]
+ENTRYPOINT ["python3", "-m", "evaluation.sandbox.harness"]
 DOCKERFILE
   say "building $RUNTIME …"
   local older

@@ -8,11 +8,11 @@ from django.utils.translation import gettext, gettext_noop
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
-from tasks.config_changes import context_changes, forbidden_changes
-from tasks.config_io import ConfigError, Finding, Problem, read_yaml
-from tasks.dynabench_import import convert, unfinished
+from tasks.config.changes import context_changes, forbidden_changes
+from tasks.config.dynabench1 import convert, unfinished
+from tasks.config.parsing import ConfigError, Finding, Problem, read_yaml
+from tasks.config.schema import TaskConfig, check_config, load_config
 from tasks.models import Round, Task
-from tasks.schema import TaskConfig, check_config, load_config
 
 OPENED = gettext_noop("A round has been opened, so this is fixed.")
 HAS_CONTEXTS = gettext_noop("The task has contexts. Undo their imports to change this.")

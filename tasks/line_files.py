@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tasks.values import FORBIDDEN
+from tasks.config.values import FORBIDDEN
 
 DEEPEST = 100
 

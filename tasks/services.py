@@ -25,8 +25,8 @@ from tasks.models import (
     Task,
     context_digest,
 )
-from tasks.opening import Silent, ask_targets
 from tasks.selectors import WRITING_TIME, used, writers
+from tasks.targets.ask_before_opening import Silent, ask_targets
 
 OFFICIAL = Path(__file__).parent / "official"
 State = Round.State

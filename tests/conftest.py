@@ -113,7 +113,7 @@ def _plain_hashes() -> None:
 @pytest.fixture
 def few_are_enough(monkeypatch):
     """Numbers of a handful of examples, which a page keeps back, can be checked by hand."""
-    from validation import statistics
+    from validation.rules import rates as statistics
 
     monkeypatch.setattr(statistics, "LEAST_DECIDED", 1)
     monkeypatch.setattr(statistics, "LEAST_VOTES", 1)

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import numpy as np
 
-from leaderboard.matrix import DRAWS, Frozen, Matrix, Model, Numbers, Set, drawn
+from leaderboard.board.matrix import DRAWS, Frozen, Matrix, Model, Numbers, Set, drawn
 
 METRICS = ("accuracy", "throughput", "memory", "fairness", "robustness")
 

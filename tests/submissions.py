@@ -5,9 +5,9 @@ import gzip
 from django.core.files.base import ContentFile
 
 from evaluation.contract import Answer, SetRow
-from evaluation.evaluating import prediction_line
+from evaluation.inference.evaluate import prediction_line
 from evaluation.models import Dataset, EvaluationRun, Score, Submission
-from evaluation.sets import create_set, make_version
+from evaluation.sets.versions import create_set, make_version
 from tests.factories import RoundFactory
 
 State = Submission.State

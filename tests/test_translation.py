@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 ROOMS = ("dynabench", "tasks", "annotation", "validation", "evaluation", "leaderboard")
 TEMPLATES = sorted(p for p in (ROOT / "templates").rglob("*") if p.suffix in (".html", ".txt"))
 # The API, commands and the admin speak English.
-ENGLISH = re.compile(r"/(api|management|migrations|client)/|/(api|admin\w*)\.py$")
+ENGLISH = re.compile(r"/(api|admin|management|migrations|client)/|/(api|admin)\.py$")
 PYTHON = [
     path
     for room in ROOMS

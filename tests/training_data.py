@@ -7,11 +7,11 @@ from pathlib import Path
 
 from dynabench.lib.queue import enqueue
 from evaluation.models import Dataset, DatasetItem
-from evaluation.release import Options
+from evaluation.releases.build import Options
 from tasks.models import Round, TargetModel, Task
 from tasks.services import OFFICIAL
-from tasks.target_services import register_target
-from tasks.targets import serving_of
+from tasks.targets.connect import serving_of
+from tasks.targets.services import register_target
 from tests.factories import RoundFactory, TaskFactory
 from tests.serving_models import tiny_model
 

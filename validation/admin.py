@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib import admin
 
 from annotation.models import Example
-from tasks.admin_roles import NOBODY, READERS, RoleAdmin, shielded
+from tasks.admin.roles import NOBODY, READERS, RoleAdmin, shielded
 from validation.models import Consensus, OwnerDecision, Validation
 
 

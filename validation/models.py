@@ -9,12 +9,12 @@ from django.utils.translation import gettext_lazy as _
 from annotation.models import Example
 from dynabench.accounts.models import Annotator
 from tasks.models import Round
-from validation.consensus import Vote
-from validation.posterior import Fitted
+from validation.rules.consensus import Vote
+from validation.rules.posterior import Fitted
 
 
 def _one_choice(name: str) -> models.CheckConstraint:
-    """Either a label or a verdict; the rule of `validation.consensus.Vote`."""
+    """Either a label or a verdict; the rule of `validation.rules.consensus.Vote`."""
     neither = Q(label="", verdict="")
     both = ~Q(label="") & ~Q(verdict="")
     return models.CheckConstraint(condition=~neither & ~both, name=name)
@@ -194,9 +194,9 @@ class Judging(models.Model):
     round = models.OneToOneField(
         Round, on_delete=models.CASCADE, primary_key=True, related_name="judging"
     )
-    policy = models.JSONField()  # the fields of validation.consensus.Policy
+    policy = models.JSONField()  # the fields of validation.rules.consensus.Policy
     filled_to = models.BigIntegerField(default=0)  # an example's id
-    model = models.JSONField(null=True)  # the fields of validation.posterior.Fitted
+    model = models.JSONField(null=True)  # the fields of validation.rules.posterior.Fitted
 
     class Meta:
         verbose_name_plural = "judging"

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from validation import views
+from validation.judging import views
 
 app_name = "validation"
 urlpatterns = [

@@ -7,8 +7,8 @@ from django.urls import reverse as page_url
 from rest_framework.request import Request
 from rest_framework.reverse import reverse
 
-from annotation import services
 from annotation.access import gate_is_shut, writer
+from annotation.attempts import services
 from dynabench.accounts.models import Annotator
 from dynabench.lib.api import Refused
 from tasks.models import Task

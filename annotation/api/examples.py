@@ -10,12 +10,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotation import services
 from annotation.api.entry import refusals
 from annotation.api.serializers import AuthorAnswerSerializer, ExampleSerializer, WhySerializer
-from annotation.forms import WhyForm
+from annotation.attempts import services
 from annotation.models import Example, TargetOutput
-from annotation.panels import why_components
+from annotation.writing.forms import WhyForm
+from annotation.writing.result_panel import why_components
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken
 from dynabench.lib.api import read

@@ -7,11 +7,11 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from annotation.models import Assignment, Attempt, Example
-from annotation.panels import goal_parts, shown_chances
-from annotation.work import FAILURES, NO_ANSWER
+from annotation.writing.page import FAILURES, NO_ANSWER
+from annotation.writing.result_panel import goal_parts, shown_chances
+from tasks.config.schema import Component, TaskConfig
+from tasks.config.values import FORBIDDEN
 from tasks.models import Context
-from tasks.schema import Component, TaskConfig
-from tasks.values import FORBIDDEN
 
 DEEPEST = 6
 

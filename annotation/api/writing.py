@@ -14,7 +14,6 @@ from rest_framework.response import Response
 from rest_framework.reverse import reverse
 from rest_framework.views import APIView
 
-from annotation import live, services
 from annotation.access import writer
 from annotation.api.entry import enter, is_program, refusals
 from annotation.api.serializers import (
@@ -24,16 +23,17 @@ from annotation.api.serializers import (
     NewExampleSerializer,
     WantSerializer,
 )
-from annotation.forms import UNCHANGED, unchanged_fields
+from annotation.attempts import ask_targets, services
 from annotation.models import Assignment, Attempt, Example, TargetOutput
-from annotation.rounds import live_round, round_to_write
-from annotation.work import FAILED_STATUS, FAILURES, NO_ANSWER, Work
+from annotation.open_round import live_round, round_to_write
+from annotation.writing.forms import UNCHANGED, unchanged_fields
+from annotation.writing.page import FAILED_STATUS, FAILURES, NO_ANSWER, Work
 from dynabench.accounts.api import once
 from dynabench.accounts.idempotency import HEADER
 from dynabench.accounts.models import ApiToken
 from dynabench.lib.api import Refused, read
 from tasks.access import find_task
-from tasks.schema import validate_inputs
+from tasks.config.schema import validate_inputs
 
 
 class NoAnswer(Refused):
@@ -119,7 +119,7 @@ class NewExampleView(APIView):
                 parent=parent,
                 by_program=is_program(request),
             )
-        return told(request, live.settle(attempt) if is_mine else attempt)
+        return told(request, ask_targets.settle(attempt) if is_mine else attempt)
 
 
 def _own_assignment(request: Request, pk: int) -> Assignment:

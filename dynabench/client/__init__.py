@@ -4,6 +4,7 @@ Nothing here knows Django: the package is also the wheel `dynabench-client`.
 """
 
 from dynabench.client.client import AsyncDynabenchClient, DynabenchClient
+from dynabench.client.dataframes import as_dataset, as_pandas
 from dynabench.client.errors import (
     AuthenticationError,
     Damaged,
@@ -19,7 +20,6 @@ from dynabench.client.errors import (
     TimedOut,
     Unreachable,
 )
-from dynabench.client.frames import as_dataset, as_pandas
 
 __all__ = [
     "AsyncDynabenchClient",

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from dynabench.client.asking import Asking
 from dynabench.client.flow import Flow, method
+from dynabench.client.http import Asking
 from dynabench.client.types import Compared, Leaderboard, ListedSnapshot, OneSnapshot
 
 Weights = Mapping[str, float]

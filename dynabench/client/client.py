@@ -10,9 +10,9 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from dynabench.client.boards import Boards
+from dynabench.client.credentials import api_key, server_url
 from dynabench.client.flow import Awaiting, Blocking, Call, Flow, Pause, Step, Work
 from dynabench.client.hooks import Hooks
-from dynabench.client.keys import api_key, server_url
 from dynabench.client.models import Models
 from dynabench.client.moderating import Moderating
 from dynabench.client.owning import Owning

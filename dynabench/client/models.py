@@ -4,10 +4,9 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Unpack
 
+from dynabench.client.archive import own_name, size_of
 from dynabench.client.errors import EvaluationFailed, QuotaReached
 from dynabench.client.flow import Flow, Work, method
-from dynabench.client.following import Following
-from dynabench.client.packing import own_name, size_of
 from dynabench.client.types import (
     Card,
     Model,
@@ -19,7 +18,8 @@ from dynabench.client.types import (
     WholeRun,
     WrongPage,
 )
-from dynabench.client.uploading import Uploading
+from dynabench.client.upload import Uploading
+from dynabench.client.wait import Following
 
 GOOD = ("accepted", "scored", "published")
 """Phases in which a model stays that did not fail."""

@@ -2,8 +2,8 @@
 
 from typing import Literal, Unpack
 
-from dynabench.client.asking import Asking
 from dynabench.client.flow import Flow, method
+from dynabench.client.http import Asking
 from dynabench.client.types import (
     Activity,
     Author,

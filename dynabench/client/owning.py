@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
-from dynabench.client.asking import Asking
 from dynabench.client.flow import Flow, method
+from dynabench.client.http import Asking
 from dynabench.client.types import (
     ChangedConfig,
     Config,

@@ -5,7 +5,6 @@ from typing import TypeVar, Unpack
 
 from dynabench.client.errors import Refused
 from dynabench.client.flow import Flow, method
-from dynabench.client.following import Following
 from dynabench.client.types import (
     AboutSet,
     EvaluationSet,
@@ -15,7 +14,8 @@ from dynabench.client.types import (
     Training,
     WholeTraining,
 )
-from dynabench.client.uploading import Uploading
+from dynabench.client.upload import Uploading
+from dynabench.client.wait import Following
 
 J = TypeVar("J", Release, WholeTraining)
 

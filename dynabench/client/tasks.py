@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from dynabench.client.asking import Asking
 from dynabench.client.errors import NotFound
 from dynabench.client.flow import Flow, method
+from dynabench.client.http import Asking
 from dynabench.client.types import (
     Check,
     Dataset,

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from time import monotonic
 from typing import Any, Literal, Unpack
 
-from dynabench.client.asking import Asking
 from dynabench.client.errors import Refused, TimedOut
 from dynabench.client.flow import Flow, Pause, method
+from dynabench.client.http import Asking
 from dynabench.client.types import (
     Assignment,
     Example,

@@ -20,7 +20,7 @@ def enqueue(function: str, *ids: int | UUID) -> None:
     """Have a worker call a dotted function with row ids; undone with the current transaction.
 
     A message may come twice, late or never: `function` first claims its row
-    (`evaluation.leases.claim`), and `leases.sweep` rings again for rows that nobody claimed.
+    (`evaluation.queue.leases.claim`), and `leases.sweep` rings again for rows that nobody claimed.
     """
     async_task(function, *ids)
 

@@ -26,8 +26,8 @@ from dynabench.webhooks.models import Webhook
 from evaluation.models import Submission, Upload
 from leaderboard.models import WeeklyGoal, Weights
 from tasks.models import TaskMember
-from validation.earned import points_of
 from validation.models import GoldAnswer, JudgeLease, OwnerDecision, Skip, Validation
+from validation.rewards.scores import points_of
 
 CHUNK = 200
 MODEL = (

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 from dynabench.accounts.models import Annotator
-from leaderboard.goals import goal_in, monday, weeks_reached
-from leaderboard.selectors import Badge, Week, badges_of, goals_of
+from leaderboard.people.goals import goal_in, monday, weeks_reached
+from leaderboard.people.selectors import Badge, Week, badges_of, goals_of
 from tasks.models import Task
-from validation.agreement import Reliability
-from validation.points import vote_points
-from validation.statistics import Undefined
+from validation.rewards.points import vote_points
+from validation.rules.agreement import Reliability
+from validation.rules.rates import Undefined
 
 CAREFUL_ITEMS, CAREFUL_KAPPA = 30, 0.6
 

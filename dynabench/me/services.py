@@ -3,8 +3,8 @@
 from annotation.erasure import erase_drafts, erase_examples
 from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import leave
-from evaluation.submissions import withdraw_all
-from leaderboard.services import forget_goals
+from evaluation.submissions.services import withdraw_all
+from leaderboard.snapshots.services import forget_goals
 from validation.erasure import erase_words
 
 

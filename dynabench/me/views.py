@@ -15,10 +15,10 @@ from dynabench.lib.htmx import htmx_partial, render_page
 from dynabench.me.forms import FilterForm, GoalForm
 from dynabench.me.play import game_of, judged_of
 from dynabench.me.work import PAGE, own_examples, rows_of, today_of, trend
-from leaderboard.selectors import may_play, weeks_of
-from leaderboard.services import set_weekly_goal
+from leaderboard.people.selectors import may_play, weeks_of
+from leaderboard.snapshots.services import set_weekly_goal
 from tasks.models import Task
-from validation.earned import agreement_by_task, tasks_of
+from validation.rewards.scores import agreement_by_task, tasks_of
 
 TEMPLATE = "me/work.html"
 

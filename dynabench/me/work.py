@@ -11,19 +11,19 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from annotation import panels
 from annotation.models import Example, TargetOutput
+from annotation.writing import result_panel
 from dynabench.accounts.models import Annotator
+from dynabench.lib.charts import Point, line_chart
 from dynabench.lib.days import midnight
-from dynabench.lib.svg import Point, line_chart
-from leaderboard.goals import WEEK, active_seconds, monday
-from leaderboard.selectors import Week
+from leaderboard.people.goals import WEEK, active_seconds, monday
+from leaderboard.people.selectors import Week
+from tasks.config.schema import TaskConfig
 from tasks.models import Round
-from tasks.schema import TaskConfig
-from validation.earned import points_of, written
-from validation.judging import verdict_words
+from validation.judging.page import verdict_words
 from validation.models import Choice, Consensus, GoldAnswer, OwnerDecision, Validation
-from validation.points import day_total
+from validation.rewards.points import day_total
+from validation.rewards.scores import points_of, written
 
 PAGE = 20
 TREND_WEEKS = 12
@@ -99,7 +99,7 @@ def _is_over(example: Example) -> bool:
 def _row(example: Example, points: float | None, votes: Sequence[Validation]) -> Row:
     config = example.round.task.config
     decision = next(iter(example.owner_decisions.all()), None)
-    answers = panels.answers(example, config, list(example.target_outputs.all()))
+    answers = result_panel.answers(example, config, list(example.target_outputs.all()))
     return Row(
         example=example,
         text=written(config, example.inputs),

@@ -7,9 +7,9 @@ from django.http import HttpRequest
 
 from annotation.models import Report
 from tasks.access import find_task
-from tasks.failures import failing
 from tasks.models import Task
 from tasks.permissions import Person, can_moderate
+from tasks.targets.failures import failing
 
 
 def owned_task(

@@ -14,8 +14,8 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext_noop
 
 from annotation.models import Example
+from dynabench.lib.adaptive_cache import kept
 from dynabench.lib.days import midnight
-from dynabench.lib.kept import kept
 from tasks.models import Round
 from validation.models import QueueItem, Validation
 

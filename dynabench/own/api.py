@@ -28,9 +28,9 @@ from tasks.access import find_task
 from tasks.models import Round
 from tasks.permissions import can_moderate, can_read
 from validation.api.statistics import RateSerializer
-from validation.checks import Check
-from validation.second_opinion import second_opinion
-from validation.statistics import Undefined
+from validation.decisions.second_opinion import second_opinion
+from validation.judging.evidence_checks import Check
+from validation.rules.rates import Undefined
 
 CHECKS = [check.value for check in Check]
 

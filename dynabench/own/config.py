@@ -19,8 +19,9 @@ from dynabench.lib.htmx import render_page
 from dynabench.middleware import policy
 from dynabench.own.access import owned_task
 from dynabench.own.preview import judge_values, write_values
-from tasks.admin_roles import person
-from tasks.config_io import ConfigError, Problem
+from tasks.admin.roles import person
+from tasks.config.parsing import ConfigError, Problem
+from tasks.config.schema import check_config
 from tasks.config_saving import (
     STALE,
     ConfigStale,
@@ -32,7 +33,6 @@ from tasks.config_saving import (
 )
 from tasks.models import Task
 from tasks.permissions import can_edit
-from tasks.schema import check_config
 
 PAGE = "own/config.html"
 

@@ -9,14 +9,14 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
+from dynabench.lib.charts import Point, line_chart
 from dynabench.lib.htmx import render_page
-from dynabench.lib.svg import Point, line_chart
 from dynabench.own.access import owned_task, waiting
 from dynabench.own.activity import CHALLENGE, TAG, Activity, count_activity
 from tasks.budgets import Used, spent
 from tasks.models import Round
 from tasks.permissions import can_read
-from validation.cached_numbers import Numbers, numbers_with
+from validation.statistics.cache import Numbers, numbers_with
 
 RATES = {
     "mer": "MER",

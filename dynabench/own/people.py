@@ -14,14 +14,14 @@ from dynabench.accounts.models import Annotator
 from dynabench.accounts.people import shown_name
 from dynabench.own.access import owned_task
 from tasks.models import Round, Task
-from validation.checks import Check
-from validation.quality import (
+from validation.judging.evidence_checks import Check
+from validation.rules.rates import Rate, Undefined, rate
+from validation.statistics.people import (
     AuthorStatistics,
     ValidatorStatistics,
     author_statistics,
     validator_statistics,
 )
-from validation.statistics import Rate, Undefined, rate
 
 MOST_SHOWN = 100
 """People in a table; the file has all of them."""

@@ -14,9 +14,9 @@ from dynabench.own.access import owned_task
 from dynabench.own.selectors import said, shown_texts
 from tasks.models import Round
 from tasks.permissions import can_edit
-from validation import policies
-from validation.policy_forms import PolicyForm
-from validation.policy_preview import (
+from validation.decisions import policies
+from validation.decisions.policy_forms import PolicyForm
+from validation.decisions.policy_preview import (
     Preview,
     Standing,
     in_force,

@@ -5,12 +5,12 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from annotation.models import Example
-from annotation.work import Work
+from annotation.writing.page import Work
 from dynabench.accounts.models import Annotator
+from tasks.config.schema import Component, TaskConfig
 from tasks.models import Context, Round, Task
-from tasks.schema import Component, TaskConfig
-from validation.derive import is_about_model
-from validation.judging import Desk
+from validation.decisions.consensus_rows import is_about_model
+from validation.judging.page import Desk
 from validation.models import JudgeLease
 
 

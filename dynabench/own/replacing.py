@@ -8,11 +8,11 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from dynabench.own.access import owned_task
-from tasks.admin_roles import person
+from tasks.admin.roles import person
 from tasks.permissions import can_edit
-from tasks.replacing import replace_target
 from tasks.round_forms import ReplaceForm
 from tasks.services import RoundError
+from tasks.targets.replacing import replace_target
 
 
 @require_http_methods(["GET", "POST"])

@@ -11,7 +11,7 @@ from annotation.models import Report
 from annotation.moderation import resolve_reports
 from dynabench.accounts.people import shown_name
 from dynabench.own.access import owned_task
-from tasks.admin_roles import person
+from tasks.admin.roles import person
 from tasks.models import Context
 from tasks.permissions import can_edit
 from tasks.services import set_retired

@@ -13,16 +13,16 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from annotation.attempts.services import Refused
 from annotation.models import Example
-from annotation.services import Refused
 from annotation.withdrawals import withdraw_example
 from dynabench.lib.htmx import htmx_partial, render_page
 from dynabench.own.access import owned_task
 from dynabench.own.selectors import case_file, shown_texts
 from tasks.models import Task
-from validation import gold, services
-from validation.forms import DecisionForm
-from validation.review import PAGE, Found, Kind, to_review
+from validation.decisions.review_queue import PAGE, Found, Kind, to_review
+from validation.judging import gold, services
+from validation.judging.forms import DecisionForm
 
 
 class Wanted(forms.Form):

@@ -13,8 +13,8 @@ from tasks.budgets import Line, Used, lines
 from tasks.models import Context, Round, Task
 from tasks.selectors import writers
 from tasks.services import NEXT_STATES
+from validation.judging.queue import round_numbers, waiting_examples
 from validation.models import Consensus
-from validation.selectors import round_numbers, waiting_examples
 
 State = Round.State
 

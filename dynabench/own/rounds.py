@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from dynabench.lib.htmx import htmx_partial, render_page
 from dynabench.own.access import owned_task, waiting
 from dynabench.own.round_cards import STEPS, State, cards, closing, step
-from tasks.admin_roles import person
+from tasks.admin.roles import person
 from tasks.models import Round, Task
 from tasks.permissions import can_edit, can_own
 from tasks.round_forms import RoundForm

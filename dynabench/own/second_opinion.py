@@ -10,10 +10,10 @@ from annotation.models import Example
 from dynabench.accounts.people import shown_name
 from dynabench.own.access import owned_task
 from tasks.models import Round
+from validation.decisions.second_opinion import SecondOpinion
+from validation.decisions.second_opinion import second_opinion as fitted
 from validation.models import Consensus
-from validation.second_opinion import SecondOpinion
-from validation.second_opinion import second_opinion as fitted
-from validation.statistics import Undefined
+from validation.rules.rates import Undefined
 
 SHOWN = 50
 """Of each table, those that come first."""

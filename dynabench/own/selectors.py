@@ -7,14 +7,14 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from annotation import panels
 from annotation.models import Example
+from annotation.writing import result_panel
 from dynabench.accounts.people import shown_name
+from tasks.config.schema import Component, TaskConfig
 from tasks.models import Task
-from tasks.schema import Component, TaskConfig
-from validation.judging import verdict_words
+from validation.decisions.policy_preview import Standing
+from validation.judging.page import verdict_words
 from validation.models import Choice, Consensus, Gold, Validation
-from validation.policy_preview import Standing
 
 VERDICTS = {
     "correct": gettext_noop("correct"),
@@ -52,7 +52,7 @@ def case_file(task: Task, example: Example) -> dict[str, Any]:
     decisions = list(example.owner_decisions.select_related("owner").order_by("-pk"))
     consensus = Consensus.objects.filter(pk=example.pk).first()
     return {
-        "shown_context": panels.shown_context(config, example.context),
+        "shown_context": result_panel.shown_context(config, example.context),
         "written": _answers(config, config.input, example.inputs),
         "explained": _answers(config, config.metadata.create, example.metadata),
         "author": shown_name(example.annotator),

@@ -10,8 +10,8 @@ from django.urls import reverse
 
 from dynabench.accounts.models import User
 from dynabench.webhooks.models import Webhook
-from evaluation.model_page import ended, viewer_of
 from evaluation.models import Submission
+from evaluation.submissions.model_page import ended, viewer_of
 from leaderboard.models import Snapshot
 from tasks.models import Round, Task
 from tasks.permissions import can_see

@@ -2,7 +2,7 @@
 
 import time
 
-from dynabench.webhooks.delivering import note_events, purge, send_due
+from dynabench.webhooks.delivery import note_events, purge, send_due
 
 MOST_SECONDS = 45.0
 """After that, what is due waits for the next call, so that evaluations get their worker."""

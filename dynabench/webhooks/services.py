@@ -16,9 +16,9 @@ from dynabench.lib.encryption import encrypt
 from dynabench.lib.queue import enqueue
 from dynabench.webhooks.models import Delivery, Webhook
 from dynabench.webhooks.signing import new_secret
-from tasks.endpoints.base import EndpointError
-from tasks.endpoints.transport import parse_url
 from tasks.models import Task
+from tasks.targets.endpoints.base import EndpointError
+from tasks.targets.endpoints.transport import parse_url
 
 MOST = 20  # of a person
 MOST_TESTS = 10  # of a person in an hour

@@ -5,7 +5,8 @@ from typing import Any
 from rest_framework import serializers
 
 from dynabench.lib.places import shown_source
-from evaluation.model_page import (
+from evaluation.models import EvaluationRun, Submission
+from evaluation.submissions.model_page import (
     Progress,
     Viewer,
     progress_of,
@@ -13,7 +14,6 @@ from evaluation.model_page import (
     shown_owner,
     with_wait,
 )
-from evaluation.models import EvaluationRun, Submission
 
 
 class CardSerializer(serializers.Serializer[Any]):

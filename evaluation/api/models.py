@@ -16,18 +16,18 @@ from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.api import Pages, Refused, read
-from evaluation import submissions
 from evaluation.access import find_model, find_owned
 from evaluation.api.model_data import (
     CardSerializer,
     ModelSerializer,
     WholeModelSerializer,
 )
-from evaluation.model_page import Viewer, all_submissions, models_of, runs_of, with_runs
 from evaluation.models import EvaluationSetVersion, Submission, Upload
-from evaluation.runs import seen_by_all
-from evaluation.submissions import Card, SubmissionRefused, open_versions, remaining_quota
-from evaluation.uploads import largest_of
+from evaluation.runs.services import seen_by_all
+from evaluation.submissions import services as submissions
+from evaluation.submissions.model_page import Viewer, all_submissions, models_of, runs_of, with_runs
+from evaluation.submissions.services import Card, SubmissionRefused, open_versions, remaining_quota
+from evaluation.uploads.chunked import largest_of
 from tasks.access import find_task
 from tasks.api.tasks import OfTask
 from tasks.models import Task

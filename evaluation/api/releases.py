@@ -13,12 +13,12 @@ from rest_framework.response import Response
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
 from dynabench.lib.api import Refused, check_form, read
-from evaluation.cards import LICENSES
-from evaluation.freezing import counts_of
 from evaluation.models import Dataset
-from evaluation.release import Options
-from evaluation.release_forms import ReleaseForm
-from evaluation.services import ReleaseRefused, request_release, suggested_sizes
+from evaluation.releases.build import Options
+from evaluation.releases.cards import LICENSES
+from evaluation.releases.forms import ReleaseForm
+from evaluation.releases.rows import counts_of
+from evaluation.releases.services import ReleaseRefused, request_release, suggested_sizes
 from tasks.access import find_task
 from tasks.models import Round
 from tasks.permissions import can_own

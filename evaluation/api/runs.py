@@ -26,20 +26,20 @@ from dynabench.accounts.models import ApiToken, User
 from dynabench.lib.api import Refused, lines, wanted
 from evaluation.access import find_model, find_run, find_wrong
 from evaluation.api.models import NewestFirst
-from evaluation.model_page import Viewer, as_seen
 from evaluation.models import EvaluationRun, EvaluationSet, Score
-from evaluation.runs import (
+from evaluation.runs.services import (
     RunRefused,
     counting,
     expected_wait_seconds,
     queue_positions,
     run_again,
 )
-from evaluation.shown_scores import readable, sealed_versions, told
-from evaluation.training_overlap import trained_on
+from evaluation.sets.seen_in_training import trained_on
+from evaluation.submissions.model_page import Viewer, as_seen
+from evaluation.submissions.shown_scores import readable, sealed_versions, told
 
 if TYPE_CHECKING:  # it loads numpy
-    from evaluation.wrong import Wrong
+    from evaluation.submissions.mistakes import Wrong
 
 PK = OpenApiParameter("id", OpenApiTypes.UUID, "path", description="The model's.")
 
@@ -228,7 +228,7 @@ class WrongView(APIView):
         Where a release has published texts and labels; of other sets for the task's editors. Only
         of runs on a set as it is, with stored predictions.
         """
-        from evaluation.wrong import SHOWN, wrong_answers  # it loads numpy
+        from evaluation.submissions.mistakes import SHOWN, wrong_answers  # it loads numpy
 
         found, _ = find_wrong(request, pk, run)
         page = wanted(WrongQuery, request)["page"]

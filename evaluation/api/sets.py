@@ -19,14 +19,13 @@ from rest_framework.views import APIView
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
 from dynabench.lib.api import Refused, lines, read
-from evaluation.asked import model_for, text_for_models
-from evaluation.checking import CHECK_SECONDS
+from evaluation.inference.precheck import CHECK_SECONDS
+from evaluation.inference.requests import model_for, text_for_models
 from evaluation.models import EvaluationSet, EvaluationSetVersion
-from evaluation.runs import newest_versions
-from evaluation.selectors import shown_inputs
-from evaluation.set_files import SetFile, WrongLines
-from evaluation.set_forms import LARGEST
-from evaluation.sets import (
+from evaluation.runs.services import newest_versions
+from evaluation.sets.forms import LARGEST
+from evaluation.sets.parsing import SetFile, WrongLines
+from evaluation.sets.versions import (
     ABOUT,
     SetRefused,
     change_set,
@@ -35,8 +34,9 @@ from evaluation.sets import (
     make_version,
     take_round,
 )
-from evaluation.submissions import open_versions
-from evaluation.uploads import UploadRefused, assemble, discard, open_uploads
+from evaluation.submissions.sample_inputs import shown_inputs
+from evaluation.submissions.services import open_versions
+from evaluation.uploads.chunked import UploadRefused, assemble, discard, open_uploads
 from tasks.access import find_edited, find_task
 from tasks.api.tasks import OfTask
 from tasks.line_files import FileError

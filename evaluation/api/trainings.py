@@ -15,7 +15,7 @@ from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
 from dynabench.lib.api import NewestFirst, Refused, read
 from evaluation.models import TrainingRun
-from evaluation.trainings import (
+from evaluation.training.services import (
     MOST_WEIGHT,
     TrainingRefused,
     bases,

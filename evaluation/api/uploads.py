@@ -20,7 +20,7 @@ from dynabench.accounts.models import ApiToken, User
 from dynabench.lib.api import Refused, read
 from dynabench.lib.bodies import takes
 from evaluation.models import Upload
-from evaluation.uploads import (
+from evaluation.uploads.chunked import (
     PIECE_BYTES,
     UploadRefused,
     WrongOffset,

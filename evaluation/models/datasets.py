@@ -17,7 +17,7 @@ class Dataset(Job):
 
     round = models.ForeignKey(Round, on_delete=models.PROTECT, related_name="datasets")
     version = models.PositiveIntegerField()
-    options = models.JSONField(default=dict)  # the fields of `evaluation.release.Options`
+    options = models.JSONField(default=dict)  # the fields of `evaluation.releases.build.Options`
     numbers = models.JSONField(default=dict)  # counted when it was made: rows, labels, rates …
 
     class Meta(Job.Meta):

@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from evaluation.models.datasets import Dataset
-from evaluation.overlap import share
+from evaluation.sets.overlap import share
 from tasks.models import Round, Task
 
 
@@ -84,7 +84,9 @@ class EvaluationSetVersion(models.Model):
     dataset = models.ForeignKey(
         Dataset, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
-    overlap = models.JSONField(null=True, editable=False)  # of `evaluation.overlap`; null: unknown
+    overlap = models.JSONField(
+        null=True, editable=False
+    )  # of `evaluation.sets.overlap`; null: unknown
     made_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
     )

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_noop
 class Job(models.Model):
     """Work for a queue worker. This row is the truth; the queue's message is only a doorbell.
 
-    Moved by `evaluation.leases` alone. Lost: nobody saw the end, which is not the same as failed.
+    Moved by `evaluation.queue.leases` alone. Lost: nobody saw the end, which is not a failure.
     """
 
     class State(models.TextChoices):

@@ -105,7 +105,9 @@ class Submission(Job):
     # The model card.
     description = models.TextField(blank=True, help_text="Markdown.")
     languages = models.CharField(max_length=200, blank=True)
-    trained_on = models.CharField(max_length=200, blank=True)  # read by `evaluation.overlap.named`
+    trained_on = models.CharField(
+        max_length=200, blank=True
+    )  # read by `evaluation.sets.overlap.named`
     license = models.CharField(max_length=100, blank=True)
     paper_url = models.URLField(blank=True)
     parameters = models.PositiveBigIntegerField(null=True, blank=True)

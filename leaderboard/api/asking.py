@@ -7,13 +7,13 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 
 from dynabench.lib.api import Refused, check_query
-from leaderboard.asked import Asked, asked
-from leaderboard.board_views import start_of
-from leaderboard.weights import WeightsError
+from leaderboard.board.query import Asked, asked
+from leaderboard.board.views import start_of
+from leaderboard.scoring.weights import WeightsError
 from tasks.models import Task
 
 if TYPE_CHECKING:  # it loads numpy
-    from leaderboard.matrix import Matrix
+    from leaderboard.board.matrix import Matrix
 
 MINE = OpenApiParameter(
     "mine", bool, description="With models that are not published, as far as you may see them."
@@ -28,7 +28,7 @@ def matrix_for(
 
     known, prefixes: what else the query may say. Raises ValidationError and Refused (422).
     """
-    from leaderboard.matrix import score_matrix
+    from leaderboard.board.matrix import score_matrix
 
     check_query(request, "mine", *known, prefixes=prefixes)
     mine = request.query_params.get("mine", "")
@@ -48,7 +48,7 @@ def asked_of(request: Request, task: Task, matrix: "Matrix") -> Asked:
 
 def version_of(task: Task, matrix: "Matrix", *more: object) -> str:
     """What changes whenever an answer made of the matrix does. more: on what else it rests."""
-    from leaderboard.tables import code_version
+    from leaderboard.board.tables import code_version
 
     parts = (
         task.name, task.config_text, matrix.models, matrix.sets, matrix.frozen, matrix.state,

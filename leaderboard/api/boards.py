@@ -10,15 +10,15 @@ from rest_framework.views import APIView
 from dynabench.lib.api import versioned
 from leaderboard.api.asking import MINE, asked_of, matrix_for, version_of
 from leaderboard.api.schemas import RoundsMatrix, Seen
-from leaderboard.asked import Asked
-from leaderboard.weights import METRIC, SET
+from leaderboard.board.query import Asked
+from leaderboard.scoring.weights import METRIC, SET
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.selectors import seen_rounds
-from validation.cached_numbers import all_numbers
+from validation.statistics.cache import all_numbers
 
 if TYPE_CHECKING:  # it loads numpy
-    from leaderboard.matrix import Matrix
+    from leaderboard.board.matrix import Matrix
 
 
 class LeaderboardView(APIView):
@@ -49,8 +49,8 @@ class LeaderboardView(APIView):
 
 
 def _told(task: Task, matrix: "Matrix", found: Asked) -> dict[str, Any]:
-    from leaderboard.board import ranked
-    from leaderboard.tables import as_table
+    from leaderboard.board.ranked import ranked
+    from leaderboard.board.tables import as_table
 
     table = as_table(task, matrix, ranked(matrix, found.weighting, found.mode))
     published = {str(model.id) for model in matrix.models if model.is_published}
@@ -71,7 +71,7 @@ class RoundsMatrixView(APIView):
         kept = all_numbers(seen)
 
         def told() -> dict[str, Any]:
-            from leaderboard.rounds_matrix import as_json, rounds_of
+            from leaderboard.rounds.matrix import as_json, rounds_of
 
             found = as_json(matrix, rounds_of(matrix, seen, kept))
             return {**found, "is_counting": len(kept) < len(seen)}

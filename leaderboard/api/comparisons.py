@@ -11,15 +11,15 @@ from rest_framework.views import APIView
 from dynabench.lib.api import Refused, versioned
 from leaderboard.api.asking import MINE, matrix_for, version_of
 from leaderboard.api.schemas import Compared
-from leaderboard.compare_views import SAME, SIDES, UNKNOWN, asked_page, places_of
+from leaderboard.compare.views import SAME, SIDES, UNKNOWN, asked_page, places_of
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import can_edit
 
 if TYPE_CHECKING:  # it loads numpy
-    from leaderboard.board import Cell
-    from leaderboard.comparing import Comparison, Example, Row
-    from leaderboard.matrix import Matrix
+    from leaderboard.board.matrix import Matrix
+    from leaderboard.board.ranked import Cell
+    from leaderboard.compare.models import Comparison, Example, Row
 
 BETTER: Mapping[str, str] = {"first": "a", "second": "b"}
 
@@ -76,7 +76,7 @@ def _pair(request: Request, matrix: "Matrix") -> tuple[int, int]:
 def _told(
     task: Task, matrix: "Matrix", pair: tuple[int, int], name: str, page: int, *, is_editor: bool
 ) -> dict[str, Any]:
-    from leaderboard.comparing import (
+    from leaderboard.compare.models import (
         EXAMPLES,
         compared,
         differing,

@@ -14,10 +14,11 @@ from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.people import public_name
 from dynabench.lib.api import Refused, read
-from leaderboard import models, services
-from leaderboard.board_views import start_of
-from leaderboard.services import BoardRefused
-from leaderboard.weights import METRIC, MOST, SET, Weighting, WeightsError, check_names
+from leaderboard import models
+from leaderboard.board.views import start_of
+from leaderboard.scoring.weights import METRIC, MOST, SET, Weighting, WeightsError, check_names
+from leaderboard.snapshots import services
+from leaderboard.snapshots.services import BoardRefused
 from tasks.access import find_task
 from tasks.permissions import can_edit
 
@@ -75,7 +76,7 @@ class Forks(generics.ListAPIView[models.Weights]):
     @once
     def post(self, request: Request, code: str) -> Response:
         """Keep weights under a name; one's own of that name are replaced."""
-        from leaderboard.matrix import score_matrix
+        from leaderboard.board.matrix import score_matrix
 
         task = find_task(request, code)
         asked = read(NewFork, request)

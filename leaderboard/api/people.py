@@ -6,8 +6,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from leaderboard.api.schemas import People
-from leaderboard.selectors import team_week
-from leaderboard.views import enter, places_of
+from leaderboard.people.selectors import team_week
+from leaderboard.people.views import enter, places_of
 
 
 class PeopleView(APIView):

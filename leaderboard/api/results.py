@@ -22,7 +22,7 @@ class ResultsView(APIView):
 
         Ask again until `is_over`.
         """
-        from leaderboard.results import results_of
+        from leaderboard.board.model_result import results_of
 
         submission, viewer = find_model(request, pk)
         return Response(results_of(submission, viewer, request.user))

@@ -1,6 +1,6 @@
 """What the leaderboard's part of the API answers and takes.
 
-Of a board only the shape stands here: its values come from `leaderboard.tables` as they are.
+Of a board only the shape stands here: its values come from `leaderboard.board.tables` as they are.
 """
 
 from typing import Any

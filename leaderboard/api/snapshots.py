@@ -12,12 +12,12 @@ from rest_framework.views import APIView
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken
 from dynabench.lib.api import Pages, Refused, read, versioned
-from leaderboard import services
 from leaderboard.api.schemas import Kept
-from leaderboard.changes import what_changed
-from leaderboard.exports import bibtex
+from leaderboard.board.exports import bibtex
 from leaderboard.models import Snapshot
-from leaderboard.services import BoardRefused
+from leaderboard.snapshots import services
+from leaderboard.snapshots.diff import what_changed
+from leaderboard.snapshots.services import BoardRefused
 from tasks.access import find_edited, find_task
 
 

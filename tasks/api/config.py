@@ -13,7 +13,8 @@ from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken
 from dynabench.lib.api import Refused, read
 from tasks.access import find_edited, find_task
-from tasks.config_io import MAX_BYTES, ConfigError, Problem
+from tasks.config.parsing import MAX_BYTES, ConfigError, Problem
+from tasks.config.schema import json_schema
 from tasks.config_saving import (
     STALE,
     ConfigStale,
@@ -26,7 +27,6 @@ from tasks.config_saving import (
 )
 from tasks.models import Task
 from tasks.permissions import can_read
-from tasks.schema import json_schema
 
 
 class ConfigProblemSerializer(serializers.Serializer[Any]):

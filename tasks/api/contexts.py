@@ -17,8 +17,8 @@ from dynabench.lib.api import Refused, read
 from dynabench.lib.bodies import keep_body, takes
 from tasks.access import find_edited, find_task
 from tasks.api.serializers import ContextSerializer
-from tasks.context_files import Summary
-from tasks.context_imports import (
+from tasks.contexts.files import Summary
+from tasks.contexts.imports import (
     MAX_BYTES,
     ImportRefused,
     import_contexts,

@@ -15,8 +15,8 @@ from dynabench.lib.api import Refused, check_form, read
 from tasks.access import find_edited, find_task
 from tasks.models import Generator
 from tasks.permissions import can_read
-from tasks.target_forms import GENERATORS, GeneratorForm
-from tasks.target_services import TargetRefused, remove_generator, set_generator
+from tasks.targets.forms import GENERATORS, GeneratorForm
+from tasks.targets.services import TargetRefused, remove_generator, set_generator
 
 
 class GeneratorSerializer(serializers.Serializer[Any]):

@@ -15,13 +15,13 @@ from dynabench.accounts.models import ApiToken
 from dynabench.lib.api import Refused, check_form, read
 from dynabench.lib.places import shown_source
 from tasks.access import find_edited, find_task
-from tasks.endpoints.registry import ADAPTERS
 from tasks.line_files import unstorable
 from tasks.models import TargetModel
 from tasks.permissions import can_edit, can_read
-from tasks.target_forms import InputForm, SettingsForm
-from tasks.target_services import TargetRefused, add_target, change_target
-from tasks.target_tests import REASONS, NoAnswer, send_test
+from tasks.targets.endpoints.registry import ADAPTERS
+from tasks.targets.forms import InputForm, SettingsForm
+from tasks.targets.send_test import REASONS, NoAnswer, send_test
+from tasks.targets.services import TargetRefused, add_target, change_target
 
 
 class TargetModelSerializer(serializers.ModelSerializer[TargetModel]):

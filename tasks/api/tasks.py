@@ -23,7 +23,7 @@ from tasks.api.serializers import (
     TargetSerializer,
     TaskSerializer,
 )
-from tasks.config_io import MAX_BYTES, ConfigError
+from tasks.config.parsing import MAX_BYTES, ConfigError
 from tasks.models import Round, RoundTarget, Task, TaskGroup
 from tasks.permissions import can_moderate, role_of
 from tasks.selectors import PLANNED, known_rounds, listed_tasks

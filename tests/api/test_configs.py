@@ -3,8 +3,8 @@
 import pytest
 
 from dynabench.accounts.models import LogEntry
+from tasks.config.schema import json_schema
 from tasks.models import Task, TaskMember
-from tasks.schema import json_schema
 
 URL = "/api/v1/tasks/nli/config/"
 

@@ -6,7 +6,7 @@ import pytest
 
 from dynabench.accounts.models import LogEntry
 from dynabench.lib.bounded import MIB, TOO_LARGE
-from tasks import context_imports
+from tasks.contexts import imports as context_imports
 from tasks.models import Context, ContextBatch, TaskMember
 from tests.api.test_base import error
 from tests.factories import ContextFactory, RoundFactory

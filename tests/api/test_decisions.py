@@ -11,10 +11,10 @@ from tests.api.test_writing import error
 from tests.factories import UserFactory
 from tests.web.test_judge import answered, write
 from tests.web.test_queries import check, count, fill_review
-from validation import review
-from validation.consensus import Policy, Vote
+from validation.decisions import review_queue
+from validation.judging.services import override_consensus, rederive
 from validation.models import Consensus, OwnerDecision, Validation
-from validation.services import override_consensus, rederive
+from validation.rules.consensus import Policy, Vote
 
 URL = "/api/v1/tasks/nli/review/"
 MINE = {"answer": "label:entailment", "reason": "Read the passage again."}
@@ -44,7 +44,7 @@ def judged(round, author, people, *labels, number=0):
 @pytest.fixture
 def split(nli, bob, people, monkeypatch):
     """An example that two of three found neutral, as its author says; no sample is drawn."""
-    monkeypatch.setattr(review, "is_sampled_for_review", lambda uuid, secret: False)
+    monkeypatch.setattr(review_queue, "is_sampled_for_review", lambda uuid, secret: False)
     return judged(nli, bob, people, "neutral", "neutral", "entailment")
 
 
@@ -114,12 +114,14 @@ def test_the_queue_is_filtered(moderator, split):
 
 
 def test_next_leads_through_the_whole_queue(moderator, nli, bob, people, monkeypatch):
-    monkeypatch.setattr(review, "is_sampled_for_review", lambda uuid, secret: uuid.int % 2 == 0)
+    monkeypatch.setattr(
+        review_queue, "is_sampled_for_review", lambda uuid, secret: uuid.int % 2 == 0
+    )
     for number in range(9):
         judged(nli, bob, people[:1], "neutral", number=number)
     wanted = [str(e.uuid) for e in Example.objects.order_by("pk") if e.uuid.int % 2 == 0]
     for looked_at in (1, 1000):  # at the first size pages are empty
-        monkeypatch.setattr(review, "LOOKED_AT", looked_at)
+        monkeypatch.setattr(review_queue, "LOOKED_AT", looked_at)
         found, url = [], f"{URL}?kind=sample&page_size=2"
         while url:
             page = moderator.get(url).json()

@@ -7,7 +7,7 @@ from django.core.files.base import ContentFile
 from django.utils import timezone
 
 from evaluation.models import EvaluationRun, Score, Submission
-from evaluation.uploads import add_file, begin_upload
+from evaluation.uploads.chunked import add_file, begin_upload
 from tasks.models import TaskMember
 from tests.evaluations import accepted_model, queued_run, set_version
 from tests.factories import UserFactory

@@ -6,8 +6,8 @@ import pytest
 from django.core.files.base import ContentFile
 
 from evaluation.models import EvaluationSet, Upload
-from evaluation.sets import latest_version, set_rows
-from evaluation.uploads import add_file
+from evaluation.sets.versions import latest_version, set_rows
+from evaluation.uploads.chunked import add_file
 from tasks.models import TaskMember
 from tests.api.test_base import error
 from tests.evaluations import nli_rows, set_version

@@ -11,7 +11,7 @@ from tests.api.test_writing import configure, error
 from tests.factories import ContextFactory
 from tests.web.test_judge import answered, write
 from tests.web.test_queries import check, count
-from validation.derive import derive_one
+from validation.decisions.consensus_rows import derive_one
 from validation.models import Validation
 
 OWN = "/api/v1/me/examples/"

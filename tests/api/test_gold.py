@@ -11,9 +11,9 @@ from tests.factories import UserFactory
 from tests.web.test_gold import make_gold
 from tests.web.test_judge import write
 from tests.web.test_queries import check, count
-from validation.consensus import Vote
+from validation.judging.services import override_consensus
 from validation.models import Gold
-from validation.services import override_consensus
+from validation.rules.consensus import Vote
 
 URL = "/api/v1/tasks/nli/gold/"
 WHY = {"explanation": "No clue is given."}

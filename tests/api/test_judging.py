@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from annotation.attempts.services import retract_example
 from annotation.models import Example, GatePass
-from annotation.services import retract_example
 from dynabench.accounts.idempotency import LEASE
 from dynabench.accounts.models import IdempotentAnswer
 from dynabench.accounts.services import annotator_of
@@ -261,7 +261,7 @@ def test_gold_cannot_be_told_and_pauses_for_a_refresher(api, alice, allowed, bob
 
 def test_who_has_given_the_share_is_told(api, allowed, bob, monkeypatch):
     write(allowed, bob)
-    monkeypatch.setattr("validation.caps.may_judge", lambda *args: False)
+    monkeypatch.setattr("validation.judging.vote_caps.may_judge", lambda *args: False)
     assert (
         "all votes that one person may give in round 1"
         in error(api.post(NEXT), 429, "cap")["message"]

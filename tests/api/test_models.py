@@ -7,11 +7,11 @@ import pytest
 from django.core.files.base import ContentFile
 from django.utils import timezone
 
-from evaluation import leases
-from evaluation.checking import check_predictions
+from evaluation.inference.precheck import check_predictions
 from evaluation.models import EvaluationRun, Score, Submission
-from evaluation.runs import claim_next
-from evaluation.uploads import add_file
+from evaluation.queue import leases
+from evaluation.runs.services import claim_next
+from evaluation.uploads.chunked import add_file
 from tasks.models import TaskMember
 from tests.api.test_base import error
 from tests.evaluations import accepted_model, queued_run, set_version

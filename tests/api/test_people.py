@@ -20,9 +20,9 @@ from tests.web.test_own_dashboard import busy  # noqa: F401
 from tests.web.test_own_people import crowd  # noqa: F401
 from tests.web.test_queries import check, fill_review
 from tests.web.test_second_opinion import judged  # noqa: F401
-from validation.consensus import Policy
+from validation.judging.services import rederive
 from validation.models import Consensus, Validation
-from validation.services import rederive
+from validation.rules.consensus import Policy
 
 TASK, ROUND = "/api/v1/tasks/nli/", "/api/v1/tasks/nli/rounds/1/"
 OF_MODERATORS = [f"{TASK}authors/", f"{TASK}validators/", f"{ROUND}second-opinion/"]

@@ -13,9 +13,9 @@ from tests.api.test_writing import error
 from tests.factories import UserFactory
 from tests.web.test_own_policy import POLICIES, judged, stored  # noqa: F401
 from tests.web.test_queries import check, fill_review
-from validation import policies, policy_preview
+from validation.decisions import policies, policy_preview
+from validation.decisions.policies import derive_round
 from validation.models import Judging, QueueItem
-from validation.policies import derive_round
 
 pytestmark = pytest.mark.usefixtures("few_are_enough")
 
@@ -113,7 +113,7 @@ def test_a_large_round_is_counted_by_a_worker(api, judged, monkeypatch):
     monkeypatch.setattr(policies, "enqueue", lambda *call: calls.append(call))
     before = stored()
     assert api.put(URL, STRICT).json()["changed"] is None
-    assert (stored(), calls) == (before, [("validation.policies.count_again", judged.pk)])
+    assert (stored(), calls) == (before, [("validation.decisions.policies.count_again", judged.pk)])
     assert derive_round(round=judged) == 3
 
 

@@ -3,8 +3,8 @@
 import pytest
 from django.utils import timezone
 
+from annotation.attempts.services import assign
 from annotation.models import Assignment, Report
-from annotation.services import assign
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
 from tasks.models import TaskMember

@@ -8,7 +8,7 @@ from django.core.cache import cache
 from django.utils import timezone
 
 from evaluation.models import EvaluationRun, EvaluationSet, EvaluationSetVersion
-from evaluation.sets import make_version
+from evaluation.sets.versions import make_version
 from tasks.models import TaskMember
 from tests.boards import fill_board, measured
 from tests.evaluations import accepted_model, nli_rows, queued_run, set_version
@@ -152,7 +152,7 @@ def test_it_is_not_over_while_a_run_is_not(api, alice, task):
 
 def test_it_is_not_over_before_the_board_has_its_numbers(api, alice, task, monkeypatch):
     """Numbers that this process read may lack a run that ended at the same moment as another."""
-    from leaderboard import matrix
+    from leaderboard.board import matrix
 
     version = set_version(task)
     model = accepted_model(task, alice)
@@ -201,7 +201,7 @@ def test_a_refused_model(api, alice, task):
 
 
 def test_a_withdrawn_model_tells_nothing(api, alice, task):
-    from evaluation.submissions import withdraw
+    from evaluation.submissions.services import withdraw
 
     model = measured(accepted_model(task, alice, is_published=True), set_version(task), 0.7)
     withdraw(submission=model, actor=alice)

@@ -6,9 +6,9 @@ import pytest
 from django.db import connection
 
 from dynabench.accounts.models import LogEntry
-from tasks import target_tests
-from tasks.endpoints.base import Prediction
 from tasks.models import TargetModel, TaskMember
+from tasks.targets import send_test
+from tasks.targets.endpoints.base import Prediction
 from tests.factories import RoundFactory, TaskFactory, UserFactory, scripted_target
 
 URL = "/api/v1/tasks/nli/target-models/"
@@ -196,7 +196,7 @@ def test_a_test_tells_the_answer(editor, nli):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("reason", target_tests.REASONS)
+@pytest.mark.parametrize("reason", send_test.REASONS)
 def test_a_test_that_fails_says_why_in_the_admins_words(editor, nli, reason):
     target = scripted_target(nli, fail=reason)
     response = send(editor, target)
@@ -205,7 +205,7 @@ def test_a_test_that_fails_says_why_in_the_admins_words(editor, nli, reason):
         "answer": None,
         "failure": {
             "reason": reason,
-            "message": target_tests.REASONS[reason],
+            "message": send_test.REASONS[reason],
             "detail": "The target fails as scripted.",
         },
     }
@@ -229,7 +229,7 @@ class Repeating:
 def test_a_test_is_sent_outside_transactions_and_never_tells_the_secret(
     editor, secret, monkeypatch
 ):
-    monkeypatch.setattr(target_tests, "endpoint_of", lambda target: Repeating())
+    monkeypatch.setattr(send_test, "endpoint_of", lambda target: Repeating())
     response = editor.post(
         f"{URL}{secret.pk}/test/", {"inputs": INPUTS}, HTTP_IDEMPOTENCY_KEY="once"
     )

@@ -3,8 +3,8 @@
 import pytest
 from django_q.models import OrmQ
 
-from evaluation import leases
 from evaluation.models import TrainingRun
+from evaluation.queue import leases
 from tasks.models import Round, TargetModel, Task, TaskMember
 from tests.api.test_writing import error
 from tests.factories import RoundFactory

@@ -2,10 +2,10 @@
 
 import pytest
 
-from evaluation import uploads as rules
 from evaluation.api import uploads as views
 from evaluation.models import Upload
-from evaluation.uploads import MOST_OPEN, assemble
+from evaluation.uploads import chunked as rules
+from evaluation.uploads.chunked import MOST_OPEN, assemble
 from tests.api.test_base import error
 
 URL = "/api/v1/uploads/"

@@ -8,8 +8,8 @@ from typing import Any
 from django.core.files.base import ContentFile
 from django.utils import timezone
 
+from annotation.attempts.services import assign
 from annotation.models import Assignment, Attempt, Example, Report
-from annotation.services import assign
 from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.services import annotator_of
 from dynabench.accounts.tokens import create_token
@@ -17,11 +17,11 @@ from dynabench.webhooks.models import Delivery
 from dynabench.webhooks.services import create_webhook
 from evaluation.jobs import build_dataset
 from evaluation.models import TrainingRun
-from evaluation.release import Options
-from evaluation.services import request_release
-from evaluation.uploads import begin_upload
+from evaluation.releases.build import Options
+from evaluation.releases.services import request_release
+from evaluation.uploads.chunked import begin_upload
 from leaderboard.models import Weights
-from leaderboard.services import take_snapshot
+from leaderboard.snapshots.services import take_snapshot
 from tasks.models import ContextBatch, Round, Task, TaskGroup, TaskMember
 from tasks.services import OFFICIAL
 from tests.boards import fill_board, measured
@@ -29,7 +29,7 @@ from tests.evaluations import accepted_model
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory, scripted_target
 from tests.web.test_judge import answered, write
 from tests.web.test_training_pages import REPORT
-from validation.derive import derive_all
+from validation.decisions.consensus_rows import derive_all
 
 CONFIG = (OFFICIAL / "nli" / "task.yaml").read_text() + "\nprograms: {judge: true}\n"
 SCOPES = [scope.value for scope in ApiToken.Scope]

@@ -9,10 +9,10 @@ from django.core.cache import cache
 from django.test import Client
 from playwright.sync_api import BrowserContext, Locator, Page, expect, sync_playwright
 
-from annotation import services
+from annotation.attempts import services
 from annotation.models import Assignment
 from dynabench.accounts.services import annotator_of
-from tasks.endpoints.scripted import ScriptedEndpoint
+from tasks.targets.endpoints.scripted import ScriptedEndpoint
 from tests.conftest import CHROMIUM
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from leaderboard.services import take_snapshot
+from leaderboard.snapshots.services import take_snapshot
 from tasks.models import TaskMember
 from tests.boards import fill_board, measured
 from tests.browser.conftest import audit, make_round, visit

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from leaderboard.services import take_snapshot
+from leaderboard.snapshots.services import take_snapshot
 from tasks.models import TaskGroup
 from tests.boards import measured
 from tests.browser.conftest import audit, make_round, visit

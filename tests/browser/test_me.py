@@ -12,9 +12,9 @@ from dynabench.accounts.services import annotator_of
 from tests.browser.conftest import audit, make_round, visit
 from tests.factories import PASSWORD, UserFactory
 from tests.web.test_judge import answered, write
-from validation.consensus import Vote
+from validation.judging.services import override_consensus
 from validation.models import Validation
-from validation.services import override_consensus
+from validation.rules.consensus import Vote
 
 
 @pytest.fixture

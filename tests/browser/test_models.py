@@ -6,9 +6,11 @@ import zipfile
 import pytest
 from playwright.sync_api import Page, expect
 
-from evaluation import arrivals, run_work, submission_views
 from evaluation.jobs import check_submission, evaluate_next
 from evaluation.models import EvaluationRun, Submission, Upload
+from evaluation.runs import run_work
+from evaluation.submissions import intake
+from evaluation.submissions import views as submission_views
 from tests.browser.conftest import audit, make_round, visit
 from tests.serving_models import tiny_model
 from tests.submissions import answered, make_set, release_of, scored, submission_of
@@ -52,7 +54,7 @@ def work_off() -> None:
 
 
 def test_from_the_file_to_the_scores(page, task, archive, monkeypatch):
-    monkeypatch.setattr(arrivals, "engine", lambda: None)
+    monkeypatch.setattr(intake, "engine", lambda: None)
     monkeypatch.setattr(run_work.containers, "engine", lambda: None)
     monkeypatch.setattr(submission_views, "PIECE_BYTES", PIECE)
     make_set(task, "open", may_leave=True)

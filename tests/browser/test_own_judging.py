@@ -11,9 +11,9 @@ from tasks.models import TaskMember
 from tests.browser.conftest import audit, make_round, visit
 from tests.factories import UserFactory
 from tests.web.test_judge import answered, write
-from validation.consensus import Policy
+from validation.judging.services import rederive
 from validation.models import Consensus, OwnerDecision, Validation
-from validation.services import rederive
+from validation.rules.consensus import Policy
 
 
 @pytest.fixture(params=["nli", "hate-speech"])

@@ -5,14 +5,14 @@ from functools import partial
 import pytest
 from rest_framework.test import APIClient
 
+from annotation.attempts.services import assign
 from annotation.models import Attempt, Example
-from annotation.services import assign
 from dynabench.accounts.services import annotator_of
 from dynabench.accounts.tokens import create_token
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory, scripted_target
 from tests.web.test_judge import write
+from validation.judging.services import lease_next
 from validation.models import Validation
-from validation.services import lease_next
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

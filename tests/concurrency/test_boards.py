@@ -6,8 +6,8 @@ import pytest
 from dynabench.accounts.models import LogEntry
 from leaderboard.jobs import renew_boards
 from leaderboard.models import Board, Resample, Snapshot, Weights
-from leaderboard.services import BoardRefused, freeze_rates, save_weights, take_snapshot
-from leaderboard.weights import Weighting
+from leaderboard.scoring.weights import Weighting
+from leaderboard.snapshots.services import BoardRefused, freeze_rates, save_weights, take_snapshot
 from tests.boards import fill_board
 from tests.factories import TaskFactory, UserFactory
 

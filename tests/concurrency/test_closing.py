@@ -9,16 +9,16 @@ import pytest
 from django.db.models import F
 from django.utils import timezone
 
+from annotation.attempts.services import Refused, assign, begin_attempt, finish_attempt
 from annotation.models import Assignment, Attempt, Example
-from annotation.services import Refused, assign, begin_attempt, finish_attempt
 from dynabench.accounts.models import Annotator, LogEntry
 from tasks.config_saving import ConfigStale, digest, save_config
 from tasks.models import Round, Task
 from tasks.services import RoundError, close_if_due, plan_round, set_round_state
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
-from validation.consensus import Vote
+from validation.judging.services import cast_validation, lease_next
 from validation.models import Consensus, Judging, Validation
-from validation.services import cast_validation, lease_next
+from validation.rules.consensus import Vote
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REPEATS = range(20)

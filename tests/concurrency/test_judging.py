@@ -7,13 +7,11 @@ from collections import Counter
 import pytest
 from django.db.models import Count, F, Q
 
+from annotation.attempts.services import Refused, retract_example
 from annotation.models import Example
-from annotation.services import Refused, retract_example
 from dynabench.accounts.models import Annotator
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
-from validation.consensus import Policy, Vote, decide, votes_still_needed
-from validation.models import Consensus, JudgeLease, Judging, QueueItem, Validation
-from validation.services import (
+from validation.judging.services import (
     cast_validation,
     lease_next,
     override_consensus,
@@ -22,6 +20,8 @@ from validation.services import (
     undo_validation,
     withdraw_override,
 )
+from validation.models import Consensus, JudgeLease, Judging, QueueItem, Validation
+from validation.rules.consensus import Policy, Vote, decide, votes_still_needed
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REPEATS = range(20)

@@ -5,15 +5,15 @@ import uuid
 
 import pytest
 
+from annotation.attempts.services import Refused, assign, begin_attempt, finish_attempt
 from annotation.models import Assignment, Example
-from annotation.services import Refused, assign, begin_attempt, finish_attempt
 from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import annotator_of
 from dynabench.me.services import delete_person, purge_deleted
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
-from validation.consensus import Vote
+from validation.judging.services import cast_validation, lease_next
 from validation.models import Consensus, Validation
-from validation.services import cast_validation, lease_next
+from validation.rules.consensus import Vote
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REPEATS = range(8)

@@ -7,14 +7,12 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from annotation.attempts.services import Duplicate, begin_attempt, finish_attempt
 from annotation.models import Assignment, Example
-from annotation.services import Duplicate, begin_attempt, finish_attempt
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
-from validation import gold
-from validation.checks import Check
-from validation.consensus import Vote
-from validation.models import GoldAnswer, JudgeLease, QueueItem, Validation
-from validation.services import (
+from validation.judging import gold
+from validation.judging.evidence_checks import Check
+from validation.judging.services import (
     TooLate,
     cast_validation,
     lease_next,
@@ -22,6 +20,8 @@ from validation.services import (
     skip_example,
     undo_validation,
 )
+from validation.models import GoldAnswer, JudgeLease, QueueItem, Validation
+from validation.rules.consensus import Vote
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TEXT = "The old shop by the river was open at ten on every day of the year."

@@ -6,8 +6,8 @@ from annotation.models import Example
 from annotation.withdrawals import withdraw_example
 from dynabench.accounts.models import Annotator, LogEntry
 from evaluation.models import Dataset
-from evaluation.release import Options
-from evaluation.services import ReleaseRefused, request_release
+from evaluation.releases.build import Options
+from evaluation.releases.services import ReleaseRefused, request_release
 from tasks.models import Round
 from tests.factories import ContextFactory, RoundFactory, TaskFactory
 

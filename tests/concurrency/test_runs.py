@@ -7,10 +7,13 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from evaluation import jobs, leases, run_work, runs
+from evaluation import jobs
 from evaluation.contract import Ending, Evaluated, Outcome, Usage
 from evaluation.models import EvaluationRun, Score
-from evaluation.shown_scores import shown_of
+from evaluation.queue import leases
+from evaluation.runs import run_work
+from evaluation.runs import services as runs
+from evaluation.submissions.shown_scores import shown_of
 from tests.evaluations import ScriptedRunner, accepted_model, queued_run, set_version
 from tests.factories import TaskFactory, UserFactory
 

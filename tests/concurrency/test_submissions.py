@@ -2,10 +2,10 @@
 
 import pytest
 
-from evaluation import submissions
 from evaluation.models import Submission
-from evaluation.submissions import SubmissionRefused, submit_model
-from evaluation.uploads import begin_upload
+from evaluation.submissions import services as submissions
+from evaluation.submissions.services import SubmissionRefused, submit_model
+from evaluation.uploads.chunked import begin_upload
 from tests.factories import TaskFactory, UserFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -7,9 +7,9 @@ import pytest
 from dynabench.accounts.models import LogEntry
 from tasks import services
 from tasks.models import Round, TargetModel, TaskMember
-from tasks.replacing import replace_target
 from tasks.services import RoundError, set_round_state
-from tasks.target_services import TargetRefused, change_target
+from tasks.targets.replacing import replace_target
+from tasks.targets.services import TargetRefused, change_target
 from tests.factories import (
     ContextFactory,
     RoundFactory,

@@ -3,7 +3,7 @@
 import pytest
 
 from evaluation.models import TrainingRun
-from evaluation.trainings import TrainingRefused, register_trained, request_training
+from evaluation.training.services import TrainingRefused, register_trained, request_training
 from tasks.models import TargetModel
 from tests.factories import RoundFactory, TaskFactory
 

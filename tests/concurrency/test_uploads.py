@@ -5,11 +5,11 @@ import io
 import pytest
 from django.core.files.storage import default_storage
 
-from evaluation import sets
 from evaluation.contract import SetRow
 from evaluation.models import EvaluationSetVersion, UploadPiece
-from evaluation.sets import create_set, make_version, set_rows
-from evaluation.uploads import (
+from evaluation.sets import versions as sets
+from evaluation.sets.versions import create_set, make_version, set_rows
+from evaluation.uploads.chunked import (
     MOST_OPEN,
     UploadRefused,
     add_piece,

@@ -3,8 +3,8 @@
 import pytest
 from django.utils import timezone
 
-from dynabench.webhooks import delivering
-from dynabench.webhooks.delivering import note_events, send_due
+from dynabench.webhooks import delivery
+from dynabench.webhooks.delivery import note_events, send_due
 from dynabench.webhooks.jobs import deliver_due
 from dynabench.webhooks.models import Delivery, Webhook
 from dynabench.webhooks.services import MOST, WebhookRefused, create_webhook
@@ -63,10 +63,10 @@ def test_the_whole_job_in_many_workers(at_once, hook, server):
 def test_many_failures_switch_off_once(at_once, hook, monkeypatch):
     """Each worker sees the end of the patience; one switches off and mails."""
     note_events()
-    Webhook.objects.update(failing_since=timezone.now() - delivering.FAILS_FOR)
+    Webhook.objects.update(failing_since=timezone.now() - delivery.FAILS_FOR)
     mailed = []
-    monkeypatch.setattr(delivering, "_mail", lambda *said: mailed.append(said))
-    monkeypatch.setattr(delivering, "_post", lambda letter: delivering.Said(500, "No."))
+    monkeypatch.setattr(delivery, "_mail", lambda *said: mailed.append(said))
+    monkeypatch.setattr(delivery, "_post", lambda letter: delivery.Said(500, "No."))
     at_once(lambda _: send_due(), range(4))
     assert len(mailed) == 1
     assert not Delivery.objects.filter(state="waiting").exists()

@@ -7,8 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from annotation.models import Assignment, Attempt, Example
-from annotation.services import (
+from annotation.attempts.services import (
     CapReached,
     Refused,
     answer_undecided,
@@ -17,11 +16,12 @@ from annotation.services import (
     finish_attempt,
     retract_example,
 )
+from annotation.models import Assignment, Attempt, Example
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
-from tasks.endpoints.base import Prediction
 from tasks.models import Round, RoundTarget
 from tasks.services import set_round_state
+from tasks.targets.endpoints.base import Prediction
 from tests.factories import (
     ContextFactory,
     RoundFactory,

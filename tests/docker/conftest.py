@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.containers import has_image
-from evaluation.hostile.bench import BASE_IMAGE, Bench
+from evaluation.sandbox.attacks.bench import BASE_IMAGE, Bench
+from evaluation.sandbox.containers import has_image
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent

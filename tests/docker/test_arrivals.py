@@ -6,15 +6,15 @@ from contextlib import closing
 import pytest
 from django.core.files.base import ContentFile
 
-from evaluation.containers import list_ours
-from evaluation.fetching import CannotFetch, materialised
-from evaluation.janitor import installation, tidy
 from evaluation.jobs import check_submission
 from evaluation.models import EvaluationRun, Submission
-from evaluation.sandbox_engine import connect
-from evaluation.sandbox_images import has_image
-from evaluation.submissions import submit_model
-from evaluation.uploads import add_file
+from evaluation.queue.cleanup import installation, tidy
+from evaluation.runs.model_source import CannotFetch, materialised
+from evaluation.sandbox.containers import list_ours
+from evaluation.sandbox.engine import connect
+from evaluation.sandbox.images import has_image
+from evaluation.submissions.services import submit_model
+from evaluation.uploads.chunked import add_file
 from tests.factories import TaskFactory, UserFactory
 from tests.web.test_arrivals import make_set
 

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from evaluation.checking import main
-from evaluation.containers import RUNTIME_IMAGE, has_image, list_ours
+from evaluation.inference.precheck import main
+from evaluation.sandbox.containers import RUNTIME_IMAGE, has_image, list_ours
 from tasks.services import OFFICIAL
 from tests.serving_models import tiny_model
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from evaluation import sandbox_usage
-from evaluation.answers import Answers
-from evaluation.containers import PREFIX, DockerRunner, engine, has_image, list_ours, remove
 from evaluation.contract import MIB, Beat, Outcome, Runnable
-from evaluation.hostile.bench import LABELS, LIMITS, SIZE, Bench
-from evaluation.sandbox_engine import connect
+from evaluation.inference.answers import Answers
+from evaluation.sandbox import usage as sandbox_usage
+from evaluation.sandbox.attacks.bench import LABELS, LIMITS, SIZE, Bench
+from evaluation.sandbox.containers import PREFIX, DockerRunner, engine, has_image, list_ours, remove
+from evaluation.sandbox.engine import connect
 
 SLEEP = "import time\ntime.sleep(60)"
 
@@ -103,7 +103,7 @@ def test_two_processors_are_not_more_than_one(bench: Bench):
 
 
 def test_a_folder_needs_the_runtime_image(bench: Bench, monkeypatch, tmp_path):
-    monkeypatch.setattr("evaluation.containers.RUNTIME_IMAGE", "dynabench-no-such-image")
+    monkeypatch.setattr("evaluation.sandbox.containers.RUNTIME_IMAGE", "dynabench-no-such-image")
     ending = DockerRunner(bench.key()).run(
         Runnable(folder=tmp_path), bench.inputs(""), LIMITS, take=print, beat=lambda: None
     )

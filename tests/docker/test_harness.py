@@ -12,8 +12,8 @@ from uuid import uuid4
 import docker
 import pytest
 
-from evaluation.containers import DockerRunner
 from evaluation.contract import Ending, Limits, Outcome, Runnable
+from evaluation.sandbox.containers import DockerRunner
 from tests.serving_models import KINDS, tiny_model
 
 pytestmark = pytest.mark.docker
@@ -65,7 +65,7 @@ def test_an_image_of_other_pins_is_told_from_ours(tmp_path: Path) -> None:
         return subprocess.run([script, "--is-current"], capture_output=True).returncode
 
     assert status(ROOT) == 0
-    for name in ("scripts", "tasks/serving", "evaluation/harness"):
+    for name in ("scripts", "tasks/targets/serving", "evaluation/sandbox/harness"):
         shutil.copytree(ROOT / name, tmp_path / name)
     for name in ("tasks/__init__.py", "evaluation/__init__.py", "evaluation/contract.py"):
         shutil.copy(ROOT / name, tmp_path / name)

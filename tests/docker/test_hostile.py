@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.containers import SECCOMP, DockerRunner
 from evaluation.contract import GIB
-from evaluation.doctor import Verdict, judge
-from evaluation.hostile.bench import Bench
-from evaluation.hostile.cases import CASES
+from evaluation.operations.doctor import Verdict, judge
+from evaluation.sandbox.attacks.bench import Bench
+from evaluation.sandbox.attacks.cases import CASES
+from evaluation.sandbox.containers import SECCOMP, DockerRunner
 
 ROOT = Path(__file__).parents[2]
 

@@ -11,11 +11,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from evaluation.containers import has_image, inspect_image, load_image, pull_image
 from evaluation.contract import GIB, Outcome
-from evaluation.hostile.bench import Bench
-from evaluation.sandbox_engine import EngineError, connect
-from evaluation.sandbox_images import ImageRefused
+from evaluation.sandbox.attacks.bench import Bench
+from evaluation.sandbox.containers import has_image, inspect_image, load_image, pull_image
+from evaluation.sandbox.engine import EngineError, connect
+from evaluation.sandbox.images import ImageRefused
 
 
 def remove_image(id: str) -> None:

@@ -15,10 +15,10 @@ from dynabench import DynabenchClient
 from dynabench import client as errors
 from dynabench.accounts.tokens import create_token
 from dynabench.client import as_dataset, as_pandas
-from dynabench.client.packing import digest_in, packed
+from dynabench.client.archive import digest_in, packed
 from evaluation.models import EvaluationSet, Submission, Upload
-from evaluation.sets import make_version
-from evaluation.uploads import received
+from evaluation.sets.versions import make_version
+from evaluation.uploads.chunked import received
 from tests.evaluations import nli_rows
 from tests.factories import (
     ContextFactory,

@@ -19,13 +19,13 @@ from annotation.models import Example
 from dynabench.accounts.models import Annotator
 from evaluation.contract import Answer
 from evaluation.jobs import build_dataset
-from evaluation.release import Options
-from evaluation.scoring import score
-from evaluation.services import request_release
-from evaluation.sets import set_rows, version_of_release
+from evaluation.releases.build import Options
+from evaluation.releases.services import request_release
+from evaluation.scoring.bootstrap import score
+from evaluation.sets.versions import set_rows, version_of_release
 from tasks.models import Round
 from tests.factories import ContextFactory, RoundFactory, TaskFactory
-from validation.derive import derive_one
+from validation.decisions.consensus_rows import derive_one
 from validation.models import Validation
 
 LABELS = ("it's {{ 7*7 }}", '"no"\\n', "{% raw %} maybe")

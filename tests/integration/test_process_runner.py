@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from evaluation import process_runner
 from evaluation.contract import MIB, Ending, InvalidOutput, Limits, Outcome, Runnable
-from evaluation.process_runner import ProcessRunner, sample
+from evaluation.sandbox import process as process_runner
+from evaluation.sandbox.process import ProcessRunner, sample
 from tests.serving_models import tiny_model
 
 KIND = "sequence-classification"

@@ -24,10 +24,12 @@ from django.core.files.storage import default_storage
 from django.utils import timezone
 
 from dynabench.lib.queue import enqueue
-from evaluation import containers, jobs, runs
-from evaluation.janitor import installation
+from evaluation import jobs
 from evaluation.models import EvaluationRun, Submission
-from evaluation.runners import NO_ENGINE
+from evaluation.queue.cleanup import installation
+from evaluation.runs import services as runs
+from evaluation.sandbox import containers
+from evaluation.sandbox.choose import NO_ENGINE
 from tasks.models import TargetModel
 from tests.evaluations import accepted_model, queued_run, set_version
 from tests.factories import TaskFactory
@@ -163,7 +165,7 @@ def models_running(weights: Path) -> bool:
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             told = (process / "cmdline").read_bytes().decode()
-            if "evaluation.harness" in told and str(weights) in told:
+            if "evaluation.sandbox.harness" in told and str(weights) in told:
                 return True
     return False
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tasks.serving.asgi import MAX_BODY_BYTES
+from tasks.targets.serving.asgi import MAX_BODY_BYTES
 from tests.serving_models import tiny_model
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from validation.statistics import Compared, clustered_rate, human_and_model
+from validation.rules.rates import Compared, clustered_rate, human_and_model
 
 RUNS = 1500
 AUTHORS = (3, 5, 10, 20, 30, 60)

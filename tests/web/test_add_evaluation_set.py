@@ -10,8 +10,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from evaluation.models import EvaluationSet, EvaluationSetVersion
-from evaluation.set_files import NO_ANSWER
-from evaluation.sets import control_version, set_rows
+from evaluation.sets.parsing import NO_ANSWER
+from evaluation.sets.versions import control_version, set_rows
 from tests.factories import TaskFactory
 
 ROW = {"uid": "u1", "text": "The soup was warm.", "label": "positive"}
@@ -143,9 +143,9 @@ from pathlib import Path
 import django
 django.setup()
 import pyarrow.parquet
-from evaluation.set_files import SetFile
-from evaluation.set_writing import _write
-from tasks.schema import load_config
+from evaluation.sets.parsing import SetFile
+from evaluation.sets.writing import _write
+from tasks.config.schema import load_config
 from tasks.services import OFFICIAL
 
 def peak():  # not of getrusage, which starts at the parent's

@@ -6,7 +6,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from tasks.models import TargetModel
-from tasks.targets import endpoint_of, registered_names, registered_spec, spec_of
+from tasks.targets.connect import endpoint_of, registered_names, registered_spec, spec_of
 
 
 @pytest.fixture

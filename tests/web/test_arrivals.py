@@ -15,17 +15,20 @@ from django.core.files.storage import default_storage
 
 from dynabench.lib import bounded
 from dynabench.lib.bounded import Bounds
-from evaluation import arrivals, checking, containers, leases
 from evaluation.contract import MIB, Ending, Outcome, SetRow, Usage
-from evaluation.fetching import CannotFetch, endpoint_for, materialised, predictions_file
+from evaluation.inference import precheck
 from evaluation.jobs import check_submission
 from evaluation.models import EvaluationRun, Submission, Upload
-from evaluation.quota import Charge, charge_of
-from evaluation.selectors import shown_inputs
-from evaluation.sets import create_set, make_version
-from evaluation.submissions import cancel, submit_model
-from evaluation.uploads import add_file
-from tasks.serving import spec
+from evaluation.queue import leases
+from evaluation.runs.model_source import CannotFetch, endpoint_for, materialised, predictions_file
+from evaluation.sandbox import containers
+from evaluation.sets.versions import create_set, make_version
+from evaluation.submissions import intake
+from evaluation.submissions.quota import Charge, charge_of
+from evaluation.submissions.sample_inputs import shown_inputs
+from evaluation.submissions.services import cancel, submit_model
+from evaluation.uploads.chunked import add_file
+from tasks.targets.serving import spec
 from tests.factories import ContextFactory, RoundFactory, TaskFactory
 from tests.serving_models import tiny_model
 
@@ -38,7 +41,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 def _places(settings, tmp_path, monkeypatch):
     """Files below the test's folder; no engine, so that folders run in a process of ours."""
     settings.MEDIA_ROOT, settings.MODEL_CACHE = tmp_path / "media", tmp_path / "cache"
-    monkeypatch.setattr(arrivals, "engine", lambda: None)
+    monkeypatch.setattr(intake, "engine", lambda: None)
     monkeypatch.setattr(containers, "engine", lambda: None)
 
 
@@ -139,7 +142,7 @@ def test_what_a_check_cannot_bear_is_refused_and_counts(
     bounds, written, said, task, alice, folder, monkeypatch
 ):
     monkeypatch.setattr(bounded, "BEAT_SECONDS", 0.01)
-    monkeypatch.setattr(arrivals, "READING", bounds)
+    monkeypatch.setattr(intake, "READING", bounds)
     data = zipped(folder, **{"dynabench.json": written})
     submission = checked(hand_in(task, alice, data=data))
     assert (submission.state, submission.outcome) == (State.FAILED, "rejected")
@@ -173,7 +176,7 @@ class Answering:
 
 
 def answering(monkeypatch, *told, **more):
-    monkeypatch.setattr(arrivals, "_runner", lambda *_: Answering(*told, **more))
+    monkeypatch.setattr(intake, "_runner", lambda *_: Answering(*told, **more))
 
 
 def right(id, number):
@@ -243,7 +246,7 @@ def test_what_fails_again_and_again_is_our_fault(task, alice, monkeypatch):
     def broken(*_):
         raise OSError("disk")
 
-    monkeypatch.setattr(arrivals, "_runner", broken)
+    monkeypatch.setattr(intake, "_runner", broken)
     submission = endpoint(task, alice)
     for _ in range(leases.MAX_ATTEMPTS):
         Submission.objects.update(not_before=None)
@@ -359,7 +362,7 @@ def test_predictions_that_do_not_fit_name_lines_and_ids(task, alice, version):
 
 def test_a_file_of_rubbish_ends_after_some_lines(task, alice, version):
     submission = predictions(task, alice, version, b"rubbish\n" * 1000)
-    assert submission.error.count("Line ") == checking.MOST_PROBLEMS
+    assert submission.error.count("Line ") == precheck.MOST_PROBLEMS
 
 
 # Which examples

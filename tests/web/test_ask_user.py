@@ -10,10 +10,10 @@ from tasks.models import Round, Task, TaskMember
 from tests.factories import ContextFactory, UserFactory, scripted_target
 from tests.web.conftest import HTMX
 from tests.web.test_field_types import ok, signed_in
-from validation.breakdowns import _target_right
-from validation.derive import policy_of
+from validation.decisions.consensus_rows import policy_of
+from validation.decisions.replay import decided
 from validation.models import Consensus
-from validation.redecide import decided
+from validation.statistics.counts import _target_right
 
 TASK = """
 version: 1

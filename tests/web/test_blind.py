@@ -4,14 +4,14 @@ import re
 
 import pytest
 
-from annotation.services import Refused
+from annotation.attempts.services import Refused
 from dynabench.accounts.services import annotator_of
 from tasks.models import TaskMember
 from tests.factories import UserFactory
 from tests.web.conftest import HTMX
 from tests.web.test_gold import REFRESHER, always, make_gold  # noqa: F401 - a fixture
 from tests.web.test_judge import URL, judge, with_reveal, write
-from validation import blind, services
+from validation.judging import blind, services
 from validation.models import GoldAnswer, JudgeLease, Validation
 
 Role = TaskMember.Role

@@ -10,8 +10,8 @@ import pytest
 from django.utils import timezone
 
 from evaluation.models import EvaluationRun, Submission
-from leaderboard.board import Cell
-from leaderboard.board_page import texts
+from leaderboard.board.page import texts
+from leaderboard.board.ranked import Cell
 from tasks.models import TaskMember
 from tests.boards import fill_board, measured
 from tests.evaluations import accepted_model, set_version
@@ -217,7 +217,7 @@ def test_marks(client, task, models):
 
 
 def test_pages_of_a_hundred(client, task, monkeypatch):
-    from leaderboard import board_page
+    from leaderboard.board import page as board_page
 
     monkeypatch.setattr(board_page, "ROWS", 2)
     fill_board(task, models=5)

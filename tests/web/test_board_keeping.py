@@ -6,7 +6,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from leaderboard.models import Snapshot, Weights
-from leaderboard.services import take_snapshot
+from leaderboard.snapshots.services import take_snapshot
 from tasks.models import TaskMember
 from tests.boards import fill_board
 from tests.web.test_board import ROLES, URL, names, person, secrets, task  # noqa: F401

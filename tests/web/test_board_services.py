@@ -10,14 +10,16 @@ from django.utils import timezone
 
 from dynabench.accounts.models import LogEntry
 from evaluation.models import EvaluationRun, EvaluationSet, Score
-from leaderboard import services
-from leaderboard.board import ranked
-from leaderboard.changes import what_changed
-from leaderboard.freezing import opening_of, public_table
+from leaderboard.board.matrix import score_matrix
+from leaderboard.board.ranked import ranked
+from leaderboard.board.tables import canonical, digest
 from leaderboard.jobs import renew_boards
-from leaderboard.matrix import score_matrix
 from leaderboard.models import Board, Snapshot, Weights
-from leaderboard.services import (
+from leaderboard.scoring.weights import Weighting, WeightsError, saved
+from leaderboard.snapshots import services
+from leaderboard.snapshots.diff import what_changed
+from leaderboard.snapshots.rates import opening_of, public_table
+from leaderboard.snapshots.services import (
     BoardRefused,
     delete_weights,
     freeze_rates,
@@ -26,8 +28,6 @@ from leaderboard.services import (
     take_daily_snapshot,
     take_snapshot,
 )
-from leaderboard.tables import canonical, digest
-from leaderboard.weights import Weighting, WeightsError, saved
 from tests.boards import fill_board, measured
 from tests.evaluations import accepted_model, queued_run, set_version
 from tests.factories import TaskFactory

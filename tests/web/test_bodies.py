@@ -10,8 +10,8 @@ from django.core.files.storage import FileSystemStorage
 from dynabench.lib import disk
 from dynabench.lib.outages import outage_of
 from evaluation.models import Upload
-from evaluation.set_forms import LARGEST
-from evaluation.uploads import PIECE_BYTES, UploadRefused, add_piece, begin_upload
+from evaluation.sets.forms import LARGEST
+from evaluation.uploads.chunked import PIECE_BYTES, UploadRefused, add_piece, begin_upload
 from tasks.models import Round, TaskMember
 from tests.factories import RoundFactory, TaskFactory
 

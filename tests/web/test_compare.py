@@ -9,13 +9,13 @@ from django.core.cache import cache
 from django.core.files.base import ContentFile
 from django.utils import timezone
 
-from evaluation.comparison import mcnemar
 from evaluation.contract import Answer, SetRow
-from evaluation.evaluating import prediction_line
+from evaluation.inference.evaluate import prediction_line
 from evaluation.models import EvaluationRun, Score
-from leaderboard import comparing
+from evaluation.scoring.paired import mcnemar
+from leaderboard.board.bootstrap import resample_plain
+from leaderboard.compare import models as comparing
 from leaderboard.models import Resample
-from leaderboard.resampling import resample_plain
 from tasks.models import TaskMember
 from tests.boards import fill_board
 from tests.evaluations import LABELS, accepted_model, set_version
@@ -146,7 +146,7 @@ def test_examples_without_their_context_are_not_one_cluster(client, db):
 
 
 def test_the_p_is_mcnemars_and_corrected_for_the_table(task, version, pair):
-    from leaderboard.matrix import score_matrix
+    from leaderboard.board.matrix import score_matrix
 
     found = compared(task, score_matrix(task))
     row = next(row for row in found.rows if row.metric == "accuracy")
@@ -194,7 +194,7 @@ def test_large_sets_are_compared_on_resamples_and_say_so(client, pair, monkeypat
 
 
 def test_both_ways_agree(task, pair, monkeypatch):
-    from leaderboard.matrix import score_matrix
+    from leaderboard.board.matrix import score_matrix
 
     matrix = score_matrix(task)
     exact = compared(task, matrix).rows[0].found

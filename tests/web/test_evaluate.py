@@ -6,10 +6,11 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from evaluation import by_hand, containers
+from evaluation import cli as by_hand
 from evaluation.contract import Ending, Outcome, SetRow, Usage
 from evaluation.models import EvaluationRun
-from evaluation.process_runner import ProcessRunner
+from evaluation.sandbox import containers
+from evaluation.sandbox.process import ProcessRunner
 from tests.evaluations import LABELS, ScriptedRunner, set_version
 from tests.factories import TaskFactory
 from tests.serving_models import tiny_model, tiny_seq2seq
@@ -187,7 +188,7 @@ def test_a_suite_in_other_words(task, runner, tmp_path, monkeypatch):
     texts = {"premise": "the shop is open", "hypothesis": "it is closed"}
     set_version(task, "plain", rows=[SetRow(str(n), texts, ("neutral",)) for n in range(6)])
     runner.answer = lambda inputs: "neutral"
-    monkeypatch.setattr("evaluation.paraphrase.MOST_TOKENS", 8)
+    monkeypatch.setattr("evaluation.scoring.paraphrase.MOST_TOKENS", 8)
     options = ["--json", "--paraphrase", folder, "--suites"]
     report = json.loads(evaluate(*options, "robustness", dataset="plain"))
     assert list(report["perturbations"]) == ["robustness", "paraphrase"]

@@ -10,11 +10,11 @@ from django.utils import timezone
 from annotation.models import Example
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
-from evaluation import sets
 from evaluation.contract import SetRow
 from evaluation.models import Dataset, DatasetItem, EvaluationSet, EvaluationSetVersion
-from evaluation.set_files import WrongLines
-from evaluation.sets import (
+from evaluation.sets import versions as sets
+from evaluation.sets.parsing import WrongLines
+from evaluation.sets.versions import (
     SetRefused,
     change_set,
     control_version,

@@ -11,13 +11,13 @@ from django.utils import timezone
 from annotation.models import Assignment, Example
 from dynabench.accounts.services import annotator_of
 from evaluation.jobs import build_dataset
-from evaluation.release import Options
-from evaluation.services import request_release
-from tasks.components import WHOLE, ComponentType
-from tasks.config_checks import CONTEXT_TYPES
+from evaluation.releases.build import Options
+from evaluation.releases.services import request_release
+from tasks.config.checks import CONTEXT_TYPES
+from tasks.config.components import WHOLE, ComponentType
+from tasks.config.schema import ConfigError, check_config, load_config
 from tasks.config_saving import refused_changes
 from tasks.models import Round, Task, TaskMember
-from tasks.schema import ConfigError, check_config, load_config
 from tasks.services import create_task
 from tests.factories import ContextFactory, UserFactory, scripted_target
 from tests.web.conftest import HTMX

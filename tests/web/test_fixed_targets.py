@@ -7,14 +7,14 @@ from django.core.management import CommandError, call_command
 from django.db import IntegrityError, transaction
 from django.urls import reverse
 
-from annotation import live, services
+from annotation.attempts import ask_targets, services
 from annotation.models import Attempt, Example
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
 from tasks.models import Round, RoundTarget, TargetModel
-from tasks.replacing import replace_target
 from tasks.services import RoundError, change_round, set_round_state
-from tasks.target_services import TargetRefused, change_target, register_target
+from tasks.targets.replacing import replace_target
+from tasks.targets.services import TargetRefused, change_target, register_target
 from tests.factories import scripted_target
 from tests.web.admin.conftest import Role, change_url, foreign, people, sign_in  # noqa: F401
 from tests.web.admin.test_rounds import new_targets, round_form
@@ -203,7 +203,7 @@ def test_the_admin_tells_at_the_form_that_it_would_be_another_model(editor, open
 def test_a_target_of_a_round_that_opens_while_the_admins_form_is_sent(
     editor, opened, target, monkeypatch
 ):
-    monkeypatch.setattr("tasks.target_forms.check_same_model", lambda target, fields: None)
+    monkeypatch.setattr("tasks.targets.forms.check_same_model", lambda target, fields: None)
     form = target_form(opened.task, name="scripted", options='{"label": "entailment"}')
     page = editor.post(change_url("tasks_targetmodel", target), form, follow=True)
     assert page.status_code == 200
@@ -256,7 +256,7 @@ def write(round, person):
     attempt, _ = services.begin_attempt(
         annotator=assignment.annotator, assignment=assignment, key="b" * 32, inputs=inputs
     )
-    return live.settle(attempt)
+    return ask_targets.settle(attempt)
 
 
 def test_what_the_old_target_answers_is_not_stored(opened, target, alice, monkeypatch):
@@ -267,7 +267,7 @@ def test_what_the_old_target_answers_is_not_stored(opened, target, alice, monkey
         replace_target(round=opened, old=target, new=new, actor=None)
         return stored(**asked)
 
-    monkeypatch.setattr(live, "finish_attempt", late)
+    monkeypatch.setattr(ask_targets, "finish_attempt", late)
     attempt = write(opened, alice)
     assert (attempt.state, attempt.failure) == (Attempt.State.FAILED, "replaced")
     assert not Example.objects.exists()

@@ -6,17 +6,17 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from annotation.attempts.services import Refused
 from annotation.models import Example, GatePass
-from annotation.services import Refused
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
 from tests.factories import UserFactory
 from tests.web.conftest import HTMX
 from tests.web.test_judge import URL, answered, judge, write
-from validation import gold
-from validation.checks import Check
-from validation.consensus import Vote
-from validation.derive import derive_all
+from validation.decisions.consensus_rows import derive_all
+from validation.judging import gold
+from validation.judging.evidence_checks import Check
+from validation.judging.services import override_consensus
 from validation.models import (
     Consensus,
     Gold,
@@ -27,8 +27,8 @@ from validation.models import (
     Skip,
     Validation,
 )
-from validation.quality import validator_statistics
-from validation.services import override_consensus
+from validation.rules.consensus import Vote
+from validation.statistics.people import validator_statistics
 
 REFRESHER = "/t/nli/judge/refresher/"
 

@@ -18,15 +18,15 @@ from annotation.models import Example, TargetOutput
 from dynabench.accounts.models import Annotator, LogEntry
 from dynabench.accounts.services import annotator_of
 from dynabench.own.activity import count_activity
-from evaluation.cards import made_against
 from evaluation.models import Dataset
+from evaluation.releases.cards import made_against
 from tasks.models import Context, Round, TargetModel, Task
 from tasks.round_forms import RoundForm
 from tasks.services import RoundError, plan_round, set_round_state
 from tests.factories import PASSWORD, UserFactory, importing
-from validation.consensus import Policy
+from validation.judging.services import fill_queue, rederive
 from validation.models import Consensus, Judging, Validation
-from validation.services import fill_queue, rederive
+from validation.rules.consensus import Policy
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,8 +7,9 @@ import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 
-from evaluation import containers, janitor
-from evaluation.sets import set_rows
+from evaluation.queue import cleanup
+from evaluation.sandbox import containers
+from evaluation.sets.versions import set_rows
 from tests.evaluations import set_version
 from tests.factories import TaskFactory
 
@@ -17,26 +18,26 @@ from tests.factories import TaskFactory
 def _here(settings, tmp_path, monkeypatch):
     settings.MEDIA_ROOT, settings.SPOOL = tmp_path / "media", tmp_path / "spool"
     settings.SPOOL.mkdir()
-    monkeypatch.setattr(janitor.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(cleanup.tempfile, "gettempdir", lambda: str(tmp_path))
     monkeypatch.setattr(containers, "list_ours", lambda installation: [])
 
 
 def old(name):
     """A file of two days ago."""
-    then = time.time() - 2 * janitor.LONG.total_seconds()
+    then = time.time() - 2 * cleanup.LONG.total_seconds()
     os.utime(default_storage.path(name), (then, then))
     return name
 
 
 def test_set_files_that_no_version_names_go_after_a_day(db):
-    assert janitor.tidy() == 0  # no set was ever made
+    assert cleanup.tidy() == 0  # no set was ever made
     version = set_version(TaskFactory(code="nli"))
     old(version.inputs.name)
     old(version.gold.name)
     folder = version.inputs.name.rpartition("/")[0]
     left = old(default_storage.save(f"{folder}/v2-inputs.jsonl.gz", ContentFile(b"x")))
     new = default_storage.save(f"{folder}/v3-inputs.jsonl.gz", ContentFile(b"x"))
-    assert janitor.tidy() == 1
+    assert cleanup.tidy() == 1
     assert not default_storage.exists(left)
     assert default_storage.exists(new)  # somebody may be making its version now
     assert len(list(set_rows(version))) == 6
@@ -50,6 +51,6 @@ def test_folders_of_runs_go_after_a_day(db, tmp_path):
     (tmp_path / "dynabench-run-gone").symlink_to(
         tmp_path / "nowhere"
     )  # gone before it is looked at
-    assert janitor.tidy() == 1
+    assert cleanup.tidy() == 1
     assert new.is_dir()
     assert not left.exists()

@@ -17,9 +17,10 @@ from django_q.signing import SignedPackage
 from dynabench.lib import queue
 from dynabench.lib.queue import enqueue, every_minute
 from dynabench.management.commands import qcluster
-from evaluation import jobs, leases
-from evaluation.leases import LEASE_TIME, MAX_ATTEMPTS, LeaseLost
+from evaluation import jobs
 from evaluation.models import EvaluationRun, Submission, TrainingRun
+from evaluation.queue import leases
+from evaluation.queue.leases import LEASE_TIME, MAX_ATTEMPTS, LeaseLost
 from tests.factories import TaskFactory
 
 State = TrainingRun.State

@@ -8,18 +8,18 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from annotation.attempts.services import Refused, retract_example
 from annotation.models import Example
-from annotation.services import Refused, retract_example
 from dynabench.accounts.services import annotator_of
 from tests.factories import UserFactory
 from tests.web.conftest import HTMX
 from tests.web.test_judge import URL, judge, write
-from validation import selectors
-from validation.assignment import is_in_share
-from validation.consensus import Policy, Vote
+from validation.judging import queue as selectors
+from validation.judging.queue import Place, next_place, round_numbers
+from validation.judging.services import lease_next, override_consensus, rederive, withdraw_override
 from validation.models import Consensus, JudgeLease, QueueItem, Validation
-from validation.selectors import Place, next_place, round_numbers
-from validation.services import lease_next, override_consensus, rederive, withdraw_override
+from validation.rules.consensus import Policy, Vote
+from validation.rules.sampling import is_in_share
 
 
 def test_the_next_example_is_found_through_the_index(alice, nli, bob):

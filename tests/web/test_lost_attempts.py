@@ -6,8 +6,9 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from annotation import holding, selectors, services
-from annotation.holding import Holder
+from annotation import selectors
+from annotation.attempts import heartbeats, services
+from annotation.attempts.heartbeats import Holder
 from annotation.models import Assignment, Attempt
 from tests.factories import scripted_target
 from tests.web.test_write import open_form
@@ -63,17 +64,17 @@ def test_what_is_held_is_waited_for_until_the_deadline(as_alice, asking):
     url = f"/attempt/{asking.uuid}/"
     for _ in range(10):
         passed(8)
-        holding.hold_attempts([asking.pk])
+        heartbeats.hold_attempts([asking.pk])
         assert as_alice.get(url).status_code == 202
     passed(11)
-    holding.hold_attempts([asking.pk])
+    heartbeats.hold_attempts([asking.pk])
     assert as_alice.get(url).status_code == 503  # 91 seconds
 
 
 def test_nothing_is_held_that_has_ended(asking):
     services.fail_attempt(attempt=asking, reason="slow")
     before = Attempt.objects.get().held_until
-    holding.hold_attempts([asking.pk])
+    heartbeats.hold_attempts([asking.pk])
     assert Attempt.objects.get().held_until == before
 
 
@@ -145,8 +146,10 @@ def test_who_answers_late_is_held_meanwhile(as_alice, nli, settings, monkeypatch
     held = Holder(lambda pks: None, lambda: None)
     monkeypatch.setattr(held, "hold", lambda pk: told.append(("hold", pk)))
     monkeypatch.setattr(held, "let_go", lambda pk: told.append(("let go", pk)))
-    monkeypatch.setattr("annotation.live.holder", lambda: held)
-    monkeypatch.setattr("annotation.live.waited", lambda asked: asked.exception() and False)
+    monkeypatch.setattr("annotation.attempts.ask_targets.holder", lambda: held)
+    monkeypatch.setattr(
+        "annotation.attempts.ask_targets.waited", lambda asked: asked.exception() and False
+    )
     scripted_target(nli, label="neutral")
     as_alice.post(URL, open_form(as_alice), **HTMX)
     pk = Attempt.objects.get().pk
@@ -155,8 +158,8 @@ def test_who_answers_late_is_held_meanwhile(as_alice, nli, settings, monkeypatch
 
 def test_renewing_gives_its_connection_back(asking, monkeypatch):
     closed = []
-    monkeypatch.setattr(holding.connection, "close", lambda: closed.append(1))
+    monkeypatch.setattr(heartbeats.connection, "close", lambda: closed.append(1))
     passed(5)
-    holding._renewed([asking.pk])
+    heartbeats._renewed([asking.pk])
     assert closed == [1]
     assert Attempt.objects.get().held_until > timezone.now() + timedelta(seconds=8)

@@ -7,8 +7,8 @@ from django.core import mail
 from django.core.cache import cache
 
 from dynabench.accounts.models import User
-from evaluation.mails import tell_ends
 from evaluation.models import Submission
+from evaluation.submissions.emails import tell_ends
 from tests.factories import TaskFactory
 from tests.parts import free_port
 from tests.submissions import submission_of

@@ -5,9 +5,9 @@ from smtplib import SMTPRecipientsRefused
 import pytest
 from django.core import mail
 
-from evaluation import mails
-from evaluation.mails import tell_ends
 from evaluation.models import EvaluationRun, Submission
+from evaluation.submissions import emails
+from evaluation.submissions.emails import tell_ends
 from tests.factories import TaskFactory
 from tests.submissions import make_set, submission_of
 
@@ -70,6 +70,6 @@ def test_an_address_that_is_refused_fails_nothing_else(
     def refuse(*_):
         raise SMTPRecipientsRefused({})
 
-    monkeypatch.setattr(mails, "send_mail", refuse)
+    monkeypatch.setattr(emails, "send_mail", refuse)
     submission_of(task, alice, state=State.FAILED, error="Wrong.")
     assert tell(django_capture_on_commit_callbacks) == 1

@@ -6,18 +6,18 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from annotation.attempts.services import pass_gate, retract_example
 from annotation.models import Example
-from annotation.services import pass_gate, retract_example
 from dynabench.accounts.services import annotator_of
-from leaderboard.goals import WEEK, monday
 from leaderboard.models import WeeklyGoal
+from leaderboard.people.goals import WEEK, monday
 from tests.factories import RoundFactory, TaskFactory, UserFactory
 from tests.web.conftest import HTMX
 from tests.web.test_judge import answered, judge, write
-from validation.consensus import Vote
+from validation.judging.queue import UNDO_TIME
+from validation.judging.services import override_consensus
 from validation.models import Validation
-from validation.selectors import UNDO_TIME
-from validation.services import override_consensus
+from validation.rules.consensus import Vote
 
 URL = "/me/"
 

@@ -11,6 +11,7 @@ from django.core.management import call_command
 from django.db import transaction
 from django.test import Client
 
+from annotation.attempts.services import begin_attempt, finish_attempt, save_draft
 from annotation.models import (
     Assignment,
     Attempt,
@@ -22,7 +23,6 @@ from annotation.models import (
     TextKey,
 )
 from annotation.moderation import report_context
-from annotation.services import begin_attempt, finish_attempt, save_draft
 from dynabench.accounts.models import Annotator, ApiToken, LogEntry, User
 from dynabench.accounts.services import annotator_of, log
 from dynabench.accounts.tokens import create_token
@@ -31,16 +31,16 @@ from dynabench.me import services
 from dynabench.webhooks.models import Webhook
 from dynabench.webhooks.services import create_webhook
 from leaderboard.models import WeeklyGoal
-from leaderboard.services import set_weekly_goal
-from tasks.endpoints.base import Prediction
+from leaderboard.snapshots.services import set_weekly_goal
 from tasks.members import change_members
 from tasks.models import TaskMember
 from tasks.selectors import targets_of
+from tasks.targets.endpoints.base import Prediction
 from tests.factories import PASSWORD, UserFactory, scripted_target
 from tests.web.conftest import HTMX
 from tests.web.test_judge import answered, judge, write
 from tests.web.test_write import open_form
-from validation.derive import derive_all
+from validation.decisions.consensus_rows import derive_all
 from validation.models import Consensus, Skip, Validation
 
 DELETE = "/me/data/delete/"
@@ -176,7 +176,7 @@ LEFT_OUT = {
     "accounts.idempotentanswer.user": "for a day; what it says is exported where it belongs",
     "admin.logentry.user": "a deed as an administrator, which is the site's record",
     "tasks.contextbatch.imported_by": "a deed for a task; in the log too",
-    "validation.gold.made_by": "a deed for a task; in the log too",
+    "validation.judging.gold.made_by": "a deed for a task; in the log too",
     "evaluation.dataset.requested_by": "a deed for a task; in the log too",
     "evaluation.trainingrun.requested_by": "a deed for a task; in the log too",
     "evaluation.evaluationsetversion.made_by": "a deed for a task; in the log too",

@@ -11,17 +11,17 @@ from django.utils import timezone
 
 from annotation.models import Example, TargetOutput
 from dynabench.accounts.models import Annotator
-from evaluation import leases
 from evaluation.contract import SetRow
 from evaluation.models import EvaluationRun, EvaluationSet, Score, Submission
-from evaluation.runs import ensure_targets
-from evaluation.sets import create_set, make_version
+from evaluation.queue import leases
+from evaluation.runs.services import ensure_targets
+from evaluation.sets.versions import create_set, make_version
 from tasks.models import RoundTarget, TargetVersion, TaskMember
 from tests.factories import RoundFactory, TaskFactory, UserFactory, scripted_target
 from tests.submissions import answered, make_set, release_of, scored, submission_of, url_of
 from tests.web.conftest import HTMX
 from tests.web.test_queries import check
-from validation.derive import derive_one
+from validation.decisions.consensus_rows import derive_one
 from validation.models import Validation
 
 State = Submission.State
@@ -200,7 +200,7 @@ def test_what_was_wrong_is_for_who_may_know_what_is_right(client, model, role, r
 
 
 def test_what_was_wrong_comes_in_pages(as_alice, model, monkeypatch):
-    monkeypatch.setattr("evaluation.wrong.SHOWN", 2)
+    monkeypatch.setattr("evaluation.submissions.mistakes.SHOWN", 2)
     run = model.runs.get(version__evaluation_set__name="open")
     release_of(run.version, private_test=False)
     answered(run, "entailment", "neutral", "neutral", "neutral", "entailment", "entailment")

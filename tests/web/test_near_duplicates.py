@@ -2,13 +2,13 @@
 
 import pytest
 
+from annotation.attempts.services import begin_attempt, retract_example
 from annotation.models import Assignment, Attempt, Example, TextKey
-from annotation.services import begin_attempt, retract_example
 from dynabench.accounts.services import annotator_of
 from tests.factories import UserFactory
 from tests.web.conftest import HTMX
 from tests.web.test_write import URL, open_form
-from validation.quality import author_statistics
+from validation.statistics.people import author_statistics
 
 TEXT = "The old shop by the river was open at ten on every day of the year."
 NEARLY = "The old shop by the river was OPEN at ten, on every day of the year!"

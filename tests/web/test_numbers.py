@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from django.template.loader import render_to_string
 
-from validation.definitions import DEFINITIONS
-from validation.statistics import Rate, Undefined, clustered_rate, rate
+from validation.rules.rates import Rate, Undefined, clustered_rate, rate
+from validation.statistics.definitions import DEFINITIONS
 
 
 def shown(rate, **values):

@@ -24,14 +24,14 @@ from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.tokens import create_token
 from dynabench.lib.encryption import decrypt
 from dynabench.webhooks.models import Webhook
-from evaluation.containers import DockerRunner
 from evaluation.contract import Limits, Runnable
 from evaluation.models import Score, Submission
-from tasks.endpoints.base import EndpointConfig, EndpointError
-from tasks.endpoints.client import SHARED
-from tasks.endpoints.registry import build
-from tasks.endpoints.transport import IDEMPOTENT, parse_url
+from evaluation.sandbox.containers import DockerRunner
 from tasks.models import Round, TargetModel, Task
+from tasks.targets.endpoints.base import EndpointConfig, EndpointError
+from tasks.targets.endpoints.client import SHARED
+from tasks.targets.endpoints.registry import build
+from tasks.targets.endpoints.transport import IDEMPOTENT, parse_url
 from tests.api.test_access import address_of, routes
 from tests.api.world import SCOPES, make_world
 from tests.factories import PASSWORD, scripted_target
@@ -385,4 +385,4 @@ def test_s14_what_people_hand_in_runs_without_any_network(tmp_path):
     told = runner._options(image, Runnable(image="x"), tmp_path, Limits())
     assert (told["network_mode"], told["network_disabled"]) == ("none", True)
     built = [path for path in CODE if "images.build(" in path.read_text()]
-    assert built == [ROOT / "evaluation" / "hostile" / "bench.py"]  # the attacks, which are ours
+    assert built == [ROOT / "evaluation/sandbox/attacks/bench.py"]  # the attacks, which are ours

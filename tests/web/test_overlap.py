@@ -5,10 +5,10 @@ from rest_framework.test import APIClient
 
 from evaluation.contract import SetRow
 from evaluation.models import EvaluationSetVersion, TrainingRun
-from evaluation.sets import control_version
-from evaluation.starters import held_out, seed_rows
-from evaluation.training_overlap import compare_sets, trained_on
-from leaderboard.matrix import score_matrix
+from evaluation.sets.seen_in_training import compare_sets, trained_on
+from evaluation.sets.versions import control_version
+from evaluation.training.starters import held_out, seed_rows
+from leaderboard.board.matrix import score_matrix
 from tests.boards import measured
 from tests.evaluations import accepted_model, set_version
 from tests.factories import RoundFactory, TaskFactory, UserFactory, scripted_target
@@ -53,10 +53,10 @@ def test_a_set_of_seeds_is_marked_and_what_is_held_out_is_not(client, task, seen
 def test_a_new_release_is_compared_too(task, seen, monkeypatch):
     compare_sets()
     monkeypatch.setattr(
-        "evaluation.training_overlap._sources", lambda task: {"seed": 0, "round1": 9}
+        "evaluation.sets.seen_in_training._sources", lambda task: {"seed": 0, "round1": 9}
     )
     monkeypatch.setattr(
-        "evaluation.training_overlap._rows",
+        "evaluation.sets.seen_in_training._rows",
         lambda task, name, pk: [{"premise": "New.", "hypothesis": "It is"}] if pk else [],
     )
     assert compare_sets() == 1

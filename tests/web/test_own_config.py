@@ -220,7 +220,7 @@ def test_only_the_preview_may_be_framed_and_only_here(editor, nli):
 
 
 def test_problems_are_counted_in_words(nli):
-    from tasks.config_io import Problem
+    from tasks.config.parsing import Problem
 
     error, warning = (Problem(kind, "", 1, 1, "m", "f") for kind in ("error", "warning"))
     assert counted([error, warning, error]) == "2 errors, 1 warning"

@@ -13,9 +13,9 @@ from tasks.models import TaskMember
 from tests.factories import ContextFactory, RoundFactory, UserFactory
 from tests.web.conftest import HTMX
 from tests.web.test_judge import write
-from validation.consensus import Policy
+from validation.judging.services import fill_queue, rederive
 from validation.models import Validation
-from validation.services import fill_queue, rederive
+from validation.rules.consensus import Policy
 
 pytestmark = pytest.mark.usefixtures("few_are_enough")
 

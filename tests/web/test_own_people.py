@@ -13,11 +13,11 @@ from dynabench.own.people import agreement_check, labels_check
 from tasks.models import TaskMember
 from tests.factories import RoundFactory, UserFactory
 from tests.web.test_judge import write
-from validation.checks import Check
-from validation.consensus import Policy
+from validation.judging.evidence_checks import Check
+from validation.judging.services import rederive
 from validation.models import Skip, Validation
-from validation.quality import author_statistics, validator_statistics
-from validation.services import rederive
+from validation.rules.consensus import Policy
+from validation.statistics.people import author_statistics, validator_statistics
 
 URL = "/own/nli/annotators/"
 

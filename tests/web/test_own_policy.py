@@ -9,12 +9,12 @@ from tasks.models import TaskMember
 from tests.factories import UserFactory
 from tests.web.conftest import HTMX
 from tests.web.test_judge import write
-from validation import policies, policy_preview
-from validation.consensus import Policy, Vote
+from validation.decisions import policies, policy_preview
+from validation.decisions.policies import derive_round
+from validation.decisions.policy_preview import preview
+from validation.judging.services import fill_queue, override_consensus, rederive
 from validation.models import Consensus, Judging, QueueItem, Validation
-from validation.policies import derive_round
-from validation.policy_preview import preview
-from validation.services import fill_queue, override_consensus, rederive
+from validation.rules.consensus import Policy, Vote
 
 pytestmark = pytest.mark.usefixtures("few_are_enough")
 
@@ -116,7 +116,7 @@ def test_a_large_round_is_counted_by_a_worker(as_alice, judged, monkeypatch):
     before = stored()
     assert "A worker counts its votes again" in as_alice.post(URL, STRICT, follow=True).text
     assert stored() == before
-    assert calls == [("validation.policies.count_again", judged.pk)]
+    assert calls == [("validation.decisions.policies.count_again", judged.pk)]
     policies.count_again(judged.pk)
     assert [row[0] for row in stored()] == ["decided", "decided", "no_consensus", "decided"]
     assert derive_round(round=judged) == 0

@@ -10,12 +10,12 @@ from tasks.models import TaskMember
 from tests.factories import UserFactory
 from tests.web.conftest import HTMX
 from tests.web.test_judge import answered, write
-from validation import review
-from validation.assignment import is_in_share, is_sampled_for_review
-from validation.consensus import Policy, Vote
+from validation.decisions import review_queue
+from validation.decisions.review_queue import Kind, to_review
+from validation.judging.services import override_consensus, rederive
 from validation.models import Consensus, Gold, OwnerDecision, Validation
-from validation.review import Kind, to_review
-from validation.services import override_consensus, rederive
+from validation.rules.consensus import Policy, Vote
+from validation.rules.sampling import is_in_share, is_sampled_for_review
 
 URL = "/own/nli/review/"
 
@@ -33,7 +33,7 @@ KEY = "a secret of the tests"
 
 @pytest.fixture
 def no_sample(monkeypatch):
-    monkeypatch.setattr(review, "is_sampled_for_review", lambda uuid, secret: False)
+    monkeypatch.setattr(review_queue, "is_sampled_for_review", lambda uuid, secret: False)
 
 
 @pytest.fixture
@@ -92,14 +92,16 @@ def test_the_sample_is_a_twentieth_of_those_that_are_judged_for_a_share(nli):
 
 
 def test_pages_follow_one_another_without_gap(nli, bob, people, monkeypatch):
-    monkeypatch.setattr(review, "is_sampled_for_review", lambda uuid, secret: uuid.int % 2 == 0)
+    monkeypatch.setattr(
+        review_queue, "is_sampled_for_review", lambda uuid, secret: uuid.int % 2 == 0
+    )
     for number in range(12):
         example = write(nli, bob, number)
         Validation.objects.create(example=example, validator=people[0], label="neutral")
     rederive(round=nli, policy=Policy("plurality"))
     wanted = [e.pk for e in Example.objects.order_by("pk") if e.uuid.int % 2 == 0]
     for looked_at in (1, 3, 1000):
-        monkeypatch.setattr(review, "LOOKED_AT", looked_at)
+        monkeypatch.setattr(review_queue, "LOOKED_AT", looked_at)
         after, pages = 0, []
         while after is not None:
             page = to_review([nli], Kind.ALL, after, size=2)

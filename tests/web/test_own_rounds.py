@@ -6,17 +6,17 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from annotation.attempts.services import assign
 from annotation.models import Example
-from annotation.services import assign
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
 from tasks.models import Round, TargetModel, TaskMember
 from tasks.services import OFFICIAL
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory, scripted_target
 from tests.web.conftest import HTMX
-from validation.consensus import Vote
-from validation.selectors import waiting_examples
-from validation.services import cast_validation, lease_next
+from validation.judging.queue import waiting_examples
+from validation.judging.services import cast_validation, lease_next
+from validation.rules.consensus import Vote
 
 URL = "/own/nli/rounds/"
 PAGES = [URL, URL + "new/", URL + "1/edit/", URL + "1/close/"]

@@ -5,13 +5,13 @@ import io
 
 import pytest
 
-from annotation.services import retract_example
+from annotation.attempts.services import retract_example
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
 from tests.factories import TaskFactory, UserFactory
 from tests.web.test_judge import write
-from validation.consensus import Vote
-from validation.services import override_consensus
+from validation.judging.services import override_consensus
+from validation.rules.consensus import Vote
 
 URL = "/t/nli/people/"
 

@@ -6,9 +6,9 @@ import pytest
 from django.utils import timezone
 
 from dynabench.lib.places import shown_source, without_places
-from evaluation import leases
 from evaluation.models import Submission
-from evaluation.runs import ensure_targets
+from evaluation.queue import leases
+from evaluation.runs.services import ensure_targets
 from tasks.models import TargetModel, TaskMember
 from tests.factories import TaskFactory
 from tests.submissions import submission_of, url_of

@@ -10,15 +10,15 @@ from django.core.files.base import ContentFile
 from django.test import Client
 from django.utils import timezone
 
-from evaluation import submissions
 from evaluation.contract import SetRow
 from evaluation.jobs import check_submission, evaluate_next
 from evaluation.models import EvaluationRun, Submission
-from evaluation.sets import create_set, make_version
-from evaluation.submissions import SubmissionRefused, remaining_quota, submit_model
-from evaluation.uploads import add_file
+from evaluation.sets.versions import create_set, make_version
+from evaluation.submissions import services as submissions
+from evaluation.submissions.services import SubmissionRefused, remaining_quota, submit_model
+from evaluation.uploads.chunked import add_file
+from leaderboard.board.matrix import score_matrix
 from leaderboard.jobs import renew_boards
-from leaderboard.matrix import score_matrix
 from tests.factories import TaskFactory, UserFactory
 
 JUDGE = """

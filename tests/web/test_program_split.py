@@ -7,8 +7,8 @@ from django.core.management import call_command
 
 from annotation.models import Example
 from annotation.withdrawals import withdraw_example
-from evaluation.datasets import standing_lines
-from evaluation.sets import version_of_closed_round
+from evaluation.releases.reading import standing_lines
+from evaluation.sets.versions import version_of_closed_round
 from tests.web.test_release import (
     SPLITS,
     _own_storage,  # noqa: F401

@@ -3,22 +3,22 @@
 import pytest
 from django.utils import timezone
 
+from annotation.attempts.services import ForPeople, assign, begin_attempt
 from annotation.models import Example
-from annotation.services import ForPeople, assign, begin_attempt
 from dynabench.accounts.services import annotator_of
-from leaderboard.selectors import badges_of, standings, team_week, weeks_of
+from leaderboard.people.selectors import badges_of, standings, team_week, weeks_of
 from tasks.models import Round, TaskMember
 from tasks.selectors import used
 from tests.factories import UserFactory
 from tests.web.test_judge import write
 from tests.web.test_task_report import report
-from validation.consensus import Policy
-from validation.derive import derive_one
-from validation.earned import points_of
+from validation.decisions.consensus_rows import derive_one
+from validation.decisions.policy_preview import preview
+from validation.judging.queue import round_numbers
 from validation.models import Validation
-from validation.policy_preview import preview
-from validation.quality import author_statistics, validator_statistics
-from validation.selectors import round_numbers
+from validation.rewards.scores import points_of
+from validation.rules.consensus import Policy
+from validation.statistics.people import author_statistics, validator_statistics
 
 pytestmark = pytest.mark.usefixtures("few_are_enough")
 

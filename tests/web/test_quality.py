@@ -11,12 +11,12 @@ from annotation.models import Example
 from dynabench.accounts.services import annotator_of
 from tests.factories import UserFactory
 from tests.web.test_judge import write
-from validation.checks import Check
-from validation.consensus import Policy, Vote
+from validation.judging.evidence_checks import Check
+from validation.judging.services import rederive
 from validation.models import Skip, Validation
-from validation.quality import author_statistics, validator_statistics
-from validation.services import rederive
-from validation.statistics import Undefined
+from validation.rules.consensus import Policy, Vote
+from validation.rules.rates import Undefined
+from validation.statistics.people import author_statistics, validator_statistics
 
 
 @pytest.fixture

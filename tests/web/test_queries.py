@@ -20,10 +20,10 @@ from dynabench.accounts.services import annotator_of
 from evaluation.contract import SetRow
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset
-from evaluation.release import Options
-from evaluation.services import request_release
-from evaluation.sets import create_set_of, make_version
-from leaderboard.services import take_snapshot
+from evaluation.releases.build import Options
+from evaluation.releases.services import request_release
+from evaluation.sets.versions import create_set_of, make_version
+from leaderboard.snapshots.services import take_snapshot
 from tasks.models import TaskMember
 from tests.boards import fill_board
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory, scripted_target
@@ -31,10 +31,10 @@ from tests.web.test_judge import answered, write
 from tests.web.test_suggestions import allow, generator
 from tests.web.test_support import worked_example
 from tests.web.test_write import open_form
-from validation import gold, services
-from validation.consensus import Policy, Vote
+from validation.judging import gold, services
+from validation.judging.services import override_consensus, rederive, withdraw_override
 from validation.models import JudgeLease, Validation
-from validation.services import override_consensus, rederive, withdraw_override
+from validation.rules.consensus import Policy, Vote
 
 KNOWN = Path(__file__).parents[1] / "query_counts.json"
 PAGES = {

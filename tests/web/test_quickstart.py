@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 
 from dynabench.management.commands import quickstart
 from dynabench.management.commands.quickstart import Processes
-from evaluation.starters import STARTERS
+from evaluation.training.starters import STARTERS
 from tasks.models import Round, TargetModel, Task
 from tasks.services import install_official_tasks
 from tests.factories import scripted_target

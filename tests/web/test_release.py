@@ -13,16 +13,17 @@ from django.utils import timezone
 from annotation.models import Example, TargetOutput
 from annotation.withdrawals import withdraw_example
 from dynabench.accounts.models import Annotator
-from evaluation import leases, release
-from evaluation.datasets import split_rows
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset, DatasetFile
-from evaluation.release import Options
-from evaluation.services import ReleaseRefused, request_release
-from evaluation.sets import version_of_release
+from evaluation.queue import leases
+from evaluation.releases import build as release
+from evaluation.releases.build import Options
+from evaluation.releases.reading import split_rows
+from evaluation.releases.services import ReleaseRefused, request_release
+from evaluation.sets.versions import version_of_release
 from tasks.models import Round, TargetVersion
 from tests.factories import scripted_target
-from validation.derive import derive_one
+from validation.decisions.consensus_rows import derive_one
 from validation.models import OwnerDecision, Validation
 
 LABELS = ("entailment", "neutral", "contradiction")

@@ -5,16 +5,17 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 
-from evaluation import run_work
 from evaluation.contract import SetRow
 from evaluation.models import EvaluationRun, Score
-from evaluation.run_work import carry_out
-from evaluation.runs import claim_next
-from leaderboard import jobs, resampling
+from evaluation.runs import run_work
+from evaluation.runs.run_work import carry_out
+from evaluation.runs.services import claim_next
+from leaderboard import jobs
+from leaderboard.board import bootstrap as resampling
+from leaderboard.board.bootstrap import CHUNK, resampled
+from leaderboard.board.matrix import DRAWS
 from leaderboard.jobs import renew_boards, unresampled
-from leaderboard.matrix import DRAWS
 from leaderboard.models import Board, Resample
-from leaderboard.resampling import CHUNK, resampled
 from tests.evaluations import LABELS, ScriptedRunner, accepted_model, queued_run, set_version
 from tests.factories import TaskFactory
 

@@ -8,8 +8,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from annotation.attempts.services import RoundClosed, assign, begin_attempt, change_goal
 from annotation.models import Assignment, Example
-from annotation.services import RoundClosed, assign, begin_attempt, change_goal
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
 from tasks.models import Round
@@ -17,9 +17,9 @@ from tasks.selectors import used, writers
 from tasks.services import RoundError, close_if_due, set_round_state
 from tests.factories import RoundFactory, scripted_target
 from tests.web.test_write import open_form
-from validation.consensus import Vote
+from validation.judging.services import cast_validation, lease_next
 from validation.models import JudgeLease
-from validation.services import cast_validation, lease_next
+from validation.rules.consensus import Vote
 
 URL = "/t/nli/write/"
 HTMX = {"HTTP_HX_REQUEST": "true"}

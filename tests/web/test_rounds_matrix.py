@@ -10,16 +10,16 @@ from django.core.cache import cache
 from django.utils import timezone
 
 from evaluation.models import EvaluationRun
-from leaderboard import rounds_views
-from leaderboard.board import Cell
-from leaderboard.rounds_matrix import minus
+from leaderboard.board.ranked import Cell
+from leaderboard.rounds import views as rounds_views
+from leaderboard.rounds.matrix import minus
 from tasks.models import TaskMember
 from tests.boards import fill_board, measured
 from tests.evaluations import accepted_model, set_version
 from tests.factories import RoundFactory, TaskFactory, UserFactory
 from tests.web.test_queries import check, count
-from validation.cached_numbers import Kept
-from validation.statistics import Rate
+from validation.rules.rates import Rate
+from validation.statistics.cache import Kept
 
 URL = "/t/nli/leaderboard/rounds/"
 PEOPLE = {1: (0.9, 0.3), 2: (0.92, 0.1), 3: (0.95, 0.04)}

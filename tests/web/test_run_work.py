@@ -11,12 +11,17 @@ from django.core.files.storage import default_storage
 from django.db import OperationalError
 from django.utils import timezone
 
-from evaluation import containers, jobs, leases, run_work, runners, runs
+from evaluation import jobs
 from evaluation.contract import Ending, Outcome, Runnable, Usage
-from evaluation.fetching import CannotFetch
 from evaluation.models import EvaluationRun, Score, Submission
-from evaluation.run_work import carry_out
-from evaluation.runs import claim_next, cost_cents
+from evaluation.queue import leases
+from evaluation.runs import run_work
+from evaluation.runs import services as runs
+from evaluation.runs.model_source import CannotFetch
+from evaluation.runs.run_work import carry_out
+from evaluation.runs.services import claim_next, cost_cents
+from evaluation.sandbox import choose as runners
+from evaluation.sandbox import containers
 from tests.evaluations import LABELS, ScriptedRunner, accepted_model, queued_run, set_version
 from tests.factories import TaskFactory, UserFactory
 

@@ -8,10 +8,12 @@ from django.utils import timezone
 from django_q.models import OrmQ
 
 from dynabench.accounts.models import LogEntry
-from evaluation import jobs, leases, runs
+from evaluation import jobs
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, Submission
-from evaluation.runs import (
+from evaluation.queue import leases
+from evaluation.runs import services as runs
+from evaluation.runs.services import (
     RunRefused,
     cancel_run,
     claim_next,

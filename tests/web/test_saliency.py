@@ -6,9 +6,9 @@ import time
 import pytest
 from django.core.cache import cache
 
-from annotation import saliency
+from annotation.aids import saliency
 from annotation.models import Example
-from tasks.endpoints.scripted import ScriptedEndpoint
+from tasks.targets.endpoints.scripted import ScriptedEndpoint
 from tests.factories import scripted_target
 from tests.web.conftest import HTMX
 from tests.web.test_write import NLI_PROB, stored

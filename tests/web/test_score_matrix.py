@@ -7,14 +7,14 @@ import pytest
 from django.contrib.auth.models import AnonymousUser
 from django.utils import timezone
 
-from evaluation.model_page import published_models
 from evaluation.models import EvaluationRun, Score
-from evaluation.runs import ensure_targets
-from leaderboard import services
-from leaderboard.board import ranked
-from leaderboard.freezing import is_ready, opening_of, public_table
-from leaderboard.matrix import score_matrix
+from evaluation.runs.services import ensure_targets
+from evaluation.submissions.model_page import published_models
+from leaderboard.board.matrix import score_matrix
+from leaderboard.board.ranked import ranked
 from leaderboard.models import Board, Resample
+from leaderboard.snapshots import services
+from leaderboard.snapshots.rates import is_ready, opening_of, public_table
 from tasks.models import RoundTarget, TargetModel, TaskMember
 from tests.boards import fill_board, measured
 from tests.evaluations import accepted_model, set_version

@@ -11,19 +11,19 @@ from django.core.cache import cache
 from django.core.files.base import ContentFile
 from rest_framework.test import APIClient
 
-from evaluation import run_work
 from evaluation.contract import Ending, Outcome, Usage
-from evaluation.model_page import Viewer, as_seen
 from evaluation.models import EvaluationRun, EvaluationSet, Score
-from evaluation.quota import Charge
-from evaluation.sealing import Shown, rounded
-from evaluation.sets import change_set, set_rows
-from evaluation.shown_scores import readable, sealed_versions, shown_of
-from evaluation.submissions import _entries
-from leaderboard import matrix
-from leaderboard.freezing import public_table
+from evaluation.runs import run_work
+from evaluation.sets.sealing import Shown, rounded
+from evaluation.sets.versions import change_set, set_rows
+from evaluation.submissions.model_page import Viewer, as_seen
+from evaluation.submissions.quota import Charge
+from evaluation.submissions.services import _entries
+from evaluation.submissions.shown_scores import readable, sealed_versions, shown_of
+from leaderboard.board import matrix
 from leaderboard.jobs import renew_boards
 from leaderboard.models import Resample
+from leaderboard.snapshots.rates import public_table
 from tests.evaluations import LABELS, ScriptedRunner, accepted_model, queued_run, set_version
 from tests.factories import TaskFactory, UserFactory
 from tests.submissions import release_of

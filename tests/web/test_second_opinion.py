@@ -11,11 +11,11 @@ from tests.factories import UserFactory
 from tests.web.conftest import HTMX
 from tests.web.test_judge import judge, write
 from tests.web.test_quality import voted
-from validation.consensus import Policy, Vote
+from validation.decisions.second_opinion import second_opinion
+from validation.judging.services import rederive
 from validation.models import Consensus, Judging, QueueItem
-from validation.second_opinion import second_opinion
-from validation.services import rederive
-from validation.statistics import Undefined
+from validation.rules.consensus import Policy, Vote
+from validation.rules.rates import Undefined
 
 NEUTRAL, ENTAILMENT = Vote("neutral"), Vote("entailment")
 POLICY = Policy("dawid-skene", threshold=0.9)

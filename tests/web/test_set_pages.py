@@ -12,10 +12,10 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 
 from annotation.models import Example
 from dynabench.lib.bounded import TOO_LARGE, Bounds
-from evaluation import set_writing
 from evaluation.contract import GIB, MIB
 from evaluation.models import EvaluationSet, Upload
-from evaluation.sets import (
+from evaluation.sets import writing as set_writing
+from evaluation.sets.versions import (
     create_set_of,
     latest_version,
     set_rows,
@@ -149,7 +149,7 @@ def test_nobody_adds_the_file_of_somebody_else(owner, client):
 
 
 def test_files_that_are_too_large_for_the_page(owner, monkeypatch):
-    monkeypatch.setattr("evaluation.set_forms.LARGEST", 10)
+    monkeypatch.setattr("evaluation.sets.forms.LARGEST", 10)
     response = owner.post(f"{URL}new/", FIELDS | {"file": file_of(GOOD)})
     assert "too large for this page" in response.text
     assert not Upload.objects.exists()

@@ -5,14 +5,14 @@ from django.core.cache import cache
 from django.utils import timezone
 
 from annotation import selectors as writing
-from annotation.services import CapReached
+from annotation.attempts.services import CapReached
 from dynabench.accounts.services import annotator_of
 from tests.factories import ContextFactory, RoundFactory
 from tests.web.conftest import HTMX
 from tests.web.test_judge import write
-from validation import caps, gold, services
-from validation.consensus import Vote
+from validation.judging import gold, services, vote_caps
 from validation.models import JudgeLease, Validation
+from validation.rules.consensus import Vote
 
 URL = "/t/nli/judge/"
 REACHED = "Thank you, you have given your share"
@@ -90,22 +90,22 @@ def test_there_may_be_no_cap(large, alice, monkeypatch, share, size):
 
 
 def test_what_is_judged_in_part_counts_in_part(large, alice):
-    assert caps.votes_wanted(large.pk) == 40 * 3
+    assert vote_caps.votes_wanted(large.pk) == 40 * 3
     large.examples.filter(pk__lte=large.examples.order_by("pk")[19].pk).update(outcome="not_fooled")
-    assert caps.votes_wanted(large.pk) == (20 + 0.2 * 20) * 3
+    assert vote_caps.votes_wanted(large.pk) == (20 + 0.2 * 20) * 3
     large.examples.filter(outcome="not_fooled").update(retracted_at=timezone.now())
-    assert caps.votes_wanted(large.pk) == 0  # twenty are few
+    assert vote_caps.votes_wanted(large.pk) == 0  # twenty are few
 
 
 def test_with_many_votes_one_is_looked_at_now_and_then(large, alice, monkeypatch):
     me = annotator_of(alice)
     judge(me, large, 6)
     cache.clear()
-    monkeypatch.setattr(caps, "LOOKED_AT", 1)
+    monkeypatch.setattr(vote_caps, "LOOKED_AT", 1)
     latest = services.selectors.latest_lease(me, large.task)
     due = latest._replace(uuid=latest.uuid.__class__(int=7 * 5))  # 1 in 7
-    assert not caps.may_go_on(me, large.task, due)
-    assert caps.may_go_on(me, large.task, latest._replace(uuid=latest.uuid.__class__(int=36)))
+    assert not vote_caps.may_go_on(me, large.task, due)
+    assert vote_caps.may_go_on(me, large.task, latest._replace(uuid=latest.uuid.__class__(int=36)))
 
 
 def test_votes_in_another_round_do_not_count(large, alice, bob):

@@ -4,14 +4,14 @@ import re
 
 import pytest
 
-from annotation.services import CapReached
+from annotation.attempts.services import CapReached
 from dynabench.accounts.services import annotator_of
 from tests.factories import UserFactory
 from tests.web.conftest import HTMX
 from tests.web.test_judge import URL, judge, write
-from validation import services
-from validation.consensus import Vote
+from validation.judging import services
 from validation.models import JudgeLease, Skip, Validation
+from validation.rules.consensus import Vote
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from django.core.files.base import ContentFile
 
-from evaluation import doctor
-from evaluation.model_cache import digest_of, pack
 from evaluation.models import DatasetFile, EvaluationSetVersion, Submission
-from evaluation.stored_files import damages
+from evaluation.operations import doctor
+from evaluation.operations.stored_files import damages
+from evaluation.runs.model_cache import digest_of, pack
 from tests.submissions import answered, make_set, scored, submission_of
 from tests.web.test_doctor import _sound_engine, told  # noqa: F401
 from tests.web.test_release import _own_storage, closed, people, released  # noqa: F401

@@ -16,12 +16,13 @@ from dynabench.accounts.services import annotator_of
 from dynabench.lib.encryption import decrypt
 from dynabench.me.export import export
 from dynabench.me.services import delete_person, purge_deleted
-from evaluation import leases, submissions
 from evaluation.contract import SetRow
 from evaluation.models import EvaluationRun, EvaluationSet, Submission, Upload
-from evaluation.sets import create_set, make_version
-from evaluation.submissions import Card, SubmissionRefused, remaining_quota, submit_model
-from evaluation.uploads import add_file
+from evaluation.queue import leases
+from evaluation.sets.versions import create_set, make_version
+from evaluation.submissions import services as submissions
+from evaluation.submissions.services import Card, SubmissionRefused, remaining_quota, submit_model
+from evaluation.uploads.chunked import add_file
 from tasks.models import TargetModel
 from tests.factories import TaskFactory, UserFactory
 

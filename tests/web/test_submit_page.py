@@ -7,7 +7,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from evaluation.models import Submission, Upload
-from evaluation.uploads import add_file
+from evaluation.uploads.chunked import add_file
 from tests.factories import TaskFactory, UserFactory
 from tests.submissions import make_set, submission_of, url_of
 

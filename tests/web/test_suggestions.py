@@ -5,14 +5,15 @@ import re
 import pytest
 from django.db import connection
 
-from annotation import live, suggestions
+from annotation.aids import suggestions
+from annotation.attempts import ask_targets
+from annotation.attempts.services import assign
 from annotation.models import Assignment, Attempt, Example, Suggestion
-from annotation.services import assign
 from dynabench.accounts.services import annotator_of
-from tasks.endpoints.base import EndpointError
-from tasks.endpoints.scripted import ScriptedEndpoint
 from tasks.models import Generator, Round
-from tasks.targets import generator_endpoint
+from tasks.targets.connect import generator_endpoint
+from tasks.targets.endpoints.base import EndpointError
+from tasks.targets.endpoints.scripted import ScriptedEndpoint
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory, scripted_target
 from tests.web.conftest import HTMX
 from tests.web.test_write import open_form
@@ -159,7 +160,7 @@ def test_a_task_whose_generator_is_not_set_up_says_so_calmly(as_alice, muse):
 
 
 def test_a_slow_generator_is_not_waited_for(as_alice, muse, monkeypatch):
-    monkeypatch.setattr(live, "SUGGEST_SECONDS", 0.05)
+    monkeypatch.setattr(ask_targets, "SUGGEST_SECONDS", 0.05)
     muse.options = {**muse.options, "delay": 30}
     muse.save()
     response = want(as_alice, "suggestion", **HTMX)
@@ -196,7 +197,7 @@ def test_it_is_asked_outside_of_any_transaction_for_context_and_goal_alone(
         seen.append((one, inputs, connection.in_atomic_block))
         raise EndpointError("no", reason="down")
 
-    monkeypatch.setattr(live, "generate", generate)
+    monkeypatch.setattr(ask_targets, "generate", generate)
     client.force_login(UserFactory())
     form = open_form(client, "/t/sentiment/write/") | {"want": "suggestion"}
     Assignment.objects.update(goal="negative")

@@ -6,18 +6,18 @@ import pytest
 from django.core.cache import cache
 from django.utils import timezone
 
-from annotation import challenges, worked
+from annotation.aids import challenges, example_gallery
+from annotation.aids.example_gallery import open_worked, shown_examples
+from annotation.attempts.services import assign
 from annotation.models import Assignment, Attempt, Example
-from annotation.services import assign
-from annotation.worked import open_worked, shown_examples
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
-from dynabench.lib import kept
+from dynabench.lib import adaptive_cache
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory, scripted_target
 from tests.web.conftest import HTMX
 from tests.web.test_judge import answered
 from tests.web.test_write import open_form
-from validation import gold
+from validation.judging import gold
 from validation.models import Consensus
 
 URL = "/t/nli/write/support/"
@@ -122,17 +122,20 @@ def test_earlier_rounds_help_out_and_later_ones_do_not(mine, nli):
 
 
 def test_at_most_five_about_as_many_contexts_and_the_same_again(mine, nli):
-    contexts = ContextFactory.create_batch(worked.SHOWN, round=nli)
+    contexts = ContextFactory.create_batch(example_gallery.SHOWN, round=nli)
     for number in range(20):
         worked_example(nli, context=contexts[number % 5], text=f"Idea {number}.")
     open_worked(mine)
     chosen = list(mine.worked)
-    assert len(Example.objects.filter(pk__in=chosen).values("context").distinct()) == worked.SHOWN
+    assert (
+        len(Example.objects.filter(pk__in=chosen).values("context").distinct())
+        == example_gallery.SHOWN
+    )
     worked_example(nli, text="A new one.")
     open_worked(mine)
     assert mine.worked == chosen
     Example.objects.filter(pk=chosen[0]).update(retracted_at=timezone.now())
-    assert len(shown_examples(mine)) == worked.SHOWN - 1
+    assert len(shown_examples(mine)) == example_gallery.SHOWN - 1
 
 
 def test_every_example_has_its_turn(nli):
@@ -253,8 +256,8 @@ def offered(round, people=20):
 
 
 def test_the_challenge_with_the_fewest_verified_examples_comes_first(nli, monkeypatch):
-    monkeypatch.setattr(kept, "KEPT_SECONDS", 0)
-    monkeypatch.setattr(kept, "KEPT_TIMES", 0)
+    monkeypatch.setattr(adaptive_cache, "KEPT_SECONDS", 0)
+    monkeypatch.setattr(adaptive_cache, "KEPT_TIMES", 0)
     assert offered(nli) == {"counting", "negation", "several_steps"}
     for name in ("counting", "counting", "negation"):
         worked_example(nli, challenge=name)

@@ -7,9 +7,9 @@ from django.core import mail
 from django.db import transaction
 from django.utils import timezone
 
-from tasks.endpoints.base import EndpointError
-from tasks.failures import failing, note_failure, tell_failures
 from tasks.models import TargetFailure, TargetModel, TaskMember
+from tasks.targets.endpoints.base import EndpointError
+from tasks.targets.failures import failing, note_failure, tell_failures
 from tests.factories import scripted_target
 from tests.web.test_write import open_form
 

@@ -19,7 +19,7 @@ from evaluation.models import Dataset
 from tasks.models import Round, Task, TaskMember
 from tests.factories import RoundFactory, TaskFactory, scripted_target
 from tests.web.test_task_report import by, load, mood, report, row  # noqa: F401
-from validation.cached_numbers import all_numbers, standings
+from validation.statistics.cache import all_numbers, standings
 
 pytestmark = pytest.mark.usefixtures("few_are_enough")
 
@@ -212,9 +212,9 @@ class Later:
 @pytest.fixture
 def large(rounds, monkeypatch):
     """All rounds count as large; connections stay open, for the test's transaction."""
-    monkeypatch.setattr("validation.cached_numbers.LARGE", 1)
-    monkeypatch.setattr("validation.cached_numbers.Thread", Later)
-    monkeypatch.setattr("validation.cached_numbers.connection.close", lambda: None)
+    monkeypatch.setattr("validation.statistics.cache.LARGE", 1)
+    monkeypatch.setattr("validation.statistics.cache.Thread", Later)
+    monkeypatch.setattr("validation.statistics.cache.connection.close", lambda: None)
     Later.waiting.clear()
     return rounds
 
@@ -245,8 +245,8 @@ def test_a_thread_counts_on_a_connection_of_its_own(nli, monkeypatch):
             threads.append(self)
             super().start()
 
-    monkeypatch.setattr("validation.cached_numbers.LARGE", 1)
-    monkeypatch.setattr("validation.cached_numbers.Thread", Noted)
+    monkeypatch.setattr("validation.statistics.cache.LARGE", 1)
+    monkeypatch.setattr("validation.statistics.cache.Thread", Noted)
     assert all_numbers([nli]) == {}
     threads[0].join()
     assert counts_of(nli) == 2
@@ -276,7 +276,7 @@ def test_old_numbers_are_shown_while_new_ones_are_counted(large):
 
 def test_a_count_that_failed_is_tried_again(large, monkeypatch):
     first = large[0]
-    monkeypatch.setattr("validation.cached_numbers._all", lambda rounds: 1 / 0)
+    monkeypatch.setattr("validation.statistics.cache._all", lambda rounds: 1 / 0)
     assert all_numbers([first]) == {}
     with pytest.raises(ZeroDivisionError):
         Later.run()
@@ -286,7 +286,7 @@ def test_a_count_that_failed_is_tried_again(large, monkeypatch):
 
 def test_what_took_long_to_count_is_kept_longer(rounds, monkeypatch):
     clocks = iter([0.0, 6.0])
-    monkeypatch.setattr("validation.cached_numbers.perf_counter", lambda: next(clocks))
+    monkeypatch.setattr("validation.statistics.cache.perf_counter", lambda: next(clocks))
     kept = standings(rounds[:1])[rounds[0].pk]
     assert kept.until - kept.counted_at == timedelta(minutes=5)
     assert list(kept.numbers)[:4] == ["collected", "judged", "decided", "verified"]

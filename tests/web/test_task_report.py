@@ -13,9 +13,9 @@ from annotation.models import Example
 from dynabench.accounts.services import annotator_of
 from tasks.models import Round, Task
 from tests.factories import importing
-from validation.consensus import Vote
+from validation.judging.services import override_consensus
 from validation.models import Consensus
-from validation.services import override_consensus
+from validation.rules.consensus import Vote
 
 pytestmark = pytest.mark.usefixtures("few_are_enough")
 

@@ -7,15 +7,20 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from evaluation import supervision, trainings
 from evaluation.management.commands import train_target as command
 from evaluation.models import TrainingRun
-from evaluation.next_target import collect, open_base, training_options
-from evaluation.selectors import current_target, in_the_loop_rounds, trained_on_rounds
-from evaluation.training_rows import shape_of
-from evaluation.trainings import TrainingRefused, default_base, free_name, register_trained
+from evaluation.queue import subprocess_job
+from evaluation.submissions.sample_inputs import (
+    current_target,
+    in_the_loop_rounds,
+    trained_on_rounds,
+)
+from evaluation.task_shape import shape_of
+from evaluation.training import services as trainings
+from evaluation.training.next_target import collect, open_base, training_options
+from evaluation.training.services import TrainingRefused, default_base, free_name, register_trained
 from tasks.models import Round, RoundTarget, TargetModel
-from tasks.serving.errors import MisconfiguredError
+from tasks.targets.serving.errors import MisconfiguredError
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, scripted_target
 from tests.serving_models import tiny_model
 from tests.training_data import nli_task, release
@@ -337,9 +342,9 @@ def here(monkeypatch):
         for line in told[:-1]:
             show(line["progress"], line["message"])
         if "report" in told[-1]:
-            supervision.leases.finish(job, report=told[-1]["report"])
+            subprocess_job.leases.finish(job, report=told[-1]["report"])
         else:
-            supervision.leases.fail(job, told[-1]["error"])
+            subprocess_job.leases.fail(job, told[-1]["error"])
 
     monkeypatch.setattr(command, "carry_out", carry_out)
 
@@ -400,6 +405,6 @@ def test_a_fault_of_ours_is_no_message(task, monkeypatch):
     def broken(run, tell):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("evaluation.next_target.train_next", broken)
+    monkeypatch.setattr("evaluation.training.next_target.train_next", broken)
     with pytest.raises(ZeroDivisionError):
         worked(ask(task))

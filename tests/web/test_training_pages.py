@@ -5,8 +5,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django_q.models import OrmQ
 
-from evaluation import leases
 from evaluation.models import TrainingRun
+from evaluation.queue import leases
 from tasks.models import Round, TargetModel, Task, TaskMember
 from tests.factories import RoundFactory
 from tests.training_data import nli_task, release

@@ -10,10 +10,10 @@ from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
-from evaluation import uploads
 from evaluation.models import Submission, Upload, UploadPiece
-from evaluation.submissions import withdraw
-from evaluation.uploads import (
+from evaluation.submissions.services import withdraw
+from evaluation.uploads import chunked
+from evaluation.uploads.chunked import (
     MOST_OPEN,
     UploadRefused,
     WrongOffset,
@@ -34,7 +34,7 @@ from tests.factories import TaskFactory, UserFactory
 @pytest.fixture(autouse=True)
 def _small_and_apart(settings, tmp_path, monkeypatch):
     settings.MEDIA_ROOT = tmp_path
-    monkeypatch.setattr(uploads, "PIECE_BYTES", 4)
+    monkeypatch.setattr(chunked, "PIECE_BYTES", 4)
 
 
 @pytest.fixture
@@ -101,27 +101,27 @@ def test_a_piece_that_broke_off_is_not_kept(upload):
 
 def test_of_two_pieces_at_the_same_place_the_first_counts(upload, monkeypatch):
     """The other one came while this one was being stored."""
-    store = uploads._stored
+    store = chunked._stored
 
     def late(made):
         with transaction.atomic():
-            monkeypatch.setattr(uploads, "_stored", store)
+            monkeypatch.setattr(chunked, "_stored", store)
             piece(upload, 0, b"0123")
         return store(made)
 
-    monkeypatch.setattr(uploads, "_stored", late)
+    monkeypatch.setattr(chunked, "_stored", late)
     assert piece(upload, 0, b"abcd") == 4
     assert UploadPiece.objects.count() == len(files()) == 1
 
 
 def test_a_piece_of_an_upload_that_is_gone_leaves_nothing(upload, monkeypatch):
-    store = uploads._stored
+    store = chunked._stored
 
     def late(made):
         discard(upload)
         return store(made)
 
-    monkeypatch.setattr(uploads, "_stored", late)
+    monkeypatch.setattr(chunked, "_stored", late)
     with pytest.raises(UploadRefused, match="discarded"):
         piece(Upload.objects.get(), 0, b"0123")
     assert files() == []

@@ -15,8 +15,9 @@ from django_q.models import OrmQ
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.encryption import decrypt
-from dynabench.webhooks import delivering, services
-from dynabench.webhooks.delivering import FAILS_FOR, WAITS, claim, note_events
+from dynabench.webhooks import delivery as delivering
+from dynabench.webhooks import services
+from dynabench.webhooks.delivery import FAILS_FOR, WAITS, claim, note_events
 from dynabench.webhooks.jobs import deliver_due
 from dynabench.webhooks.models import Delivery, Webhook
 from dynabench.webhooks.services import MOST, MOST_TESTS, WebhookRefused, create_webhook, send_test

@@ -3,9 +3,9 @@
 from annotation.withdrawals import withdraw_example
 from dynabench.accounts.models import LogEntry
 from tests.web.test_judge import write
-from validation.consensus import Vote
-from validation.selectors import round_numbers
-from validation.services import cast_validation, lease_next
+from validation.judging.queue import round_numbers
+from validation.judging.services import cast_validation, lease_next
+from validation.rules.consensus import Vote
 
 
 def test_a_judged_example_leaves_the_numbers_and_is_logged_once(nli, alice, bob):

@@ -88,7 +88,7 @@ def test_another_goal_than_the_servers_is_refused(as_alice, nli):
 
 
 def test_a_double_submit_is_one_row_and_one_call(as_alice, nli, monkeypatch):
-    from tasks.endpoints import scripted
+    from tasks.targets.endpoints import scripted
 
     calls = []
     ask = scripted.ScriptedEndpoint.predict
@@ -351,8 +351,8 @@ def test_an_unknown_key_makes_no_500(as_alice, nli):
 
 
 def test_a_zombie_cannot_store_what_was_asked_anew(as_alice, alice, nli):
-    from annotation.services import assign, begin_attempt, fail_attempt, finish_attempt
-    from tasks.endpoints.base import Prediction
+    from annotation.attempts.services import assign, begin_attempt, fail_attempt, finish_attempt
+    from tasks.targets.endpoints.base import Prediction
 
     scripted_target(nli, label="entailment")
     annotator = annotator_of(alice)
@@ -381,7 +381,7 @@ def test_a_page_left_waiting_fails_after_the_deadline(as_alice, alice, nli):
     from django.utils import timezone
 
     from annotation import selectors
-    from annotation.services import assign, begin_attempt
+    from annotation.attempts.services import assign, begin_attempt
 
     assignment = assign(annotator=annotator_of(alice), round=nli)
     attempt, _ = begin_attempt(
@@ -402,9 +402,9 @@ def test_a_page_left_waiting_fails_after_the_deadline(as_alice, alice, nli):
 
 
 def test_a_target_without_a_digest_of_its_own_is_known_by_what_it_says(as_alice, nli, monkeypatch):
-    from tasks.endpoints import scripted
-    from tasks.endpoints.base import Prediction
     from tasks.models import TargetVersion
+    from tasks.targets.endpoints import scripted
+    from tasks.targets.endpoints.base import Prediction
 
     answer = Prediction(
         output={"label": "neutral"}, prob=None, seconds=0.1, fingerprint={"model": "chat-1"}
@@ -417,7 +417,7 @@ def test_a_target_without_a_digest_of_its_own_is_known_by_what_it_says(as_alice,
 
 
 def test_an_answer_that_cannot_be_stored_leaves_nobody_waiting(as_alice, nli, monkeypatch):
-    from annotation import services
+    from annotation.attempts import services
 
     def broken(*args, **kwargs):
         raise RuntimeError("as scripted")
@@ -433,7 +433,7 @@ def test_an_answer_that_cannot_be_stored_leaves_nobody_waiting(as_alice, nli, mo
 def test_a_busy_database_is_no_error(as_alice, nli, monkeypatch):
     from django.db import OperationalError
 
-    from annotation import services
+    from annotation.attempts import services
 
     def busy(**kwargs):
         raise OperationalError("canceling statement due to lock timeout")

@@ -24,7 +24,6 @@ from dynabench.lib.api import NewestFirst, check_form, read, wanted
 from tasks.access import find_task
 from tasks.models import Round
 from tasks.permissions import can_moderate
-from validation import services
 from validation.api.examples import shown
 from validation.api.serializers import (
     VOTE,
@@ -32,9 +31,10 @@ from validation.api.serializers import (
     JudgedExampleSerializer,
     vote_of,
 )
-from validation.forms import DecisionForm
+from validation.decisions.review_queue import PAGE, Found, Kind, to_review
+from validation.judging import services
+from validation.judging.forms import DecisionForm
 from validation.models import OwnerDecision
-from validation.review import PAGE, Found, Kind, to_review
 
 REASONS = [choice for choice in Kind.choices if choice[0] != Kind.ALL]
 

@@ -15,9 +15,9 @@ from dynabench.accounts.people import public_name
 from dynabench.lib.api import read
 from tasks.access import find_task
 from tasks.permissions import can_moderate
-from validation import gold
 from validation.api.decisions import OfModerators
 from validation.api.serializers import VOTE, vote_of
+from validation.judging import gold
 from validation.models import Gold
 
 

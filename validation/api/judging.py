@@ -15,15 +15,13 @@ from rest_framework.views import APIView
 
 from annotation.api.entry import enter, is_program, refusals
 from annotation.models import Example
-from annotation.panels import read_context
+from annotation.writing.result_panel import read_context
 from dynabench.accounts.api import once
 from dynabench.accounts.models import Annotator, ApiToken
 from dynabench.lib.api import Refused, read
 from tasks.access import find_task
+from tasks.config.schema import TaskConfig
 from tasks.models import Task
-from tasks.schema import TaskConfig
-from validation import blind, caps, gold, services
-from validation import judging as desks
 from validation.api.serializers import (
     AfterwardsSerializer,
     ItemSerializer,
@@ -32,12 +30,14 @@ from validation.api.serializers import (
     OwnValidationSerializer,
     vote_of,
 )
-from validation.checks import Check
-from validation.consensus import Vote
-from validation.derive import is_about_model
-from validation.forms import AfterForm, FlagForm, choices
-from validation.judging import Desk
+from validation.decisions.consensus_rows import is_about_model
+from validation.judging import blind, gold, services, vote_caps
+from validation.judging import page as desks
+from validation.judging.evidence_checks import Check
+from validation.judging.forms import AfterForm, FlagForm, choices
+from validation.judging.page import Desk
 from validation.models import Answer, GoldAnswer, Validation, Verdict
+from validation.rules.consensus import Vote
 
 FLAGGED = f"verdict:{Verdict.FLAGGED}"
 
@@ -73,7 +73,7 @@ class NextView(JudgingView):
         if desk.lease is None:
             with refusals():
                 blind.check_is_blind(validator, task)
-            if full := caps.full_round(validator, task):
+            if full := vote_caps.full_round(validator, task):
                 raise Refused(
                     f"You have given all votes that one person may give in round {full.number}.",
                     code="cap",

@@ -17,12 +17,12 @@ from dynabench.lib.api import Refused, check_form, read
 from tasks.access import find_edited
 from tasks.models import Round
 from validation.api.statistics import RateSerializer
-from validation.consensus import Policy
+from validation.decisions.policies import apply_policy
+from validation.decisions.policy_forms import RULES, PolicyForm
+from validation.decisions.policy_preview import Preview, in_force, in_words, is_too_large, preview
 from validation.models import Consensus
-from validation.policies import apply_policy
-from validation.policy_forms import RULES, PolicyForm
-from validation.policy_preview import Preview, in_force, in_words, is_too_large, preview
-from validation.statistics import Rate
+from validation.rules.consensus import Policy
+from validation.rules.rates import Rate
 
 RULE_CHOICES = [*RULES.items()]
 RATES = ("vmer", "fooled_of_decided", "verified_of_judged")

@@ -15,8 +15,8 @@ from annotation.api.serializers import (
 )
 from annotation.models import Example, TargetOutput
 from dynabench.accounts.people import shown_name
-from validation import blind
-from validation.derive import confirming, is_about_model, label_field
+from validation.decisions.consensus_rows import confirming, is_about_model, label_field
+from validation.judging import blind
 from validation.models import Answer, Choice, Consensus, GoldAnswer, Validation
 
 VOTE = "`label:<label>` or `verdict:<verdict>`; an item lists those that it takes."

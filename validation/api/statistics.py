@@ -17,7 +17,7 @@ from dynabench.lib.api import versioned
 from tasks.access import find_task
 from tasks.models import Round, Task
 from tasks.selectors import known_rounds
-from validation.cached_numbers import kept_report
+from validation.statistics.cache import kept_report
 
 
 class Counting(APIException):

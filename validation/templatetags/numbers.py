@@ -3,10 +3,10 @@
 from django import template
 from django.utils.translation import gettext
 
-from dynabench.lib.svg import percent
-from validation.definitions import DEFINITIONS, Definition
-from validation.report import Number
-from validation.statistics import Undefined
+from dynabench.lib.charts import percent
+from validation.rules.rates import Undefined
+from validation.statistics.definitions import DEFINITIONS, Definition
+from validation.statistics.report import Number
 
 register = template.Library()
 register.filter("percent", percent)

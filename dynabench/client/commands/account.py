@@ -16,7 +16,7 @@ from dynabench.client.commands.shared import (
     server_of,
     tell,
 )
-from dynabench.client.keys import forget_key, keep_key, keys_file
+from dynabench.client.credentials import forget_key, keep_key, keys_file
 from dynabench.client.types import Me
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from dynabench.client.client import DynabenchClient
-from dynabench.client.keys import server_url
+from dynabench.client.credentials import server_url
 
 FAILED, USAGE, NO_ACCESS, STOPPED = 1, 2, 3, 130
 """Exit codes: it was refused or failed; not as it was asked; no connection or no key that fits;

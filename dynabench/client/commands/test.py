@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from dynabench.client.archive import allowed_files
 from dynabench.client.client import DynabenchClient
 from dynabench.client.commands.shared import (
     FAILED,
@@ -23,7 +24,6 @@ from dynabench.client.commands.shared import (
     note,
     tell,
 )
-from dynabench.client.packing import allowed_files
 
 CHECK = ("pydantic", "yaml", "orjson")
 HARNESS = ("numpy", "torch", "transformers", "tokenizers", "safetensors")
@@ -78,7 +78,7 @@ def test(args: argparse.Namespace) -> int:
 
 def _refuse_lacking(args: argparse.Namespace) -> None:
     """Raises CommandError where this machine lacks what the check needs."""
-    if not (server_modules() / "evaluation" / "checking.py").is_file():
+    if not (server_modules() / "evaluation/inference/precheck.py").is_file():
         raise CommandError(f"This client was built without the server's check. {WHOLE}", USAGE)
     is_folder = Path(args.model).is_dir()
     in_docker = args.runner == "docker" or not is_folder
@@ -153,7 +153,7 @@ def _check(*arguments: str) -> dict[str, Any]:
     note("Checking it as the server does …")
     root = server_modules()
     done = subprocess.run(
-        [sys.executable, "-m", "evaluation.checking", *arguments],
+        [sys.executable, "-m", "evaluation.inference.precheck", *arguments],
         cwd=root,
         env={**os.environ, "PYTHONPATH": str(root)},
         capture_output=True,

@@ -22,10 +22,10 @@ from django.core.management.base import BaseCommand, CommandError
 
 from dynabench.accounts.models import User, confirm_address
 from dynabench.lib.queue import every_minute
-from evaluation.starters import STARTERS, starter_folder
+from evaluation.training.starters import STARTERS, starter_folder
 from tasks.models import Round, Task, TaskMember
 from tasks.services import RoundError, install_official_tasks, set_round_state
-from tasks.target_services import TargetRefused, register_target
+from tasks.targets.services import TargetRefused, register_target
 
 ROLES = ("admin", "owner", "annotator", "validator")
 MANAGE = [sys.executable, str(settings.BASE_DIR / "manage.py")]

@@ -8,8 +8,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.template.defaultfilters import pluralize
 
 from evaluation.models import EvaluationSet, EvaluationSetVersion
-from evaluation.set_files import SetFile, WrongLines
-from evaluation.sets import Access, SetRefused, create_set_of, make_version
+from evaluation.sets.parsing import SetFile, WrongLines
+from evaluation.sets.versions import Access, SetRefused, create_set_of, make_version
 from tasks.line_files import FileError
 from tasks.models import Task
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from evaluation.leases import stuck
+from evaluation.queue.leases import stuck
 
 
 class Command(BaseCommand):

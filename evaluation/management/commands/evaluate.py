@@ -10,8 +10,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
-from evaluation import by_hand
-from evaluation.by_hand import CannotEvaluate, outcome_of
+from evaluation import cli as by_hand
+from evaluation.cli import CannotEvaluate, outcome_of
 from evaluation.contract import MIB, Outcome
 from evaluation.models import EvaluationRun
 from tasks.models import Task

@@ -6,12 +6,12 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
-from evaluation.freezing import counts_of
-from evaluation.leases import claim
 from evaluation.models import Dataset
-from evaluation.release import Options, make
-from evaluation.services import ReleaseRefused, request_release, suggested_sizes
-from evaluation.splits import PROGRAM, SPLITS
+from evaluation.queue.leases import claim
+from evaluation.releases.build import Options, make
+from evaluation.releases.rows import counts_of
+from evaluation.releases.services import ReleaseRefused, request_release, suggested_sizes
+from evaluation.releases.splits import PROGRAM, SPLITS
 from tasks.models import Round
 
 

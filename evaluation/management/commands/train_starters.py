@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
-from evaluation.starters import add_arguments, run
+from evaluation.training.starters import add_arguments, run
 
 
 class Command(BaseCommand):

@@ -8,11 +8,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from evaluation import leases
 from evaluation.models import TrainingRun
-from evaluation.report_text import report_lines
-from evaluation.supervision import carry_out
-from evaluation.trainings import (
+from evaluation.queue import leases
+from evaluation.queue.subprocess_job import carry_out
+from evaluation.training.report_text import report_lines
+from evaluation.training.services import (
     SEED,
     TrainingRefused,
     default_base,
@@ -115,8 +115,8 @@ class Command(BaseCommand):
         self.stderr.write(f"{progress:4.0%} {message}")
 
     def _work(self, pk: int) -> None:
-        """Train here and tell in lines of JSON; see `evaluation.supervision`."""
-        from evaluation.next_target import FAILURES, train_next  # loads torch
+        """Train here and tell in lines of JSON; see `evaluation.queue.subprocess_job`."""
+        from evaluation.training.next_target import FAILURES, train_next  # loads torch
 
         def say(**words: Any) -> None:
             self.stdout.write(json.dumps(words))

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from leaderboard.services import BoardRefused, refreeze_rates
+from leaderboard.snapshots.services import BoardRefused, refreeze_rates
 from tasks.models import Task
 
 

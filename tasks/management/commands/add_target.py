@@ -7,14 +7,14 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
-from tasks.endpoints.base import EndpointError
-from tasks.endpoints.registry import ADAPTERS
 from tasks.models import Round, TargetModel, Task
 from tasks.services import RoundError
-from tasks.serving.errors import MisconfiguredError
-from tasks.serving.spec import open_folder
-from tasks.target_services import TargetRefused, register_target
-from tasks.targets import endpoint_of, serving_of, spec_of
+from tasks.targets.connect import endpoint_of, serving_of, spec_of
+from tasks.targets.endpoints.base import EndpointError
+from tasks.targets.endpoints.registry import ADAPTERS
+from tasks.targets.services import TargetRefused, register_target
+from tasks.targets.serving.errors import MisconfiguredError
+from tasks.targets.serving.spec import open_folder
 
 
 class Command(BaseCommand):

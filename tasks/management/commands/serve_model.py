@@ -7,11 +7,11 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from tasks.serving.arguments import parse_model
-from tasks.serving.registry import ModelRegistry
-from tasks.serving.server import ModelServer
-from tasks.serving.spec import ModelSpec
-from tasks.targets import registered_names, registered_spec
+from tasks.targets.connect import registered_names, registered_spec
+from tasks.targets.serving.arguments import parse_model
+from tasks.targets.serving.registry import ModelRegistry
+from tasks.targets.serving.server import ModelServer
+from tasks.targets.serving.spec import ModelSpec
 
 
 class Command(BaseCommand):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotation.evidence import LONGEST, looks_personal, typing_evidence
+from annotation.rules.typing_evidence import LONGEST, looks_personal, typing_evidence
 
 TOLD = {"pasted": "12", "first_input": "1.5", "active": "30.25"}
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotation.near_duplicates import (
+from annotation.rules.near_duplicates import (
     BANDS,
     BINS,
     SHORTEST,
@@ -21,7 +21,7 @@ from annotation.near_duplicates import (
     signature,
     written_text,
 )
-from tasks.schema import load_config
+from tasks.config.schema import load_config
 from tasks.services import OFFICIAL
 
 TEXT = "The soup came cold and the waiter was kind enough to bring us another bowl."
@@ -135,7 +135,7 @@ def test_keys_of_a_table_stay_valid_in_every_process():
     """A change here makes every stored key worthless."""
     assert signature(TEXT)[0] == 327333446460689679
     assert band_keys(TEXT)[0] == 4420879646881347294
-    code = f"from annotation.near_duplicates import *; print(band_keys({TEXT!r}))"
+    code = f"from annotation.rules.near_duplicates import *; print(band_keys({TEXT!r}))"
     for seed in ("1", "2"):
         done = subprocess.run(
             [sys.executable, "-c", code],

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotation.outcome import (
+from annotation.rules.outcome import (
     Ensemble,
     Outcome,
     TargetVerdict,
@@ -19,7 +19,7 @@ from annotation.outcome import (
     squad_f1,
     squad_normalise,
 )
-from tasks.schema import AskUser, ExactMatch, StringF1
+from tasks.config.schema import AskUser, ExactMatch, StringF1
 
 LABEL = ExactMatch(type="exact_match", fields=("label",))
 ASK = AskUser(type="ask_user")

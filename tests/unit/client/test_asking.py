@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from dynabench import DynabenchClient
 from dynabench import client as errors
-from dynabench.client.asking import LONGEST_PAUSE, back_off
-from dynabench.client.keys import forget_key, keep_key, keys_file
+from dynabench.client.credentials import forget_key, keep_key, keys_file
+from dynabench.client.http import LONGEST_PAUSE, back_off
 from tests.unit.client.conftest import bad, good
 
 REFUSED = httpx.ConnectError("refused")

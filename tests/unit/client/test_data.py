@@ -181,7 +181,7 @@ def test_what_is_missing_is_named(read, name, folder, monkeypatch):
     def missing(name):
         raise ImportError(name)
 
-    monkeypatch.setattr(ours.frames, "import_module", missing)
+    monkeypatch.setattr(ours.dataframes, "import_module", missing)
     with pytest.raises(ImportError, match=rf"pip install 'dynabench-client\[{name}\]'"):
         read(folder)
     assert importlib.import_module(name)

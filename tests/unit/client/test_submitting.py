@@ -14,8 +14,8 @@ import pytest
 
 from dynabench import DynabenchClient
 from dynabench.client import Invalid, QuotaReached, Refused
-from dynabench.client.packing import packed, size_of
-from evaluation.archives import check_archive
+from dynabench.client.archive import packed, size_of
+from evaluation.uploads.archives import check_archive
 from tests.unit.client.conftest import bad, good
 
 PIECE = 1000
@@ -173,7 +173,7 @@ def test_a_killed_process_goes_on_in_another_one(server, folder, tmp_path):
     assert uploads.pieces == -(-size // PIECE)
 
 
-@pytest.mark.parametrize("slow", ["packing.allowed_files", "uploading.digest_in"])
+@pytest.mark.parametrize("slow", ["archive.allowed_files", "upload.digest_in"])
 def test_packing_and_hashing_let_others_work(server, awaiting, folder, monkeypatch, slow):
     server.route = uploads = Uploads()
     begun, others_worked = threading.Event(), threading.Event()
@@ -231,7 +231,7 @@ def test_what_is_too_large_is_neither_packed_nor_hashed(server, client, folder, 
     server.route = uploads = Uploads()
     uploads.largest = 2000
     for name in ("packed", "digest_in"):
-        monkeypatch.setattr(f"dynabench.client.uploading.{name}", lambda _: pytest.fail("read"))
+        monkeypatch.setattr(f"dynabench.client.upload.{name}", lambda _: pytest.fail("read"))
     with pytest.raises(ValueError, match="2,000 bytes at most"):
         client.submit_model(folder, "nli")
     with pytest.raises(ValueError, match="at most"):

@@ -6,13 +6,13 @@ from pathlib import Path
 import grimp
 
 ROOT = Path(__file__).parents[3]
-RUN = ("evaluation.checking", "evaluation.harness.__main__")
+RUN = ("evaluation.inference.precheck", "evaluation.sandbox.harness.__main__")
 
 
 def test_what_the_check_imports_is_carried():
     graph = grimp.build_graph("evaluation", "tasks", cache_dir=None)
     needed = {*RUN}.union(*(graph.find_upstream_modules(name) for name in RUN))
-    needed |= {module.rpartition(".")[0] for module in needed}
+    needed |= {package for module in needed for package in _packages(module)}
     wheel = tomllib.loads((ROOT / "dynabench/client/pyproject.toml").read_text())
     carried = wheel["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["custom"]["server"]
     paths = {ROOT / name for name in carried}
@@ -20,6 +20,11 @@ def test_what_the_check_imports_is_carried():
     names = {_module(file) for file in files if file.suffix == ".py"}
     assert needed - names == set()
     assert {name for name in names if name.startswith(("evaluation", "tasks"))} == needed
+
+
+def _packages(module: str) -> list[str]:
+    parts = module.split(".")
+    return [".".join(parts[:end]) for end in range(1, len(parts))]
 
 
 def _module(file: Path) -> str:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.answers import Answers
 from evaluation.contract import Answer, InvalidOutput
+from evaluation.inference.answers import Answers
 
 LABELS = ("yes", "no")
 

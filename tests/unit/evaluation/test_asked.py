@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.asked import labels_of, model_for, text_for_models
-from evaluation.training_rows import shape_of
-from tasks.schema import TaskConfig, load_config
+from evaluation.inference.requests import labels_of, model_for, text_for_models
+from evaluation.task_shape import shape_of
+from tasks.config.schema import TaskConfig, load_config
 
 OFFICIAL = Path(__file__).parents[3] / "tasks" / "official"
 CODES = ("nli", "qa", "sentiment", "hate-speech")

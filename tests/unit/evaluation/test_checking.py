@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from evaluation import checking, containers
+from evaluation.inference import precheck
+from evaluation.sandbox import containers
 from tasks.services import OFFICIAL
 from tests.serving_models import tiny_model
 
@@ -35,7 +36,7 @@ def folder(tmp_path_factory):
 
 def check(capsys, *arguments):
     """Exit status and report."""
-    code = checking.main([str(argument) for argument in arguments])
+    code = precheck.main([str(argument) for argument in arguments])
     return code, json.loads(capsys.readouterr().out)
 
 
@@ -106,7 +107,7 @@ def test_predictions_are_checked_line_by_line(capsys, config, inputs, tmp_path):
 )
 def test_what_cannot_be_asked_is_told_apart(capsys, config, arguments, words):
     with pytest.raises(SystemExit) as ended:
-        checking.main(["--config", config, *arguments])
+        precheck.main(["--config", config, *arguments])
     assert ended.value.code == 2
     assert words in capsys.readouterr().err
 

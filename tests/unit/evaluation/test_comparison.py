@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.comparison import MOST_SHOWN, compare, is_right, mcnemar, mean_score
-from evaluation.report_text import report_lines
-from evaluation.training_rows import Shape
-from tasks.schema import AskUser, ExactMatch, StringF1
-from tasks.serving.spec import PAIR, SPAN
+from evaluation.scoring.paired import MOST_SHOWN, compare, is_right, mcnemar, mean_score
+from evaluation.task_shape import Shape
+from evaluation.training.report_text import report_lines
+from tasks.config.schema import AskUser, ExactMatch, StringF1
+from tasks.targets.serving.spec import PAIR, SPAN
 
 LABELS = ("yes", "no")
 PAIRS = Shape(PAIR, ("story", "claim"), "label", LABELS)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation import scoring
 from evaluation.contract import Answer, Number, SetRow
-from evaluation.deltas import ALWAYS_THE_SAME, Twins, delta_numbers
-from validation.statistics import wilson
+from evaluation.scoring import bootstrap as scoring
+from evaluation.scoring.robustness import ALWAYS_THE_SAME, Twins, delta_numbers
+from validation.rules.rates import wilson
 
 LABELS = ("yes", "no")
 NAMES = ("accuracy_before", "accuracy_after", "drop", "consistency", "worst_case")
@@ -167,7 +167,7 @@ def test_order_never_matters(seed, count, chance):
 def test_many_distinct_clusters_become_sums(monkeypatch):
     whole = deltas(drawn(1, 300))
     monkeypatch.setattr(scoring, "MOST_KEPT", 20)
-    monkeypatch.setattr("evaluation.deltas.LOOK_EVERY", 10)
+    monkeypatch.setattr("evaluation.scoring.robustness.LOOK_EVERY", 10)
     pieces = deltas(drawn(1, 300))
     assert pieces.keys() == whole.keys()
     for key, one in pieces.items():

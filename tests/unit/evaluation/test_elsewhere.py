@@ -9,10 +9,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotation import outcome
+from annotation.rules import outcome
 from evaluation.contract import Answer, SetRow
-from evaluation.elsewhere import SHIPPED, dynabench_task, instructions, task_files
-from evaluation.elsewhere.dynabench_task import (
+from evaluation.releases.exporters import SHIPPED, dynabench_task, instructions, task_files
+from evaluation.releases.exporters.dynabench_task import (
     evaluated,
     examples,
     label_in,
@@ -22,8 +22,8 @@ from evaluation.elsewhere.dynabench_task import (
     score_text,
     text_scores,
 )
-from evaluation.scoring import score
-from tasks.schema import load_config
+from evaluation.scoring.bootstrap import score
+from tasks.config.schema import load_config
 
 OFFICIAL = Path(__file__).parents[3] / "tasks" / "official"
 HOSTILE = '{{ 7*7 }} {x} "\'\n!function os.system\n- {% raw %}\\ """ + exec("1") # é'

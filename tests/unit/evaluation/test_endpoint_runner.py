@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from evaluation import endpoint_runner
 from evaluation.contract import Ending, InvalidOutput, Limits, Outcome, Runnable
-from evaluation.endpoint_runner import ATTEMPTS, EXAMPLES, EndpointRunner
-from tasks.endpoints.base import EndpointError, Prediction
+from evaluation.sandbox import endpoint as endpoint_runner
+from evaluation.sandbox.endpoint import ATTEMPTS, EXAMPLES, EndpointRunner
+from tasks.targets.endpoints.base import EndpointError, Prediction
 
 MODEL = Runnable(fields=("text",), output="label", labels=("no", "yes"))
 

@@ -6,17 +6,17 @@ from collections import Counter
 
 import pytest
 
-from evaluation import evaluating
-from evaluation.asked import Sent
 from evaluation.contract import Answer, Ending, Limits, Outcome, SetRow, Usage
-from evaluation.evaluating import (
+from evaluation.inference import evaluate as evaluating
+from evaluation.inference.evaluate import (
     Question,
     evaluate,
     evaluate_suite,
     read_predictions,
     score_file,
 )
-from tasks.schema import load_config
+from evaluation.inference.requests import Sent
+from tasks.config.schema import load_config
 from tasks.services import OFFICIAL
 from tests.evaluations import LABELS, ScriptedRunner, nli_rows
 

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.contract import Runnable
-from evaluation.harness import arguments, shim
-from evaluation.harness.answering import answers, read_examples
-from evaluation.harness.batches import BATCH_PIECES, BATCH_TOKENS, Example, batches
-from evaluation.harness.loading import Model, load
-from tasks.serving.errors import BadRequestError, MisconfiguredError, ServingError
+from evaluation.sandbox.harness import arguments, shim
+from evaluation.sandbox.harness.answering import answers, read_examples
+from evaluation.sandbox.harness.batches import BATCH_PIECES, BATCH_TOKENS, Example, batches
+from evaluation.sandbox.harness.loading import Model, load
+from tasks.targets.serving.errors import BadRequestError, MisconfiguredError, ServingError
 from tests.serving_models import KINDS, tiny_model
 
 ROOT = Path(__file__).parents[3]

@@ -9,9 +9,9 @@ import tarfile
 
 import pytest
 
-from evaluation import image_archives
-from evaluation.archives import ArchiveLimits, ArchiveRefused
-from evaluation.image_archives import check_image
+from evaluation.uploads import image_archives
+from evaluation.uploads.archives import ArchiveLimits, ArchiveRefused
+from evaluation.uploads.image_archives import check_image
 from tests.unit.evaluation.test_archives import tar_of
 
 CONFIG = {"architecture": "amd64", "os": "linux", "config": {"Volumes": {"/data": {}}}}

@@ -15,9 +15,9 @@ from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 from sklearn.metrics import f1_score, matthews_corrcoef
 
 from evaluation.contract import SetRow
-from evaluation.metrics import METRICS, Unavailable, metric_of
-from evaluation.metrics.answers import MOST_TAGS
-from tasks.schema import MetricName
+from evaluation.scoring.metrics import METRICS, Unavailable, metric_of
+from evaluation.scoring.metrics.answers import MOST_TAGS
+from tasks.config.schema import MetricName
 
 LABELS = ("yes", "no", "maybe")
 WORDS = ("the", "cat", "sat", "on", "a", "mat", "dog", "12,000", "it's", ".", "&amp;", "x-y")

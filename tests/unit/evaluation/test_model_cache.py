@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from evaluation import model_cache
-from evaluation.model_cache import digest_of, kept, pack, unpack
+from evaluation.runs import model_cache
+from evaluation.runs.model_cache import digest_of, kept, pack, unpack
 
 PLENTY = 10**9
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation import model_folders
-from evaluation.model_folders import check_folder, remove_macos_files
-from evaluation.safetensors_headers import BadTensors, check_tensors
-from tasks.schema import load_config
+from evaluation.uploads import model_folders
+from evaluation.uploads.model_folders import check_folder, remove_macos_files
+from evaluation.uploads.safetensors_headers import BadTensors, check_tensors
+from tasks.config.schema import load_config
 from tasks.services import OFFICIAL
-from tasks.serving.errors import MisconfiguredError
-from tasks.serving.spec import LARGEST_JSON
+from tasks.targets.serving.errors import MisconfiguredError
+from tasks.targets.serving.spec import LARGEST_JSON
 from tests.serving_models import tiny_model
 
 CONFIGS = {code: load_config((OFFICIAL / code / "task.yaml").read_text()) for code in ("nli", "qa")}

@@ -1,6 +1,6 @@
 """Which examples of a set were there to train on."""
 
-from evaluation.overlap import counted, digest, known_rows, named, share
+from evaluation.sets.overlap import counted, digest, known_rows, named, share
 
 FIELDS = ("premise", "hypothesis")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.contract import SetRow
-from evaluation.paraphrase import Paraphraser, paraphrased
+from evaluation.scoring.paraphrase import Paraphraser, paraphrased
 from tests.serving_models import tiny_seq2seq
 
 HOW = {"fields": ("question", "passage"), "passage_field": None, "labels": (), "seed": 1}
@@ -56,7 +56,7 @@ def folder(tmp_path_factory) -> Path:
 
 
 def test_a_model_from_a_folder_says_the_same_each_time(folder, monkeypatch):
-    monkeypatch.setattr("evaluation.paraphrase.MOST_TOKENS", 8)
+    monkeypatch.setattr("evaluation.scoring.paraphrase.MOST_TOKENS", 8)
     one, other = Paraphraser(folder), Paraphraser(folder, prefix="say: ")
     assert one("a cat sat on the mat") == Paraphraser(folder)("a cat sat on the mat")
     assert isinstance(other("a cat"), str)

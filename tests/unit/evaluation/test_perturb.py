@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluation.contract import SetRow
-from evaluation.perturb import EN, KINDS, Variant, twin_uid, variants
-from evaluation.perturbations import people_tables, tables
-from evaluation.perturbations.people import OTHER_GENDER, OTHER_NAME
-from evaluation.perturbations.source import (
+from evaluation.scoring.perturb import EN, KINDS, Variant, twin_uid, variants
+from evaluation.scoring.perturbations import people_tables, tables
+from evaluation.scoring.perturbations.people import OTHER_GENDER, OTHER_NAME
+from evaluation.scoring.perturbations.source import (
     Edit,
     Source,
     changed,

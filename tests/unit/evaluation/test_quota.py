@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.quota import WINDOW, Caps, Charge, Entry, Quota, charge_of, quota_of
+from evaluation.submissions.quota import WINDOW, Caps, Charge, Entry, Quota, charge_of, quota_of
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 CAPS = Caps(accepted=3, refused=10)

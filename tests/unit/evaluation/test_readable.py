@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.readable import readable
+from evaluation.sandbox.permissions import readable
 
 
 @pytest.fixture

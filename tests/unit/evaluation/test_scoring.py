@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation import scoring
 from evaluation.contract import Answer, Number, SetRow
-from evaluation.scoring import MOST_VALUES, score
-from validation.statistics import wilson
+from evaluation.scoring import bootstrap as scoring
+from evaluation.scoring.bootstrap import MOST_VALUES, score
+from validation.rules.rates import wilson
 
 LABELS = ("yes", "no")
 

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation import set_files
 from evaluation.contract import SetRow
-from evaluation.set_files import (
+from evaluation.sets import parsing as set_files
+from evaluation.sets.parsing import (
     MOST_ERRORS,
     NO_ANSWER,
     WITHDRAWN,
@@ -26,8 +26,8 @@ from evaluation.set_files import (
     read_set,
     uid_of,
 )
+from tasks.config.schema import load_config
 from tasks.line_files import BadRow, FileError, LineError
-from tasks.schema import load_config
 
 TEXT = """
 version: 1

@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.splits import DEV, SPLITS, TEST, TRAIN, Counts, Dealer, Sizes, fill, make_plan
+from evaluation.releases.splits import (
+    DEV,
+    SPLITS,
+    TEST,
+    TRAIN,
+    Counts,
+    Dealer,
+    Sizes,
+    fill,
+    make_plan,
+)
 
 LABELS = ("entailment", "neutral", "contradiction")
 rows = st.lists(

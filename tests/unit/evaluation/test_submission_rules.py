@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.submission_rules import problem_of
+from evaluation.submissions.requirements import problem_of
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 PINNED = f"registry.example:5000/team/model@sha256:{'ab' * 32}"

@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from evaluation import leases, supervision
-from evaluation.leases import LeaseLost
 from evaluation.models import TrainingRun
-from evaluation.supervision import carry_out
+from evaluation.queue import leases, subprocess_job
+from evaluation.queue.leases import LeaseLost
+from evaluation.queue.subprocess_job import carry_out
 from tests.factories import TaskFactory
 
 State = TrainingRun.State
@@ -26,7 +26,7 @@ def run(db):
 def program(settings, tmp_path, monkeypatch):
     """Have `manage.py` be a short program."""
     settings.BASE_DIR = tmp_path
-    monkeypatch.setattr(supervision, "BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(subprocess_job, "BEAT_SECONDS", 0.01)
 
     def write(text: str) -> None:
         (tmp_path / "manage.py").write_text("import json, os, sys, time\n" + textwrap.dedent(text))
@@ -123,7 +123,7 @@ def test_an_endless_process_is_stopped(run, program, tmp_path, monkeypatch):
 
     def hurry(progress, message):
         if progress == 0.5:
-            monkeypatch.setattr(supervision.time, "monotonic", lambda: float("inf"))
+            monkeypatch.setattr(subprocess_job.time, "monotonic", lambda: float("inf"))
 
     carry_out(run, [], hurry)
     assert ended(tmp_path)

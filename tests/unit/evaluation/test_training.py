@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-from evaluation import starters, training
-from evaluation.training import TrainingOptions, TrainingReport, atomic_folder, evaluate, train
-from evaluation.training_data import (
+from evaluation.training import fine_tune, starters
+from evaluation.training.data import (
     TrainingError,
     batches,
     draw_items,
@@ -21,8 +20,15 @@ from evaluation.training_data import (
     span_of,
     split_by_group,
 )
-from tasks.serving.codecs import Answer, codec_for
-from tasks.serving.spec import FIELDS, OUTPUTS, ModelFolder
+from evaluation.training.fine_tune import (
+    TrainingOptions,
+    TrainingReport,
+    atomic_folder,
+    evaluate,
+    train,
+)
+from tasks.targets.serving.codecs import Answer, codec_for
+from tasks.targets.serving.spec import FIELDS, OUTPUTS, ModelFolder
 
 WORDS = [
     *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "a", "was", "is", "good", "bad", "day", "tea"),
@@ -487,7 +493,7 @@ def test_joined_texts_keep_their_label_and_their_side(
 def test_the_shipped_seeds_can_be_trained_on(code: str) -> None:
     starter = starters.STARTERS[code]
     rows = starters.seed_rows(code)
-    training.check_rows(rows, kind=starter.kind, labels=starter.options.labels)
+    fine_tune.check_rows(rows, kind=starter.kind, labels=starter.options.labels)
     held = starters.held_out(rows)[1]
     assert 0.08 < len(held) / len(rows) < 0.15
     assert (starters.encoder() / "model.safetensors").is_file()

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.training_data import check_rows
-from evaluation.training_rows import Untrainable, released_row, shape_of, training_row
-from tasks.schema import load_config
+from evaluation.task_shape import Untrainable, released_row, shape_of, training_row
+from evaluation.training.data import check_rows
+from tasks.config.schema import load_config
 from tasks.services import OFFICIAL
-from tasks.serving.spec import PAIR, SEQUENCE, SPAN
+from tasks.targets.serving.spec import PAIR, SEQUENCE, SPAN
 from tests.unit.tasks.config_texts import MINIMAL
 
 SPAN_TASK = """\

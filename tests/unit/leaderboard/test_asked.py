@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard.asked import Asked, asked, before, settled, shown, sliders, typed
-from leaderboard.weights import METRIC, Weighting, WeightsError
+from leaderboard.board.query import Asked, asked, before, settled, shown, sliders, typed
+from leaderboard.scoring.weights import METRIC, Weighting, WeightsError
 
 weights = st.floats(0, 8).filter(bool)
 weightings = st.builds(

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard import dynascore
-from leaderboard.board import MOST_KEPT, _bar, means_over_sets, moved, ranked, sure_pairs
-from leaderboard.matrix import DRAWS
-from leaderboard.ranks import ALPHA, places
-from leaderboard.weights import OF_SET, Weighting, WeightsError
+from leaderboard.board.matrix import DRAWS
+from leaderboard.board.ranked import MOST_KEPT, _bar, means_over_sets, moved, ranked, sure_pairs
+from leaderboard.scoring import dynascore
+from leaderboard.scoring.ranks import ALPHA, places
+from leaderboard.scoring.weights import OF_SET, Weighting, WeightsError
 from tests.matrices import METRICS, chance_matrix
 
 WEIGHTS = {"accuracy": 4.0, "throughput": 1.0, "memory": 1.0, "fairness": 1.0, "robustness": 1.0}
@@ -24,7 +24,7 @@ def weighting(matrix, **metrics):
 
 
 def tables(matrix, draw=None):
-    """A board as `leaderboard.dynascore` reads it, set by set."""
+    """A board as `leaderboard.scoring.dynascore` reads it, set by set."""
     found = {}
     for place, one in enumerate(matrix.counting):
         found[one.name] = {}

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from leaderboard.changes import is_same, what_changed
+from leaderboard.snapshots.diff import is_same, what_changed
 
 
 def row(key, rank, score=80.0):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from leaderboard.dynascore import (
+from leaderboard.scoring.dynascore import (
     MEMORY_BUDGET,
     WEIGHTS,
     Rule,

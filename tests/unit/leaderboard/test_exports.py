@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from leaderboard.exports import as_csv, as_json, as_latex, bibtex, latex
+from leaderboard.board.exports import as_csv, as_json, as_latex, bibtex, latex
 
 CELL = {"value": 81.25, "low": 79.5, "high": 83.0}
 ONCE = {"value": 12.0, "low": None, "high": None}

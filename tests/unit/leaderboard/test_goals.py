@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard.goals import WEEK, active_seconds, goal_in, monday, team_goal, weeks_reached
+from leaderboard.people.goals import WEEK, active_seconds, goal_in, monday, team_goal, weeks_reached
 
 NOW = date(2026, 11, 16)
 dates = st.dates(date(2020, 1, 1), date(2030, 1, 1))

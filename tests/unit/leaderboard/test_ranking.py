@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard.ranking import NEIGHBOURS, TOP, Standing, ranked, shown
+from leaderboard.people.ranking import NEIGHBOURS, TOP, Standing, ranked, shown
 
 counts = st.integers(1, 60).flatmap(lambda tries: st.tuples(st.just(tries), st.integers(0, tries)))
 people = st.lists(counts, max_size=40).map(

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest, false_discovery_control, norm
 
-from leaderboard.ranks import (
+from leaderboard.scoring.ranks import (
     as_shown,
     benjamini_hochberg,
     board,

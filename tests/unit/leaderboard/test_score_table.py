@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from leaderboard.score_table import TableError, TaskTable, draws, main, read
+from leaderboard.dynascore import TableError, TaskTable, draws, main, read
 
 ROOT = Path(__file__).parents[3]
 FOUR = [

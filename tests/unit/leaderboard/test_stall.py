@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard.stall import Progress, steps
-from validation.statistics import rate
+from leaderboard.rounds.progress import Progress, steps
+from validation.rules.rates import rate
 
 
 def progress(counts, noises=()):

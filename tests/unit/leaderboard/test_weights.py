@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard.weights import MOST, OF_SET, Weighting, WeightsError, check, opening, read, saved
+from leaderboard.scoring.weights import (
+    MOST,
+    OF_SET,
+    Weighting,
+    WeightsError,
+    check,
+    opening,
+    read,
+    saved,
+)
 
 START = Weighting({"accuracy": 4.0, "memory": 1.0}, {"round-1": 5.0, "round-2": 5.0})
 

@@ -11,7 +11,7 @@ import pytest
 from dynabench.lib import bounded as module
 from dynabench.lib.bounded import MIB, TOO_DEEP, TOO_LARGE, TOO_LONG, Bounds, OutOfBounds, bounded
 from dynabench.lib.unavailable import Unavailable
-from evaluation.archives import ArchiveRefused, check_archive
+from evaluation.uploads.archives import ArchiveRefused, check_archive
 
 
 def test_a_result_comes_back():

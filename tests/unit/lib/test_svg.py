@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynabench.lib.svg import (
+from dynabench.lib.charts import (
     HEIGHT,
     WIDTH,
     Dot,

@@ -308,7 +308,14 @@ MISTAKES = [
         "not a metric",
         "use",
     ),
-    ("memory: 1", "memory: -1", "leaderboard.weights.memory", "memory: -", "range", "0 or more"),
+    (
+        "memory: 1",
+        "memory: -1",
+        "leaderboard.weights.memory",
+        "memory: -",
+        "range",
+        "0 or more",
+    ),
     (
         "{squad_f1: 4, memory: 1}",
         "{memory: 0}",

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tasks.config_changes import forbidden_changes
-from tasks.schema import load_config
+from tasks.config.changes import forbidden_changes
+from tasks.config.schema import load_config
 
 OLD = """
 version: 1

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.context_files import (
+from tasks.config.schema import load_config
+from tasks.contexts.files import (
     BINS,
     LISTED,
     SHOWN,
@@ -19,7 +20,6 @@ from tasks.context_files import (
     summarize,
 )
 from tasks.line_files import FileError, LineError, Row
-from tasks.schema import load_config
 
 CONFIG = load_config("""
 version: 1

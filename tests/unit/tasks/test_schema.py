@@ -7,14 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.components import KEYS, Component, When
-from tasks.config_io import dump_yaml, read_yaml
-from tasks.schema import (
-    check_config,
-    dump_config,
-    json_schema,
-    load_config,
-)
+from tasks.config.components import KEYS, Component, When
+from tasks.config.parsing import dump_yaml, read_yaml
+from tasks.config.schema import check_config, dump_config, json_schema, load_config
 from tests.unit.tasks.config_texts import FULL, MINIMAL
 
 TASKS = Path(__file__).parents[3] / "tasks"

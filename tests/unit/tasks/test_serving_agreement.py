@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.starters import STARTERS, encoder, seed_rows
-from evaluation.training import TrainingOptions, train
-from tasks.serving.registry import ServedModel
-from tasks.serving.spec import ModelSpec
+from evaluation.training.fine_tune import TrainingOptions, train
+from evaluation.training.starters import STARTERS, encoder, seed_rows
+from tasks.targets.serving.registry import ServedModel
+from tasks.targets.serving.spec import ModelSpec
 from tests.conftest import DATA
 
 NEEDED = 0.999

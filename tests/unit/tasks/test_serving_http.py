@@ -17,10 +17,10 @@ from gunicorn.config import Config
 from gunicorn.glogging import Logger
 from gunicorn.workers.gasgi import ASGIWorker
 
-from tasks.serving.asgi import LONG_BODY_BYTES, MAX_BODY_BYTES, MAX_INPUTS, Application
-from tasks.serving.errors import BusyError, LoadingError, MisconfiguredError, UnknownError
-from tasks.serving.registry import MAX_ENCODINGS, ModelRegistry, ServedModel
-from tasks.serving.spec import SEQUENCE, ModelSpec
+from tasks.targets.serving.asgi import LONG_BODY_BYTES, MAX_BODY_BYTES, MAX_INPUTS, Application
+from tasks.targets.serving.errors import BusyError, LoadingError, MisconfiguredError, UnknownError
+from tasks.targets.serving.registry import MAX_ENCODINGS, ModelRegistry, ServedModel
+from tasks.targets.serving.spec import SEQUENCE, ModelSpec
 from tests.serving_models import tiny_model
 
 Reply = tuple[int, dict[str, str], Any]
@@ -234,7 +234,7 @@ def test_a_broken_model_says_why_and_the_others_go_on(
         goes_on.wait(30)
         return ServedModel(spec, *args, **options)
 
-    monkeypatch.setattr("tasks.serving.registry.ServedModel", slow_load)
+    monkeypatch.setattr("tasks.targets.serving.registry.ServedModel", slow_load)
     status, headers, answer = call(port, "GET", "/models/broken/health")
     assert (status, headers["Retry-After"], answer["error"]["code"]) == (503, "2", "loading")
     goes_on.set()

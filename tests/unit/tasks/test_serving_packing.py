@@ -16,10 +16,10 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from transformers import PreTrainedTokenizerFast
 
-from tasks.serving.arrays import NO_ROW, packed_rows
-from tasks.serving.backends import Backend, load_backend
-from tasks.serving.spec import PAIR, SPAN, ModelFolder, ModelSpec
-from tasks.serving.tokens import Tokens
+from tasks.targets.serving.arrays import NO_ROW, packed_rows
+from tasks.targets.serving.backends import Backend, load_backend
+from tasks.targets.serving.spec import PAIR, SPAN, ModelFolder, ModelSpec
+from tasks.targets.serving.tokens import Tokens
 
 WORDS = {f"w{number}": number for number in range(90)}
 SMALL = {

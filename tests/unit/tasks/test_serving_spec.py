@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tasks.serving.arguments import parse_model
-from tasks.serving.errors import MisconfiguredError
-from tasks.serving.fingerprint import FileHashes, fingerprint
-from tasks.serving.spec import ModelSpec, open_folder
+from tasks.targets.serving.arguments import parse_model
+from tasks.targets.serving.errors import MisconfiguredError
+from tasks.targets.serving.fingerprint import FileHashes, fingerprint
+from tasks.targets.serving.spec import ModelSpec, open_folder
 
 
 def folder(path: Path, *, weights: str = "model.safetensors", **settings: object) -> ModelSpec:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from validation.agreement import (
+from validation.rules.agreement import (
     code_votes,
     fleiss_kappa,
     krippendorff_alpha,
@@ -18,7 +18,7 @@ from validation.agreement import (
     reliabilities,
     unanimous_share,
 )
-from validation.statistics import Undefined, wilson
+from validation.rules.rates import Undefined, wilson
 
 # Ten subjects, five categories, fourteen raters: the worked example of Fleiss' kappa, 0.210.
 FLEISS = [

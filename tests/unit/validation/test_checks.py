@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from validation.checks import GOLD_BOUND, LEAST_GOLD, Check, gold_check
-from validation.statistics import wilson
+from validation.judging.evidence_checks import GOLD_BOUND, LEAST_GOLD, Check, gold_check
+from validation.rules.rates import wilson
 
 
 @given(st.integers(0, LEAST_GOLD - 1).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tasks.schema import Votes
-from validation.consensus import (
+from tasks.config.schema import Votes
+from validation.rules.consensus import (
     Decision,
     Policy,
     Vote,

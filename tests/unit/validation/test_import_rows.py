@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.schema import load_config
-from validation.consensus import Policy
-from validation.import_rows import Answer, BadRow, parse_line
-from validation.import_tasks import MOST_LABELS, created_config
+from tasks.config.schema import load_config
+from validation.imports.config import MOST_LABELS, created_config
+from validation.imports.rows import Answer, BadRow, parse_line
+from validation.rules.consensus import Policy
 
 ROW = {
     "task": "mood",

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from validation.points import day_total, example_points, novelty, scarcity, vote_points
+from validation.rewards.points import day_total, example_points, novelty, scarcity, vote_points
 
 share = st.floats(0, 1)
 

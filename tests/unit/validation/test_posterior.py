@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from validation.aggregation import _Cells, dawid_skene
-from validation.agreement import code_votes
-from validation.posterior import Fitted
+from validation.rules.agreement import code_votes
+from validation.rules.dawid_skene import _Cells, dawid_skene
+from validation.rules.posterior import Fitted
 
 LABELS = ("neg", "neu", "pos")
 ROWS = st.lists(

@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from annotation.models import Example, Report
 from dynabench.accounts.services import annotator_of
-from tasks import context_imports
+from tasks.contexts import imports as context_imports
 from tasks.models import ContextBatch, Generator, Task, TaskMember
 from tests.factories import (
     ContextFactory,

@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from annotation.models import Report
 from dynabench.accounts.services import annotator_of
-from tasks import context_imports
+from tasks.contexts import imports as context_imports
 from tasks.models import Context, ContextBatch, Round, TaskMember
 from tests.factories import (
     ContextFactory,
@@ -98,7 +98,7 @@ def test_old_uploads_are_swept(editor, nli):
 def test_files_that_cannot_be_read_are_refused(editor, nli, monkeypatch):
     assert "name the file .jsonl or .csv" in upload(editor, nli, "x", "a.xlsx").text
     assert not list(context_imports.UPLOADS.iterdir())
-    monkeypatch.setattr("tasks.admin_rounds.MAX_BYTES", 10)
+    monkeypatch.setattr("tasks.admin.rounds.MAX_BYTES", 10)
     assert "larger than 20 MB" in upload(editor, nli, LINES[0]).text
 
 

@@ -6,7 +6,7 @@ from django.test.utils import CaptureQueriesContext
 
 from annotation.models import Report
 from dynabench.accounts.models import LogEntry
-from tasks.admin_roles import MODERATORS
+from tasks.admin.roles import MODERATORS
 from tasks.models import TaskMember
 from tests.factories import (
     RoundFactory,

@@ -6,7 +6,7 @@ from django.urls import reverse
 
 from dynabench.accounts.models import LogEntry
 from tasks import permissions
-from tasks.admin_roles import EDITORS, MODERATORS, OWNERS
+from tasks.admin.roles import EDITORS, MODERATORS, OWNERS
 from tasks.models import Round, TaskMember
 from tests.factories import (
     ContextFactory,

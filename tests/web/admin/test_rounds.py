@@ -7,7 +7,7 @@ from django.utils import timezone
 from annotation.models import Assignment
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
-from tasks.admin_roles import EDITORS
+from tasks.admin.roles import EDITORS
 from tasks.models import Round, RoundTarget, TargetModel
 from tests.factories import (
     RoundFactory,

@@ -165,7 +165,7 @@ def test_the_last_owner_stays(owner, people, nli):
 
 
 def test_members_that_changed_since_the_page_was_checked_are_told(owner, nli, monkeypatch):
-    monkeypatch.setattr("tasks.admin.check_members", lambda members, person: None)
+    monkeypatch.setattr("tasks.admin.tasks.check_members", lambda members, person: None)
     place = [m.role for m in nli.task.members.order_by("pk")].index("owner")
     page = save_task(owner, nli.task, **{f"members-{place}-DELETE": "on"})
     assert "A task needs an owner" in page.text

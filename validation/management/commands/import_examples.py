@@ -12,9 +12,9 @@ from typing import IO, Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import IntegrityError, OperationalError
 
-from validation.consensus import Policy
-from validation.imported_tasks import ImportRefused, Options
-from validation.imports import Summary, import_examples
+from validation.imports.load import Summary, import_examples
+from validation.imports.task import ImportRefused, Options
+from validation.rules.consensus import Policy
 
 LONGEST_LINE = 16 * 2**20
 MOST_TOLD = 50

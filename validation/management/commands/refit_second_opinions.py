@@ -5,10 +5,10 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from tasks.models import Round
+from validation.decisions.policies import derive_round
+from validation.decisions.second_opinion import is_stale
+from validation.judging.queue import JUDGED_STATES
 from validation.models import Judging
-from validation.policies import derive_round
-from validation.second_opinion import is_stale
-from validation.selectors import JUDGED_STATES
 
 
 class Command(BaseCommand):

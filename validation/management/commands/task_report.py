@@ -7,9 +7,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from tasks.models import Task
-from validation.breakdowns import BY
-from validation.consensus import Policy
-from validation.report import report_by, task_report
+from validation.rules.consensus import Policy
+from validation.statistics.counts import BY
+from validation.statistics.report import report_by, task_report
 
 
 class Command(BaseCommand):

@@ -6,7 +6,7 @@ import stat
 import sys
 
 from dynabench.client.commands import main
-from dynabench.client.keys import keys_file
+from dynabench.client.credentials import keys_file
 from tests.unit.client.commands.conftest import refusal
 
 KEY = "dyna_verysecret"

@@ -10,8 +10,8 @@ import pytest
 
 from dynabench.client.commands import main
 from dynabench.client.commands import test as test_command
-from evaluation.asked import answers_for
-from tasks.schema import TaskConfig, load_config
+from evaluation.inference.requests import answers_for
+from tasks.config.schema import TaskConfig, load_config
 from tests.unit.client.commands.conftest import ROOT
 
 OFFICIAL = ROOT / "tasks" / "official"
@@ -30,7 +30,7 @@ PAIRS = [{"premise": f"Ann has {n} cats.", "hypothesis": "Ann has a cat."} for n
 
 def of_task(code: str) -> tuple[TaskConfig, dict[str, Any]]:
     """An official task, and what the server tells of it before a model is made."""
-    from evaluation.training_rows import shape_of
+    from evaluation.task_shape import shape_of
 
     config = load_config((OFFICIAL / code / "task.yaml").read_text())
     shape = shape_of(config)
@@ -135,7 +135,7 @@ def test_a_good_model_would_be_accepted(checked, capsys):
     assert arguments == [
         "--memory-gib=4", "--cpus=2", "--adapter=jsonl", "--runner=process"
     ]  # fmt: skip
-    assert (root / "evaluation" / "checking.py").exists()
+    assert (root / "evaluation/inference/precheck.py").exists()
     out, err = capsys.readouterr()
     assert "model would be accepted: it answered 2 examples." in out
     assert "1  neutral  (0.75)" in out

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tasks.endpoints.base import EndpointConfig
+from tasks.targets.endpoints.base import EndpointConfig
 
 LOOPBACK = ("127.0.0.0/8", "::1")
 

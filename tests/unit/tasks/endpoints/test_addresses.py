@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.endpoints.addresses import is_permitted, is_public
+from tasks.targets.endpoints.addresses import is_permitted, is_public
 
 PRIVATE_V4 = [
     ipaddress.ip_network(text)

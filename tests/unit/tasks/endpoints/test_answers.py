@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.endpoints.answers import items, number, read_output, read_prob, strict_json
-from tasks.endpoints.base import EndpointError
+from tasks.targets.endpoints.answers import items, number, read_output, read_prob, strict_json
+from tasks.targets.endpoints.base import EndpointError
 
 from .conftest import qa, sentiment
 

@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from tasks.endpoints.base import EndpointError
-from tasks.endpoints.dynalab import DynalabEndpoint
-from tasks.endpoints.transport import Transport
+from tasks.targets.endpoints.base import EndpointError
+from tasks.targets.endpoints.dynalab import DynalabEndpoint
+from tasks.targets.endpoints.transport import Transport
 
 from .conftest import Handler, Seen, Server, answering, qa, sentiment
 

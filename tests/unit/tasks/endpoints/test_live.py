@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.core.cache.backends.locmem import LocMemCache
 
-from tasks.endpoints.base import EndpointError, EndpointInfo, Prediction, Reason
-from tasks.endpoints.live import Breaker, LivePool, LiveTarget, TargetFailed, process_pool
+from tasks.targets.endpoints.base import EndpointError, EndpointInfo, Prediction, Reason
+from tasks.targets.endpoints.live import Breaker, LivePool, LiveTarget, TargetFailed, process_pool
 
 ITEM = {"text": "x"}
 

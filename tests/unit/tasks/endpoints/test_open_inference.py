@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from tasks.endpoints.base import EndpointConfig, EndpointError
-from tasks.endpoints.open_inference import OpenInferenceEndpoint
-from tasks.endpoints.transport import Transport
+from tasks.targets.endpoints.base import EndpointConfig, EndpointError
+from tasks.targets.endpoints.open_inference import OpenInferenceEndpoint
+from tasks.targets.endpoints.transport import Transport
 
 from .conftest import Handler, Seen, Server, answering, qa, sentiment
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from tasks.endpoints import openai_chat
-from tasks.endpoints.base import GENERATOR, EndpointError
-from tasks.endpoints.openai_chat import OpenAIChatEndpoint
-from tasks.endpoints.transport import Transport
+from tasks.targets.endpoints import openai_chat
+from tasks.targets.endpoints.base import GENERATOR, EndpointError
+from tasks.targets.endpoints.openai_chat import OpenAIChatEndpoint
+from tasks.targets.endpoints.transport import Transport
 
 from .conftest import Handler, Seen, Server, answering, qa, sentiment
 

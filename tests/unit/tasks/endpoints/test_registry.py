@@ -1,7 +1,7 @@
 import pytest
 
-from tasks.endpoints.base import EndpointConfig, EndpointError
-from tasks.endpoints.registry import ADAPTERS, build
+from tasks.targets.endpoints.base import EndpointConfig, EndpointError
+from tasks.targets.endpoints.registry import ADAPTERS, build
 
 from .conftest import qa, sentiment
 

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from tasks.endpoints.base import EndpointError
-from tasks.endpoints.scripted import ScriptedEndpoint
+from tasks.targets.endpoints.base import EndpointError
+from tasks.targets.endpoints.scripted import ScriptedEndpoint
 
 from .conftest import qa, sentiment
 

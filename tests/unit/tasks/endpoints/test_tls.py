@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tasks.endpoints.base import EndpointError
-from tasks.endpoints.client import Clock
-from tasks.endpoints.transport import Transport
+from tasks.targets.endpoints.base import EndpointError
+from tasks.targets.endpoints.client import Clock
+from tasks.targets.endpoints.transport import Transport
 
 from .conftest import Handler, Seen, Server
 from .test_transport import ask, client, failure

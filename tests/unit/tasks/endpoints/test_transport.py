@@ -6,9 +6,16 @@ from typing import Any
 
 import pytest
 
-from tasks.endpoints.base import EndpointError
-from tasks.endpoints.client import Clock, JsonClient, below
-from tasks.endpoints.transport import CAREFUL, IDEMPOTENT, Retry, Transport, parse_url, retry_after
+from tasks.targets.endpoints.base import EndpointError
+from tasks.targets.endpoints.client import Clock, JsonClient, below
+from tasks.targets.endpoints.transport import (
+    CAREFUL,
+    IDEMPOTENT,
+    Retry,
+    Transport,
+    parse_url,
+    retry_after,
+)
 
 from .conftest import Handler, Seen, Server, sentiment
 

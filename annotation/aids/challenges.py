@@ -1,0 +1,36 @@
+"""Challenges: something to try of which a round has little yet. People may leave them."""
+
+import random
+
+from django.db.models import Count
+
+from annotation.models import Example
+from dynabench.lib.adaptive_cache import kept
+from tasks.models import Round
+
+
+def next_challenge(round: Round) -> str | None:
+    """The challenge with the fewest verified examples, by chance among equals; None: the task
+    has none."""
+    names = list(round.task.config.challenges)
+    if not names:
+        return None
+    verified = verified_by_challenge(round)
+    fewest = min(verified.get(name, 0) for name in names)
+    return random.choice([name for name in names if verified.get(name, 0) == fewest])
+
+
+def verified_by_challenge(round: Round) -> dict[str, int]:
+    """How many verified examples each challenge has, now or a little ago.
+
+    Consensus is a later stage's row; `consensus` is the name that it gives its link here.
+    """
+    verified = Example.objects.filter(
+        round=round,
+        challenge__isnull=False,
+        retracted_at__isnull=True,
+        by_program=False,
+        consensus__is_verified=True,
+    )
+    rows = verified.values_list("challenge").annotate(Count("pk")).order_by()
+    return kept(f"challenges:{round.pk}", lambda: dict(rows))

@@ -1,0 +1,123 @@
+"""Examples that worked: verified ones of others that fooled a model, shown to who writes."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Prefetch, QuerySet
+
+from annotation.models import Assignment, Example, TargetOutput
+from annotation.writing.result_panel import read_context
+from tasks.models import Round
+
+SHOWN = 5
+CANDIDATES = 50
+"""So many are read of a round, of which those are chosen that differ in their context."""
+ROUNDS = 3
+"""In how many rounds they are looked for: the assignment's and those before it."""
+
+
+@dataclass(frozen=True)
+class Worked:
+    """An example as it is shown: (name of the field, words) of context and inputs, and what the
+    models that it fooled said."""
+
+    context: Sequence[tuple[str, str]]
+    written: Sequence[tuple[str, str]]
+    said: Sequence[str]
+
+
+def open_worked(assignment: Assignment) -> None:
+    """Choose the examples for this assignment when they are first asked for; no lock.
+
+    The choice stays, so that a reload shows the same. While there are none, it is made again.
+    """
+    if assignment.worked:
+        return
+    assignment.worked = _choose(assignment)
+    assignment.save(update_fields=["worked"])
+
+
+def shown_examples(assignment: Assignment) -> Sequence[Worked]:
+    """The examples chosen for the assignment that still stand."""
+    config, chosen = assignment.round.task.config, assignment.worked or []
+    answers = TargetOutput.objects.filter(fooled=True)
+    found = (
+        _standing(assignment)
+        .filter(pk__in=chosen)
+        .select_related("context")
+        .prefetch_related(Prefetch("target_outputs", answers))
+        .in_bulk()
+    )
+
+    def titled(values: dict[str, Any]) -> list[tuple[str, str]]:
+        return [
+            (config.component(name).title.removeprefix("Your "), config.display(name, value))
+            for name, value in values.items()
+        ]
+
+    def shown(example: Example) -> Worked:
+        inputs = {c.name: example.inputs.get(c.name) for c in config.input}
+        field = config.answer_field
+        said = (config.display(field, o.output.get(field)) for o in example.target_outputs.all())
+        return Worked(
+            titled(read_context(config, example.context)),
+            titled({name: value for name, value in inputs.items() if value not in (None, "", [])}),
+            list(dict.fromkeys(filter(None, said))),
+        )
+
+    return [shown(found[pk]) for pk in chosen if pk in found]
+
+
+def _standing(assignment: Assignment) -> QuerySet[Example]:
+    """What may be shown to this person: written by others about other contexts, and no gold.
+
+    Consensus and gold are later stages' rows; these are the names that they give their links here.
+    """
+    return (
+        Example.objects.filter(
+            consensus__is_validated_error=True,
+            gold__isnull=True,
+            retracted_at__isnull=True,
+            by_program=False,
+        )
+        .exclude(annotator=assignment.annotator_id)
+        .exclude(context=assignment.context_id)
+    )
+
+
+def _choose(assignment: Assignment) -> list[int]:
+    """Ids by chance, each about another context where there are enough; newer rounds first."""
+    chance, round = random.Random(assignment.pk), assignment.round
+    rounds = round.task.rounds.filter(number__lte=round.number).order_by("-number")[:ROUNDS]
+    chosen: list[int] = []
+    for one in rounds:
+        context_of = _some(_standing(assignment), one, chance)
+        first = {context: pk for pk, context in context_of.items()}.values()
+        chosen += [*first, *(pk for pk in context_of if pk not in first)]
+        if len(chosen) >= SHOWN:
+            break
+    return chosen[:SHOWN]
+
+
+def _some(examples: QuerySet[Example], round: Round, chance: random.Random) -> dict[int, int]:
+    """CANDIDATES of a round's examples, in any order: the ids of their contexts by their own.
+
+    They follow each other from a place that is drawn, so that all have their turn and few are
+    read, however many there are: the index `consensus_errors` has them in this order.
+    """
+    ids = Example.objects.filter(round=round).order_by("pk").values_list("pk", flat=True)
+    first, last = ids.first(), ids.last()
+    if first is None or last is None:
+        return {}
+    start = chance.randint(first, last)
+    found: list[tuple[int, int]] = []
+    for low, high in ((start, last), (first, start - 1)):
+        # Both tables are told the ends: PostgreSQL may walk through either of them.
+        part = examples.filter(consensus__round=round, consensus__pk__gte=low, pk__gte=low)
+        part = part.filter(consensus__pk__lte=high, pk__lte=high)
+        in_order = part.order_by("consensus__pk").values_list("pk", "context")
+        found += in_order[: CANDIDATES - len(found)]
+    chance.shuffle(found)
+    return dict(found)

@@ -1,0 +1,117 @@
+"""Which words mattered to a target: what it answers without each of them, asked once an answer."""
+
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Any
+
+from django.conf import settings
+from django.core.cache import cache
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from annotation.attempts.ask_targets import model_inputs, waited
+from annotation.attempts.services import CapReached
+from annotation.models import Example, TargetOutput
+from tasks.targets.connect import endpoint_of
+from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction
+from tasks.targets.endpoints.live import Breaker, LiveTarget, process_pool
+
+MOST_VARIANTS = 20  # a longer text loses several words at once
+AN_HOUR = 20  # that one person may ask
+KEPT_SECONDS = 7 * 24 * 3600
+
+# Most calls of the pool go to examples: these take a quarter of it at most, and wait for nothing.
+_places = threading.BoundedSemaphore(max(1, settings.LIVE_CALLS // 4))
+
+
+@dataclass(frozen=True)
+class Word:
+    """A piece of the text and how much the target's chance falls without it; weight is 0 to 3."""
+
+    text: str
+    drop: float
+    weight: int
+
+
+@dataclass
+class _Batch:
+    """A target as the pool asks it, which gets all variants in one call of the pool."""
+
+    endpoint: Endpoint
+    variants: Sequence[Mapping[str, Any]]
+    found: Sequence[Prediction] = field(default_factory=list)
+
+    def predict(
+        self, batch: Sequence[Mapping[str, Any]], *, deadline_seconds: float
+    ) -> Sequence[Prediction]:
+        self.found = self.endpoint.predict(self.variants, deadline_seconds=deadline_seconds)
+        return self.found
+
+
+def saliency(example: Example, text_field: str) -> list[Word]:
+    """How much the first target's chance falls without each word; empty where it gives no chances.
+
+    Li, Monroe and Jurafsky 2016, "Understanding Neural Networks through Representation Erasure".
+    Raises EndpointError, CapReached.
+    """
+    output = example.target_outputs.select_related("target__task").first()
+    pieces = _pieces(str(example.inputs.get(text_field, "")))
+    if output is None or not output.prob or not pieces:
+        return []
+    answer = str(output.output.get(example.round.task.config.answer_field))
+    if answer not in output.prob:
+        return []
+    key = f"saliency:{output.pk}"
+    chances = cache.get(key)
+    if chances is None:
+        _count(example)
+        inputs = model_inputs(example.round, example.context.fields, example.inputs)
+        without = (" ".join(pieces[:i] + pieces[i + 1 :]) for i in range(len(pieces)))
+        said = _asked(output, [{**inputs, text_field: text} for text in without])
+        chances = [(prediction.prob or {}).get(answer, 0.0) for prediction in said]
+        cache.set(key, chances, KEPT_SECONDS)
+    drops = [output.prob[answer] - chance for chance in chances]
+    top = max(drops)
+    return [
+        Word(piece, drop, round(3 * max(drop, 0.0) / top) if top > 0 else 0)
+        for piece, drop in zip(pieces, drops, strict=True)
+    ]
+
+
+def _pieces(text: str) -> list[str]:
+    words = text.split()
+    size = ceil(len(words) / MOST_VARIANTS) or 1
+    return [" ".join(words[i : i + size]) for i in range(0, len(words), size)]
+
+
+def _asked(output: TargetOutput, variants: Sequence[Mapping[str, Any]]) -> Sequence[Prediction]:
+    """The target's answers, within the time that a page waits; a place is free when they are in."""
+    batch = _Batch(endpoint_of(output.target), variants)
+    if not _places.acquire(blocking=False):
+        raise EndpointError("Others ask the same of their texts.", reason="busy", retry_after=2.0)
+    try:
+        breaker = Breaker(cache, f"saliency:{output.target_id}")
+        pool = process_pool(settings.LIVE_CALLS, 2 * settings.LIVE_CALLS)
+        target = LiveTarget(output.target.name, batch, breaker)  # type: ignore[arg-type]
+        asked: Future[Any] = pool.ask([target], variants[0], settings.LIVE_WAIT_SECONDS)
+    except BaseException:
+        _places.release()
+        raise
+    asked.add_done_callback(lambda _done: _places.release())
+    if not waited(asked):
+        raise EndpointError("The target took too long.", reason="slow")
+    asked.result()
+    return batch.found
+
+
+def _count(example: Example) -> None:
+    """Raises CapReached for who has asked too often within this hour."""
+    key = f"saliency-asked:{example.annotator_id}:{timezone.now():%Y%m%d%H}"
+    cache.add(key, 0, timeout=3600)
+    with suppress(ValueError):  # the entry may go between the two calls
+        if cache.incr(key) > AN_HOUR:
+            raise CapReached(_("You have asked this of many texts. Ask again in an hour."))

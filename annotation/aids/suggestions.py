@@ -1,0 +1,91 @@
+"""Suggestions: a text from the task's generator, which people use, edit or ignore."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from annotation import selectors
+from annotation.attempts import ask_targets
+from annotation.attempts.services import CapReached, RoundClosed, save_draft
+from annotation.models import Assignment, Suggestion
+from annotation.open_round import not_open
+from annotation.writing.result_panel import goal_parts
+from dynabench.lib.days import midnight
+from tasks.config.values import check_value
+from tasks.models import Generator
+from tasks.targets.connect import generator_fields
+from tasks.targets.endpoints.base import EndpointError, rubbish
+
+A_PASSAGE = 3
+"""Most suggestions for one context; no more in a day than tries."""
+Deed = Suggestion.Deed
+
+
+def suggest(assignment: Assignment) -> Suggestion:
+    """Ask the task's generator for a text and keep it. No lock, and no transaction meanwhile.
+
+    Raises RoundClosed, CapReached, EndpointError.
+    """
+    _check_may_ask(assignment)
+    task, context = assignment.round.task, assignment.context.fields
+    generator = Generator.objects.filter(task=task).select_related("task").first()
+    if generator is None:
+        raise EndpointError("The task has no generator.", reason="misconfigured")
+    inputs = {name: context.get(name, "") for name in generator_fields(task.config)}
+    inputs["goal"] = "".join(goal_parts(task.config, assignment.goal))
+    prediction = ask_targets.generate(generator, inputs)
+    return Suggestion.objects.create(
+        assignment=assignment,
+        text=_text(assignment, prediction.output),
+        source=generator.name,
+        fingerprint=dict(prediction.fingerprint),
+    )
+
+
+def _check_may_ask(assignment: Assignment) -> None:
+    round = assignment.round
+    if not selectors.may_send(assignment):
+        raise RoundClosed(not_open(round), round=round)
+    if assignment.suggestions.count() >= A_PASSAGE:
+        said = ngettext(
+            "You have had %(number)d suggestion here.",
+            "You have had %(number)d suggestions here.",
+            A_PASSAGE,
+        )
+        raise CapReached(said % {"number": A_PASSAGE})
+    today = Suggestion.objects.filter(
+        assignment__annotator=assignment.annotator_id,
+        assignment__round__task=round.task_id,
+        asked_at__gte=midnight(),
+    )
+    if today.count() >= round.task.config.limits.tries_per_day:
+        raise CapReached(_("You have had today's suggestions (reset at 00:00 UTC)."))
+
+
+def _text(assignment: Assignment, output: Mapping[str, Any]) -> str:
+    """What the generator wrote, if the form would take it. Raises EndpointError."""
+    config = assignment.round.task.config
+    text = output[config.text_field]
+    if not isinstance(text, str) or not text.strip():
+        raise rubbish("The generator wrote no text.")
+    problems = check_value(config.component(config.text_field), text.strip(), {})
+    if problems:
+        raise rubbish(f"The generator's text does not fit: {problems[0]}.")
+    return text.strip()
+
+
+def take(*, assignment: Assignment, deed: Deed, typed: Mapping[str, Any]) -> None:
+    """Note what the person does with the last suggestion; no lock.
+
+    Unless it is ignored, its text becomes the draft in place of the text that was typed.
+    """
+    last = assignment.suggestions.last()
+    if last is None:
+        return
+    last.deed = deed
+    last.save(update_fields=["deed"])
+    if deed != Deed.IGNORE:
+        field = assignment.round.task.config.text_field
+        save_draft(assignment=assignment, inputs={**typed, field: last.text})

@@ -1,0 +1,1 @@
+"""Pure rules about one example: the verdict, near duplicates, what typing looked like."""

@@ -1,0 +1,105 @@
+"""Texts that are nearly the same: MinHash over character 5-grams, the same in every process.
+
+Broder 1997, “On the resemblance and containment of documents”, with one permutation (Li, Owen and
+Zhang 2012) and optimal densification (Shrivastava 2017); bands as in Leskovec, Rajaraman and
+Ullman, “Mining of Massive Datasets”, 3.4. Texts that share one of the `band_keys` are candidates,
+whose `jaccard` says how alike they are.
+"""
+
+import functools
+import hashlib
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tasks.config.schema import TaskConfig
+
+GRAM = 5
+BANDS = 8
+ROWS = 3
+BINS = BANDS * ROWS
+ALIKE = 0.8
+"""Texts of this similarity count as nearly the same; 99.7 % of such pairs share a key."""
+SHORTEST = 24
+"""Characters of the normalised text; “Who is he?” may well be asked twice."""
+
+
+def written_text(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
+    """What the author wrote in their own words."""
+    own = (inputs.get(c.name) for c in config.input if c.type in ("text", "long_text"))
+    return "\n".join(str(words) for words in own if words)
+
+
+def normalise(text: str) -> str:
+    """Case, punctuation, spacing, compatibility forms and invisible characters taken away."""
+    kept = []
+    for character in unicodedata.normalize("NFKC", text).casefold():
+        kind = unicodedata.category(character)[0]
+        if kind in "PZ" or character.isspace():
+            kept.append(" ")
+        elif kind != "C":
+            kept.append(character)
+    return " ".join("".join(kept).split())
+
+
+def grams(text: str) -> set[str]:
+    """The character 5-grams of the normalised text; a shorter text is one gram, none is none."""
+    plain = normalise(text)
+    return {plain[i : i + GRAM] for i in range(max(1, len(plain) - GRAM + 1))} - {""}
+
+
+def overlap(a: set[str], b: set[str]) -> float:
+    """Shared grams ÷ all grams of both (0-1); 0 where neither has any."""
+    return len(a & b) / (len(a | b) or 1)
+
+
+def jaccard(text: str, other: str) -> float:
+    """How much the 5-grams of two texts overlap (0-1)."""
+    return overlap(grams(text), grams(other))
+
+
+def are_alike(text: str, other: str) -> bool:
+    """Whether two texts, both long enough to tell, are nearly the same."""
+    long = all(len(normalise(one)) >= SHORTEST for one in (text, other))
+    return long and jaccard(text, other) >= ALIKE
+
+
+@functools.lru_cache(maxsize=64)  # a submit compares its text and, once answered, stores it
+def band_keys(text: str) -> tuple[int, ...]:
+    """Eight keys of 63 bits (they fit a BigIntegerField); none for a text too short to compare.
+
+    The band is part of its key, so that one column holds them all.
+    """
+    if len(normalise(text)) < SHORTEST:
+        return ()
+    least = signature(text)
+    return tuple(
+        _number(repr((band, *least[band * ROWS : (band + 1) * ROWS])).encode()) >> 1
+        for band in range(BANDS)
+    )
+
+
+def signature(text: str) -> Sequence[int]:
+    """The least hash of the 5-grams in each of 24 bins; an empty bin borrows from another.
+
+    Two texts have the same number in a bin with the probability that is their `jaccard`. Raises
+    ValueError for a text without grams.
+    """
+    least: dict[int, int] = {}
+    for gram in grams(text):
+        value, place = divmod(_number(gram.encode()), BINS)
+        least[place] = min(value, least.get(place, value))
+    if not least:
+        raise ValueError("A text without grams has no signature.")
+    return [least[next(lender for lender in walk if lender in least)] for walk in _WALKS]
+
+
+def _number(data: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest())
+
+
+# For each bin itself, then all others in an order of its own.
+_WALKS = [
+    sorted(range(BINS), key=lambda lender: (lender != place, _number(b"%d %d" % (place, lender))))
+    for place in range(BINS)
+]

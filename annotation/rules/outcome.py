@@ -1,0 +1,144 @@
+"""Was the model fooled? The verdict on one example, from what the targets answered."""
+
+import re
+import string
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from tasks.config.schema import VerdictRule
+
+Ensemble = Literal["all", "majority", "any"]
+Status = Literal["fooled", "not_fooled", "undecided", "no_model"]
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+@dataclass(frozen=True)
+class TargetVerdict:
+    """One target: fooled (None: the author has to say) and token F1 (0-1, None for other rules)."""
+
+    fooled: bool | None
+    score: float | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The verdict over all targets, and on each in the order asked; `fooled` is None while open."""
+
+    fooled: bool | None
+    per_target: tuple[TargetVerdict, ...]
+    status: Status
+
+
+def squad_normalise(text: str) -> str:
+    """Lower case, without ASCII punctuation and English articles, single spaces.
+
+    As `normalize_answer` of the SQuAD v1.1 evaluation (Rajpurkar et al. 2016, section 6.1).
+
+    >>> squad_normalise("The  U.S. Army!")
+    'us army'
+    """
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def squad_f1(prediction: str, gold: str) -> float:
+    """F1 (0-1) of the two bags of normalised words, symmetric (Rajpurkar et al. 2016, section 6.1).
+
+    Nothing against nothing is 1 and nothing against something 0, as in SQuAD v2.0. The quotient is
+    taken once, so that an F1 of 2/5 equals the threshold 0.4.
+    """
+    said, true = squad_normalise(prediction).split(), squad_normalise(gold).split()
+    if not said and not true:
+        return 1.0
+    return 2 * (Counter(said) & Counter(true)).total() / (len(said) + len(true))
+
+
+def exact_match(prediction: str, gold: str) -> bool:
+    """Whether two answers are equal once normalised: SQuAD's EM. Verdicts compare unnormalised."""
+    return squad_normalise(prediction) == squad_normalise(gold)
+
+
+def judge(
+    expected: Mapping[str, Any],
+    outputs: Sequence[Mapping[str, Any]],
+    rule: VerdictRule,
+    ensemble: Ensemble,
+) -> Outcome:
+    """Compare the target fields of `expected` (the author's inputs) with each target's output.
+
+    An undecided target leaves the outcome open only if it could still change it. Without outputs
+    the status is no_model. Raises ValueError when a compared field is missing.
+    """
+    return _outcome(tuple(_verdict(expected, output, rule) for output in outputs), ensemble)
+
+
+def resolve(outcome: Outcome, author_says_model_right: bool) -> Outcome:
+    """The outcome once the author has spoken, for every target that was undecided.
+
+    The rules of an ensemble are monotone and the outcome was open, so what the author says of the
+    undecided targets is what becomes of the whole. Raises ValueError when it was decided already.
+    """
+    if outcome.status != "undecided":
+        raise ValueError(f"This outcome is {outcome.status}; only an undecided one is resolved.")
+    fooled = not author_says_model_right
+    verdicts = tuple(
+        replace(verdict, fooled=fooled) if verdict.fooled is None else verdict
+        for verdict in outcome.per_target
+    )
+    return Outcome(fooled, verdicts, _status(fooled))
+
+
+def _outcome(verdicts: tuple[TargetVerdict, ...], ensemble: Ensemble) -> Outcome:
+    if not verdicts:
+        return Outcome(None, (), "no_model")
+    needed = {"all": len(verdicts), "majority": len(verdicts) // 2 + 1, "any": 1}[ensemble]
+    certain = sum(verdict.fooled is True for verdict in verdicts)
+    possible = sum(verdict.fooled is not False for verdict in verdicts)
+    fooled = True if certain >= needed else False if possible < needed else None
+    return Outcome(fooled, verdicts, _status(fooled))
+
+
+def _status(fooled: bool | None) -> Status:
+    return "undecided" if fooled is None else "fooled" if fooled else "not_fooled"
+
+
+def _verdict(
+    expected: Mapping[str, Any], output: Mapping[str, Any], rule: VerdictRule
+) -> TargetVerdict:
+    if rule.type == "ask_user":
+        return TargetVerdict(None)
+    if rule.type == "exact_match":
+        differs = (
+            _comparable(_field(expected, name, "example")) != _comparable(_field(output, name))
+            for name in rule.fields
+        )
+        return TargetVerdict(any(list(differs)))
+    score = squad_f1(
+        _text(_field(output, rule.field)), _text(_field(expected, rule.field, "example"))
+    )
+    if rule.ask_between and rule.ask_between[0] <= score <= rule.ask_between[1]:
+        return TargetVerdict(None, score)
+    return TargetVerdict(score < rule.threshold, score)
+
+
+def _field(values: Mapping[str, Any], name: str, owner: str = "target's output") -> Any:
+    if name not in values:
+        raise ValueError(f"The {owner} lacks the field {name!r}, which the verdict compares.")
+    return values[name]
+
+
+def _text(value: Any) -> str:
+    """A span's text, or the text itself."""
+    return str(value["text"] if isinstance(value, Mapping) and "text" in value else value)
+
+
+def _comparable(value: Any) -> Any:
+    """What is compared of a value: a span's text, and a list without its order."""
+    if isinstance(value, Mapping) and "text" in value:
+        return value["text"]
+    if isinstance(value, list | tuple):
+        return Counter(repr(sorted(v.items()) if isinstance(v, Mapping) else v) for v in value)
+    return value

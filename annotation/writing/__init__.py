@@ -1,0 +1,1 @@
+"""The write page and the practice page: forms, values for templates, views."""

@@ -1,0 +1,78 @@
+"""Help with writing, where the task's owners allow it: each comes when a person asks for it."""
+
+import logging
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+from django.views.decorators.http import require_POST
+
+from annotation.access import gate_is_shut, writer
+from annotation.aids import suggestions
+from annotation.aids.example_gallery import open_worked
+from annotation.attempts import services
+from annotation.models import Suggestion
+from annotation.writing import page as work
+from annotation.writing.forms import typed
+from annotation.writing.page import Work
+from annotation.writing.views import posted_assignment
+from dynabench.lib.htmx import htmx_partial, render_page
+from tasks.access import find_task
+from tasks.config.schema import TaskConfig
+from tasks.targets.endpoints.base import EndpointError
+
+logger = logging.getLogger(__name__)
+Deed = Suggestion.Deed
+SILENT = {
+    "busy": gettext_noop("Many people are asking just now."),
+    "slow": gettext_noop("The generator took too long."),
+}
+NO_ANSWER = gettext_noop("The generator did not answer.")
+
+
+@require_POST
+def support(request: HttpRequest, code: str) -> HttpResponse:
+    """The help that `want` names, beside what was typed, which is kept as the draft."""
+    task = find_task(request, code)
+    annotator = writer(request, task)
+    if gate_is_shut(request, task):
+        return redirect("annotation:gate", code=code)
+    want = request.POST.get("want", "")
+    if want not in _allowed(task.config):
+        raise Http404
+    assignment = posted_assignment(request, annotator, task)
+    inputs, said, status = typed(task.config, request.POST), "", 200
+    services.save_draft(assignment=assignment, inputs=inputs)
+    try:
+        if want == "examples":
+            open_worked(assignment)
+        elif want == "suggestion":
+            suggestions.suggest(assignment)
+        else:
+            suggestions.take(assignment=assignment, deed=Deed(want), typed=inputs)
+    except services.Refused as error:
+        said, status = str(error), error.status
+    except EndpointError as error:
+        logger.warning("no suggestion for assignment %s: %s", assignment.pk, error)
+        said, status = _(SILENT.get(error.reason, NO_ANSWER)), 503
+    return _shown(request, Work.of(assignment, opened=want), said, status)
+
+
+def _allowed(config: TaskConfig) -> set[str]:
+    """What may be wanted."""
+    support = config.support
+    wants = {"examples"} if support and support.examples else set()
+    return wants | ({"suggestion", *Deed.values} if support and support.suggestions else set())
+
+
+def _shown(request: HttpRequest, now: Work, said: str, status: int) -> HttpResponse:
+    """The page with the help open; for htmx what changes in it. said: why there is none."""
+    if not said and not htmx_partial(request):
+        # Without a fragment, for then the browser would not focus the heading.
+        wanted = {"support": now.opened}
+        return redirect(reverse("annotation:write", args=[now.task.code], query=wanted))
+    part = "work" if now.opened in (Deed.USE, Deed.EDIT) else "support"
+    values = {**now.page(), "support_said": said}
+    return render_page(request, work.TEMPLATE, values, part=part, status=status)

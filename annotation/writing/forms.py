@@ -1,0 +1,337 @@
+"""The form of a task, built from its configuration."""
+
+import uuid
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from django import forms
+from django.http import QueryDict
+from django.utils.html import format_html_join
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, gettext_noop, ngettext, override
+
+from annotation.models import Report
+from tasks.config.schema import Component, TaskConfig, validate_inputs
+from tasks.config.values import check_value
+
+UNCHANGED = gettext_noop("Change the given sentence before you submit")
+CHALLENGE = "support-challenge"  # no field of a task has a hyphen in its name
+RADIO_LIMIT = 7  # more choices than this become a drop-down list
+
+
+def _choices(component: Component) -> list[tuple[str, str]]:
+    return [(label.value, label.words) for label in component.labels]
+
+
+def form_field(component: Component) -> forms.Field:
+    """The Django field of one component; what is required is checked by `validate_inputs`."""
+    common: dict[str, Any] = {
+        "label": component.title,
+        "help_text": component.help or "",
+        "required": False,
+    }
+    if component.type == "multiclass":
+        choices = _choices(component)
+        widget = forms.RadioSelect if len(choices) <= RADIO_LIMIT else forms.Select
+        return forms.ChoiceField(choices=choices, widget=widget, **common)
+    if component.type == "multilabel":
+        return forms.MultipleChoiceField(
+            choices=_choices(component), widget=forms.CheckboxSelectMultiple, **common
+        )
+    if component.type in ("number", "slider"):
+        attrs = {
+            "min": component.minimum,
+            "max": component.maximum,
+            "step": component.step or "any",
+        }
+        if component.type == "slider":
+            return forms.FloatField(widget=Slider(component.title, attrs), **common)
+        return forms.FloatField(widget=forms.NumberInput(attrs=attrs), **common)
+    if component.type == "long_text":
+        return forms.CharField(widget=forms.Textarea(attrs={"rows": 4, "dir": "auto"}), **common)
+    if component.type in ("text", "span"):
+        attrs = {"autocomplete": "off", "dir": "auto"}
+        return forms.CharField(widget=forms.TextInput(attrs=attrs), **common)
+    return forms.CharField(disabled=True, **common)  # of an earlier release; nobody can fill it
+
+
+class Slider(forms.NumberInput):
+    """A number with a slider beside it, which a script moves; without one the number is there."""
+
+    template_name = "annotation/_slider.html"
+
+    def __init__(self, title: str, attrs: dict[str, Any]) -> None:
+        super().__init__(attrs)
+        self.title = title
+
+    def get_context(self, *args: Any) -> dict[str, Any]:
+        context = super().get_context(*args)
+        context["widget"]["title"] = self.title
+        return context
+
+
+class ComponentForm(forms.Form):
+    """A form of configuration components; `inputs` holds the values after validation."""
+
+    def __init__(self, components: list[Component], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.components = components
+        for component in components:
+            self.fields[component.name] = form_field(component)
+            # The label says "(optional)" only where the configuration does.
+            self.fields[component.name].widget.is_required_by_task = component.required
+            if component.placeholder:
+                self.fields[component.name].widget.attrs["placeholder"] = component.placeholder
+            if component.counter and component.max_length:
+                self.fields[component.name].widget.attrs["data-limit"] = component.max_length
+
+    def values(self) -> dict[str, Any]:
+        """What was typed, without what was left empty."""
+        names = (component.name for component in self.components)
+        found = {name: _one_newline(self.cleaned_data.get(name)) for name in names}
+        return {name: value for name, value in found.items() if value not in (None, "", [])}
+
+    def checked(self, context: Mapping[str, Any]) -> dict[str, Any]:
+        """The values, with what is wrong as errors. Of a stretch the first place is meant."""
+        found = self.values()
+        for component in self.components:
+            value = found.get(component.name)
+            if component.type == "span" and value is not None:
+                start = str(context.get(str(component.reference), "")).find(value)
+                value = {"text": value, "start": start, "end": start + len(value)}
+                found[component.name] = value
+            for message in [] if value is None else check_value(component, value, context):
+                self.add_error(component.name, message)
+        return found
+
+
+def _one_newline(value: Any) -> Any:
+    """A text as models and counters read it: browsers end lines with two characters."""
+    return value.replace("\r\n", "\n") if isinstance(value, str) else value
+
+
+def unchanged_fields(config: TaskConfig, inputs: Mapping[str, Any], given: str) -> list[str]:
+    """The texts that are still what the person was given to change."""
+    return [
+        component.name
+        for component in config.input
+        if component.type == "long_text"
+        and given
+        and str(inputs.get(component.name, "")).split() == given.split()
+    ]
+
+
+def typed(config: TaskConfig, data: QueryDict) -> dict[str, Any]:
+    """What stands in the fields, as a draft keeps it: nothing is checked."""
+    found: dict[str, Any] = {}
+    for component in config.input:
+        is_list = component.type == "multilabel"
+        value: Any = data.getlist(component.name) if is_list else data.get(component.name, "")
+        found[component.name] = value[:10_000]
+        start = data.get(f"{component.name}_start", "")
+        if component.type == "span" and value and start.isdecimal():
+            end = int(start) + len(value)
+            found[component.name] = {"text": value, "start": int(start), "end": end}
+    return {name: value for name, value in found.items() if value}
+
+
+class ExampleForm(ComponentForm):
+    """One example: the task's inputs, but for the goal, which the server chose."""
+
+    attempt_key = forms.UUIDField(widget=forms.HiddenInput)
+    assignment = forms.IntegerField(widget=forms.HiddenInput)
+    goal = forms.CharField(widget=forms.HiddenInput, required=False)
+    parent = forms.UUIDField(widget=forms.HiddenInput, required=False)
+
+    def __init__(
+        self,
+        data: Mapping[str, Any] | None = None,
+        *,
+        config: TaskConfig,
+        context: Mapping[str, Any],
+        assignment_id: int,
+        goal: str,
+        given: Mapping[str, Any] | None = None,
+        unchanged: str = "",
+        parent: uuid.UUID | None = None,
+        challenge: str | None = None,
+        takes_challenge: bool = False,
+    ) -> None:
+        """`given` is what the fields start with; a text equal to `unchanged` is refused.
+
+        challenge: the sentence of the one that is offered; takes_challenge: whether it is ticked.
+        """
+        self.config, self.context, self.drawn, self.unchanged = config, context, goal, unchanged
+        initial = {
+            **(given or {}),
+            "attempt_key": uuid.uuid4(),
+            "assignment": assignment_id,
+            "goal": goal,
+            "parent": parent,
+            CHALLENGE: takes_challenge,
+        }
+        super().__init__(self._asked(), data, initial=initial)
+        if challenge:
+            self.fields[CHALLENGE] = forms.BooleanField(
+                label=_("Challenge: %(challenge)s") % {"challenge": challenge},
+                help_text=_("Tick this if you take it up. You may as well leave it."),
+                required=False,
+            )
+        for component in self.components:
+            if component.type == "span":
+                self._add_span(component, given or {})
+
+    def _asked(self) -> list[Component]:
+        """The inputs that the person fills: not the goal, nor what the goal makes needless."""
+        goal_field = self.config.goal.field
+        return [
+            component
+            for component in self.config.input
+            if component.name != goal_field
+            and not (
+                component.when
+                and component.when.field == goal_field
+                and component.when.equals != self.drawn
+            )
+        ]
+
+    def _add_span(self, component: Component, given: Mapping[str, Any]) -> None:
+        """A span is typed text and where it starts; the start is asked when it is ambiguous."""
+        span = given.get(component.name)
+        if isinstance(span, Mapping):
+            self.initial[component.name] = span["text"]
+            self.initial[f"{component.name}_start"] = span["start"]
+        self.fields[f"{component.name}_start"] = forms.IntegerField(
+            widget=forms.HiddenInput, required=False
+        )
+
+    @property
+    def visible(self) -> list[forms.BoundField]:
+        """The fields to show, in the order of the configuration."""
+        return [self[component.name] for component in self.components]
+
+    @property
+    def challenge(self) -> forms.BoundField | None:
+        """The challenge to tick or to leave, if one is offered."""
+        return self[CHALLENGE] if CHALLENGE in self.fields else None
+
+    @property
+    def takes_challenge(self) -> bool:
+        """Whether it is ticked, after validation."""
+        return bool(self.cleaned_data.get(CHALLENGE))
+
+    @property
+    def span_name(self) -> str:
+        """The field that is answered by a stretch of the context, if there is one."""
+        return next((c.name for c in self.components if c.type == "span"), "")
+
+    @property
+    def which(self) -> forms.BoundField | None:
+        """The question which of several places is meant, when it must be asked."""
+        name = f"{self.span_name}_start"
+        field = self.fields.get(name)
+        return field.get_bound_field(self, name) if isinstance(field, forms.ChoiceField) else None
+
+    def clean(self) -> dict[str, Any]:
+        values = self.values()
+        for component in self.components:
+            if component.type == "span" and component.name in values:
+                values[component.name] = self._span(component, values[component.name])
+        if self.config.goal.field:
+            values[self.config.goal.field] = self.drawn
+        self.inputs = {name: value for name, value in values.items() if value is not None}
+        for name, messages in validate_inputs(self.config, self.context, self.inputs).items():
+            if name in self.fields and not self.has_error(name):
+                self.add_error(name, messages)
+        self._refuse_unchanged()
+        return self.cleaned_data
+
+    def _span(self, component: Component, text: str) -> dict[str, Any] | None:
+        passage = str(self.context[str(component.reference)])
+        start_name = f"{component.name}_start"
+        starts = [i for i in range(len(passage)) if passage.startswith(text, i)]
+        start = self.cleaned_data.get(start_name)
+        if start not in starts:
+            if len(starts) > 1:
+                self._ask_which(start_name, component.name, passage, text, starts)
+                return None
+            start = starts[0] if starts else None
+        if start is None:
+            self.add_error(
+                component.name,
+                _("Choose the answer in the passage, or type it exactly as it appears"),
+            )
+            return None
+        return {"text": text, "start": start, "end": start + len(text)}
+
+    def _ask_which(
+        self, start_name: str, name: str, passage: str, text: str, starts: list[int]
+    ) -> None:
+        def around(start: int) -> str:
+            before, after = passage[max(0, start - 40) : start], passage[start + len(text) :][:40]
+            return f"…{before}[{text}]{after}…"
+
+        choices = [(start, around(start)) for start in starts]
+        self.fields[start_name] = forms.ChoiceField(
+            label=_("Which one?"), choices=choices, widget=forms.RadioSelect
+        )
+        said = ngettext(
+            "“%(text)s” is in the passage %(number)d time. Say which one you mean",
+            "“%(text)s” is in the passage %(number)d times. Say which one you mean",
+            len(starts),
+        )
+        self.add_error(name, said % {"text": text, "number": len(starts)})
+
+    def _refuse_unchanged(self) -> None:
+        for name in unchanged_fields(self.config, self.inputs, self.unchanged):
+            if not self.has_error(name):
+                self.add_error(name, _(UNCHANGED))
+
+
+class WhyForm(ComponentForm):
+    """The questions after the verdict; all may be left empty. context: what spans are cut from."""
+
+    def __init__(
+        self,
+        components: list[Component],
+        data: Any = None,
+        *,
+        context: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.context = context or {}
+        given = {
+            name: value["text"] if isinstance(value, Mapping) else value
+            for name, value in (metadata or {}).items()
+        }
+        super().__init__(components, data, initial=given)
+
+    def clean(self) -> dict[str, Any]:
+        self.inputs = self.checked(self.context)
+        return self.cleaned_data
+
+
+@lru_cache(maxsize=256)
+def blank_fields(components: tuple[Component, ...], language: str | None) -> str:
+    """The HTML of a form that nobody has filled yet; in a language it is the same for everybody."""
+    fields = WhyForm(list(components))
+    with override(language):
+        return format_html_join("", "{}", ((bound.as_field_group(),) for bound in fields))
+
+
+class ReportForm(forms.ModelForm):
+    """What is wrong with a passage."""
+
+    class Meta:
+        model = Report
+        fields = ["reason", "comment"]
+        widgets = {"reason": forms.RadioSelect}
+        labels = {
+            "reason": gettext_lazy("What is wrong?"),
+            "comment": gettext_lazy("In your own words"),
+        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["reason"].choices = Report.Reason.choices  # type: ignore[attr-defined]

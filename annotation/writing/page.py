@@ -1,0 +1,280 @@
+"""The write page's values: one builder for the page, its parts and its states."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.db.models import Prefetch, prefetch_related_objects
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.functional import SimpleLazyObject
+from django.utils.translation import get_language, gettext_noop
+from django.utils.translation import gettext as _
+
+from annotation import selectors
+from annotation.aids.example_gallery import shown_examples
+from annotation.models import Assignment, Attempt, Example, Suggestion, TargetOutput
+from annotation.rules.near_duplicates import written_text
+from annotation.rules.typing_evidence import looks_personal
+from annotation.writing import result_panel
+from annotation.writing.forms import ExampleForm, WhyForm, blank_fields
+from dynabench.lib.htmx import render_page
+from dynabench.lib.markdown import render_markdown
+from tasks.models import Context, Round, Task
+from tasks.selectors import targets_of
+
+TEMPLATE = "annotation/write.html"
+
+
+@dataclass
+class Work:
+    """Somebody, or a passer-by without an account, at one context with one goal."""
+
+    task: Task
+    round: Round
+    context: Context
+    goal: str
+    assignment: Assignment | None = None  # None: a try-out
+    given: Mapping[str, Any] = field(default_factory=dict)
+    retry_of: Example | None = None
+    opened: str = ""  # the help with writing that is open
+    is_past: bool = False  # an attempt that was made: its form shows what was written then
+
+    @classmethod
+    def of(
+        cls, assignment: Assignment, retry_of: Example | None = None, opened: str = ""
+    ) -> "Work":
+        """The work of an assignment: a draft goes before a retry, a retry before the prompt."""
+        task, context = assignment.round.task, assignment.context
+        given = (
+            assignment.draft
+            or (retry_of.inputs if retry_of else {})
+            or (assignment.parent.inputs if assignment.parent else {})
+        )
+        return cls(
+            task, assignment.round, context, assignment.goal, assignment, given, retry_of, opened
+        )
+
+    def showing(self, attempt: Attempt) -> "Work":
+        """The same with what was written in an attempt, and the goal that it was written for."""
+        goal = attempt.example.goal if attempt.example else self.goal
+        return replace(self, given=attempt.inputs, goal=goal, is_past=True)
+
+    @property
+    def unchanged(self) -> str:
+        """The text that the person is to change: the parent's, or the prompt sentence."""
+        return self._parent_text or self._prompt
+
+    @property
+    def _prompt(self) -> str:
+        support = self.task.config.support
+        name = support.prompt_field if support else None
+        return str(self.context.fields.get(name, "")) if name else ""
+
+    @property
+    def _parent_text(self) -> str:
+        parent = self.assignment.parent if self.assignment else None
+        return str(parent.inputs.get(self.text_field, "")) if parent else ""
+
+    @property
+    def text_field(self) -> str:
+        """The field in which people write."""
+        return self.task.config.text_field
+
+    @property
+    def challenge(self) -> str | None:
+        """The sentence of the challenge that is offered."""
+        offered = self.assignment.challenge if self.assignment else None
+        return self.task.config.challenges.get(offered) if offered else None
+
+    def form(self, data: Mapping[str, Any] | None = None) -> ExampleForm:
+        """The form, empty or bound."""
+        given = dict(self.given)
+        if not given and self.unchanged:
+            given = {self.text_field: self.unchanged}
+        parent: UUID | None = self.retry_of.uuid if self.retry_of else None
+        form = ExampleForm(
+            data,
+            config=self.task.config,
+            context=self.context.fields,
+            assignment_id=self.assignment.pk if self.assignment else self.context.pk,
+            goal=self.goal,
+            given=given,
+            unchanged=self.unchanged,
+            parent=parent,
+            challenge=self.challenge,
+            takes_challenge=bool(self.retry_of and self.retry_of.challenge),
+        )
+        attrs = form.fields[self.text_field].widget.attrs
+        attrs["data-given"] = given.get(self.text_field, "")
+        if self.retry_of or self.opened == Suggestion.Deed.EDIT:
+            attrs["autofocus"] = True
+        if self.assignment:  # drafts save themselves, apart from the form's own requests
+            attrs["hx-post"] = reverse("annotation:draft", args=[self.assignment.pk])
+            when = "input delay:1500ms, draft delay:1500ms"  # draft: of another field, by site.js
+            attrs.update({"hx-trigger": when, "hx-target": "#draft-line"})
+            attrs["hx-sync"] = "this:replace"
+        return form
+
+    def targets(self) -> str:
+        """The round's targets as people may read them."""
+        targets_of(self.round)
+        return ", ".join(self.round.target_names) or _("no model in this round")
+
+    def page(self, form: ExampleForm | None = None) -> dict[str, Any]:
+        """Everything that the template names but the panel."""
+        before, words, after = result_panel.goal_parts(self.task.config, self.goal)
+        values: dict[str, Any] = {
+            "work": self,
+            "task": self.task,
+            "round": self.round,
+            "context": self.context,
+            "shown_context": SimpleLazyObject(
+                lambda: result_panel.shown_context(self.task.config, self.context)
+            ),
+            "form": form or SimpleLazyObject(self.form),
+            "goal_before": before,
+            "goal_words": words,
+            "goal_after": after,
+            "practice": self.assignment is None,
+            "targets": SimpleLazyObject(self.targets),
+            "limits": self.task.config.limits,
+            "instructions": SimpleLazyObject(
+                lambda: render_markdown(self.task.config.instructions)
+            ),
+            "form_url": reverse(
+                "annotation:write" if self.assignment else "annotation:try-out",
+                args=[self.task.code],
+            ),
+            "new_key": uuid4(),
+        }
+        return {**values, **(self._own(self.assignment) if self.assignment else {})}
+
+    def _own(self, assignment: Assignment) -> dict[str, Any]:
+        """What only somebody with an account has. Lazy, for a part of the page shows little."""
+        cap = self.task.config.limits.tries_per_context
+        used: Any = SimpleLazyObject(lambda: selectors.used(assignment))
+        earlier = SimpleLazyObject(lambda: selectors.history(assignment.annotator, self.context))
+        return {
+            "try_number": SimpleLazyObject(lambda: min(used.here + 1, cap)),
+            "left_in_round": SimpleLazyObject(lambda: left_words(self.round, used.standing)),
+            "history": SimpleLazyObject(
+                lambda: [(example, example.inputs.get(self.text_field)) for example in earlier]
+            ),
+            "is_newcomer": SimpleLazyObject(
+                lambda: selectors.is_newcomer(assignment.annotator, self.task)
+            ),
+            "parent_verdict": result(assignment.parent) if assignment.parent else None,
+            "worked": SimpleLazyObject(lambda: shown_examples(assignment)),
+            "suggestion": SimpleLazyObject(assignment.suggestions.last),
+        }
+
+
+def result(example: Example, is_new: bool = False) -> dict[str, Any]:
+    """The result panel of a stored example; one stored just now nobody can have judged."""
+    config = example.round.task.config
+    shown = TargetOutput.objects.select_related("target")
+    prefetch_related_objects([example], Prefetch("target_outputs", shown))  # if they are not there
+    outputs = list(example.target_outputs.all())
+    questions = result_panel.why_components(config, example.outcome, example.inputs)
+    return {
+        **verdict(example, config, outputs),
+        "example": example,
+        "looks_personal": looks_personal(written_text(config, example.inputs)),
+        "why_form": WhyForm(questions, metadata=example.metadata) if example.metadata else None,
+        "why_fields": blank_fields(tuple(questions), get_language()),
+        "can_retract": is_new
+        or (example.retracted_at is None and not selectors.is_judged(example)),
+    }
+
+
+def left_words(round: Round, standing: int) -> str:
+    """How many more examples of the round the person may write, where there is a cap."""
+    left = selectors.left_in_round(round, standing)
+    if left is None:
+        return ""
+    return _("room for %(number)d more of yours in this round") % {"number": left}
+
+
+def verdict(example: Example, config: Any, outputs: list[Any]) -> dict[str, Any]:
+    """The verdict in words and numbers, of a stored example or of a try-out."""
+    answers = result_panel.answers(example, config, outputs)
+    fooled = sum(answer.fooled is True for answer in answers)
+    goal_field = config.goal.field
+    return {
+        "panel": "annotation/_result.html",
+        "outcome": example.outcome,
+        "heading": result_panel.heading(
+            example.outcome, fooled, len(answers), config.verdict.type == "ask_user"
+        ),
+        "answers": answers,
+        "own_chance": result_panel.own_chance(answers),
+        "you_said": config.display(goal_field, example.goal) if goal_field else "",
+        "threshold": getattr(config.verdict, "threshold", None),
+        "needed": config.validation.votes.needed,
+    }
+
+
+FAILURES = {
+    "busy": gettext_noop("Many people are asking the model right now."),
+    "slow": gettext_noop("The model took too long to answer."),
+    "closed": gettext_noop("The round closed while the model was asked."),
+    "duplicate": gettext_noop("You sent this very text from another window."),
+    "lost": gettext_noop("The connection to the model was lost."),
+    "replaced": gettext_noop("The model was replaced while it was asked."),
+    "loading": gettext_noop("The model is busy, or is just being loaded."),
+    "refused": gettext_noop(
+        "The model declined this text. If it declines other texts too, it is broken. Its owners "
+        "are told."
+    ),
+    "rubbish": gettext_noop("The model is broken: it gave no valid answer. Its owners are told."),
+    "misconfigured": gettext_noop(
+        "The model is broken: its settings do not fit this task. Its owners are told."
+    ),
+}
+NO_ANSWER = gettext_noop("The model did not answer.")
+BROKEN = ("refused", "rubbish", "misconfigured")
+"""Failures after which the same text would fail again."""
+FAILED_STATUS = {"closed": 410, "duplicate": 422}
+
+
+def show(
+    request: HttpRequest,
+    work: Work,
+    panel: Mapping[str, Any] | None = None,
+    *,
+    form: ExampleForm | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    """The write page in one of its states; for htmx the panel, or the form with its errors."""
+    part = "panel" if panel else "form"
+    response = render_page(
+        request, TEMPLATE, {**work.page(form), **(panel or {})}, part=part, status=status
+    )
+    if part == "form":
+        response["HX-Retarget"], response["HX-Reswap"] = "#form", "outerHTML"
+    return response
+
+
+def show_attempt(
+    request: HttpRequest, work: Work, attempt: Attempt, *, is_new: bool = False
+) -> HttpResponse:
+    """The state of an attempt: the verdict, still waiting, or no answer."""
+    work = work.showing(attempt)
+    if attempt.state == Attempt.State.DONE and attempt.example:
+        return show(request, work, result(attempt.example, is_new))
+    if attempt.state == Attempt.State.ASKING:
+        waiting = {"panel": "annotation/_waiting.html", "attempt": attempt}
+        response = show(request, work, waiting, status=202)
+        # Without JavaScript the browser asks again, there and not at the address of the form.
+        response["Refresh"] = f"5; url={reverse('annotation:attempt', args=[attempt.uuid])}"
+        return response
+    status = FAILED_STATUS.get(attempt.failure, 503)
+    said = _(FAILURES.get(attempt.failure, NO_ANSWER))
+    broken = attempt.failure in BROKEN
+    failed = {"panel": "annotation/_failed.html", "said": said, "is_broken": broken}
+    response = show(request, work, failed, status=status)
+    if status == 503:
+        response["Retry-After"] = "10"
+    return response

@@ -1,0 +1,145 @@
+"""Trying the model without an account: nothing is stored.
+
+The passages are those of the task's own examples, which nobody is given when it counts: a text that
+was looked for in practice is no example on a passage that chance drew.
+"""
+
+import random
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, cast
+
+from allauth.account.adapter import get_adapter
+from django.contrib.auth.decorators import login_not_required
+from django.core.cache import cache
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.crypto import salted_hmac
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_http_methods
+
+from annotation.access import gate_is_shut
+from annotation.attempts import ask_targets, services
+from annotation.models import Example, TargetOutput
+from annotation.open_round import live_round
+from annotation.rules.outcome import Ensemble, judge
+from annotation.writing import page as work
+from annotation.writing.page import Work
+from annotation.writing.views import refusal
+from tasks.access import find_task
+from tasks.models import Context, Round, RoundTarget, Task
+from tasks.permissions import can_try_out
+from tasks.selectors import targets_of
+from tasks.targets.endpoints.base import EndpointError, Prediction
+
+TRIES_PER_HOUR = 20
+
+
+@login_not_required
+@require_http_methods(["GET", "POST"])
+def try_out(request: HttpRequest, code: str) -> HttpResponse:
+    """The write page, with the same targets, for anybody; nothing is stored."""
+    task = find_task(request, code)
+    round = live_round(task)
+    if not can_try_out(request.user, task) or round is None:
+        raise Http404
+    if gate_is_shut(request, task):
+        return redirect(reverse("annotation:gate", args=[code], query={"for": "try"}))
+    try:
+        services.check_can_be_asked(task.config)
+    except services.Refused as error:
+        return refusal(request, error, task)
+    if request.method == "POST":
+        return _submit(request, task, round)
+    places = len(task.config.practice_contexts)
+    if not places:
+        said = _("There is nothing to practise on here: no example of this task shows its passage.")
+        return refusal(request, services.NoContext(said), task)
+    goal = random.choice(task.config.goal_choices or [""])
+    return work.show(request, Work(task, round, _context(round, random.randrange(places)), goal))
+
+
+def _context(round: Round, place: int) -> Context:
+    """The passage of one of the task's own examples; the form names it by its place among them."""
+    return Context(pk=place, round=round, fields=dict(round.task.config.practice_contexts[place]))
+
+
+def _submit(request: HttpRequest, task: Task, round: Round) -> HttpResponse:
+    place, goal = request.POST.get("assignment", ""), request.POST.get("goal", "")
+    places = map(str, range(len(task.config.practice_contexts)))
+    if place not in places or goal not in (task.config.goal_choices or [""]):
+        raise Http404
+    now = Work(task, round, _context(round, int(place)), goal)
+    form = now.form(request.POST)
+    if not form.is_valid():
+        return work.show(request, now, form=form, status=422)
+    if _too_many(request):
+        said = ngettext(
+            "You have used the %(number)d practice try of this hour.",
+            "You have used the %(number)d practice tries of this hour.",
+            TRIES_PER_HOUR,
+        )
+        refused = {
+            "panel": "annotation/_refused.html",
+            "said": said % {"number": TRIES_PER_HOUR},
+        }
+        return work.show(request, now, refused, form=form, status=429)
+    entries = targets_of(round)
+    try:
+        predictions = ask_targets.answers_now(
+            entries, ask_targets.model_inputs(round, now.context.fields, form.inputs)
+        )
+    except EndpointError as error:
+        failure = ask_targets.failure_of(error)
+        said = _(work.FAILURES.get(failure, work.NO_ANSWER))
+        broken = failure in work.BROKEN
+        failed = {"panel": "annotation/_failed.html", "said": said, "is_broken": broken}
+        return work.show(request, now, failed, form=form, status=503)
+    example, outputs = _unsaved(now, form.inputs, entries, predictions)
+    return work.show(request, now, work.verdict(example, task.config, outputs), form=form)
+
+
+def _unsaved(
+    now: Work,
+    inputs: dict[str, Any],
+    entries: Sequence[RoundTarget],
+    predictions: Sequence[Prediction],
+) -> tuple[Example, list[TargetOutput]]:
+    """The verdict on rows that are never saved."""
+    outcome = judge(
+        expected=inputs,
+        outputs=[prediction.output for prediction in predictions],
+        rule=now.task.config.verdict,
+        ensemble=cast(Ensemble, now.round.rule),
+    )
+    example = Example(
+        round=now.round, context=now.context, goal=now.goal, inputs=inputs, outcome=outcome.status
+    )
+    outputs = [
+        TargetOutput(
+            target=entry.target,
+            position=place,
+            output=prediction.output,
+            prob=prediction.prob,
+            fooled=verdict.fooled,
+            score=verdict.score,
+        )
+        for place, (entry, prediction, verdict) in enumerate(
+            zip(entries, predictions, outcome.per_target, strict=True)
+        )
+    ]
+    return example, outputs
+
+
+def _too_many(request: HttpRequest) -> bool:
+    """Whether this address has used up the hour's tries; only a keyed, daily hash is kept."""
+    address = get_adapter().get_client_ip(request) or ""
+    hour = timezone.now().strftime("%Y%m%d%H")
+    key = "try-out-" + salted_hmac("try-out", address + hour).hexdigest()
+    cache.add(key, 0, timeout=3600)
+    with suppress(ValueError):  # the entry may go between the two calls
+        return cache.incr(key) > TRIES_PER_HOUR
+    return False

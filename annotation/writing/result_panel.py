@@ -1,0 +1,193 @@
+"""What the result panel says, as plain values for its template."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from annotation.models import Example, TargetOutput
+from tasks.config.components import WHOLE
+from tasks.config.schema import Component, TaskConfig
+from tasks.models import Context
+
+Status = Example.Outcome
+
+
+@dataclass(frozen=True)
+class Probability:
+    """One row of the table: `width` is the bar's, in percent; `percent` the words shown."""
+
+    label: str
+    percent: str
+    width: float
+    is_mine: bool
+    is_model: bool
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of the passage; `kind` is mine, model, both or empty."""
+
+    text: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one target said."""
+
+    name: str
+    said: str
+    sure: str
+    fooled: bool | None
+    overlap: float | None
+    rows: Sequence[Probability]
+    pieces: Sequence[Piece]
+
+
+def confidence(probability: float, shown: str) -> str:
+    """The chance in words: full, rounded to ten percent, or hidden (exact ones invite small edits).
+
+    >>> confidence(0.914, "full"), confidence(0.914, "rounded"), confidence(0.914, "hidden")
+    ('91%', 'about 90%', '')
+    """
+    if shown == "hidden":
+        return ""
+    if shown == "rounded":
+        return _("about %(percent)d%%") % {"percent": round(probability * 10) * 10}
+    return f"{probability:.0%}"
+
+
+def spans(passage: str, mine: Mapping[str, Any], model: Mapping[str, Any]) -> list[Piece]:
+    """The passage cut where either span begins or ends."""
+    cuts = sorted({0, len(passage), mine["start"], mine["end"], model["start"], model["end"]})
+    pieces = []
+    for start, end in pairwise(cuts):
+        in_mine = mine["start"] <= start < mine["end"]
+        in_model = model["start"] <= start < model["end"]
+        kind = (
+            "both" if in_mine and in_model else "mine" if in_mine else "model" if in_model else ""
+        )
+        pieces.append(Piece(passage[start:end], kind))
+    return pieces
+
+
+def shown_chances(prob: Mapping[str, float] | None, shown: str) -> Mapping[str, float] | None:
+    """The chances as numbers, by the same rule; None where they are hidden or not known."""
+    if not prob or shown == "hidden":
+        return None
+    return {label: round(p, 1) for label, p in prob.items()} if shown == "rounded" else prob
+
+
+def answers(example: Example, config: TaskConfig, outputs: Sequence[TargetOutput]) -> list[Answer]:
+    """What each target said to the example."""
+    return [_answer(example, config, output) for output in outputs]
+
+
+def shown_context(config: TaskConfig, context: Context) -> list[tuple[str, str, str]]:
+    """(label, type, value) of the context fields; a prompt to write from is not one to read."""
+    return [
+        (config.component(name).title, config.component(name).type, config.display(name, value))
+        for name, value in read_context(config, context).items()
+    ]
+
+
+def read_context(config: TaskConfig, context: Context) -> dict[str, Any]:
+    """The context fields that are to be read, in the order of the configuration."""
+    prompt = config.support.prompt_field if config.support else None
+    names = (component.name for component in config.context if component.name != prompt)
+    return {
+        name: context.fields[name]
+        for name in names
+        if context.fields.get(name) not in (None, "", [])
+    }
+
+
+def _answer(example: Example, config: TaskConfig, output: TargetOutput) -> Answer:
+    name = example.round.shown_name(output.target, output.position)
+    rows: list[Probability] = []
+    pieces: list[Piece] = []
+    said, sure = "", ""
+    for field in config.target_fields or (config.answer_field,):
+        component = config.component(field)
+        mine, theirs = example.inputs.get(field), output.output.get(field)
+        if component.type == "span" and isinstance(mine, Mapping):
+            said = str(theirs)
+            model = {"start": output.output["start"], "end": output.output["end"]}
+            pieces = spans(str(example.context.fields[str(component.reference)]), mine, model)
+        else:
+            said = config.display(field, theirs)
+            rows = _rows(component, output.prob or {}, mine, theirs, config)
+            chance = (output.prob or {}).get(str(theirs))
+            if chance is not None:
+                sure = confidence(chance, config.limits.show_confidence)
+    return Answer(name, said, sure, output.fooled, output.score if pieces else None, rows, pieces)
+
+
+def _rows(
+    component: Component, prob: Mapping[str, float], mine: Any, theirs: Any, config: TaskConfig
+) -> list[Probability]:
+    shown = config.limits.show_confidence
+    if shown == "hidden":
+        return []
+    steps = 10 if shown == "rounded" else 100
+    return [
+        Probability(
+            config.display(component.name, label),
+            confidence(chance, shown),
+            round(chance * steps) * 100 / steps,
+            label == mine,
+            label == theirs,
+        )
+        for label, chance in sorted(prob.items(), key=lambda item: -item[1])
+    ]
+
+
+def heading(outcome: str, fooled: int, asked: int, is_asked: bool) -> str:
+    """The verdict in words. is_asked: it is always the author who says."""
+    several = asked > 1
+    if outcome == Status.FOOLED and several:
+        said = ngettext(
+            "You fooled %(fooled)d of %(asked)d model",
+            "You fooled %(fooled)d of %(asked)d models",
+            asked,
+        )
+        return said % {"fooled": fooled, "asked": asked}
+    if outcome == Status.FOOLED:
+        return _("You fooled the model")
+    if outcome == Status.NOT_FOOLED:
+        return _("The models got it right") if several else _("The model got it right")
+    if outcome == Status.UNDECIDED:
+        return _("Was the model right? You decide") if is_asked else _("Too close to call")
+    return _("Saved, no model in this round")
+
+
+def own_chance(answers: Sequence[Answer]) -> str:
+    """The chance that the first target gave the author's label; empty when not shown."""
+    rows = answers[0].rows if answers else []
+    return next((row.percent for row in rows if row.is_mine), "")
+
+
+def why_components(config: TaskConfig, outcome: str, inputs: Mapping[str, Any]) -> list[Component]:
+    """The questions after the verdict whose condition holds."""
+    return [
+        component
+        for component in config.metadata.create
+        if component.type in WHOLE["metadata"]
+        and (component.when is None or component.when.holds(inputs, outcome=outcome))
+    ]
+
+
+def goal_parts(config: TaskConfig, goal: str) -> tuple[str, str, str]:
+    """The goal sentence: before, the goal's words, after. The words are empty without a goal."""
+    field = config.goal.field
+    if not field or not goal:
+        return config.goal.text, "", ""
+    before, _, after = config.goal.text.partition("{" + field + "}")
+    words = next(
+        (label.goal or label.words) for label in config.labels(field) if label.value == goal
+    )
+    return before, words, after

@@ -1,0 +1,277 @@
+"""The pages on which a person writes an example and learns whether the model was fooled."""
+
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_not_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST
+
+from annotation.access import find_given, gate_is_shut, writer
+from annotation.aids.saliency import saliency
+from annotation.attempts import ask_targets, services
+from annotation.models import Assignment, Attempt, Example
+from annotation.moderation import report_context
+from annotation.open_round import live_round, round_to_write
+from annotation.rules.near_duplicates import written_text
+from annotation.rules.typing_evidence import typing_evidence
+from annotation.writing import page as work
+from annotation.writing.forms import ReportForm, WhyForm, typed
+from annotation.writing.page import Work
+from annotation.writing.result_panel import why_components
+from dynabench.accounts.models import Annotator
+from dynabench.accounts.services import annotator_of
+from dynabench.lib.htmx import htmx_partial, render_page
+from tasks.access import find_task
+from tasks.models import Task
+from tasks.targets.endpoints.base import EndpointError
+
+# `for` of the gate's address; judging is a later stage's page, known here by its name only.
+AFTER_GATE = {"try": "annotation:try-out", "judge": "validation:judge"}
+
+
+def refusal(request: HttpRequest, error: services.Refused, task: Task) -> HttpResponse:
+    """A page that says why nothing can be written, and what can be done instead."""
+    values = {"task": task, "message": str(error), "details": error.details}
+    return render_page(
+        request, "annotation/refused.html", values, part="panel", status=error.status
+    )
+
+
+def gate(request: HttpRequest, code: str) -> HttpResponse:
+    """A sensitive task's content warning, and the way past it."""
+    task = find_task(request, code)
+    wanted = AFTER_GATE.get(request.GET.get("for", ""), "annotation:write")
+    if request.method == "POST":
+        if request.user.is_authenticated:
+            services.pass_gate(annotator=writer(request, task), task=task)
+        else:
+            request.session[f"gate-{task.pk}"] = True
+        return redirect(wanted, code=code)
+    return render(request, "annotation/gate.html", {"task": task, "wanted": wanted})
+
+
+gate = login_not_required(require_http_methods(["GET", "POST"])(gate))
+
+
+@require_http_methods(["GET", "POST"])
+def write(request: HttpRequest, code: str) -> HttpResponse:
+    """Write one example against the round's targets."""
+    task = find_task(request, code)
+    annotator = writer(request, task)
+    if gate_is_shut(request, task):
+        return redirect("annotation:gate", code=code)
+    if request.method == "POST":
+        return _submit(request, task, annotator)
+    round = round_to_write(task, annotator)
+    if round is None:
+        values = {"task": task, "message": _("No round is open.")}
+        return render(request, "annotation/refused.html", values)
+    try:
+        assignment = services.assign(annotator=annotator, round=round)
+    except services.Refused as error:
+        return refusal(request, error, task)
+    opened = request.GET.get("support", "")
+    return work.show(request, Work.of(assignment, _retried(request, assignment), opened))
+
+
+def _retried(request: HttpRequest, assignment: Assignment) -> Example | None:
+    """The own example that the person edits, if it stands on the current context."""
+    mine = Example.objects.filter(annotator=assignment.annotator_id, context=assignment.context_id)
+    try:
+        return mine.filter(uuid=UUID(request.GET.get("retry", ""))).first()
+    except ValueError:
+        return None
+
+
+def _submit(request: HttpRequest, task: Task, annotator: Annotator) -> HttpResponse:
+    """Check the form, ask the targets, show what came of it."""
+    assignment = posted_assignment(request, annotator, task)
+    now = Work.of(assignment)
+    form = now.form(request.POST)
+    if not form.is_valid():
+        return work.show(request, now, form=form, status=422)
+    data = form.cleaned_data
+    try:
+        if data["goal"] != assignment.goal:
+            raise services.Stale(_("Your goal has changed since you opened this page."))
+        attempt, is_mine = services.begin_attempt(
+            annotator=annotator,
+            assignment=assignment,
+            key=data["attempt_key"],
+            inputs=form.inputs,
+            parent=_own_example(annotator, data["parent"]),
+            typing=typing_evidence(request.POST, len(written_text(task.config, form.inputs))),
+            takes_challenge=form.takes_challenge,
+        )
+    except services.Refused as error:
+        refused = {"panel": "annotation/_refused.html", "said": str(error), **error.details}
+        return work.show(request, now, refused, form=form, status=error.status)
+    attempt = ask_targets.settle(attempt) if is_mine else attempt
+    if attempt.state == Attempt.State.DONE and not htmx_partial(request):
+        return redirect("annotation:attempt", uuid=attempt.uuid)
+    return work.show_attempt(request, now, attempt, is_new=is_mine)
+
+
+def posted_assignment(request: HttpRequest, annotator: Annotator, task: Task) -> Assignment:
+    """The person's assignment that the form was made for; 404 for others."""
+    pk = request.POST.get("assignment", "")
+    found = Assignment.objects.select_related("context", "round")
+    assignment = get_object_or_404(found, pk=pk if pk.isdecimal() else 0)
+    if (assignment.annotator_id, assignment.round.task_id) != (annotator.pk, task.pk):
+        raise Http404
+    assignment.annotator, assignment.round.task = annotator, task  # known, so not read again
+    return assignment
+
+
+def _own_example(annotator: Annotator, uuid: UUID | None) -> Example | None:
+    return Example.objects.filter(annotator=annotator, uuid=uuid).first() if uuid else None
+
+
+@require_POST
+def write_next(request: HttpRequest, code: str) -> HttpResponse:
+    """Another passage, another goal, or somebody's example to change: as the person asks."""
+    task = find_task(request, code)
+    annotator, round = writer(request, task), live_round(task)
+    if gate_is_shut(request, task):
+        return redirect("annotation:gate", code=code)
+    wanted = request.POST.get("want")
+    try:
+        if round is None:
+            raise services.RoundClosed(_("No round is open."))
+        assignment = services.assign(
+            annotator=annotator, round=round, fresh=wanted != "goal", minimal_edit=wanted == "edit"
+        )
+        if wanted == "goal":
+            services.change_goal(assignment=assignment)
+    except services.Refused as error:
+        return refusal(request, error, task)
+    if not htmx_partial(request):
+        return redirect("annotation:write", code=code)
+    return render_page(request, work.TEMPLATE, Work.of(assignment).page(), part="work")
+
+
+@require_POST
+def draft(request: HttpRequest, pk: int) -> HttpResponse:
+    """Keep what is being typed; never an error, for it comes by itself."""
+    assignment = get_object_or_404(
+        Assignment.objects.select_related("round__task", "context"),
+        pk=pk,
+        annotator=annotator_of(request.user),  # type: ignore[arg-type]
+    )
+    inputs = typed(assignment.round.task.config, request.POST)
+    saved_at = services.save_draft(assignment=assignment, inputs=inputs)
+    values = {"saved_at": saved_at, "round": assignment.round}
+    return render(request, "annotation/_draft_saved.html", values)
+
+
+def _own_attempt(request: HttpRequest, uuid: UUID) -> Attempt:
+    attempts = Attempt.objects.select_related(
+        "assignment__round__task",
+        "assignment__context",
+        "assignment__annotator",
+        "example__round__task",
+        "example__context",
+    )
+    return get_object_or_404(
+        attempts,
+        uuid=uuid,
+        annotator=annotator_of(request.user),  # type: ignore[arg-type]
+    )
+
+
+def attempt_detail(request: HttpRequest, uuid: UUID) -> HttpResponse:
+    """One attempt: what came of it, or that the model is still asked."""
+    attempt = services.expire_attempt(attempt=_own_attempt(request, uuid))
+    return work.show_attempt(request, Work.of(attempt.assignment), attempt)
+
+
+def _shown_example(request: HttpRequest, uuid: UUID) -> tuple[Work, Example]:
+    """A stored example of this person's own."""
+    attempt = _own_attempt(request, uuid)
+    if attempt.example is None:
+        raise Http404
+    return Work.of(attempt.assignment).showing(attempt), attempt.example
+
+
+@require_POST
+def attempt_answer(request: HttpRequest, uuid: UUID) -> HttpResponse:
+    """The author says whether the model's answer is acceptable."""
+    now, example = _shown_example(request, uuid)
+    if request.POST.get("model_right") not in ("yes", "no"):
+        return work.show(request, now, work.result(example), status=422)
+    try:
+        right = request.POST["model_right"] == "yes"
+        services.answer_undecided(example=example, model_right=right)
+    except services.Refused:
+        pass  # answered before: show what was decided then
+    if not htmx_partial(request):
+        return redirect("annotation:attempt", uuid=uuid)
+    example.refresh_from_db(fields=["outcome", "decided_by"])
+    return work.show(request, now, work.result(example))
+
+
+@require_POST
+def attempt_why(request: HttpRequest, uuid: UUID) -> HttpResponse:
+    """Keep why the label is right and why a model might miss it."""
+    now, example = _shown_example(request, uuid)
+    questions = why_components(now.task.config, example.outcome, example.inputs)
+    form = WhyForm(questions, request.POST, context=now.context.fields)
+    if form.is_valid():
+        services.explain(example=example, metadata=form.inputs)
+        if not htmx_partial(request):
+            return redirect("annotation:attempt", uuid=uuid)
+    values = {**now.page(), **work.result(example), "why_form": form, "why_saved": form.is_valid()}
+    return render_page(
+        request, work.TEMPLATE, values, part="why", status=200 if form.is_valid() else 422
+    )
+
+
+@require_http_methods(["GET", "POST"])
+def attempt_retract(request: HttpRequest, uuid: UUID) -> HttpResponse:
+    """Take an example back, after a page that asks once more."""
+    now, example = _shown_example(request, uuid)
+    if request.method == "GET":
+        return render(request, "annotation/retract.html", {"example": example, "task": now.task})
+    try:
+        example = services.retract_example(example=example)
+    except services.Refused as error:
+        refused = {"panel": "annotation/_refused.html", "said": str(error)}
+        return work.show(request, now, refused, status=error.status)
+    if not htmx_partial(request):
+        return redirect("annotation:attempt", uuid=uuid)
+    return work.show(request, now, work.result(example))
+
+
+@require_http_methods(["GET", "POST"])
+def context_report(request: HttpRequest, pk: int) -> HttpResponse:
+    """Say that something is wrong with a passage that one was given."""
+    context, annotator = find_given(request, pk)
+    form = ReportForm(request.POST or None)
+    values = {"form": form, "context": context, "task": context.round.task}
+    if request.method == "POST" and form.is_valid():
+        report_context(annotator=annotator, context=context, **form.cleaned_data)
+        return render_page(
+            request, "annotation/report.html", {**values, "sent": True}, part="report"
+        )
+    status = 422 if request.method == "POST" else 200
+    return render_page(request, "annotation/report.html", values, part="report", status=status)
+
+
+@require_POST
+def attempt_saliency(request: HttpRequest, uuid: UUID) -> HttpResponse:
+    """Which words mattered to the first target: its answer again without each of them."""
+    now, example = _shown_example(request, uuid)
+    values = {**now.page(), **work.result(example), "saliency_asked": True}
+    status = 200
+    try:
+        words = saliency(example, now.text_field)
+        top = sorted(words, key=lambda word: -word.drop)[:5]
+        values |= {"saliency": words, "saliency_top": top}
+    except EndpointError as error:
+        status = 503
+        values["saliency_failed"] = _(work.FAILURES.get(error.reason, work.NO_ANSWER))
+    except services.CapReached as error:
+        status, values["saliency_failed"] = error.status, str(error)
+    return render_page(request, work.TEMPLATE, values, part="saliency", status=status)

@@ -1,0 +1,181 @@
+"""One evaluation from the shell, without a queue: what is asked, and the report as plain values."""
+
+import gzip
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from evaluation.contract import Answer, Evaluated, Outcome, Runnable, Runner, SetRow
+from evaluation.inference import precheck
+from evaluation.inference.evaluate import Question, evaluate, evaluate_suite, read_predictions
+from evaluation.inference.requests import Tell
+from evaluation.queue.cleanup import TEMPORARY, key_by_hand
+from evaluation.runs.run_work import asking
+from evaluation.runs.services import cost_cents, newest_versions
+from evaluation.scoring.paraphrase import KIND as PARAPHRASE
+from evaluation.scoring.paraphrase import Paraphrase, Paraphraser
+from evaluation.sets.parsing import SetFile, WrongLines
+from evaluation.sets.versions import set_rows
+from tasks.line_files import FileError
+from tasks.models import Task
+
+Rows = Callable[[], Iterable[SetRow]]
+
+
+class CannotEvaluate(Exception):
+    """It cannot be run as it was asked for; the message names what to mend."""
+
+
+@dataclass(frozen=True)
+class Examples:
+    """What a model is run on: a version of a set, or a file."""
+
+    name: str
+    rows: Rows
+    size: int
+
+
+def find_examples(task: Task, dataset: str, limit: int | None) -> Examples:
+    """The newest version of the task's set of that name, or the file; its first `limit` rows.
+
+    Raises CannotEvaluate.
+    """
+    if limit is not None and limit < 1:
+        raise CannotEvaluate(f"--limit {limit}: it must be 1 or more.")
+    version = newest_versions(task).filter(evaluation_set__name=dataset).first()
+    path = Path(dataset)
+    if version:
+        name, rows = str(version), partial(set_rows, version)
+    elif path.is_file():
+        name, rows = path.name, partial(iter, SetFile(path, path.name, task.config))
+    else:
+        known = task.evaluation_sets.filter(versions__isnull=False).distinct()
+        raise CannotEvaluate(
+            f"{task} has no evaluation set {dataset!r}, and there is no such file. "
+            f"Sets: {', '.join(one.name for one in known) or 'none'}. Files end in .jsonl, .csv "
+            "or .parquet."
+        )
+    try:
+        size = sum(1 for _ in islice(rows(), limit))
+    except WrongLines as error:
+        told = [f"{name}:{line.line}: {line.message}" for line in error.errors]
+        raise CannotEvaluate("\n".join(told)) from None
+    except FileError as error:
+        raise CannotEvaluate(str(error)) from None
+    if not size:
+        raise CannotEvaluate(f"{name} holds no example.")
+    return Examples(name, lambda: islice(rows(), limit), size)
+
+
+def find_model(task: Task, model: str, runner: str | None) -> tuple[Runnable, Runner]:
+    """The model in a folder, or the image of that name, and what runs it. Raises CannotEvaluate.
+
+    runner: docker or process; None: docker where an engine answers.
+    """
+    try:
+        return precheck.find_model(task.config, model, runner, key_by_hand())
+    except (precheck.Refused, precheck.NotNow) as error:
+        raise CannotEvaluate(str(error)) from None
+
+
+def find_paraphrase(folder: str | None) -> Paraphrase | None:
+    """The seq2seq model in a folder; None: none is wanted. Raises CannotEvaluate."""
+    if folder is None:
+        return None
+    if not Path(folder).is_dir():
+        raise CannotEvaluate(f"--paraphrase: there is no folder {folder}.")
+    try:
+        return Paraphraser(Path(folder))
+    except (OSError, ValueError) as error:
+        raise CannotEvaluate(
+            f"--paraphrase {folder}: a seq2seq model as save_pretrained writes it, with its "
+            f"tokenizer and safetensors weights, is needed ({error})"
+        ) from None
+
+
+def evaluate_by_hand(
+    task: Task,
+    examples: Examples,
+    model: Runnable,
+    runner: Runner,
+    suites: Sequence[str],
+    tell: Tell,
+    paraphrase: Paraphrase | None = None,
+) -> dict[str, Any]:
+    """The report of a plain evaluation and, if it succeeded, of perturbed suites.
+
+    With `paraphrase` the last suite is of examples in other words.
+    """
+    name, ask = asking(runner, model)
+    question = Question(
+        task.config, examples.rows, sp_model=settings.SP_BLEU_MODEL, paraphrase=paraphrase
+    )
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY) as first:
+        plain = evaluate(question, ask, tell, Path(first), name)
+        report = {
+            "task": task.code,
+            "dataset": examples.name,
+            "examples": examples.size,
+            "runner": name,
+            **_report(plain, "slices"),
+            "perturbations": {},
+        }
+        if plain.ending.outcome == Outcome.OK:
+            assert plain.predictions
+            read = partial(_answers, plain.predictions)
+            for suite in (*suites, *([PARAPHRASE] if paraphrase else [])):
+                with tempfile.TemporaryDirectory(prefix=TEMPORARY) as folder:
+                    found = evaluate_suite(question, suite, read, ask, tell, Path(folder), name)
+                report["perturbations"][suite] = _report(found, "kinds")
+    return report
+
+
+def outcome_of(report: Mapping[str, Any]) -> tuple[str, str]:
+    """Outcome and sentence: of the first part that did not succeed, else ok."""
+    for part in (report, *report["perturbations"].values()):
+        if part["outcome"] != Outcome.OK:
+            return part["outcome"], part["sentence"]
+    return Outcome.OK, ""
+
+
+def _answers(predictions: Path) -> Iterator[Answer | None]:
+    with gzip.open(predictions) as lines:
+        yield from read_predictions(lines)
+
+
+def _report(found: Evaluated, parts: str) -> dict[str, Any]:
+    """How it ended, what it used, and the numbers: over everything, and by part."""
+    ending, usage = found.ending, found.ending.usage
+    numbers: dict[str, dict[str, Any]] = {"": {}}
+    for number in found.numbers:
+        of_part = numbers.setdefault(number.slice or number.kind, {})
+        of_part[number.metric] = {
+            name: getattr(number, name) for name in ("value", "low", "high", "n")
+        }
+    notes = [f"{number.metric}: {number.note}" for number in found.numbers if number.note]
+    return {
+        "outcome": str(ending.outcome),
+        "sentence": ending.sentence,
+        "limit": ending.limit,
+        "measured": ending.measured,
+        "metrics": numbers.pop(""),
+        parts: numbers,
+        "throughput": {
+            "examples_per_second": usage.examples_per_second,
+            "answers": usage.answers,
+            "seconds": usage.seconds,
+            "start_seconds": usage.start_seconds,
+            "answer_seconds": usage.answer_seconds,
+        },
+        "memory": {"peak_bytes": usage.peak_bytes, "mean_bytes": usage.mean_bytes},
+        "cpu_seconds": usage.cpu_seconds,
+        "cost_cents": cost_cents(usage.cpu_seconds),
+        "warnings": [*ending.warnings, *dict.fromkeys(notes)],
+        "log": ending.log,
+    }

@@ -1,0 +1,1 @@
+"""One evaluation without a database: requests out, answers strictly read, scores."""

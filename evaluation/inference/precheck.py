@@ -1,0 +1,321 @@
+"""The check of a model before it is accepted: it is looked through and answers five examples.
+
+Needs no database and no Django: a worker checks every submission with it
+(`evaluation.submissions.intake`), and who wants to submit a model runs the same here:
+
+    python -m evaluation.inference.precheck MODEL --config task.yaml --inputs five.jsonl
+    python -m evaluation.inference.precheck --config task.yaml \\
+        --predictions answers.jsonl --uids inputs.jsonl
+
+It prints one JSON object and ends with 0 when the model would be accepted, with 1 when not.
+"""
+
+import argparse
+import gzip
+import hashlib
+import json
+import sys
+import tempfile
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from evaluation.contract import (
+    GIB,
+    MIB,
+    Answer,
+    Beat,
+    Ending,
+    InvalidOutput,
+    Limits,
+    Outcome,
+    Runnable,
+    Runner,
+)
+from evaluation.inference.answers import Answers
+from evaluation.inference.requests import Sent, answers_for, runnable
+from evaluation.sandbox.logs import visible
+from evaluation.uploads.model_folders import check_folder
+from tasks.config.schema import ConfigError, TaskConfig, load_config
+from tasks.targets.serving.errors import MisconfiguredError
+
+FIVE = 5
+MOST_PROBLEMS = 20
+SHOWN = 200  # characters of a line that does not fit
+CHECK_SECONDS = 300.0  # loading a large model from a cold disk takes the most of it
+NO_ENGINE = (
+    "No container engine answers. Start Docker or set DOCKER_HOST. Folders of weights also run "
+    "with --runner process."
+)
+
+
+class Refused(Exception):
+    """What was handed in cannot be accepted; the message says why and how to mend it."""
+
+    def __init__(self, message: str, outcome: Outcome = Outcome.REJECTED, log: str = "") -> None:
+        super().__init__(message)
+        self.outcome, self.log = outcome, log
+
+
+class NotNow(Exception):
+    """The check needs what is not here at present; the message tells what it waits for."""
+
+
+class Problems:
+    """What is wrong with answers, line by line."""
+
+    def __init__(self) -> None:
+        self._found: list[str] = []
+
+    def add(self, problem: str) -> None:
+        """Note one; too many are too many. Raises Refused."""
+        self._found.append(problem)
+        if len(self._found) == MOST_PROBLEMS:
+            self.check()
+
+    def take(self, answers: Answers, line: bytes) -> None:
+        """Keep the answer in a line, or note what is wrong with it and the line itself."""
+        try:
+            answers.take(line)
+        except InvalidOutput as error:
+            self.add(f"{error}\n  {visible(line[:SHOWN].decode(errors='replace'))}")
+
+    def check(self, log: str = "") -> None:
+        """Raises Refused when there is a problem."""
+        if self._found:
+            raise Refused("\n".join(self._found), Outcome.INVALID_OUTPUT, log)
+
+
+def check_limits(memory_gib: int, cpus: float) -> Limits:
+    """What a model may use to answer five examples."""
+    return Limits(seconds=CHECK_SECONDS, memory_bytes=memory_gib * GIB, cpus=cpus, output_bytes=MIB)
+
+
+def answer_five(
+    config: TaskConfig,
+    model: Runnable,
+    runner: Runner,
+    inputs: Sequence[Mapping[str, Any]],
+    limits: Limits,
+    folder: Path,
+    beat: Beat,
+) -> tuple[Ending, list[Answer | None]]:
+    """How the model ended, and its answers in the order of `inputs`. `folder` takes files.
+
+    Raises Refused, NotNow and what `beat` raises.
+    """
+    sent = Sent(folder / "five.jsonl")
+    sent.write(inputs, config.model_fields, lambda *_: beat())
+    answers, problems = answers_for(config, sent.ids()), Problems()
+    ending = runner.run(
+        model, sent.path, limits, take=lambda line: problems.take(answers, line), beat=beat
+    )
+    if ending.outcome == Outcome.INFRASTRUCTURE:
+        raise NotNow(ending.sentence)
+    if ending.outcome != Outcome.OK:
+        hit = f" Limit: {ending.limit}; measured: {ending.measured}." if ending.limit else ""
+        raise Refused(f"{ending.sentence}{hit}", ending.outcome, ending.log)
+    if missing := answers.missing():
+        problems.add(f"{missing} of {len(inputs)} examples have no answer.")
+    problems.check(ending.log)
+    return ending, [*answers.in_order()]
+
+
+def check_predictions(config: TaskConfig, uids: Sequence[str], lines: Iterable[bytes]) -> str:
+    """Read every line; each that does not fit is named, and so are examples without one.
+
+    Returns the warning about a few missing answers, empty without one. Raises Refused.
+    """
+    answers, problems, warning = answers_for(config, uids), Problems(), ""
+    for line in lines:
+        problems.take(answers, line.rstrip(b"\r\n"))
+    try:
+        warning = answers.end()
+    except InvalidOutput as error:
+        missing = (uid for uid, found in zip(uids, answers.in_order(), strict=True) if not found)
+        problems.add(f"{error} The first without an answer: {', '.join(islice(missing, FIVE))}.")
+    problems.check()
+    return warning
+
+
+def keep_predictions(config: TaskConfig, uids: Sequence[str], path: Path, kept: Path) -> str:
+    """Check a file of answers and copy it, packed, to `kept`; its SHA-256. Raises Refused."""
+    digest = hashlib.sha256()
+    with gzip.open(kept, "wb") as packed:
+
+        def lines() -> Iterator[bytes]:
+            for line in lines_of(path):
+                digest.update(line)
+                packed.write(line)
+                yield line
+
+        check_predictions(config, uids, lines())
+    return digest.hexdigest()
+
+
+def lines_of(path: Path) -> Iterator[bytes]:
+    """The lines of a file; one that is too long comes in parts, each of which is refused."""
+    with path.open("rb") as file:
+        yield from iter(lambda: file.readline(MIB + 2), b"")
+
+
+def find_model(
+    config: TaskConfig, model: str, runner: str | None, key: str, adapter: str = "jsonl"
+) -> tuple[Runnable, Runner]:
+    """The model in a folder, or the image of that name, and what runs it.
+
+    runner: docker or process; None: docker where an engine answers. key: names this run on the
+    engine. Docker's library is imported only where it is needed. Raises Refused and NotNow.
+    """
+    has_engine = runner != "process" and _has_engine()
+    if runner == "docker" and not has_engine:
+        raise NotNow(NO_ENGINE)
+    if Path(model).is_dir():
+        found = runnable(config, folder=look_through(config, model))
+    elif runner == "process":
+        raise Refused(f"There is no folder {model}. Images run in Docker only.")
+    elif has_engine:
+        found = _image(config, model, adapter)
+    else:
+        raise NotNow(
+            f"There is no folder {model}. If it is an image: no container engine answers. Start "
+            "Docker."
+        )
+    return found, _runner(found, key, runner if has_engine else "process")
+
+
+def look_through(config: TaskConfig, folder: str) -> Path:
+    """The folder of the model in a folder, of which nothing is run. Raises Refused."""
+    try:
+        return check_folder(Path(folder).resolve(), config)
+    except MisconfiguredError as error:
+        raise Refused(str(error)) from None
+
+
+def _has_engine() -> bool:
+    """Whether Docker's library is here and an engine answers."""
+    try:
+        from evaluation.sandbox import containers
+    except ModuleNotFoundError:
+        return False
+    return containers.engine() is not None
+
+
+def _image(config: TaskConfig, name: str, adapter: str) -> Runnable:
+    from evaluation.sandbox import containers
+    from evaluation.sandbox import images as sandbox_images
+
+    try:
+        facts = containers.inspect_image(name)
+    except sandbox_images.ImageRefused as error:
+        raise Refused(f"There is no folder {name}. As an image: {error}") from None
+    if problems := containers.check_image(facts):
+        raise Refused("\n".join(problems))
+    return runnable(config, image=facts.id, adapter=adapter)
+
+
+def _runner(model: Runnable, key: str, name: str | None) -> Runner:
+    if name == "process":
+        from evaluation.sandbox.process import ProcessRunner
+
+        return ProcessRunner()
+    from evaluation.sandbox import choose as runners
+    from evaluation.sandbox import containers
+
+    return containers.DockerRunner(key) if name else runners.runner_for(model, key)
+
+
+# By hand.
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the report of a check; 0: it would be accepted, 1: not."""
+    asked = _read(arguments)
+    try:
+        if asked.look:
+            look_through(asked.config, asked.model)
+            report = _report(Outcome.OK)
+        else:
+            report = _predictions(asked) if asked.predictions else _model(asked)
+    except Refused as refused:
+        report = _report(refused.outcome, str(refused), refused.log)
+    except NotNow as reason:
+        report = _report(Outcome.INFRASTRUCTURE, str(reason))
+    print(json.dumps(report, ensure_ascii=False))
+    return 0 if report["ok"] else 1
+
+
+def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="evaluation.inference.precheck",
+        description="Check a model as the server does when it arrives.",
+    )
+    parser.add_argument("model", nargs="?", help="a folder of weights, or an image on this machine")
+    parser.add_argument("--config", required=True, type=Path, help="the task's configuration")
+    parser.add_argument("--inputs", type=Path, help='lines of {"inputs": {…}}; five are asked')
+    parser.add_argument("--look", action="store_true", help="look through a folder, run nothing")
+    parser.add_argument("--runner", choices=("docker", "process"), help="docker where it answers")
+    parser.add_argument("--adapter", default="jsonl", choices=("jsonl", "dynalab", "dynabench2"))
+    parser.add_argument("--memory-gib", type=int, default=8)
+    parser.add_argument("--cpus", type=float, default=2)
+    parser.add_argument("--predictions", type=Path, help="a file of answers, instead of a model")
+    parser.add_argument("--uids", type=Path, help='the set\'s inputs: lines of {"id": …}')
+    asked = parser.parse_args(arguments)
+    needed = (asked.predictions, asked.uids) if asked.predictions else (asked.model, asked.inputs)
+    if not (all(needed) or (asked.look and asked.model)):
+        parser.error("give MODEL with --inputs, or --predictions with --uids")
+    try:
+        asked.config = load_config(asked.config.read_text())
+        asked.inputs = [*islice(_each(asked.inputs, "inputs"), FIVE)]
+        asked.uids = [*_each(asked.uids, "id")]
+        if asked.predictions:
+            asked.predictions.open().close()
+    except (ConfigError, OSError, ValueError, KeyError, TypeError) as error:
+        parser.error(f"{type(error).__name__}: {error}")
+    return asked
+
+
+def _each(path: Path | None, name: str) -> Iterator[Any]:
+    """What the objects in a file's lines have under a name."""
+    return (json.loads(line)[name] for line in lines_of(path)) if path else iter(())
+
+
+def _model(asked: argparse.Namespace) -> dict[str, Any]:
+    key = f"check-{uuid.uuid4().hex}"
+    model, runner = find_model(asked.config, asked.model, asked.runner, key, asked.adapter)
+    with tempfile.TemporaryDirectory() as folder:
+        ending, answers = answer_five(
+            asked.config,
+            model,
+            runner,
+            asked.inputs,
+            check_limits(asked.memory_gib, asked.cpus),
+            Path(folder),
+            lambda: None,
+        )
+    told = [found and {"answer": found.value, "prob": found.prob} for found in answers]
+    report = _report(Outcome.OK, ending.sentence, ending.log, [*ending.warnings])
+    return report | vars(ending.usage) | {"runner": runner.name, "answers": told}
+
+
+def _predictions(asked: argparse.Namespace) -> dict[str, Any]:
+    warning = check_predictions(asked.config, asked.uids, lines_of(asked.predictions))
+    return _report(Outcome.OK, warnings=[warning] if warning else [])
+
+
+def _report(
+    outcome: Outcome, message: str = "", log: str = "", warnings: Sequence[str] = ()
+) -> dict[str, Any]:
+    return {
+        "ok": outcome == Outcome.OK,
+        "outcome": str(outcome),
+        "message": message,
+        "log": log,
+        "warnings": [*warnings],
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Is the installation sound? What the doctor and `/readyz/` look at."""

@@ -1,0 +1,164 @@
+"""Is this installation sound? Each check looks at one part and says what it found, in words."""
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from django.conf import settings
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+
+from evaluation.contract import GIB
+from evaluation.operations import health
+from evaluation.operations.health import Finding, State
+from evaluation.operations.stored_files import damages
+from evaluation.sandbox.attacks.bench import Bench, Breach
+from evaluation.sandbox.attacks.cases import CASES, Case
+from evaluation.sandbox.containers import RUNTIME_IMAGE, engine, has_image
+from tasks.models import Round, TargetModel
+from tasks.targets.connect import endpoint_of
+from tasks.targets.endpoints.base import EndpointError
+
+SPARE_GIB = 5
+ANSWER_SECONDS = 5.0
+AT_ONCE = 2  # hostile models
+IMAGE_SCRIPT = settings.BASE_DIR / "scripts" / "runtime_image.sh"
+OUTDATED = 3  # its exit status
+NO_ENGINE = (
+    "No Docker engine answers. Model folders are evaluated in a process of this machine, where "
+    "throughput and memory cannot be compared with a sandbox's; submitted images wait until an "
+    "engine runs here. The hostile models were not run."
+)
+
+
+class Verdict(NamedTuple):
+    """What became of a hostile case; is_ok None: it was not run here."""
+
+    case: Case
+    got: str
+    is_ok: bool | None
+
+
+def findings() -> Iterator[Finding]:
+    """All checks but the hostile models; those that need the database, if it is sound."""
+    database = health.check_database()
+    if database.state != "bad":
+        database = check_migrations()
+    yield database
+    yield health.check_cache()
+    if database.state != "bad":
+        yield health.check_queue()
+        yield check_targets()
+    yield from check_disk()
+    yield from check_engine()
+
+
+def check_migrations() -> Finding:
+    """The database's tables are those of this version."""
+    executor = MigrationExecutor(connection)
+    waiting = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    if waiting:
+        names = ", ".join(f"{migration.app_label} {migration.name}" for migration, _ in waiting)
+        return Finding("database", "bad", f"Run manage.py migrate: {names}.")
+    return Finding("database", "ok", f"{connection.vendor}, all migrations applied")
+
+
+def check_targets() -> Finding:
+    """The targets of rounds in which people write answer."""
+    targets = TargetModel.objects.filter(rounds__state=Round.State.OPEN).distinct()
+    failed = []
+    for target in targets.select_related("task"):
+        try:
+            endpoint_of(target).info(deadline_seconds=ANSWER_SECONDS)
+        except EndpointError as error:
+            failed.append(f"{target.name}: {error}")
+    if failed:
+        return Finding("live targets", "bad", "\n".join(failed))
+    return Finding("live targets", "ok", f"{len(targets)} answer")
+
+
+def check_disk() -> Iterator[Finding]:
+    """The home folder can be written to; room for what people hand in, and for images."""
+    found = engine()
+    places = {"home": settings.HOME, "engine's disk": Path(found.root) if found else None}
+    if (home := health.check_disk()).state == "bad":
+        yield home
+        del places["home"]
+    for what, place in places.items():
+        if place and place.exists():
+            free = shutil.disk_usage(place).free / GIB
+            state: State = "ok" if free >= SPARE_GIB else "bad"
+            yield Finding(what, state, f"{free:.1f} GiB free in {place}")
+
+
+def check_media() -> Iterator[Finding]:
+    """Every file that a row names is in the storage and what was stored; reads all of them."""
+    found = list(damages())
+    for path, row, told in found:
+        yield Finding("media", "bad", f"{path} of {row} {told}")
+    if not found:
+        yield Finding("media", "ok", "every stored file is there and what was stored")
+
+
+def check_engine() -> Iterator[Finding]:
+    """The engine, and what it must offer."""
+    found = engine()
+    if not found:
+        yield Finding("engine", "note", NO_ENGINE)
+        return
+    yield Finding("engine", "ok", f"Docker {found.version}, cgroup v{found.cgroup}, {found.arch}")
+    if found.has_seccomp:
+        yield Finding("seccomp", "ok", "our own profile is used")
+    else:
+        yield Finding("seccomp", "bad", "The engine's kernel has none: models could call anything.")
+    runsc = (
+        "submitted models run in gVisor"
+        if found.has_runsc
+        else ("not installed: a flaw in the kernel is open to models (docs/operators.md)")
+    )
+    yield Finding("runsc", "ok" if found.has_runsc else "note", runsc)
+    yield check_runtime_image()
+
+
+def check_runtime_image() -> Finding:
+    """It is there, and of what this version would put into it."""
+    if not has_image(RUNTIME_IMAGE):
+        told = "Model folders need it: run scripts/runtime_image.sh."
+        return Finding("runtime image", "note", told)
+    done = subprocess.run([IMAGE_SCRIPT, "--is-current"], capture_output=True, text=True)
+    if done.returncode == OUTDATED:
+        told = "It was built of other sources or pins: run scripts/runtime_image.sh to rebuild it."
+        return Finding("runtime image", "note", told)
+    if done.returncode:
+        told = f"Whether it is of this version is not known: {done.stderr.strip()[-300:]}"
+        return Finding("runtime image", "note", told)
+    return Finding("runtime image", "ok", RUNTIME_IMAGE)
+
+
+def verdicts() -> Iterator[Verdict]:
+    """Run the hostile cases on the engine of this machine, in their order.
+
+    Raises EngineError, and LookupError when there is no image of ours to run them in.
+    """
+    with tempfile.TemporaryDirectory(prefix="dynabench-doctor-") as folder:
+        with closing(Bench(Path(folder))) as bench, ThreadPoolExecutor(AT_ONCE) as pool:
+            yield from pool.map(lambda case: judge(case, bench), CASES)
+            left = bench.left()
+        if left:
+            raise Breach(f"These containers were left behind: {', '.join(left)}")
+
+
+def judge(case: Case, bench: Bench) -> Verdict:
+    """Run one case."""
+    if not case.script and not case.check:
+        return Verdict(case, f"not run here; covered by {case.elsewhere}", None)
+    try:
+        got = case.run(bench)
+    except Exception as error:  # a case that breaks is one that failed
+        return Verdict(case, f"{type(error).__name__}: {error}", False)
+    return Verdict(case, got, True)

@@ -1,0 +1,115 @@
+"""Does each part of the site answer? Asked by the doctor, and by monitors through /readyz/."""
+
+import tempfile
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, Literal, NamedTuple
+
+from django.conf import settings
+from django.core.cache import cache
+from django.db import DatabaseError, InterfaceError, connection
+
+from evaluation.queue.leases import stuck
+from tasks.models import Round, TargetModel
+from tasks.targets.endpoints.base import EndpointError
+from tasks.targets.endpoints.client import SHARED
+from tasks.targets.endpoints.transport import IDEMPOTENT, parse_url
+
+State = Literal["ok", "note", "bad"]  # note: nothing is broken, but somebody should know
+STUCK = timedelta(minutes=5)
+MODEL_SERVER_SECONDS = 2.0
+TRIAL_BYTES = 2**20
+
+
+class Finding(NamedTuple):
+    """What a check found."""
+
+    what: str
+    state: State
+    told: str
+
+
+def check_database() -> Finding:
+    """It answers."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except (DatabaseError, InterfaceError) as error:
+        return Finding("database", "bad", f"It does not answer: {error}")
+    return Finding("database", "ok", connection.vendor)
+
+
+def check_cache() -> Finding:
+    """What is written can be read; of a shared cache, that it is not the stand-in that answers."""
+    shared: Any = cache
+    try:
+        if settings.CACHE_URL:
+            shared.ping()
+        cache.set("doctor", "well", 10)
+        found = cache.get("doctor")
+    except Exception as error:  # whatever the backend's library raises
+        return Finding("cache", "bad", f"It does not answer: {error}")
+    if found != "well":
+        return Finding("cache", "bad", "What was written could not be read.")
+    return Finding("cache", "ok", "shared" if settings.CACHE_URL else "in each process")
+
+
+def check_disk() -> Finding:
+    """A file can be written to the home folder."""
+    try:
+        with tempfile.TemporaryFile(dir=settings.HOME) as file:
+            file.write(bytes(TRIAL_BYTES))
+    except OSError as error:
+        return Finding(
+            "disk", "bad", f"Nothing can be written to {settings.HOME}: {error.strerror}"
+        )
+    return Finding("disk", "ok", f"{settings.HOME} can be written to")
+
+
+def check_model_server() -> Finding:
+    """It answers, or no round that is open needs it."""
+    url = parse_url(f"{settings.MODEL_SERVER_URL}/health")
+    try:
+        reply = SHARED.request(
+            "GET", url, seconds=MODEL_SERVER_SECONDS, max_bytes=2**16, allowed=(url.host,),
+            secret=None, payload=None, retry=IDEMPOTENT,
+        )  # fmt: skip
+        trouble = "" if reply.status == 200 else f"It answers {reply.status}."
+    except EndpointError as error:
+        trouble = str(error)
+    if not trouble:
+        return Finding("model server", "ok", settings.MODEL_SERVER_URL)
+    open_ones = TargetModel.objects.filter(rounds__state=Round.State.OPEN)
+    if open_ones.filter(url="").exclude(source="").exists():
+        return Finding("model server", "bad", trouble)
+    return Finding("model server", "ok", "no open round needs it")
+
+
+def check_queue() -> Finding:
+    """As `manage.py check_queue`."""
+    found = stuck(STUCK)
+    return (
+        Finding("queue", "bad", "\n".join(found))
+        if found
+        else Finding("queue", "ok", "no job is stuck")
+    )
+
+
+PARTS: dict[str, Callable[[], Finding]] = {
+    "database": check_database,
+    "cache": check_cache,
+    "disk": check_disk,
+    "model server": check_model_server,
+    "queue": check_queue,
+}
+
+
+def parts() -> dict[str, str]:
+    """Each part: ok, down, or unknown where only the database, which is down, could tell."""
+    told = {}
+    for name, check in PARTS.items():
+        try:
+            told[name] = "down" if check().state == "bad" else "ok"
+        except (DatabaseError, InterfaceError):
+            told[name] = "unknown"
+    return told

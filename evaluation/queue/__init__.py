@@ -1,0 +1,1 @@
+"""How jobs are leased, run in a process of their own, and cleaned up after."""

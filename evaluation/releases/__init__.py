@@ -1,0 +1,1 @@
+"""Datasets made of rounds: rows, splits, files, cards, and programs for other evaluators."""

@@ -1,0 +1,256 @@
+"""Making a version of a round's dataset: rows, then files, and then all appears at once."""
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from django.core.files import File
+from django.core.files.storage import default_storage
+from django.db import transaction
+from django.db.models import Count, F
+from django.utils.translation import gettext_noop
+
+from dynabench.accounts.services import log
+from evaluation.models import Dataset, DatasetFile, DatasetItem
+from evaluation.queue import leases
+from evaluation.releases.cards import write_cards
+from evaluation.releases.columns import FEATURES
+from evaluation.releases.files import SplitFiles, digest_of
+from evaluation.releases.rows import CHUNK, Freezer, counts_of, releasable, to_json
+from evaluation.releases.splits import DEV, PROGRAM, SPLITS, TEST, TRAIN, Dealer, Sizes, make_plan
+from tasks.config.schema import TaskConfig
+from tasks.models import Round
+from tasks.services import RoundError, set_round_state
+from validation.bulk_insert import Table
+from validation.statistics.report import task_report
+
+logger = logging.getLogger(__name__)
+
+Show = Callable[[float, str], None]
+COLUMNS = (
+    *("dataset_id", "position", "split", "uid", "example_id", "line"),
+    *("label", "is_validated", "is_withdrawn"),
+)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What an owner chooses. train None: all that dev and test leave.
+
+    url: of the public page, where it is known. canary: finds the data in training corpora.
+    """
+
+    train: int | None = None
+    dev: int = 0
+    test: int = 0
+    seed: int = 0
+    license: str = "cc-by-4.0"
+    description: str = ""
+    private_test: bool = False
+    url: str = ""
+    canary: str = ""
+
+    @property
+    def sizes(self) -> Sizes:
+        """The wanted rows of each split."""
+        return Sizes(self.train, self.dev, self.test)
+
+
+class Build:
+    """One try at making a claimed dataset. Until `run` has ended nothing of it can be seen.
+
+    Each step that writes holds the job's lease, so a worker that was taken for dead cannot mix
+    its rows with those of the next one. Raises LeaseLost.
+    """
+
+    def __init__(self, dataset: Dataset, show: Show | None = None):
+        self.dataset, self.round = dataset, dataset.round
+        self.options = Options(**dataset.options)
+        self.show = show
+        done = self.round.datasets.filter(state=Dataset.State.DONE, version__lt=dataset.version)
+        self.previous = done.order_by("-version").first()
+        self.table = Table(DatasetItem, COLUMNS)
+
+    def run(self) -> None:
+        """Make the version and release the round. Raises RoundError when it is open again."""
+        self._clear()
+        if self.previous:
+            self._copy(self.previous)
+        else:
+            self._freeze()
+        self._tell(0.6, gettext_noop("counting"))
+        numbers = self._numbers()
+        with TemporaryDirectory() as name:
+            folder = Path(name)
+            self._write_splits(folder, numbers["rows"])
+            self._tell(0.9, gettext_noop("writing cards"))
+            private = ["test.jsonl", "test.parquet"] if self.options.private_test else []
+            write_cards(self.dataset, folder, numbers, private)
+            files = [
+                self._stored(path, path.name not in private) for path in sorted(folder.iterdir())
+            ]
+        self._publish(numbers, files)
+
+    def _tell(self, progress: float, message: str) -> None:
+        leases.heartbeat(self.dataset, progress, message)
+        if self.show:
+            self.show(progress, message)
+
+    def _clear(self) -> None:
+        """Take away what a killed try has left."""
+        self._tell(0, gettext_noop("starting"))
+        self.dataset.items.all().delete()
+        folder = f"releases/{self.dataset}"
+        if default_storage.exists(folder):
+            for name in default_storage.listdir(folder)[1]:
+                default_storage.delete(f"{folder}/{name}")
+
+    def _store(self, rows: Sequence[tuple[Any, ...]], progress: float) -> None:
+        with transaction.atomic():
+            self._tell(0.6 * progress, gettext_noop("freezing rows"))
+            self.table.insert(rows)
+
+    def _freeze(self) -> None:
+        """The first version: examples of people are dealt to the splits."""
+        counts, seed = counts_of(self.round), self.options.seed
+        dealer = Dealer(make_plan(counts, self.options.sizes, seed=seed), seed=seed)
+        examples = releasable(self.round)
+        total, position = examples.count(), 0
+        for number, chunk in enumerate(Freezer(self.round).chunks(examples)):
+            rows = []
+            for example, uid, author, label, is_verified, row in chunk:
+                by_program = row["by_program"]
+                split = PROGRAM if by_program else dealer.deal(author, label, is_verified)
+                row["split"] = split
+                if split:
+                    line = to_json(row)
+                    values = (split, uid, example, line, label, is_verified, False)
+                    rows.append((self.dataset.pk, position, *values))
+                    position += 1
+            self._store(rows, min(1, number * CHUNK / max(total, 1)))
+        # What was withdrawn while rows were read does not enter at all.
+        self.dataset.items.filter(example__retracted_at__isnull=False).delete()
+
+    def _copy(self, previous: Dataset) -> None:
+        """A later version: the rows of the one before, with tombstones for what was withdrawn."""
+        total, last = previous.items.count(), -1
+        rows = previous.items.select_related("example").order_by("position")
+        while chunk := list(rows.filter(position__gt=last)[:CHUNK]):
+            last = chunk[-1].position
+            self._store([self._copied(item) for item in chunk], last / max(total, 1))
+
+    def _copied(self, item: DatasetItem) -> tuple[Any, ...]:
+        gone = item.example is None or item.example.retracted_at is not None
+        label, is_validated, line = item.label, item.is_validated, item.line
+        if gone:
+            label, is_validated = "", False
+            its = {"task": self.round.task.code, "round": self.round.number}
+            line = to_json({"uid": item.uid, "split": item.split, **its, "withdrawn": True})
+        values = (item.split, item.uid, item.example_id, line, label, is_validated, gone)
+        return (self.dataset.pk, item.position, *values)
+
+    def _numbers(self) -> dict[str, Any]:
+        """What cards and pages tell of the version, counted from its rows."""
+        has_programs = self.dataset.items.filter(split=PROGRAM).exists()
+        splits = (*SPLITS, PROGRAM) if has_programs else SPLITS
+        items = self.dataset.items.filter(is_withdrawn=False)
+        by_people = items.exclude(split=PROGRAM)
+        labels: dict[str, Any] = {s: {"validated": {}, "unjudged": {}} for s in splits}
+        cells = items.order_by("label").values_list("split", "is_validated", "label")
+        for split, is_validated, label, n in cells.annotate(n=Count("pk")):
+            labels[split]["validated" if is_validated else "unjudged"][label] = n
+        authors = (
+            items.order_by()
+            .values_list("split")
+            .annotate(n=Count("example__annotator", distinct=True))
+        )
+        by_split = dict.fromkeys(splits, 0) | dict(authors)
+        everybody = by_people.aggregate(n=Count("example__annotator", distinct=True))["n"]
+        withdrawn = self.dataset.items.filter(is_withdrawn=True).order_by().values_list("split")
+        # Long queries: the lease must not run out.
+        self._tell(0.6, gettext_noop("comparing splits"))
+        in_train = items.filter(split=TRAIN).values("example__context")
+        edits = by_people.filter(example__parent__dataset_items__dataset=self.dataset)
+        rows = {s: sum(n for kind in labels[s].values() for n in kind.values()) for s in splits}
+        people = releasable(self.round).filter(by_program=False)
+        shared_contexts = {
+            split: items.filter(split=split, example__context__in=in_train).count()
+            for split in (DEV, TEST)
+        }
+        parted = edits.exclude(example__parent__dataset_items__split=F("split")).count()
+        self._tell(0.6, gettext_noop("counting votes"))
+        return {
+            "rows": rows,
+            "labels": labels,
+            "authors": by_split,
+            "withdrawn": dict.fromkeys(splits, 0) | dict(withdrawn.annotate(n=Count("pk"))),
+            "left_out": max(0, people.count() - sum(rows[s] for s in SPLITS)),
+            "shared_authors": sum(by_split[s] for s in SPLITS) - everybody,
+            "shared_contexts": shared_contexts,
+            "parted_edits": parted,
+            "report": task_report([self.round], code=self.round.task.code)["rounds"][0],
+        }
+
+    def _write_splits(self, folder: Path, splits: Iterable[str]) -> None:
+        """The files of the rows, in one pass; a private test split once more without answers."""
+        names = [*splits, *(["test-unlabelled"] if self.options.private_test else [])]
+        files = {name: SplitFiles(folder, name) for name in names}
+        hidden, config = files.get("test-unlabelled"), self.round.task.config
+        total, number = self.dataset.items.count(), 0
+        lines = self.dataset.items.order_by("position").values_list("split", "line")
+        for number, (split, line) in enumerate(lines.iterator(chunk_size=CHUNK)):
+            files[split].write(line)
+            if hidden and split == TEST:
+                hidden.write(to_json(without_label(json.loads(line), config)))
+            if number % (10 * CHUNK) == 0:
+                self._tell(0.6 + 0.3 * number / total, gettext_noop("writing files"))
+        for file in files.values():
+            file.close()
+
+    def _stored(self, path: Path, is_public: bool) -> DatasetFile:
+        """A file in the storage, and its row that is not saved yet."""
+        self._tell(0.95, f"storing {path.name}")
+        stored = DatasetFile(dataset=self.dataset, name=path.name, is_public=is_public)
+        stored.size, stored.sha256 = path.stat().st_size, digest_of(path)
+        with path.open("rb") as file:
+            stored.file.save(path.name, File(file), save=False)
+        return stored
+
+    @transaction.atomic
+    def _publish(self, numbers: dict[str, Any], files: Sequence[DatasetFile]) -> None:
+        """Files, round and dataset change together. Locks the round, then the dataset."""
+        by = self.dataset.requested_by
+        if Round.objects.get(pk=self.round.pk).state != Round.State.RELEASED:
+            set_round_state(round=self.round, state=Round.State.RELEASED, actor=by)
+        DatasetFile.objects.bulk_create(files)
+        leases.finish(self.dataset, numbers=numbers)
+        log(by, "dataset.released", self.dataset, files={f.name: f.sha256 for f in files})
+
+
+def make(dataset: Dataset, show: Show | None = None) -> None:
+    """Make a claimed version, or note on its row why it could not be made."""
+    try:
+        try:
+            Build(dataset, show).run()
+        except RoundError as error:
+            leases.fail(dataset, str(error))
+        except leases.LeaseLost:
+            raise
+        except Exception as error:
+            logger.exception("%s cannot be made", dataset)
+            leases.fail(dataset, f"{type(error).__name__}. The worker's log says more; ask again.")
+    except leases.LeaseLost as lost:
+        logger.warning("%s", lost)
+
+
+def without_label(row: dict[str, Any], config: TaskConfig) -> dict[str, Any]:
+    """A row as a model may see it: neither the answer nor what people and targets said."""
+    if row["withdrawn"]:
+        return row
+    inputs = json.loads(row["input_json"])
+    shown = {name: inputs[name] for name in config.model_fields if name in inputs}
+    return {name: row[name] for name in FEATURES} | {"input_json": to_json(shown)}

@@ -1,0 +1,396 @@
+"""What a version says of itself: dataset card, Croissant metadata, BenchmarkCard, checksums.
+
+All are filled from the version's numbers and the task's configuration; none names a person.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from django.template.loader import render_to_string
+from django.utils.translation import override
+
+from evaluation.models import Dataset
+from evaluation.releases.columns import FEATURES, FIELDS, Field
+from evaluation.releases.exporters import task_files
+from evaluation.releases.files import digest_of
+from evaluation.releases.splits import DEV, PROGRAM, TEST, TRAIN
+from tasks.config.schema import TaskConfig
+from tasks.models import TargetModel
+
+LICENSES = {
+    "cc-by-4.0": "https://creativecommons.org/licenses/by/4.0/",
+    "cc-by-sa-4.0": "https://creativecommons.org/licenses/by-sa/4.0/",
+    "cc-by-nc-4.0": "https://creativecommons.org/licenses/by-nc/4.0/",
+    "cc-by-nc-sa-4.0": "https://creativecommons.org/licenses/by-nc-sa/4.0/",
+    "cc0-1.0": "https://creativecommons.org/publicdomain/zero/1.0/",
+}
+"""The hub's name of a licence, and where its text is."""
+HUB_SPLIT = {TRAIN: "train", DEV: "validation", TEST: "test", PROGRAM: "program"}
+HIDDEN_TEST = "test-unlabelled"
+"""The name of a private test split's public files."""
+HUB_SIZES = {  # below so many rows
+    1_000: "n<1K",
+    10_000: "1K<n<10K",
+    100_000: "10K<n<100K",
+    1_000_000: "100K<n<1M",
+    10_000_000: "1M<n<10M",
+    100_000_000: "10M<n<100M",
+}
+Numbers = Mapping[str, Any]
+
+
+@override("en")
+def write_cards(dataset: Dataset, folder: Path, numbers: Numbers, private: Sequence[str]) -> None:
+    """Write the cards of the files in the folder, tasks for other tools, and SHA256SUMS of all.
+
+    private: names of files that cards leave out.
+    """
+    round = dataset.round
+    tasks = task_files(round.task.config, round.task.code, round.number, dataset.version)
+    digests = {path.name: digest_of(path) for path in sorted(folder.iterdir())}
+    public = {name: digest for name, digest in digests.items() if name not in private}
+    texts = {
+        "croissant.json": _dumped(croissant(dataset, public, folder)),
+        "benchmark_card.json": _dumped(benchmark_card(dataset, numbers)),
+        "README.md": readme(dataset, numbers, has_tasks=bool(tasks)),
+        **tasks,
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    sums = {path.name: digest_of(path) for path in sorted(folder.iterdir())}
+    lines = "".join(f"{digest}  {name}\n" for name, digest in sums.items())
+    (folder / "SHA256SUMS").write_text(lines)
+
+
+def _dumped(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=1) + "\n"
+
+
+def title_of(dataset: Dataset) -> str:
+    """Its name for people."""
+    round = dataset.round
+    return f"{round.task.config.name}, round {round.number}, version {dataset.version}"
+
+
+def bibtex(dataset: Dataset, url: str = "", digest: str = "") -> str:
+    """How to cite the version; digest: of its SHA256SUMS, which pins every byte."""
+    title = title_of(dataset).translate(str.maketrans("", "", "{}\\%"))
+    at = dataset.finished_at or dataset.started_at
+    assert at  # a job that runs has been started
+    lines = [
+        f"  title = {{{title}}},",
+        f"  author = {{{{The {dataset.round.task.code} annotators}}}},",
+        f"  year = {{{at:%Y}}},",
+        f"  version = {{{dataset.version}}},",
+        *([f"  url = {{{url}}},"] if url else []),
+        *([f"  note = {{sha256 of SHA256SUMS: {digest}}},"] if digest else []),
+    ]
+    return "\n".join([f"@misc{{{dataset},", *lines, "}"])
+
+
+def _description(dataset: Dataset) -> str:
+    return str(dataset.options["description"]) or dataset.round.task.config.summary
+
+
+# The dataset card
+
+
+def readme(dataset: Dataset, numbers: Numbers, *, has_tasks: bool) -> str:
+    """The dataset card in the hub's format: YAML about it, then Markdown."""
+    config, test = dataset.round.task.config, _test_file(dataset)
+    files = {split: f"{split}.parquet" for split in HUB_SPLIT} | {TEST: f"{test}.parquet"}
+    rows = sum(numbers["rows"].values())
+    front = {
+        "pretty_name": title_of(dataset),
+        "license": dataset.options["license"],
+        "language": [config.language.split("-")[0]],
+        "task_categories": [_category(config)],
+        "size_categories": [next(size for most, size in HUB_SIZES.items() if rows < most)],
+        "annotations_creators": ["crowdsourced"],
+        "language_creators": ["crowdsourced"],
+        "source_datasets": ["original"],
+        "tags": ["dynabench", "adversarial", "human-in-the-loop"],
+        "configs": [
+            {
+                "config_name": "default",
+                "data_files": [{"split": HUB_SPLIT[s], "path": files[s]} for s in numbers["rows"]],
+            }
+        ],
+    }
+    text = render_to_string(
+        "evaluation/README.md",
+        {
+            "title": title_of(dataset),
+            "description": _description(dataset),
+            "card": benchmark_card(dataset, numbers)["benchmark_card"],
+            "splits": [
+                {
+                    "name": split,
+                    "rows": numbers["rows"][split],
+                    "authors": numbers["authors"][split],
+                    "withdrawn": numbers["withdrawn"][split],
+                    "labels": _labels(numbers["labels"][split]),
+                }
+                for split in numbers["rows"]
+            ],
+            "numbers": numbers,
+            "fields": FIELDS,
+            "bibtex": bibtex(dataset, dataset.options["url"]),
+            "canary": dataset.options["canary"],
+            "has_tasks": has_tasks,
+            "round": dataset.round,
+        },
+    )
+    return f"---\n{yaml.safe_dump(front, sort_keys=False, allow_unicode=True)}---\n\n{text}"
+
+
+def _category(config: TaskConfig) -> str:
+    """The hub's name for this kind of task."""
+    kinds = {"multiclass": "text-classification", "span": "question-answering"}
+    return kinds.get(config.component(config.answer_field).type, "other")
+
+
+def _test_file(dataset: Dataset) -> str:
+    return HIDDEN_TEST if dataset.options["private_test"] else TEST
+
+
+def _labels(kinds: Mapping[str, Mapping[str, int]]) -> str:
+    """How many rows of each label, in words."""
+    sums: dict[str, int] = {}
+    for counts in kinds.values():
+        for label, n in counts.items():
+            sums[label] = sums.get(label, 0) + n
+    return ", ".join(f"{label} {n}" for label, n in sorted(sums.items()) if label)
+
+
+# Croissant
+
+
+def croissant(dataset: Dataset, digests: Mapping[str, str], folder: Path) -> dict[str, Any]:
+    """Metadata of MLCommons' format, version 1.1; files are named as they lie beside it."""
+    options, round = dataset.options, dataset.round
+    formats = {"jsonl": "application/jsonlines", "parquet": "application/x-parquet"}
+    assert dataset.started_at
+    test = _test_file(dataset)
+    return {
+        "@context": CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": "http://mlcommons.org/croissant/1.1",
+        "name": f"{round.task.code}-round{round.number}",
+        "description": _description(dataset) or title_of(dataset),
+        "version": f"{dataset.version}.0.0",
+        "datePublished": f"{dataset.started_at:%Y-%m-%d}",
+        "license": LICENSES[options["license"]],
+        "inLanguage": round.task.config.language,
+        "creator": {"@type": "sc:Organization", "name": f"The {round.task.code} annotators"},
+        "citeAs": bibtex(dataset, options["url"]),
+        **({"url": options["url"]} if options["url"] else {}),
+        "distribution": [
+            {
+                "@type": "cr:FileObject",
+                "@id": name,
+                "name": name,
+                "contentUrl": name,
+                "contentSize": f"{(folder / name).stat().st_size} B",
+                "encodingFormat": formats[name.rsplit(".", 1)[1]],
+                "sha256": digest,
+            }
+            for name, digest in digests.items()
+        ],
+        "recordSet": [
+            _record_set(split, test if split == TEST else split)
+            for split in HUB_SPLIT
+            if split != PROGRAM or f"{PROGRAM}.parquet" in digests
+        ],
+    }
+
+
+def _record_set(split: str, name: str) -> dict[str, Any]:
+    fields = [f for f in FIELDS if name != HIDDEN_TEST or f.name in FEATURES]
+    return {
+        "@type": "cr:RecordSet",
+        "@id": split,
+        "name": split,
+        "description": f"The {split} split.",
+        "key": {"@id": f"{split}/uid"},
+        "field": [_croissant_field(field, split, f"{name}.parquet") for field in fields],
+    }
+
+
+def _croissant_field(field: Field, place: str, file: str, column: str = "") -> dict[str, Any]:
+    """A field, and where Parquet has it: in a column, or in an object of one."""
+    own = f"{place}/{field.name}"
+    found: dict[str, Any] = {
+        "@type": "cr:Field",
+        "@id": own,
+        "name": field.name,
+        "description": field.meaning,
+    }
+    if field.depth == 1:
+        found["repeated"] = True
+    elif field.depth == 2:
+        found |= {"isArray": True, "arrayShape": "-1,3"}
+    if field.parts:
+        parts = [_croissant_field(part, own, file, field.name) for part in field.parts]
+        return {**found, "subField": parts}
+    source: dict[str, Any] = {
+        "fileObject": {"@id": file},
+        "extract": {"column": column or field.name},
+    }
+    if column:
+        source["transform"] = {"jsonPath": field.name}
+    types = {"whole": "cr:Int64", "number": "sc:Float", "flag": "sc:Boolean"}
+    return {**found, "dataType": types.get(field.kind, "sc:Text"), "source": source}
+
+
+# The BenchmarkCard
+
+
+def benchmark_card(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
+    """The parts of Sokol et al. 2024 (BenchmarkCards), as far as we know their contents."""
+    config, options = dataset.round.task.config, dataset.options
+    warning = config.content_warning
+    return {
+        "benchmark_card": {
+            "benchmark_details": {
+                "name": title_of(dataset),
+                "overview": _description(dataset),
+                "data_type": "text",
+                "languages": [config.language],
+                "resources": [options["url"]] if options["url"] else [],
+            },
+            "purpose_and_intended_users": {
+                "goal": "Measure models on examples that people wrote to fool a model in the loop.",
+                "audience": ["researchers who train or evaluate models"],
+                "tasks": [config.name],
+                "out_of_scope_uses": ["judging or finding out who wrote an example"],
+                "limitations": _limits(dataset, numbers),
+            },
+            "data": _data(dataset, numbers),
+            "methodology": _methodology(dataset, numbers["report"]),
+            "targeted_risks": {
+                "risk_categories": list(warning.harms) if warning else [],
+                "description": warning.text if warning else "None is known to us.",
+            },
+            "ethical_and_legal_considerations": {
+                "privacy_and_anonymity": "People appear as keyed hashes whose key is not "
+                "published. Authors can withdraw; the next version has a tombstone.",
+                "data_licensing": options["license"],
+            },
+        }
+    }
+
+
+def _data(dataset: Dataset, numbers: Numbers) -> dict[str, str]:
+    report, rows = numbers["report"], numbers["rows"]
+    return {
+        "source": "Written by people for this round, each against the round's targets "
+        f"({made_against(dataset)})."
+        + (" The split program was written by programs." if PROGRAM in rows else ""),
+        "size": ", ".join(f"{n} {split}" for split, n in rows.items()),
+        "format": "JSON lines and Parquet",
+        "annotation": f"{report['votes']} votes by {report['validators']} people, each given "
+        "before the author's label was seen. Every row of dev and test has a consensus that "
+        "agrees with its author, or the owner's word.",
+    }
+
+
+def _methodology(dataset: Dataset, report: Numbers) -> dict[str, Any]:
+    config = dataset.round.task.config
+    baseline = {"MER": "mer", "vMER": "vmer", "accuracy of the target": "model_accuracy"}
+    validation = {
+        "accuracy of people": "human_accuracy",
+        "unanimous share": "unanimous_share",
+        "Krippendorff's alpha": "krippendorff_alpha",
+    }
+    return {
+        "methods": [
+            "Rule of the round: an example counts as fooling when it "
+            f"{dataset.round.get_rule_display()}.",
+            f"Splits are drawn by author; the seed is {dataset.options['seed']}.",
+        ],
+        "metrics": [config.metrics.main, *config.metrics.also],
+        "calculation": "MER: examples that fooled the targets ÷ all. vMER: those that others "
+        "confirmed ÷ all.",
+        "interpretation": "A model in the loop scores low on its own round; compare other models "
+        "with each other.",
+        "baseline_results": {title: _said(report, name) for title, name in baseline.items()},
+        "validation": {title: _said(report, name) for title, name in validation.items()},
+    }
+
+
+def made_against(dataset: Dataset) -> str:
+    """Those of the round, and of imported history those that its rows name."""
+    entries = dataset.round.round_targets.select_related("target")
+    loop = [entry.target.name for entry in entries]
+    answered = TargetModel.objects.filter(targetoutput__example__round=dataset.round)
+    names = [*loop, *answered.exclude(name__in=loop).distinct().values_list("name", flat=True)]
+    return ", ".join(names) or "no model"
+
+
+def _limits(dataset: Dataset, numbers: Numbers) -> list[str]:
+    """What the numbers say against the data."""
+    shared = numbers["shared_contexts"]
+    unjudged = sum(numbers["labels"][TRAIN]["unjudged"].values())
+    return [
+        f"Made against {made_against(dataset)}: what they get wrong is common here.",
+        f"{shared[TEST]} test and {shared[DEV]} dev rows share their context with a train row.",
+        f"{unjudged} train rows were judged by nobody (validated is false).",
+        f"{numbers['parted_edits']} edits lie in another split than what they edit.",
+    ]
+
+
+def _said(report: Numbers, name: str) -> str:
+    """A number in words, a share with its interval; or why there is none."""
+    found = report[name]
+    if found is None:
+        return f"not known: {report['notes'][name]}"
+    if isinstance(found, Mapping):
+        return "{value:.3f} (95 % interval {low:.3f} to {high:.3f}, n = {n})".format(**found)
+    return f"{found:.3f}"
+
+
+CONTEXT = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "arrayShape": "cr:arrayShape",
+    "citeAs": "cr:citeAs",
+    "column": "cr:column",
+    "conformsTo": "dct:conformsTo",
+    "cr": "http://mlcommons.org/croissant/",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "dct": "http://purl.org/dc/terms/",
+    "equivalentProperty": "cr:equivalentProperty",
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "extract": "cr:extract",
+    "field": "cr:field",
+    "fileObject": "cr:fileObject",
+    "fileProperty": "cr:fileProperty",
+    "fileSet": "cr:fileSet",
+    "format": "cr:format",
+    "includes": "cr:includes",
+    "isArray": "cr:isArray",
+    "isLiveDataset": "cr:isLiveDataset",
+    "jsonPath": "cr:jsonPath",
+    "key": "cr:key",
+    "md5": "cr:md5",
+    "parentField": "cr:parentField",
+    "path": "cr:path",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "recordSet": "cr:recordSet",
+    "references": "cr:references",
+    "regex": "cr:regex",
+    "repeated": "cr:repeated",
+    "replace": "cr:replace",
+    "samplingRate": "cr:samplingRate",
+    "sc": "https://schema.org/",
+    "separator": "cr:separator",
+    "source": "cr:source",
+    "subField": "cr:subField",
+    "transform": "cr:transform",
+}
+"""Names of the format, as its specification gives them."""

@@ -1,0 +1,85 @@
+"""What lets others evaluate on a release: tasks for lm-evaluation-harness and for Inspect.
+
+The two Python files are the same in every release. What people wrote goes into `task.json`, which
+they read as data; the YAML names nothing but the task.
+"""
+
+import json
+from pathlib import Path
+
+from tasks.config.schema import TaskConfig
+
+SHIPPED = ("dynabench_task.py", "inspect_task.py")
+READABLE = ("text", "long_text", "span", "number", "multiclass")
+"""Types of fields that can stand in a prompt."""
+YAML = """\
+# For lm-evaluation-harness: what is asked is in task.json, how it is read in dynabench_task.py.
+task: {name}
+custom_dataset: !function dynabench_task.load
+fewshot_split: train
+test_split: evaluated
+description: instructions
+doc_to_text: prompt
+doc_to_target: target
+{how}
+metadata: {{version: {version}}}
+"""
+CHOICE = """\
+output_type: multiple_choice
+doc_to_choice: choices
+process_results: !function dynabench_task.score_choice
+metric_list:
+  - {metric: accuracy, aggregation: mean, higher_is_better: true}
+  - {metric: macro_f1, aggregation: !function dynabench_task.macro_f1, higher_is_better: true}"""
+TEXT = """\
+output_type: generate_until
+generation_kwargs: {until: ["\\n"], max_gen_toks: 64, do_sample: false}
+process_results: !function dynabench_task.score_text
+metric_list:
+  - {metric: squad_f1, aggregation: mean, higher_is_better: true}
+  - {metric: exact_match, aggregation: mean, higher_is_better: true}"""
+
+
+def task_files(config: TaskConfig, code: str, round: int, version: int) -> dict[str, str]:
+    """Files by name that go beside a release; none for a task that no prompt can ask.
+
+    Such a task has labels, or answers from a passage, and models that read text only.
+    """
+    answer = config.component(config.answer_field)
+    is_text = all(config.component(name).type in READABLE for name in config.model_fields)
+    if answer.type not in ("multiclass", "span") or not is_text:
+        return {}
+    name = f"dynabench_{code}_r{round}"
+    labels = [label.value for label in config.labels(answer.name)]
+    about = {
+        "name": name,
+        "fields": config.model_fields,
+        "answer": answer.name,
+        "labels": labels or None,
+        "instructions": instructions(config),
+    }
+    own = Path(__file__).parent
+    return {
+        "task.json": json.dumps(about, ensure_ascii=False, indent=1) + "\n",
+        "dynabench_task.yaml": YAML.format(
+            name=name, how=CHOICE if labels else TEXT, version=version
+        ),
+        **{shipped: (own / shipped).read_text() for shipped in SHIPPED},
+    }
+
+
+def instructions(config: TaskConfig) -> str:
+    """What a model reads before the examples: the people's own instructions, and how to answer."""
+    parts = [config.name]
+    if config.instructions.strip():
+        read = "The people who wrote the examples were told:"
+        parts += [f"{read}\n\n{config.instructions.strip()}"]
+    labels = config.labels(config.answer_field)
+    if labels:
+        meant = [(one.value, one.help or one.display) for one in labels]
+        lines = [f"- {value}: {meaning}" if meaning else f"- {value}" for value, meaning in meant]
+        parts.append("\n".join(["Answer with one of these labels and nothing else:", *lines]))
+    else:
+        passage = config.component(config.answer_field).reference
+        parts.append(f"Answer with words of the {passage}, as few as possible, and nothing else.")
+    return "\n\n".join(parts) + "\n\n"

@@ -1,0 +1,246 @@
+"""Examples become the rows of a dataset: who may enter, and what is written of each.
+
+Of people nothing is written but keyed hashes; of texts only the fields that the configuration
+names, so no id that an import or a crowd provider left beside them gets out.
+"""
+
+import hmac
+from array import array
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import orjson
+from django.db.models import Count, Q, QuerySet, TextField, Value
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast, Coalesce, NullIf
+
+from annotation.models import Example, TargetOutput
+from evaluation.models import PseudonymKey
+from evaluation.releases.splits import Counts
+from tasks.config.schema import TaskConfig
+from tasks.models import Context, Round, TargetVersion
+from validation.models import OwnerDecision, Validation
+
+CHUNK = 2000
+"""Examples that are read at a time."""
+Row = dict[str, Any]
+_Vote = list[str | None]
+"""Label or verdict; user, program or owner; the validator's pseudonym."""
+
+VERIFIED = Q(consensus__is_verified=True)
+UNJUDGED = Q(consensus__isnull=True, outcome=Example.Outcome.NOT_FOOLED)
+"""Nobody judged it, and the model agreed with its author: for train only."""
+COLUMNS = (
+    *("pk", "uuid", "uid", "annotator_id", "by_program", "context_id", "outcome"),
+    *("shown_at", "created_at", "parent__uuid", "parent__uid", "challenge"),
+    *(f"consensus__{name}" for name in ("label", "is_verified", "decided_by", "votes")),
+)
+MODEL_WRONG = {Example.Outcome.FOOLED.value: True, Example.Outcome.NOT_FOOLED.value: False}
+
+
+def releasable(round: Round) -> QuerySet[Example]:
+    """What a dataset of the round takes: nothing retracted, undecided, refuted or flagged."""
+    return Example.objects.filter(VERIFIED | UNJUDGED, round=round, retracted_at__isnull=True)
+
+
+def balanced_field(config: TaskConfig) -> str | None:
+    """The field by whose labels splits are balanced; None where answers are no choice."""
+    field = config.answer_field
+    return field if config.component(field).type == "multiclass" else None
+
+
+def counts_of(round: Round) -> Counts:
+    """How many rows each author has of each label, without those of programs; one query."""
+    field = balanced_field(round.task.config)
+    label: Any = Value("")
+    if field:
+        own = KeyTextTransform(field, "inputs")
+        agreed = NullIf("consensus__label", Value(""))
+        label = Coalesce(agreed, own, Value(""), output_field=TextField())
+    rows = (
+        releasable(round)
+        .filter(by_program=False)
+        .annotate(wanted=label)
+        .order_by()
+        .values_list("annotator", "wanted", "consensus__is_verified")
+        .annotate(times=Count("pk"))
+    )
+    counts = Counts()
+    for author, wanted, is_verified, times in rows:
+        counts.add(author, wanted, bool(is_verified), times)
+    return counts
+
+
+class Frozen(NamedTuple):
+    """An example as it enters a dataset."""
+
+    example: int
+    uid: str
+    author: int | None
+    label: str  # to balance by
+    is_verified: bool
+    row: Row  # without its split
+
+
+class Freezer:
+    """Makes rows of a round's examples, a chunk at a time, in the order of writing."""
+
+    def __init__(self, round: Round):
+        self._round, config = round, round.task.config
+        key, _ = PseudonymKey.objects.get_or_create(task=round.task)
+        self._key = bytes.fromhex(key.key)
+        self._pseudonym = lru_cache(100_000)(self._new_pseudonym)
+        self._answer, self._balanced = config.answer_field, balanced_field(config)
+        self._context = [component.name for component in config.context]
+        self._input = [component.name for component in config.input]
+        self._questions = [component.name for component in config.metadata.create]
+        self._contexts: dict[int, Row] = {}
+        versions = TargetVersion.objects.filter(target__task=round.task)
+        self._versions = {
+            pk: (name, digest)
+            for pk, name, digest in versions.values_list("pk", "target__name", "digest")
+        }
+
+    def chunks(self, examples: QuerySet[Example]) -> Iterator[Sequence[Frozen]]:
+        """These examples of the round in the order of writing; a few queries for each chunk.
+
+        Their ids are read first: with a LIMIT instead, PostgreSQL walks through consensus from the
+        first example on for every chunk.
+        """
+        rows = examples.order_by("pk").annotate(**json_texts("inputs", "metadata", "support"))
+        texts = ("inputs_text", "metadata_text", "support_text")
+        rows = rows.values_list(*COLUMNS, *texts, named=True)
+        every = array("q", examples.order_by("pk").values_list("pk", flat=True).iterator(CHUNK))
+        for start in range(0, len(every), CHUNK):
+            part = every[start : start + CHUNK]
+            chunk = list(rows.filter(pk__gte=part[0], pk__lte=part[-1]))
+            self._read_contexts({example.context_id for example in chunk})
+            votes, outputs = self._votes(part), _outputs(part)
+            yield [self._frozen(e, votes[e.pk], outputs[e.pk]) for e in chunk]
+
+    def _new_pseudonym(self, role: str, annotator: int | None) -> str | None:
+        """A person's name in this task's datasets; another one in each role."""
+        if annotator is None:
+            return None
+        return hmac.digest(self._key, f"{role}:{annotator}".encode(), "sha256").hex()[:20]
+
+    def _read_contexts(self, ids: set[int]) -> None:
+        if len(self._contexts) > 10 * CHUNK:
+            self._contexts.clear()
+        contexts = Context.objects.filter(pk__in=ids - self._contexts.keys())
+        for pk, digest, tag, fields in contexts.values_list("pk", "digest", "tag", "fields"):
+            text = to_json({n: fields[n] for n in self._context if n in fields})
+            self._contexts[pk] = {
+                "cid": digest,
+                "context": {"context_json": text, "tag": tag},
+                "tag": tag,
+            }
+
+    def _votes(self, ids: Sequence[int]) -> Mapping[int, Sequence[_Vote]]:
+        """Votes and standing decisions of owners, by example, in the order of being cast."""
+        found: dict[int, list[_Vote]] = defaultdict(list)
+        of_these, columns = {"example__gte": ids[0], "example__lte": ids[-1]}, ("label", "verdict")
+        cast = Validation.objects.filter(**of_these).order_by("pk")
+        for example, label, verdict, who, by_program in cast.values_list(
+            "example_id", *columns, "validator_id", "by_program"
+        ):
+            mode = "program" if by_program else "user"
+            found[example].append([label or verdict, mode, self._pseudonym("validator", who)])
+        standing = OwnerDecision.objects.filter(**of_these, withdrawn_at__isnull=True)
+        for example, label, verdict in standing.values_list("example_id", *columns):
+            found[example].append([label or verdict, "owner", None])
+        return found
+
+    def _frozen(self, example: Any, votes: Sequence[_Vote], outputs: Sequence[Any]) -> Frozen:
+        uid, parent = example.uid or str(example.uuid), example.parent__uuid
+        inputs = orjson.loads(example.inputs_text)
+        metadata = orjson.loads(example.metadata_text)
+        label = example.consensus__label or _text(inputs.get(self._answer))
+        shown, created = example.shown_at, example.created_at
+        row = {
+            "uid": uid,
+            "split": "",
+            "task": self._round.task.code,
+            "round": self._round.number,
+            "anon_uid": self._pseudonym(
+                "program" if example.by_program else "author", example.annotator_id
+            ),
+            "by_program": example.by_program,
+            **self._contexts[example.context_id],
+            "challenge": example.challenge,
+            "support_json": example.support_text and _in_order(example.support_text),
+            "input_json": to_json({n: inputs[n] for n in self._input if n in inputs}),
+            "label": label,
+            "validated": bool(example.consensus__is_verified),
+            "decided_by": example.consensus__decided_by or "",
+            "total_verified": example.consensus__votes or 0,
+            "votes": [{"vote": v, "count": n} for v, n in _times(votes).items()],
+            "validations": votes,
+            "outcome": example.outcome,
+            "model_wrong": MODEL_WRONG.get(example.outcome),
+            **self._answers(outputs),
+            "metadata_json": to_json({n: metadata[n] for n in self._questions if n in metadata}),
+            "generated_datetime": created.date().isoformat(),
+            "time_elapsed": round((created - shown).total_seconds(), 1) if shown else None,
+            "parent_uid": parent and (example.parent__uid or str(parent)),
+            "withdrawn": False,
+        }
+        to_balance = label if self._balanced else ""
+        return Frozen(example.pk, uid, example.annotator_id, to_balance, row["validated"], row)
+
+    def _answers(self, outputs: Sequence[Any]) -> Row:
+        """What the targets said; Dynabench's two fields are of the first one."""
+        targets = []
+        for _, version, fooled, output, prob in outputs:
+            name, digest = self._versions[version]
+            answer, known = orjson.loads(output), prob and orjson.loads(prob)
+            said = to_json({**answer, "prob": known} if known else answer)
+            targets.append({"name": name, "version": digest, "output_json": said, "fooled": fooled})
+        first = targets[0] if targets else {"name": None, "output_json": None}
+        return {
+            "model_endpoint_name": first["name"],
+            "output_json": first["output_json"],
+            "targets": targets,
+        }
+
+
+def _outputs(ids: Sequence[int]) -> Mapping[int, Sequence[Any]]:
+    found: dict[int, list[Any]] = defaultdict(list)
+    rows = TargetOutput.objects.filter(example__gte=ids[0], example__lte=ids[-1])
+    rows = rows.order_by("example_id", "position").annotate(**json_texts("output", "prob"))
+    columns = ("example_id", "version_id", "fooled", "output_text", "prob_text")
+    for row in rows.values_list(*columns):
+        found[row[0]].append(row)
+    return found
+
+
+def _times(votes: Sequence[_Vote]) -> Mapping[str | None, int]:
+    """How often each label or verdict was given; for so few a Counter takes longer."""
+    found: dict[str | None, int] = {}
+    for vote, _, _ in votes:
+        found[vote] = found.get(vote, 0) + 1
+    return found
+
+
+def json_texts(*names: str) -> dict[str, Cast]:
+    """JSON columns as the database holds them, `<name>_text`: orjson reads them much faster."""
+    return {f"{name}_text": Cast(name, TextField()) for name in names}
+
+
+def _text(answer: Any) -> str:
+    """An answer as plain text: a label, the words of a span, else JSON."""
+    if isinstance(answer, Mapping) and "text" in answer:
+        answer = answer["text"]
+    return answer if isinstance(answer, str) else to_json(answer)
+
+
+def _in_order(text: str) -> str:
+    """The same JSON whatever order of keys the database holds."""
+    return orjson.dumps(orjson.loads(text), option=orjson.OPT_SORT_KEYS).decode()
+
+
+def to_json(value: Any) -> str:
+    """Compact JSON, as it stands in a JSONL file."""
+    return orjson.dumps(value).decode()

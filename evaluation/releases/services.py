@@ -1,0 +1,128 @@
+"""Asking for a version of a round's dataset."""
+
+import uuid
+from dataclasses import asdict, replace
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext
+
+from dynabench.accounts.models import User
+from dynabench.lib.queue import enqueue
+from evaluation.models import Dataset
+from evaluation.releases.build import Options
+from evaluation.releases.rows import counts_of
+from evaluation.releases.splits import SPLITS, Counts, Sizes, make_plan
+from tasks.models import Round
+
+State = Dataset.State
+
+
+class ReleaseRefused(Exception):
+    """A round cannot be released so; the message says why and what can be done."""
+
+
+def suggested_sizes(counts: Counts) -> Sizes:
+    """A tenth of the rows for dev and for test, as far as the authors allow it."""
+    rows = (counts.labels(True) + counts.labels(False)).total()
+    wanted = Sizes(None, max(1, rows // 10), max(1, rows // 10))
+    found = make_plan(counts, wanted, seed=0).sizes
+    return Sizes(None, found.dev, found.test) if found.train else Sizes(None, 0, 0)
+
+
+def check_sizes(counts: Counts, options: Options) -> None:
+    """Raises ReleaseRefused with the sizes that are possible, unless the wanted ones are."""
+    wanted = options.sizes
+    found = make_plan(counts, wanted, seed=options.seed).sizes
+    if not any(found):
+        raise ReleaseRefused(
+            gettext(
+                "Nothing in this round can be released. Examples count once others have confirmed "
+                "them, or when the model was right and nobody has judged them."
+            )
+        )
+    short = [s for s in SPLITS if (getattr(found, s) or 0) < (getattr(wanted, s) or 0)]
+    if short:
+        possible = suggested_sizes(counts)
+        raise ReleaseRefused(
+            gettext(
+                "Too many rows are wanted for %(splits)s: no author may be in two splits, and dev "
+                "and test take confirmed examples only. The round has %(rows)d of them by "
+                "%(authors)d known authors. Your sizes would give train %(train)d, dev %(dev)d and "
+                "test %(test)d. Possible is, for example, dev %(possible_dev)d, test "
+                "%(possible_test)d and all others in train."
+            )
+            % {
+                "splits": gettext(" and ").join(short),
+                "rows": counts.labels(True).total(),
+                "authors": counts.authors,
+                **found._asdict(),
+                "possible_dev": possible.dev,
+                "possible_test": possible.test,
+            }
+        )
+
+
+def request_release(*, round: Round, options: Options, actor: User | None) -> Dataset:
+    """Have a worker make the next version of a round's dataset. Locks the round.
+
+    The first version is dealt out by `options`; a later one keeps every row and split, puts
+    tombstones where examples were withdrawn, and ignores the sizes of `options`.
+    A version that failed is tried again under its number. Raises ReleaseRefused.
+    """
+    done = round.datasets.filter(state=State.DONE).order_by("version").first()
+    if done:
+        kept = ("train", "dev", "test", "seed", "canary")
+        options = replace(options, **{name: done.options[name] for name in kept})
+    else:
+        check_sizes(counts_of(round), options)
+        options = replace(options, canary=f"dynabench:{uuid.uuid4()}")
+    with transaction.atomic():
+        locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
+        last = locked.datasets.order_by("-version").first()
+        _check_may_release(locked, last)
+        dataset, _ = Dataset.objects.update_or_create(
+            round=locked,
+            version=last.version + (last.state == State.DONE) if last else 1,
+            defaults={
+                "options": asdict(options),
+                "requested_by": actor,
+                "state": State.QUEUED,
+                "queued_at": timezone.now(),
+                "attempts": 0,
+                "error": "",
+            },
+        )
+        enqueue("evaluation.jobs.build_dataset", dataset.pk)
+    return dataset
+
+
+def _check_may_release(round: Round, last: Dataset | None) -> None:
+    if last and not last.is_over:
+        raise ReleaseRefused(
+            gettext("Version %(number)d is being made. Wait until it is there.")
+            % {"number": last.version}
+        )
+    if round.state not in (Round.State.CLOSED, Round.State.RELEASED):
+        raise ReleaseRefused(
+            gettext("The round is %(state)s. Close it first.") % {"state": gettext(round.state)}
+        )
+    if round.is_being_written:
+        time = f"{round.writing_until:%H:%M}"
+        raise ReleaseRefused(
+            gettext("People may finish writing until %(time)s UTC.") % {"time": time}
+        )
+    if last and last.state == State.DONE and not withdrawn_since(last):
+        raise ReleaseRefused(
+            gettext(
+                "Nothing was withdrawn since version %(number)d, so a new one would be the same."
+            )
+            % {"number": last.version}
+        )
+
+
+def withdrawn_since(dataset: Dataset) -> int:
+    """How many rows of a version the next one replaces by tombstones."""
+    rows = dataset.items.filter(is_withdrawn=False)
+    gone = rows.filter(example__isnull=True) | rows.filter(example__retracted_at__isnull=False)
+    return gone.count()

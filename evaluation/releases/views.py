@@ -1,0 +1,167 @@
+"""The page on which an owner releases a round, and the public page with its data."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from django.contrib.auth.decorators import login_not_required
+from django.http import (
+    FileResponse,
+    HttpRequest,
+    HttpResponse,
+    StreamingHttpResponse,
+)
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
+
+from dynabench.accounts.models import User
+from dynabench.lib.htmx import render_page
+from dynabench.lib.markdown import render_markdown
+from evaluation.access import find_dataset_file
+from evaluation.models import Dataset
+from evaluation.operations.stored_files import opened
+from evaluation.releases.cards import bibtex
+from evaluation.releases.forms import ReleaseForm
+from evaluation.releases.reading import standing_lines
+from evaluation.releases.rows import counts_of, releasable
+from evaluation.releases.services import (
+    ReleaseRefused,
+    request_release,
+    suggested_sizes,
+    withdrawn_since,
+)
+from tasks.access import find_task
+from tasks.models import Round
+from tasks.permissions import can_own, can_read
+
+Done = Dataset.State.DONE
+
+
+@require_http_methods(["GET", "POST"])
+def release(request: HttpRequest, code: str, number: int) -> HttpResponse:
+    """What a release would hold, the form that asks for it, and how far it is.
+
+    For owners: what is released cannot be called back.
+    """
+    task = find_task(request, code, can_own)
+    round = get_object_or_404(Round.objects.select_related("task"), task=task, number=number)
+    values = _state(round)
+    if "form" in values and request.method == "POST":
+        form = values["form"] = ReleaseForm(values["sizes"], request.POST)
+        if form.is_valid() and _asked(request, round, form):
+            return redirect("evaluation:release", code=code, number=number)
+    status = 422 if "form" in values and values["form"].errors else 200
+    values |= {"task": task, "round": round}
+    return render_page(request, "evaluation/release.html", values, part="release", status=status)
+
+
+def _state(round: Round) -> dict[str, Any]:
+    """The round's versions, and a form unless one is being made."""
+    datasets = list(round.datasets.order_by("version"))
+    last = datasets[-1] if datasets else None
+    values: dict[str, Any] = {"last": last, "versions": [d for d in datasets if d.state == Done]}
+    if last and not last.is_over:
+        return values
+    if values["versions"]:
+        return values | {
+            "sizes": None,
+            "form": ReleaseForm(None),
+            "withdrawn": withdrawn_since(values["versions"][-1]),
+        }
+    counts = counts_of(round)
+    verified, others = counts.labels(True), counts.labels(False)
+    labels = sorted((verified + others).items())
+    sizes = suggested_sizes(counts)
+    return values | {
+        "sizes": sizes,
+        "form": ReleaseForm(sizes),
+        "authors": counts.authors,
+        "labels": [(label, verified[label], others[label]) for label, _ in labels],
+        "programs": releasable(round).filter(by_program=True).count(),
+    }
+
+
+def _asked(request: HttpRequest, round: Round, form: ReleaseForm) -> bool:
+    url = reverse("evaluation:datasets", args=[round.task.code, round.number])
+    options = form.options(request.build_absolute_uri(url))
+    assert isinstance(request.user, User)  # owners are signed in
+    try:
+        request_release(round=round, options=options, actor=request.user)
+    except ReleaseRefused as error:
+        form.add_error(None, str(error))
+        return False
+    return True
+
+
+@login_not_required
+@require_safe
+def datasets(request: HttpRequest, code: str, number: int) -> HttpResponse:
+    """The versions of a round's dataset for everybody who may see the task, newest first."""
+    task = find_task(request, code)
+    round = get_object_or_404(Round.objects.select_related("task"), task=task, number=number)
+    is_member = can_read(request.user, task)
+    done = round.datasets.filter(state=Done).prefetch_related("files").order_by("-version")
+    url = request.build_absolute_uri()
+    versions = [_version(dataset, url, is_member) for dataset in done]
+    values = {"task": task, "round": round, "versions": versions}
+    if versions:
+        newest = versions[0]["dataset"]
+        values |= {
+            "card": _sections(_read_card(newest)),
+            "description": render_markdown(newest.options["description"]),
+        }
+    return render(request, "evaluation/datasets.html", values)
+
+
+def _version(dataset: Dataset, url: str, is_member: bool) -> dict[str, Any]:
+    files = [file for file in dataset.files.all() if file.is_public or is_member]
+    digest = next(file.sha256 for file in files if file.name == "SHA256SUMS")
+    return {"dataset": dataset, "files": files, "bibtex": bibtex(dataset, url, digest)}
+
+
+def _read_card(dataset: Dataset) -> Mapping[str, Any]:
+    """The BenchmarkCard as it was released."""
+    stored = next(file for file in dataset.files.all() if file.name == "benchmark_card.json")
+    with opened(stored) as file:
+        card: Mapping[str, Mapping[str, Any]] = json.load(file)
+    return card["benchmark_card"]
+
+
+def _sections(card: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, list[str]]]]]:
+    """The card's sections, each with its entries as words."""
+    return [
+        (_words(title), [(_words(name), _said(value)) for name, value in entries.items() if value])
+        for title, entries in card.items()
+    ]
+
+
+def _words(name: str) -> str:
+    words = name.replace("_", " ")
+    return words.capitalize() if words.islower() else words
+
+
+def _said(value: Any) -> list[str]:
+    if isinstance(value, Mapping):
+        return [f"{_words(name)}: {said}" for name, said in value.items()]
+    return value if isinstance(value, list) else [value]
+
+
+@login_not_required
+@require_safe
+def dataset_file(
+    request: HttpRequest, code: str, number: int, version: int, name: str
+) -> FileResponse:
+    """One file of a version, as it was written."""
+    file = find_dataset_file(request, code, number, version, name)
+    return FileResponse(opened(file), as_attachment=True, filename=name)
+
+
+@require_safe
+def export(request: HttpRequest, code: str, number: int) -> StreamingHttpResponse:
+    """All that stands in a round at this moment, as JSON lines, for members of the task."""
+    task = find_task(request, code, can_read)
+    round = get_object_or_404(Round.objects.select_related("task"), task=task, number=number)
+    response = StreamingHttpResponse(standing_lines(round), content_type="application/jsonl")
+    response["Content-Disposition"] = f'attachment; filename="{code}-round{number}.jsonl"'
+    return response

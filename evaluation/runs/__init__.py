@@ -1,0 +1,1 @@
+"""Evaluation runs: asked for, scheduled, carried out, stored."""

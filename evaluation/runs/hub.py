@@ -1,0 +1,41 @@
+"""Models of the hub that people hand in: fetched as a stranger would, and only if they fit."""
+
+import shutil
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from dynabench.lib.disk import check_room
+from dynabench.lib.unavailable import Unavailable
+from evaluation.contract import GIB
+from tasks.targets.serving.errors import MisconfiguredError
+from tasks.targets.serving.spec import HUB_FILES, ModelSpec, check_pinned
+
+
+def fetch_public(spec: ModelSpec, into: Path, most_bytes: int) -> Path:
+    """The files of a hub id at its commit, of HUB_FILES alone, in the new folder `into`.
+
+    The hub is asked for their sizes first. No token of the operator's is sent, so that nobody gets
+    at models that only the operator may read. Raises MisconfiguredError, Unavailable.
+    """
+    check_pinned(spec)
+    from huggingface_hub import HfApi, snapshot_download
+
+    told: dict[str, Any] = {"repo_id": spec.source, "revision": spec.revision, "token": False}
+    try:
+        found = HfApi().model_info(**told, files_metadata=True).siblings or []
+        wanted = [one for one in found if any(fnmatch(one.rfilename, kind) for kind in HUB_FILES)]
+        size = sum(one.size or 0 for one in wanted)
+        if size > most_bytes:
+            raise MisconfiguredError(
+                f"The model's files on the hub have {size / GIB:.2f} GiB; at most "
+                f"{most_bytes / GIB:.2f} GiB are taken."
+            )
+        check_room(size)
+        snapshot_download(**told, allow_patterns=HUB_FILES, local_dir=into)
+    except (MisconfiguredError, Unavailable):
+        raise
+    except Exception as error:  # the hub's client raises many kinds
+        raise MisconfiguredError(f"{spec.name}: cannot fetch {spec.source}: {error}") from error
+    shutil.rmtree(into / ".cache", ignore_errors=True)  # the client's notes
+    return into

@@ -1,0 +1,1 @@
+"""Running models that nobody trusts: containers, processes, endpoints, limits, attacks."""

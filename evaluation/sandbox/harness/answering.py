@@ -1,0 +1,85 @@
+"""From lines of examples to lines of answers."""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from tasks.targets.serving.backends import Backend
+from tasks.targets.serving.codecs import Codec, Logits
+from tasks.targets.serving.errors import BadRequestError, ServingError
+
+from .batches import Example, batches, pieces_at_once
+
+
+def read_examples(lines: Iterable[bytes], codec: Codec) -> Iterator[Example]:
+    """Examples with the sizes of their encodings; what the model cannot read is left out, and said.
+
+    Encodings are made again when their batch's turn comes: kept, they would fill the memory.
+    Raises BadRequestError, which names the line.
+    """
+    for number, line in enumerate(lines, 1):
+        id, texts = _fields(json.loads(line), codec.fields, number)
+        try:
+            sizes = [len(encoding) for encoding in codec.encode(_row(codec, texts))]
+        except BadRequestError as error:
+            print(f"Line {number} is not answered: {error}", file=sys.stderr)
+        else:
+            yield Example(max(sizes), len(sizes), texts, id)
+
+
+def answers(
+    examples: Sequence[Example], codec: Codec, backend: Backend, *, workers: int
+) -> Iterator[bytes]:
+    """The answers of one batch after another, a line each, by so many threads.
+
+    Raises ServingError when the model fails on a batch.
+    """
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            yield from pool.map(lambda batch: _answered(batch, codec, backend), batches(examples))
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _answered(batch: Sequence[Example], codec: Codec, backend: Backend) -> bytes:
+    """Lines of answers, each with its line break."""
+    rows = [_row(codec, example.texts) for example in batch]
+    encoded = [codec.encode(row) for row in rows]
+    flat = [encoding for encodings in encoded for encoding in encodings]
+    step = pieces_at_once(batch[0].size)
+    logits: list[Logits] = []
+    try:
+        for start in range(0, len(flat), step):
+            logits += backend.run(flat[start : start + step])
+    except Exception as error:  # whatever a model's configuration may lead to
+        size = f"{len(batch)} examples of up to {batch[0].size} tokens"
+        raise ServingError(
+            f"The model failed on {size}: {type(error).__name__}: {error}"
+        ) from error
+    each = iter(logits)
+    lines = []
+    for example, row, encodings in zip(batch, rows, encoded, strict=True):
+        answer = codec.decode(row, encodings, [next(each) for _ in encodings])
+        lines.append(
+            json.dumps({"id": example.id, "output": answer.output, "prob": answer.prob}) + "\n"
+        )
+    return "".join(lines).encode()
+
+
+def _row(codec: Codec, texts: Sequence[str]) -> dict[str, str]:
+    return dict(zip(codec.fields, texts, strict=True))
+
+
+def _fields(example: Any, fields: Sequence[str], number: int) -> tuple[str, tuple[str, ...]]:
+    """An example's id and the texts of the model's fields."""
+    inputs = example["inputs"]
+    for field in fields:
+        if not isinstance(inputs.get(field), str):
+            what = "is no text" if field in inputs else "is missing"
+            has = ", ".join(sorted(inputs)) or "none"
+            raise BadRequestError(
+                f"Line {number} of the examples: the field {field!r} {what}. It has: {has}."
+            )
+    return example["id"], tuple(inputs[field] for field in fields)

@@ -1,0 +1,52 @@
+"""The command lines of the harness and the shim: written by the runners, read in the sandbox."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evaluation.contract import Runnable
+
+PORTS = {"dynalab": 8080, "dynabench2": 80}  # of their own images
+
+
+def written(model: Runnable, *, folder: str, inputs: str, threads: int) -> list[str]:
+    """The arguments for a model; `folder` and `inputs` are paths where the harness runs."""
+    return [
+        f"--model={folder}",
+        f"--input={inputs}",
+        f"--threads={threads}",
+        f"--output={model.output}",
+        *(f"--field={name}" for name in model.fields),
+        *(f"--label={label}" for label in model.labels or ()),
+    ]
+
+
+def shimmed(
+    model: Runnable, image: Mapping[str, Any], *, shim: str, inputs: str
+) -> tuple[list[str], list[str]]:
+    """Entrypoint and command by which an image built for Dynabench is asked.
+
+    image: its `Config`, as the engine tells it: its own entrypoint, command and ports.
+    """
+    ports = [int(name.split("/")[0]) for name in image.get("ExposedPorts") or ()]
+    usual = PORTS[model.adapter]
+    port = usual if usual in ports else min(ports, default=usual)
+    own = [*(image.get("Entrypoint") or ()), *(image.get("Cmd") or ())]
+    return ["python3", shim, model.adapter, str(port), inputs, model.output], own
+
+
+def read(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """model, input, output, field, label; of the process when none are given."""
+    parser = argparse.ArgumentParser(
+        prog="evaluation.sandbox.harness",
+        description="Answer the examples in a JSONL file with a model in Hugging Face's layout.",
+    )
+    parser.add_argument("--model", required=True, help="the model's folder")
+    parser.add_argument("--input", required=True, help='lines of {"id": …, "inputs": {…}}')
+    parser.add_argument("--threads", type=int, default=1, help="each on a core of its own")
+    parser.add_argument("--output", required=True, help="the field that is answered")
+    parser.add_argument(
+        "--field", required=True, action="append", help="what the model reads, in order"
+    )
+    parser.add_argument("--label", action="append", help="what it may answer; none for spans")
+    return parser.parse_args(arguments)

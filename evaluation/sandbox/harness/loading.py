@@ -1,0 +1,79 @@
+"""Loads a model for the harness."""
+
+import os
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tasks.targets.serving.backends import Backend, TorchBackend, torch_model
+from tasks.targets.serving.codecs import Codec, codec_for
+from tasks.targets.serving.errors import MisconfiguredError
+from tasks.targets.serving.spec import ModelSpec, open_folder
+from tasks.targets.serving.tokens import read_tokens
+
+
+@dataclass(frozen=True)
+class Model:
+    """A loaded model; `workers` threads may ask it at once, each on one core."""
+
+    codec: Codec
+    backend: Backend
+    workers: int
+
+
+def load(asked: Namespace) -> Model:
+    """The model of a folder. Raises MisconfiguredError."""
+    folder = open_folder(
+        ModelSpec(
+            name="The model",
+            source=asked.model,
+            fields=tuple(asked.field),
+            output=asked.output,
+            backend="torch",
+        )
+    )
+    if (folder.labels is None) != (asked.label is None):
+        raise MisconfiguredError(
+            f"The model is of the kind {folder.kind}, but the task wants "
+            f"{'a span' if asked.label is None else 'one of ' + ', '.join(asked.label)}."
+        )
+    labels = folder.labels and _as_the_task(folder.labels, asked.label)
+    folder = replace(folder, labels=labels)
+    prepare()
+    spec = ModelSpec("The model", asked.model, backend="torch")
+    tokens = read_tokens(spec, folder.path)
+    backend = TorchBackend(torch_model(spec, folder), tokens)
+    codec = codec_for(
+        folder, tokens.tokenizer, min(folder.max_length or tokens.limit, tokens.limit)
+    )
+    return Model(codec, backend, min(asked.threads, backend.workers))
+
+
+def _as_the_task(labels: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]:
+    """The model's labels in their order, spelled as the task does. Raises MisconfiguredError."""
+    spelling = {label.casefold(): label for label in asked}
+    if sorted(label.casefold() for label in labels) != sorted(spelling):
+        raise MisconfiguredError(
+            f"The model answers {', '.join(labels)}; the task's labels are {', '.join(asked)}. "
+            'Name them in the order of its logits: "labels" in dynabench.json or "id2label" in '
+            "config.json."
+        )
+    return tuple(spelling[label.casefold()] for label in labels)
+
+
+def prepare() -> None:
+    """Import what loading needs, quietly.
+
+    Each of our threads is on a core of its own; OpenMP's would only stand in their way.
+    """
+    os.environ["OMP_NUM_THREADS"] = "1"
+    import torch  # noqa: F401
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+
+
+if __name__ == "__main__":  # while the image is built: compiles what a start will import
+    prepare()
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer  # noqa: F401
+    from transformers.models.bert import modeling_bert  # noqa: F401

@@ -1,0 +1,1 @@
+"""Pure numbers of a model's answers: metrics, intervals, robustness, comparison."""

@@ -1,0 +1,185 @@
+"""Scores of a model's answers, over all examples and by slice, with bootstrap intervals.
+
+Examples stream by; what is kept is a count of each distinct statistic, or sums.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.contract import Answer, Number, SetRow
+from evaluation.scoring.metrics import Metric, Unavailable, metric_of
+from evaluation.scoring.metrics.base import Mean, Sums
+from validation.rules.rates import wilson
+
+MOST_VALUES = 50  # slices of a field
+MOST_KEPT = 50_000  # distinct statistics of all tallies together, some hundred bytes each
+LOOK_EVERY = 1000  # examples
+CELLS = 2**18  # of one array
+NAME = 200  # characters of a slice's name
+FEW = 10
+"""Fewer examples than that are not resampled."""
+
+
+class Tally:
+    """Sums of vectors over examples, and over `draws` resamples of them.
+
+    The bootstrap is Poisson's: each example is drawn Poisson(1) times, so c examples with equal
+    statistics are together drawn Poisson(c) times (Hanley and MacGibbon 2006; Chamandy et al. 2012,
+    section 3). It needs neither all examples at once nor their number.
+    """
+
+    def __init__(
+        self, vectors: Callable[[Sequence[Any]], Sums], *, name: str, seed: int, draws: int
+    ) -> None:
+        """Tallies of different names are drawn independently of one another."""
+        self.counts: Counter[Hashable] = Counter()
+        self.n = 0
+        self._vectors = vectors
+        self._chance = np.random.default_rng([seed, crc32(name.encode())])
+        self._sums = np.zeros((1 + draws, 0))
+
+    def sums(self) -> Sums:
+        """Row 0: of the examples themselves; the others: of each resample."""
+        self.settle()
+        return self._sums
+
+    def settle(self) -> None:
+        """Turns counts into sums. Sorted, so that the order of the examples does not matter."""
+        ordered = iter(sorted(self.counts.items()))  # type: ignore[arg-type]
+        draws = len(self._sums) - 1
+        width = max(draws, self._sums.shape[1], 1)
+        while some := list(islice(ordered, max(1, CELLS // width))):
+            statistics, counts = zip(*some, strict=True)
+            vectors = self._vectors(statistics)
+            drawn = self._chance.poisson(counts, (draws, len(counts)))
+            more = np.vstack([counts, drawn]).astype(float) @ vectors
+            more[:, : self._sums.shape[1]] += self._sums
+            self._sums = more
+        self.n += self.counts.total()
+        self.counts.clear()
+
+
+def score(
+    rows: Iterable[tuple[SetRow, Answer | None]],
+    *,
+    metrics: Sequence[str],
+    labels: Sequence[str] | None,
+    slices: Sequence[str],
+    seed: int,
+    draws: int = 200,
+    sp_model: Path | None = None,
+) -> list[Number]:
+    """Each metric over all examples, then by slice, with percentile intervals of 95 %.
+
+    An answer that is None is missing, and wrong. n counts examples. Of each slice field the first
+    MOST_VALUES values are scored; a Number without a value says how often others occurred.
+    Memory is bounded whatever the number of examples. The same numbers come for the same seed and,
+    up to MOST_KEPT distinct statistics, in any order of the rows.
+    """
+    usable, lacking = _usable(metrics, labels, sp_model)
+
+    def tallies(part: str) -> list[Tally]:
+        return [
+            Tally(each.vectors, name=f"{each.name} {part}", seed=seed, draws=draws)
+            for each in usable
+        ]
+
+    board = {"": tallies("")}
+    values: dict[str, set[str]] = {field: set() for field in slices}
+    left_out: Counter[str] = Counter()
+    for number, (row, answer) in enumerate(rows, 1):
+        value = None if answer is None else answer.value
+        statistics = [metric.statistic(value, row) for metric in usable]
+        for part in _parts(row, values, left_out):
+            if part not in board:
+                board[part] = tallies(part)
+            for tally, statistic in zip(board[part], statistics, strict=True):
+                tally.counts[statistic] += 1
+        if number % LOOK_EVERY == 0:
+            settle_many([tally for part in board.values() for tally in part])
+    found = [
+        number_of(metric, tally, part)
+        for part, of_part in board.items()
+        for metric, tally in zip(usable, of_part, strict=True)
+    ]
+    return found + lacking + [_left_out(metrics[0], *item) for item in left_out.items()]
+
+
+def _usable(
+    names: Sequence[str], labels: Sequence[str] | None, sp_model: Path | None
+) -> tuple[list[Metric], list[Number]]:
+    """The metrics that can be computed, each once; and for the others numbers that say why not."""
+    usable, lacking = [], []
+    for name in dict.fromkeys(names):
+        try:
+            usable.append(metric_of(name, labels, sp_model))
+        except Unavailable as error:
+            lacking.append(Number(name, None, None, None, 0, note=str(error)))
+    return usable, lacking
+
+
+def _parts(row: SetRow, values: dict[str, set[str]], left_out: Counter[str]) -> Iterator[str]:
+    """The names of the parts that an example belongs to; the empty one is all."""
+    yield ""
+    for field, known in values.items():
+        for value in sorted(set(row.slices.get(field, ()))):
+            if value in known or len(known) < MOST_VALUES:
+                known.add(value)
+                yield f"{field}={value}"[:NAME]
+            else:
+                left_out[field] += 1
+
+
+def settle_many(tallies: Sequence[Tally]) -> None:
+    if sum(len(tally.counts) for tally in tallies) > MOST_KEPT:
+        for tally in tallies:
+            tally.settle()
+
+
+def _left_out(metric: str, field: str, count: int) -> Number:
+    note = f"Values of {field} after the first {MOST_VALUES} are left out."
+    return Number(metric, None, None, None, count, slice=f"{field}=…", note=note)
+
+
+def number_of(metric: Metric, tally: Tally, part: str = "") -> Number:
+    """The metric of what was counted."""
+    sums = tally.sums()
+    if tally.n == 0:
+        return Number(metric.name, None, None, None, 0, slice=part, note="There are no examples.")
+    values = metric.value(sums)
+    if np.isnan(values[0]):
+        note = "It is not defined on these examples."
+        return Number(metric.name, None, None, None, tally.n, slice=part, note=note)
+    value, low, high = bounded(values, tally.n, is_share=isinstance(metric, Mean))
+    return Number(metric.name, value, low, high, tally.n, slice=part)
+
+
+def interval(values: NDArray[np.float64]) -> tuple[float, float, float]:
+    """The first value, and the 2.5 and 97.5 % quantiles of all; the value is never outside them.
+
+    Resamples where it is not defined (NaN) do not count.
+    """
+    value = float(values[0])
+    low, high = np.nanquantile(values, (0.025, 0.975))
+    return value, min(value, float(low)), max(value, float(high))
+
+
+def bounded(
+    values: NDArray[np.float64], n: int, *, is_share: bool
+) -> tuple[float, float | None, float | None]:
+    """The value and its interval as in `interval`; None where n examples do not show one.
+
+    Resamples of few examples, or of such as are all alike, look surer than they are. A share has
+    Wilson's interval then; no mean of numbers from 0 to 1 varies more than right and wrong do.
+    """
+    value, low, high = interval(values)
+    if n >= FEW and low < high:
+        return value, low, high
+    return (value, *wilson(value * n, n)) if is_share else (value, None, None)

@@ -1,0 +1,122 @@
+"""Metrics that are means over examples, or over groups of them."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from annotation.rules.outcome import exact_match, squad_f1
+from evaluation.contract import SetRow
+from evaluation.scoring.metrics.base import Mean, Metric, Sums, divide, is_right, text_of
+
+MOST_TAGS = 1000
+
+
+class Accuracy(Mean):
+    """The share of answers equal to one that counts as right; texts letter by letter."""
+
+    name = "accuracy"
+
+    def statistic(self, value: Any, row: SetRow) -> float:
+        return float(is_right(value, row))
+
+
+class ExactMatch(Mean):
+    """SQuAD's EM: equal once normalised, to any right answer (Rajpurkar et al. 2016, 6.1)."""
+
+    name = "exact_match"
+
+    def statistic(self, value: Any, row: SetRow) -> float:
+        if value is None:
+            return 0.0
+        return float(any(exact_match(text_of(value), text_of(gold)) for gold in row.gold))
+
+
+class SquadF1(Mean):
+    """SQuAD's F1 of normalised words, of the best right answer (Rajpurkar et al. 2016, 6.1)."""
+
+    name = "squad_f1"
+
+    def statistic(self, value: Any, row: SetRow) -> float:
+        if value is None:
+            return 0.0
+        return max(squad_f1(text_of(value), text_of(gold)) for gold in row.gold)
+
+
+class VqaAccuracy(Mean):
+    """min(1, matches ÷ 3), averaged over the right answers less one (Antol et al. 2015, 3).
+
+    Normalised as VQA's evaluation does: case, articles, punctuation, number words. It puts missing
+    apostrophes in; here they are left out on both sides. One right answer alone: plain match.
+    """
+
+    name = "vqa_accuracy"
+
+    def statistic(self, value: Any, row: SetRow) -> float:
+        if value is None:
+            return 0.0
+        said = vqa_normalise(text_of(value))
+        same = [vqa_normalise(text_of(gold)) == said for gold in row.gold]
+        if len(same) == 1:
+            return float(same[0])
+        others = (sum(same) - one for one in same)
+        return sum(min(1.0, matches / 3) for matches in others) / len(same)
+
+
+_NUMBERS = {
+    word: str(number)
+    for number, word in enumerate(
+        ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+    )
+} | {"none": "0"}
+_MARKS = re.compile(r"[;/\[\]\"{}()=+\\_\-><@`,?!]")
+_COMMA_IN_NUMBER = re.compile(r"(?<=\d),(?=\d)")
+_PERIOD = re.compile(r"\.(?!\d)")
+
+
+def vqa_normalise(text: str) -> str:
+    """As VQA's evaluation compares answers.
+
+    >>> vqa_normalise("The Two dogs, don't.")
+    '2 dogs dont'
+    """
+    text = _PERIOD.sub("", _COMMA_IN_NUMBER.sub("", text.lower().replace("'", "")))
+    words = _MARKS.sub(" ", text).split()
+    return " ".join(_NUMBERS.get(word, word) for word in words if word not in ("a", "an", "the"))
+
+
+class DataperfF1(Metric):
+    """The mean over tags of micro F1, which for one answer an example is the share of right ones.
+
+    As in DataPerf's speech and vision challenges on Dynabench (Mazumder et al. 2023). Examples
+    without a tag are a tag of their own, and so are, together, those of the tags after MOST_TAGS.
+    """
+
+    name = "dataperf_f1"
+
+    def __init__(self, labels: Sequence[str] | None, sp_model: Path | None) -> None:
+        super().__init__(labels, sp_model)
+        self._columns: dict[str, int] = {}
+
+    def statistic(self, value: Any, row: SetRow) -> tuple[bool, tuple[str, ...]]:
+        return is_right(value, row), tuple(sorted(row.slices.get("tag") or ("",)))
+
+    def vectors(self, statistics: Sequence[tuple[bool, tuple[str, ...]]]) -> Sums:
+        """Two columns a tag: right ones and all."""
+        for _, tags in statistics:
+            for tag in tags:
+                self._columns.setdefault(tag, min(len(self._columns), MOST_TAGS))
+        found = np.zeros((len(statistics), 2 * (1 + max(self._columns.values()))))
+        for number, (right, tags) in enumerate(statistics):
+            for tag in tags:
+                found[number, 2 * self._columns[tag] :][:2] += right, 1
+        return found
+
+    def value(self, sums: Sums) -> Sums:
+        right, all = sums[..., 0::2], sums[..., 1::2]
+        return divide(divide(right, all, 0.0).sum(axis=-1), (all > 0).sum(axis=-1))
+
+    def graded(self, statistic: tuple[bool, tuple[str, ...]]) -> float:
+        return float(statistic[0])

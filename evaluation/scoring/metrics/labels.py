@@ -1,0 +1,80 @@
+"""Metrics of the confusion of labels."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluation.contract import SetRow
+from evaluation.scoring.metrics.base import Metric, Sums, Unavailable, divide, plain
+
+
+class Confusion(Metric):
+    """For each label: how often it was answered rightly, answered, and right.
+
+    A last column stands for what is no label: missing answers, and labels that the task gave up.
+    """
+
+    def __init__(self, labels: Sequence[str] | None, sp_model: Path | None) -> None:
+        super().__init__(labels, sp_model)
+        if not self.labels:
+            raise Unavailable(f"{self.name} needs a task with labels.")
+        self._columns = {label: number for number, label in enumerate(self.labels)}
+
+    def statistic(self, value: Any, row: SetRow) -> tuple[int, int]:
+        """The columns of the right label and of the answer. Of several right labels, the answer."""
+        right = [self._column(gold) for gold in row.gold]
+        said = self._column(value)
+        return (said if said in right else right[0]), said
+
+    def _column(self, value: Any) -> int:
+        return self._columns.get(str(plain(value)), len(self._columns))
+
+    def vectors(self, statistics: Sequence[tuple[int, int]]) -> Sums:
+        right, said = np.array(statistics).T
+        rows, width = np.arange(len(right)), len(self._columns) + 1
+        found = np.zeros((len(right), 3, width))
+        found[rows, 0, said] = (right == said) & (said < width - 1)
+        found[rows, 1, said] = 1
+        found[rows, 2, right] = 1
+        return found.reshape(len(right), 3 * width)
+
+    def _parts(self, sums: Sums) -> tuple[Sums, Sums, Sums]:
+        parts = sums.reshape(*sums.shape[:-1], 3, -1)
+        return parts[..., 0, :], parts[..., 1, :], parts[..., 2, :]
+
+    def graded(self, statistic: tuple[int, int]) -> float:
+        right, said = statistic
+        return float(right == said < len(self._columns))
+
+
+class MacroF1(Confusion):
+    """The mean F1 of the labels that occur among right labels or answers.
+
+    Opitz and Burst 2019, “averaged F1”; as scikit-learn's `f1_score(average="macro")`.
+    """
+
+    name = "macro_f1"
+
+    def value(self, sums: Sums) -> Sums:
+        both, said, right = (part[..., :-1] for part in self._parts(sums))
+        f1 = divide(2 * both, said + right, 0.0)
+        return divide(f1.sum(axis=-1), (said + right > 0).sum(axis=-1))
+
+
+class MatthewsCorrelation(Confusion):
+    """Gorodkin's R_K (2004), for two labels Matthews' correlation (1975): -1 to 1.
+
+    0 where all answers or all right labels are the same, as in scikit-learn. Missing answers are a
+    label of their own.
+    """
+
+    name = "matthews_correlation"
+
+    def value(self, sums: Sums) -> Sums:
+        both, said, right = self._parts(sums)
+        n = right.sum(axis=-1)
+        covariance = both.sum(axis=-1) * n - (said * right).sum(axis=-1)
+        spread = (n**2 - (said**2).sum(axis=-1)) * (n**2 - (right**2).sum(axis=-1))
+        return np.where(n > 0, divide(covariance, np.sqrt(spread), 0.0), np.nan)

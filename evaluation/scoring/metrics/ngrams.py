@@ -1,0 +1,118 @@
+"""BLEU and chrF of the counts of sacrebleu; 0-1 where sacrebleu says 0-100."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from inspect import unwrap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluation.contract import SetRow
+from evaluation.scoring.metrics.base import Metric, Sums, Unavailable, divide, text_of
+
+
+class NGrams(Metric):
+    """Counts of n-grams, summed over the corpus. All right answers are references."""
+
+    _counter: Any  # a metric of sacrebleu
+
+    def statistic(self, value: Any, row: SetRow) -> tuple[int, ...]:
+        said = self._pieces("" if value is None else text_of(value))
+        references = [[self._pieces(text_of(gold))] for gold in row.gold]
+        return tuple(self._counter._extract_corpus_statistics([said], references)[0])
+
+    def _pieces(self, text: str) -> str:
+        return text
+
+    def vectors(self, statistics: Sequence[tuple[int, ...]]) -> Sums:
+        return np.array(statistics, dtype=float)
+
+    def graded(self, statistic: tuple[int, ...]) -> float:
+        return float(np.nan_to_num(self.value(self.vectors([statistic]))[0]))
+
+
+class Bleu(NGrams):
+    """Corpus BLEU (Papineni et al. 2002) with sacrebleu's defaults: 13a tokens, exp smoothing.
+
+    Post 2018. Counts: lengths of answers and references, matches of 1 to 4 words, all of them.
+    """
+
+    name = "bleu"
+
+    def __init__(self, labels: Sequence[str] | None, sp_model: Path | None) -> None:
+        from sacrebleu.metrics.bleu import BLEU
+
+        super().__init__(labels, sp_model)
+        self._counter = BLEU(force=True)
+        tokenizer = self._counter.tokenizer  # would keep 65,536 texts twice, however long
+        tokenizer._post_tokenizer = _without_cache(tokenizer._post_tokenizer)
+        self._counter.tokenizer = _without_cache(tokenizer)
+
+    def value(self, sums: Sums) -> Sums:
+        """As sacrebleu's `compute_bleu`, which takes no fractions."""
+        said, right = sums[..., 0], sums[..., 1]
+        matches, grams = sums[..., 2:6], sums[..., 6:]
+        halvings = 2 ** (matches == 0).cumsum(axis=-1)  # exp: a half, a quarter … of a match
+        precisions = divide(np.where(matches > 0, matches, 1 / halvings), grams, 0.0)
+        brevity = np.minimum(1 - divide(right, said, np.inf), 0)
+        defined = (precisions > 0).all(axis=-1) & (matches > 0).any(axis=-1)
+        logs = np.log(np.where(precisions > 0, precisions, 1)).mean(axis=-1)
+        found: Sums = np.where(defined, np.exp(brevity + logs), 0.0)
+        return np.where(said + right > 0, found, np.nan)
+
+
+def _without_cache(tokenizer: Any) -> Callable[[str], str]:
+    return partial(unwrap(type(tokenizer).__call__), tokenizer)
+
+
+class SpBleu(Bleu):
+    """BLEU of SentencePiece pieces (Goyal et al. 2022, FLORES-101, 5).
+
+    The pieces come from a model file of the operator, for comparable scores that of FLORES-200.
+    """
+
+    name = "sp_bleu"
+
+    def __init__(self, labels: Sequence[str] | None, sp_model: Path | None) -> None:
+        if sp_model is None or not sp_model.is_file():
+            raise Unavailable(
+                "sp_bleu needs the SentencePiece model of FLORES-200 on this machine "
+                f"({sp_model or 'SP_BLEU_MODEL'})."
+            )
+        from sacrebleu.metrics.bleu import BLEU
+        from sentencepiece import SentencePieceProcessor
+
+        Metric.__init__(self, labels, sp_model)
+        self._counter = BLEU(tokenize="none", force=True)
+        self._model = SentencePieceProcessor(model_file=str(sp_model))
+
+    def _pieces(self, text: str) -> str:
+        return " ".join(self._model.encode(text.rstrip(), out_type=str))
+
+
+class ChrF(NGrams):
+    """chrF: F2 of character n-grams up to 6 (Popović 2015), sacrebleu's defaults."""
+
+    name = "chrf"
+    words = 0
+
+    def __init__(self, labels: Sequence[str] | None, sp_model: Path | None) -> None:
+        from sacrebleu.metrics.chrf import CHRF
+
+        super().__init__(labels, sp_model)
+        self._counter = CHRF(word_order=self.words)
+
+    def value(self, sums: Sums) -> Sums:
+        found = [
+            self._counter._compute_f_score(list(row)) / 100 if row.any() else np.nan
+            for row in sums.reshape(-1, sums.shape[-1])
+        ]
+        return np.reshape(found, sums.shape[:-1])
+
+
+class ChrFpp(ChrF):
+    """chrF++: with word n-grams up to 2 (Popović 2017)."""
+
+    name = "chrf_pp"
+    words = 2

@@ -1,0 +1,95 @@
+"""Changes of who a text is about, or of who seems to have written it; English."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from random import Random
+
+from evaluation.scoring.perturbations.people_tables import GENDERED, NAMES, NO_NOUN
+from evaluation.scoring.perturbations.source import Edit, Source
+from evaluation.scoring.perturbations.words import cased_as, key_of, phrases
+
+NOUN_AFTER = re.compile(r"\s+([^\W\d_]+)")
+OR_HER = re.compile(r"\s+or\s+(?:her|his)\b", re.IGNORECASE)
+NAME_AFTER = re.compile(r"\s[A-Z]")
+ARTICLE = re.compile(r"\b(an?)\s$", re.IGNORECASE)
+
+PAIRS = [pair.split() for band in NAMES for pair in band]
+OTHER_GENDER = {
+    **{female: male for male, female in GENDERED.items()},
+    **GENDERED,
+    "mrs": "mr",
+    "mum": "dad",
+    "hers": "his",
+}
+OTHER_NAME = {name: other for one, two in PAIRS for name, other in ((one, two), (two, one))}
+
+
+def other_gender(source: Source, chance: Random) -> Iterator[Edit]:
+    """He for she and back, gendered nouns, and given names of the same frequency.
+
+    Her → his before a noun, else him; his → her before a noun, else hers.
+    """
+    for word in source.words():
+        old = word[0]
+        if old.lower() in ("her", "his", "him"):
+            yield Edit(*word.span(), cased_as(_pronoun(source.text, word), old))
+        elif old in OTHER_NAME:
+            yield Edit(*word.span(), OTHER_NAME[old])
+        elif old.lower() in OTHER_GENDER:
+            yield Edit(*word.span(), cased_as(OTHER_GENDER[old.lower()], old))
+
+
+def _pronoun(text: str, word: re.Match[str]) -> str:
+    after = NOUN_AFTER.match(text, word.end())
+    before_noun = OR_HER.match(text, word.end()) or (after and after[1].lower() not in NO_NOUN)
+    match word[0].lower():
+        case "her":
+            return "his" if before_noun else "him"
+        case "his":
+            return "her" if before_noun else "hers"
+        case _:
+            return "her"
+
+
+def other_names(source: Source, chance: Random) -> Iterator[Edit]:
+    """Given names become others of the same gender and frequency, the same one everywhere."""
+    other: dict[str, str] = {}
+    for band in NAMES:
+        for names in zip(*(pair.split() for pair in band), strict=True):
+            other |= _rotated(names, chance)
+    for word in source.words():
+        if word[0] in other:
+            yield Edit(*word.span(), other[word[0]])
+
+
+def other_groups(
+    source: Source, chance: Random, *, groups: Sequence[Sequence[str]]
+) -> Iterator[Edit]:
+    """Terms for groups of people become others of their list, the same one everywhere.
+
+    Not in names: “Indian Airlines”.
+    """
+    other: dict[str, str] = {}
+    for terms in groups:
+        other |= _rotated([key_of(term) for term in terms], chance)
+    for match in phrases(source, other):
+        if match[0].istitle() and NAME_AFTER.match(source.text, match.end()):
+            continue
+        new = cased_as(other[key_of(match[0])], match[0])
+        yield Edit(*match.span(), new)
+        if article := ARTICLE.search(source.text[max(0, match.start() - 4) : match.start()]):
+            right = "an" if new[0].lower() in "aeiou" else "a"
+            end = match.start() - 1
+            yield Edit(end - len(article[1]), end, cased_as(right, article[1]))
+
+
+def _rotated(items: Sequence[str], chance: Random) -> dict[str, str]:
+    """Each item becomes the next one of a drawn order: another one, and no two the same."""
+    order = chance.sample(items, len(items))
+    return dict(zip(order, [*order[1:], *order[:1]], strict=True))
+
+
+def dialect(source: Source, chance: Random, *, table: Mapping[str, str]) -> Iterator[Edit]:
+    """Words and forms of another dialect."""
+    for match in phrases(source, table):
+        yield Edit(*match.span(), cased_as(table[key_of(match[0])], match[0]))

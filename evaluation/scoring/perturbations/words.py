@@ -1,0 +1,109 @@
+"""Changes of English words that leave the meaning: contractions, misspellings, fillers."""
+
+import re
+from collections.abc import Collection, Iterator
+from functools import lru_cache
+from random import Random
+
+from evaluation.scoring.perturbations.letters import some
+from evaluation.scoring.perturbations.source import ENDS, Edit, Source
+from evaluation.scoring.perturbations.tables import (
+    CONTRACTIONS,
+    FILLERS,
+    MISSPELLINGS,
+    PARTICIPLES,
+    SUFFIXES,
+)
+
+PLAIN_GAP = re.compile(r"(?<=[a-z]{2}) (?=[a-z]{2})")
+NEXT_WORD = re.compile(r"\s+([a-z]+)", re.IGNORECASE)
+
+
+@lru_cache
+def phrase_pattern(table: frozenset[str]) -> re.Pattern[str]:
+    """Any of the phrases as whole words, in any case; the longest first."""
+    keys = sorted(table, key=len, reverse=True)
+    either = "|".join(re.escape(key).replace(r"\ ", r"\s+").replace("'", "['’]") for key in keys)
+    return re.compile(rf"(?<![\w'’])(?:{either})(?![\w'’])", re.IGNORECASE)
+
+
+def key_of(found: str) -> str:
+    """What was found, as the tables write it."""
+    return " ".join(found.lower().replace("’", "'").split())
+
+
+def phrases(source: Source, table: Collection[str]) -> list[re.Match[str]]:
+    """Where the text has phrases of a table that may change.
+
+    A pattern takes some letters for others (ſ for s, ı for i); such words are not the table's.
+    """
+    found = source.found(phrase_pattern(frozenset(table)))
+    return [match for match in found if key_of(match[0]) in table]
+
+
+def cased_as(new: str, old: str) -> str:
+    """The new words with the capitals of the old ones.
+
+    >>> cased_as("it's", "It is"), cased_as("she", "HE"), cased_as("I am", "i'm")
+    ("It's", 'SHE', 'I am')
+    """
+    if len(old) > 1 and old.isupper():
+        return new.upper()
+    return new[:1].upper() + new[1:] if old[0].isupper() else new
+
+
+EXPANSIONS = {short: full for full, short in CONTRACTIONS.items()}
+
+
+def contracted(source: Source, chance: Random) -> Iterator[Edit]:
+    """“do not” → “don't”. Not at a clause's end (“yes, I am.”); have only before participles."""
+    for match in phrases(source, CONTRACTIONS):
+        full = key_of(match[0])
+        after = NEXT_WORD.match(source.text, match.end())
+        if full.endswith(" not") or full == "cannot":
+            good = True
+        elif full.endswith(" have"):
+            good = after is not None and is_participle(after[1])
+        else:
+            good = after is not None
+        if good:
+            yield Edit(*match.span(), _with_i(cased_as(CONTRACTIONS[full], match[0])))
+
+
+def expanded(source: Source, chance: Random) -> Iterator[Edit]:
+    """“don't” → “do not”. An 's before a participle is left alone: it may stand for “has”."""
+    for match in phrases(source, EXPANSIONS):
+        short = key_of(match[0])
+        after = NEXT_WORD.match(source.text, match.end())
+        is_has = short.endswith("'s") and after is not None and is_participle(after[1])
+        if not is_has:
+            yield Edit(*match.span(), _with_i(cased_as(EXPANSIONS[short], match[0])))
+
+
+def is_participle(word: str) -> bool:
+    return word.lower() in PARTICIPLES or word.lower().endswith("ed")
+
+
+def _with_i(text: str) -> str:
+    """English writes “I” with a capital everywhere."""
+    return re.sub(r"^i\b", "I", text)
+
+
+def misspelled(source: Source, chance: Random, *, low: float, high: float) -> Iterator[Edit]:
+    """Some words as many people misspell them."""
+    known = phrases(source, MISSPELLINGS)
+    for match in some(known, len(known), chance, low, high):
+        yield Edit(*match.span(), cased_as(MISSPELLINGS[key_of(match[0])], match[0]))
+
+
+def filler(source: Source, chance: Random) -> Iterator[Edit]:
+    """A word that says nothing, between two words in lower case."""
+    for gap in some(source.found(PLAIN_GAP), 1, chance, 1, 1):
+        yield Edit(*gap.span(), f", {chance.choice(FILLERS)}, ")
+
+
+def neutral_suffix(source: Source, chance: Random) -> Iterator[Edit]:
+    """A last sentence that says nothing."""
+    text = source.text.rstrip()
+    stop = "" if text.endswith(tuple(ENDS)) else "."
+    yield Edit(len(text), len(source.text), f"{stop} {chance.choice(SUFFIXES)}")

@@ -1,0 +1,147 @@
+"""Robustness and fairness: a model's answers to perturbed twins beside those to their bases."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from annotation.rules.outcome import exact_match
+from evaluation.contract import Answer, Number, SetRow
+from evaluation.scoring.bootstrap import LOOK_EVERY, Tally, bounded, settle_many
+from evaluation.scoring.metrics import Metric, Unavailable, metric_of
+from evaluation.scoring.metrics.base import Mean, Sums, divide, plain, text_of
+
+ALWAYS_THE_SAME = "Always the same answer: consistency says nothing."
+
+
+@dataclass(frozen=True)
+class Twins:
+    """An example and its perturbed twins, with what a model answered to each (None: nothing)."""
+
+    base: SetRow
+    answer: Answer | None
+    variants: Sequence[tuple[str, SetRow, Answer | None]]  # kind, twin, answer
+
+
+class _Twin(NamedTuple):
+    statistic: Any  # of the metric
+    right: float  # 0-1, by itself
+    same: bool  # answer as of the base
+
+
+class _Cluster(NamedTuple):
+    """What an example and its twins add. Equal ones are counted, like the statistics of scores."""
+
+    before: Any  # statistic
+    right: float
+    twins: tuple[_Twin, ...]
+
+
+def delta_numbers(
+    pairs: Iterable[Twins],
+    *,
+    metric: str,
+    labels: Sequence[str] | None,
+    seed: int,
+    draws: int = 200,
+    sp_model: Path | None = None,
+) -> list[Number]:
+    """How a model keeps its score under perturbation: over all kinds (kind empty), then by kind.
+
+    `<metric>_before` and `<metric>_after` are on gold, over the examples that have twins; each
+    counts once, shared by its twins. `drop`: before − after. `consistency`: share of twins with the
+    answer of their base. `worst_case`: mean over examples of the least right answer, of base and
+    twins. Intervals are of whole examples (clusters), drawn with their twins; n counts examples.
+    """
+    try:
+        how = metric_of(metric, labels, sp_model)
+    except Unavailable as error:
+        return [Number(metric, None, None, None, 0, note=str(error))]
+
+    def tally(kind: str) -> Tally:
+        return Tally(lambda some: _vectors(how, some), name=kind, seed=seed, draws=draws)
+
+    tallies = {"": tally("")}
+    answers: set[str] = set()
+    for number, twins in enumerate(pairs, 1):
+        for kind, cluster in _clusters(twins, how, is_text=labels is None):
+            if kind not in tallies:
+                tallies[kind] = tally(kind)
+            tallies[kind].counts[cluster] += 1
+        if len(answers) < 2 and twins.variants:
+            given = (twins.answer, *(answer for _, _, answer in twins.variants))
+            answers |= {"" if answer is None else repr(plain(answer.value)) for answer in given}
+        if number % LOOK_EVERY == 0:
+            settle_many([*tallies.values()])
+    found = [number for kind in sorted(tallies) for number in _numbers(how, tallies[kind], kind)]
+    if len(answers) == 1 and "" not in answers:
+        found[0] = replace(found[0], note=ALWAYS_THE_SAME)
+    return found
+
+
+def _clusters(twins: Twins, how: Metric, *, is_text: bool) -> Iterator[tuple[str, _Cluster]]:
+    """The cluster of all kinds and of each kind; nothing without twins."""
+    before = how.statistic(_value(twins.answer), twins.base)
+    by_kind: dict[str, list[_Twin]] = {}
+    for kind, row, answer in twins.variants:
+        after = how.statistic(_value(answer), row)
+        twin = _Twin(after, how.graded(after), is_same(twins.answer, answer, is_text))
+        by_kind.setdefault(kind, []).append(twin)
+        by_kind.setdefault("", []).append(twin)
+    for kind, of_kind in by_kind.items():
+        yield kind, _Cluster(before, how.graded(before), tuple(sorted(of_kind)))
+
+
+def _value(answer: Answer | None) -> Any:
+    return None if answer is None else answer.value
+
+
+def is_same(one: Answer | None, other: Answer | None, is_text: bool) -> bool:
+    """Whether both were answered alike; texts once normalised, as case may have been changed."""
+    if one is None or other is None:
+        return False
+    if is_text and exact_match(text_of(one.value), text_of(other.value)):
+        return True
+    return bool(plain(one.value) == plain(other.value))
+
+
+def _vectors(how: Metric, clusters: Sequence[_Cluster]) -> Sums:
+    """Columns 1, consistent, worst; then those of the metric, before and after in turn."""
+    sizes = [len(cluster.twins) for cluster in clusters]
+    before = how.vectors([cluster.before for cluster in clusters])
+    after = how.vectors([twin.statistic for cluster in clusters for twin in cluster.twins])
+    wide = np.zeros((len(clusters), after.shape[1], 2))
+    wide[:, : before.shape[1], 0] = before  # the later call may have more columns
+    shares = np.add.reduceat(after, np.cumsum([0, *sizes[:-1]]))
+    wide[:, :, 1] = shares / np.array(sizes)[:, None]
+    rest = [
+        (
+            1.0,
+            sum(twin.same for twin in cluster.twins) / len(cluster.twins),
+            min(cluster.right, *(twin.right for twin in cluster.twins)),
+        )
+        for cluster in clusters
+    ]
+    return np.hstack([np.array(rest), wide.reshape(len(clusters), -1)])
+
+
+def _numbers(how: Metric, tally: Tally, kind: str) -> Iterator[Number]:
+    sums = tally.sums()
+    names = (f"{how.name}_before", f"{how.name}_after", "drop", "consistency", "worst_case")
+    if tally.n == 0:
+        for name in names:
+            yield Number(name, None, None, None, 0, note="No example has a perturbed twin.")
+        return
+    of_metric = sums[:, 3:].reshape(len(sums), -1, 2)
+    before, after = how.value(of_metric[..., 0]), how.value(of_metric[..., 1])
+    means = [divide(column, sums[:, 0]) for column in sums[:, 1:3].T]
+    for name, values in zip(names, (before, after, before - after, *means), strict=True):
+        if np.isnan(values[0]):
+            note = "It is not defined on these examples."
+            yield Number(name, None, None, None, tally.n, kind=kind, note=note)
+            continue
+        is_share = name in names[3:] or (name != "drop" and isinstance(how, Mean))
+        value, low, high = bounded(values, tally.n, is_share=is_share)
+        yield Number(name, value, low, high, tally.n, kind=kind)

@@ -1,0 +1,1 @@
+"""Evaluation sets: versions that never change, what is sealed, what was there to train on."""

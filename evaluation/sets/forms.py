@@ -1,0 +1,192 @@
+"""Forms with which owners make and change evaluation sets.
+
+A file is looked through first. It is kept as an upload meanwhile, so that it is chosen once.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from django import forms
+from django.contrib.sessions.backends.base import SessionBase
+from django.utils.datastructures import MultiValueDict
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from dynabench.accounts.models import User
+from evaluation.contract import MIB
+from evaluation.models import EvaluationSet, EvaluationSetVersion, Upload
+from evaluation.sets.parsing import SetFile
+from evaluation.sets.preview import Preview
+from evaluation.sets.versions import ABOUT, SetRefused, create_set_of, make_version
+from evaluation.sets.writing import preview
+from evaluation.uploads.chunked import UploadRefused, add_file, assemble, discard, open_uploads
+from tasks.line_files import FileError
+from tasks.models import Task
+
+LARGEST = 200 * MIB
+KEPT = "evaluation-set-upload"
+
+
+class FileForm(forms.Form):
+    """A file of examples; `upload` names it once it is here."""
+
+    file = forms.FileField(
+        required=False,
+        label=_("File with the examples"),
+        help_text=_(
+            "JSON lines (also .gz), CSV or Parquet, up to 200 MB. A line is an example: what "
+            "models read, by the names of the configuration, and the right answer."
+        ),
+    )
+    upload = forms.UUIDField(required=False, widget=forms.HiddenInput)
+
+    def __init__(
+        self,
+        task: Task,
+        user: User,
+        session: SessionBase,
+        data: Mapping[str, Any] | None = None,
+        files: MultiValueDict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(data, files, use_required_attribute=False)
+        self.task, self.user, self.session = task, user, session
+        self.fields["file"].widget.is_required_by_task = True  # type: ignore[attr-defined]
+        self.stored: Upload | None = None
+        self.preview: Preview | None = None
+
+    def clean(self) -> None:
+        """Keep the file that was sent, or find the one that is kept."""
+        file, known = self.cleaned_data.get("file"), self.cleaned_data.get("upload")
+        mine = open_uploads(self.user)
+        if file is None:
+            self.stored = mine.filter(pk=known).first() if known else None
+            if self.stored is None and "file" not in self.errors:
+                told = gettext("Choose the file again.") if known else gettext("Choose a file.")
+                self.add_error("file", told)
+            return
+        for before in mine.filter(pk=self.session[KEPT]) if KEPT in self.session else ():
+            discard(before)
+        try:
+            if file.size > LARGEST:
+                told = gettext("It is too large for this page. Use add_evaluation_set.")
+                raise UploadRefused(told)
+            self.stored = add_file(self.user, file.name, file.size, file)
+            self.session[KEPT] = str(self.stored.pk)
+        except UploadRefused as error:
+            self.add_error("file", str(error))
+
+    def look(self) -> None:
+        """Fill `preview`; what cannot be read at all is an error of the field."""
+        if self.stored is None:
+            return
+        try:
+            with self._rows() as rows:
+                self.preview = preview(rows)
+        except (FileError, UploadRefused) as error:
+            self.add_error("file", str(error))
+            return
+        if self.preview.errors:
+            told = gettext("Some lines are wrong. Mend them and choose the file again.")
+            self.add_error("file", told)
+        elif not self.preview.size:
+            self.add_error("file", gettext("There is no example in it."))
+
+    @property
+    def is_good(self) -> bool:
+        """Whether what was looked through can be added."""
+        found = self.preview
+        return found is not None and bool(found.size) and not found.errors
+
+    def add(self) -> EvaluationSetVersion | None:
+        """The version that the file makes; None: `errors` says why not."""
+        try:
+            with self._rows() as rows:
+                version = self.make(rows)
+        except (FileError, SetRefused, UploadRefused) as error:
+            self.add_error(None, str(error))
+            return None
+        assert self.stored is not None
+        discard(self.stored)
+        return version
+
+    @abstractmethod
+    def make(self, rows: SetFile) -> EvaluationSetVersion:
+        """Store the examples. Raises SetRefused, FileError."""
+
+    @contextmanager
+    def _rows(self) -> Iterator[SetFile]:
+        assert self.stored is not None
+        with assemble(self.stored) as path:
+            yield SetFile(path, self.stored.file_name, self.task.config)
+
+
+class AboutForm(forms.Form):
+    """Who sees a set, and what is said of it."""
+
+    access = forms.ChoiceField(
+        label=_("Who sees it"), choices=EvaluationSet.Access.choices, widget=forms.RadioSelect
+    )
+    may_leave = forms.BooleanField(
+        required=False,
+        label=_("Its inputs may leave"),
+        help_text=_(
+            "Who sees the set may download the inputs and hand in predictions, and remote "
+            "models are sent the inputs. The right answers never leave."
+        ),
+    )
+    answers_public = forms.BooleanField(
+        required=False,
+        label=_("Its right answers are public"),
+        help_text=_(
+            "Scores are shown exactly, and by slice. Otherwise the set is sealed: scores are "
+            "rounded, and each person is shown only some results, so that nobody can work the "
+            "right answers out."
+        ),
+    )
+    description = forms.CharField(
+        label=_("Description"),
+        required=False,
+        max_length=5000,
+        widget=forms.Textarea({"rows": 4}),
+        help_text=_("Where it comes from, in Markdown."),
+    )
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Arguments of `create_set` and `change_set`, once the form is valid."""
+        return {name: self.cleaned_data[name] for name in ABOUT}
+
+
+class NewSetForm(AboutForm, FileForm):
+    """A new set with its first version."""
+
+    name = forms.SlugField(
+        label=_("Name"),
+        max_length=60,
+        help_text=_("Letters, digits, hyphens and underscores, such as reviews-2024."),
+    )
+    field_order = ["name", "file", "access", "may_leave", "answers_public", "description", "upload"]
+
+    def clean_name(self) -> str:
+        """A name that no set of the task has."""
+        name: str = self.cleaned_data["name"]
+        if self.task.evaluation_sets.filter(name=name).exists():
+            raise forms.ValidationError(_("This task has a set of that name; choose another."))
+        return name
+
+    def make(self, rows: SetFile) -> EvaluationSetVersion:
+        """Store the examples as a set."""
+        about = {"task": self.task, "actor": self.user, "name": self.cleaned_data["name"]}
+        return create_set_of(rows, **about, **self.about)
+
+
+class VersionForm(FileForm):
+    """The next version of a set; `evaluation_set` is put on it."""
+
+    evaluation_set: EvaluationSet
+
+    def make(self, rows: SetFile) -> EvaluationSetVersion:
+        """Store the examples as a version."""
+        return make_version(self.evaluation_set, rows, self.user)

@@ -1,0 +1,1 @@
+"""Models that people submit: the form, the quota, the check, the pages."""

@@ -1,0 +1,65 @@
+"""The one mail that a model's owner gets, when nothing of it is under way any more."""
+
+import logging
+from smtplib import SMTPConnectError, SMTPServerDisconnected
+
+from django.conf import settings
+from django.core.mail import send_mail
+from django.db.models import QuerySet
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils import timezone
+
+from evaluation.models import Submission
+from evaluation.submissions.model_page import ended, progress_of, runs_of
+
+logger = logging.getLogger(__name__)
+State = Submission.State
+AWAY = (ConnectionError, TimeoutError, SMTPConnectError, SMTPServerDisconnected)
+
+
+def tell_ends() -> int:
+    """Mail the owners of models whose check has refused them or whose last run is over; how many.
+
+    The sweep calls it, so it does not matter who saw the end. No lock: of several sweeps, the one
+    whose update hits mails. While the mail server is away nobody is told; the next sweep tries
+    again.
+    """
+    told = 0
+    over = ended(_untold()).exclude(state=State.CANCELLED)
+    for submission in over.select_related("owner", "task"):
+        mine = Submission.objects.filter(pk=submission.pk)
+        if not (_untold() & mine).update(told_at=timezone.now()):
+            continue
+        try:
+            _send(*_mail(submission))
+        except AWAY as error:
+            logger.error("The mail server is away; owners of models are told later: %s", error)
+            mine.update(told_at=None)
+            break
+        told += 1
+    return told
+
+
+def _untold() -> QuerySet[Submission]:
+    return Submission.objects.filter(told_at=None, withdrawn_at=None, owner__isnull=False)
+
+
+def _mail(submission: Submission) -> tuple[str, str, str]:
+    """Subject, text and address."""
+    assert submission.owner
+    progress = progress_of(submission, runs_of(submission))
+    path = reverse("evaluation:model", args=[submission.pk])
+    values = {"submission": submission, "progress": progress, "url": settings.SITE_URL + path}
+    text = render_to_string("evaluation/mail.txt", values)
+    return f"{submission.name}: {progress.sentence}", text, submission.owner.email
+
+
+def _send(subject: str, text: str, address: str) -> None:
+    """Raises AWAY; any other failure is this mail's own, and is only logged."""
+    try:
+        send_mail(" ".join(subject.split()), text, None, [address])
+    except AWAY:
+        raise
+    except Exception:  # mail servers fail in many ways, and the model is none the worse
+        logger.exception("No mail could be sent about a submission")

@@ -1,0 +1,189 @@
+"""The forms with which a model is handed in and described."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.utils.datastructures import MultiValueDict
+from django.utils.translation import gettext_lazy as _
+
+from evaluation.models import Submission
+from evaluation.submissions.services import Card, open_versions
+from tasks.models import Task
+
+Kind = Submission.Kind
+Adapter = Submission.Adapter
+# What is said of each kind before it is chosen.
+KINDS = {
+    Kind.DIRECTORY: (
+        _("A model directory"),
+        _(
+            "An archive with config.json, tokenizer and weights as safetensors, as save_pretrained "
+            "writes them. It holds no code, so it runs fastest."
+        ),
+    ),
+    Kind.IMAGE: (
+        _("A Docker image"),
+        _(
+            "Any code: it reads JSON lines and writes JSON lines, without a network. "
+            "Also images of dynalab and Dynabench 2.0."
+        ),
+    ),
+    Kind.HUB: (
+        _("A model on the hub"),
+        _("Its id and a full commit; the files are fetched once."),
+    ),
+    Kind.PREDICTIONS: (
+        _("A predictions file"),
+        _(
+            "Answers that you made yourself, for a set whose inputs can be downloaded. Files for "
+            "other sets under the same name are the same model. "
+            "Speed, memory and robustness are not measured."
+        ),
+    ),
+    Kind.ENDPOINT: (
+        _("A remote endpoint"),
+        _("We ask your server. Only on sets whose inputs may leave this site."),
+    ),
+}
+
+
+class SubmitForm(forms.Form):
+    """What is needed of one kind of submission.
+
+    `upload` is a whole file; `upload_id` names one that has come in pieces before the form.
+    """
+
+    name = forms.CharField(
+        label=_("Name of the model"),
+        max_length=100,
+        help_text=_("With its version, such as “MiniLM, round 2 data, seed 1”."),
+    )
+
+    def __init__(
+        self,
+        task: Task,
+        kind: Submission.Kind,
+        data: Mapping[str, Any] | None = None,
+        files: MultiValueDict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(data, files, use_required_attribute=False)
+        self.kind, self.title = kind, KINDS[kind][0]
+        if kind == Kind.PREDICTIONS:
+            self._add_sets(task)
+        if kind in (Kind.DIRECTORY, Kind.IMAGE, Kind.PREDICTIONS):
+            self.fields["upload"] = forms.FileField(
+                label=_("File"), required=False, help_text=FILES[kind]
+            )
+            # Needed, but it may have come in pieces before.
+            self.fields["upload"].widget.is_required_by_task = kind != Kind.IMAGE  # type: ignore[attr-defined]
+            self.fields["upload_id"] = forms.UUIDField(
+                required=False, widget=forms.HiddenInput, label=_("Upload")
+            )
+        if kind in (Kind.HUB, Kind.IMAGE, Kind.ENDPOINT):
+            self._add_source(kind)
+
+    def _add_sets(self, task: Task) -> None:
+        self.fields["evaluation_set"] = forms.ModelChoiceField(
+            label=_("For which set"),
+            queryset=open_versions(task),
+            help_text=_("Sets whose inputs can be downloaded; each line of your file names a uid."),
+        )
+
+    def _add_source(self, kind: Submission.Kind) -> None:
+        label, help_text = SOURCES[kind]
+        self.fields["source"] = forms.CharField(
+            label=label, max_length=500, help_text=help_text, required=kind != Kind.IMAGE
+        )
+        if kind == Kind.HUB:
+            self.fields["revision"] = forms.CharField(
+                label=_("Commit"), max_length=100, help_text=_("All 40 hexadecimal digits.")
+            )
+        else:
+            self.fields["adapter"] = forms.ChoiceField(
+                label=_("How it is asked"),
+                choices=Adapter.choices if kind == Kind.IMAGE else ENDPOINT_ADAPTERS,
+                widget=forms.RadioSelect,
+                initial=Adapter.JSONL,
+            )
+        if kind == Kind.ENDPOINT:
+            self.fields["secret"] = forms.CharField(
+                label=_("Bearer token"),
+                required=False,
+                max_length=1000,
+                widget=forms.PasswordInput({"autocomplete": "off"}),
+                help_text=_("Sent with each call. Stored encrypted and never shown again."),
+            )
+
+    @property
+    def wanted(self) -> dict[str, Any]:
+        """Arguments of `submit_model`, without the file, once the form is valid."""
+        left_out = ("upload", "upload_id")
+        told = {name: value for name, value in self.cleaned_data.items() if name not in left_out}
+        return {"kind": self.kind, **told}
+
+
+FILES = {
+    Kind.DIRECTORY: _(".zip, .tar or .tar.gz of the folder. Weights as safetensors only."),
+    Kind.IMAGE: _("What docker save writes. Or name the image below."),
+    Kind.PREDICTIONS: _("JSON lines: {“id”: uid, “output”: {…}, “prob”: {…} or null}."),
+}
+SOURCES = {
+    Kind.HUB: (_("Id on the hub"), _("Such as organisation/name.")),
+    Kind.IMAGE: (_("Or the image in a registry"), _("With its digest: registry/name@sha256:…")),
+    Kind.ENDPOINT: (_("Address"), _("Such as https://example.org/model")),
+}
+ENDPOINT_ADAPTERS = [
+    (Adapter.JSONL, _("Our format: POST to /predict")),
+    (Adapter.DYNALAB, "dynalab"),
+]
+
+
+class CardForm(forms.Form):
+    """What the owner says of a model."""
+
+    description = forms.CharField(
+        label=_("Description"),
+        required=False,
+        max_length=20_000,
+        widget=forms.Textarea({"rows": 10}),
+        help_text=_("Markdown: what it is for, what it was trained on, where it fails."),
+    )
+    languages = forms.CharField(
+        label=_("Languages"), required=False, max_length=200, help_text=_("Such as en, de.")
+    )
+    trained_on = forms.CharField(
+        label=_("Trained on"),
+        required=False,
+        max_length=200,
+        help_text=_(
+            "Such as seed, round 1. Of each set it is shown how many examples are among these."
+        ),
+    )
+    license = forms.CharField(label=_("Licence"), required=False, max_length=100)
+    paper_url = forms.URLField(label=_("Paper"), required=False, assume_scheme="https")
+    parameters = forms.IntegerField(
+        label=_("Parameters"),
+        required=False,
+        min_value=1,
+        max_value=10**15,
+        help_text=_("How many numbers it learned."),
+    )
+
+    @property
+    def card(self) -> Card:
+        """The card, once the form is valid."""
+        return Card(**self.cleaned_data)
+
+
+class AnonymousForm(forms.Form):
+    """Until when names are hidden; empty: not at all."""
+
+    anonymous_until = forms.DateField(
+        label=_("Anonymous until"),
+        required=False,
+        widget=forms.DateInput({"type": "date"}, format="%Y-%m-%d"),
+        help_text=_(
+            "Before that day others see neither the model's name nor yours. At most a year."
+        ),
+    )

@@ -1,0 +1,75 @@
+"""What one model got wrong on a set, for those who may see right answers; it loads numpy."""
+
+import gzip
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from django.conf import settings
+from django.utils.translation import gettext
+
+from evaluation.contract import Answer, SetRow
+from evaluation.inference.evaluate import read_predictions
+from evaluation.inference.requests import labels_of
+from evaluation.models import EvaluationRun
+from evaluation.scoring.metrics import Metric, Unavailable, metric_of
+from evaluation.sets.versions import set_rows
+from tasks.config.schema import TaskConfig
+
+SHOWN = 20
+"""On a page."""
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """An example with what the model said. score: how right it was, 0-1."""
+
+    config: TaskConfig
+    row: SetRow
+    answer: Answer | None
+    score: float
+
+    @property
+    def fields(self) -> list[tuple[str, str]]:
+        """(title, value) of the inputs, in people's words."""
+        config = self.config
+        return [
+            (config.component(name).title, config.display(name, value))
+            for name, value in self.row.inputs.items()
+        ]
+
+    @property
+    def said(self) -> str:
+        """The answer in people's words."""
+        if self.answer is None:
+            return gettext("no answer")
+        return self.config.display(self.config.answer_field, self.answer.value)
+
+    @property
+    def right(self) -> list[str]:
+        """What counts as right, in people's words."""
+        config = self.config
+        return [config.display(config.answer_field, gold) for gold in self.row.gold]
+
+
+def wrong_answers(run: EvaluationRun, page: int) -> list[Wrong]:
+    """A page of the examples that a model did not get wholly right, and one more if there is.
+
+    By the task's main metric; empty where that cannot be computed here. Reads up to there.
+    """
+    config = run.submission.task.config
+    try:
+        metric = metric_of(config.metrics.main, labels_of(config), settings.SP_BLEU_MODEL)
+    except Unavailable:
+        return []
+    start = (page - 1) * SHOWN
+    return list(islice(_wrong(run, config, metric), start, start + SHOWN + 1))
+
+
+def _wrong(run: EvaluationRun, config: TaskConfig, metric: Metric) -> Iterator[Wrong]:
+    with run.predictions.open("rb") as file, gzip.open(file) as lines:
+        for row, answer in zip(set_rows(run.version), read_predictions(lines), strict=True):
+            value = None if answer is None else answer.value
+            score = metric.graded(metric.statistic(value, row))
+            if score < 1:
+                yield Wrong(config, row, answer, score)

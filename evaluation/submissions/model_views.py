@@ -1,0 +1,218 @@
+"""The page of one submitted model, and what its owner may do with it."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from dynabench.accounts.models import User
+from dynabench.lib.htmx import render_page
+from dynabench.lib.markdown import render_markdown
+from evaluation.access import find_model, find_owned, find_run, find_wrong
+from evaluation.models import EvaluationRun, Submission
+from evaluation.runs.services import RunRefused, run_again
+from evaluation.sets.seen_in_training import trained_on
+from evaluation.submissions import services as submissions
+from evaluation.submissions.forms import AnonymousForm, CardForm
+from evaluation.submissions.model_page import (
+    Viewer,
+    as_seen,
+    may_see_scores,
+    may_see_wrong,
+    progress_of,
+    results_of,
+    rounds_in_the_loop,
+    runs_of,
+    shown_name,
+    shown_owner,
+    steps_of,
+    with_wait,
+)
+from evaluation.submissions.services import SubmissionRefused
+
+LOG_LINES = 200
+
+
+@login_not_required
+@require_safe
+def model(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """How far a model is, what was measured, its card, and what its owner may do."""
+    submission, viewer = find_model(request, pk)
+    runs = runs_of(submission)
+    progress = with_wait(progress_of(submission, runs), runs)
+    values = {
+        "submission": submission,
+        "task": submission.task,
+        "viewer": viewer,
+        "name": shown_name(submission, viewer),
+        "owner": shown_owner(submission, viewer),
+        "progress": progress,
+        "steps": steps_of(progress),
+        "is_news": request.GET.get("seen") != progress.key,
+        "description": render_markdown(submission.description),
+        "anonymous_form": AnonymousForm(initial=vars(submission)),
+        "others": _other_files(submission, viewer),
+        "in_the_loop": partial(rounds_in_the_loop, submission),  # counted where it is shown
+        **_results(submission, viewer, runs),
+    }
+    return render_page(request, "evaluation/model.html", values, part="job")
+
+
+def _other_files(submission: Submission, viewer: Viewer) -> list[Submission]:
+    """The model's predictions for other sets, as far as this person sees them."""
+    if submission.kind != Submission.Kind.PREDICTIONS or submission.withdrawn_at:
+        return []
+    files = submissions.files_of(submission).exclude(pk=submission.pk)
+    shown = files if viewer.is_inside else files.filter(is_published=True)
+    return list(shown.select_related("evaluation_set__evaluation_set"))
+
+
+def _results(
+    submission: Submission, viewer: Viewer, runs: list[EvaluationRun]
+) -> Mapping[str, Any]:
+    """Scores and runs that this person may see."""
+    if submission.withdrawn_at:
+        return {"results": []}
+    shown = [as_seen(run, viewer) for run in runs if may_see_scores(run, viewer)]
+    main, exact = submission.task.config.metrics.main, viewer.is_task_owner
+    return {
+        "results": results_of(shown, main, exact=exact, learned=trained_on(submission)),
+        "hidden": len({run.version_id for run in runs} - {run.version_id for run in shown}),
+        "wrong": {run.pk for run in shown if may_see_wrong(run, viewer)},
+        "can_publish": any(run.outcome == "ok" for run in runs),
+    }
+
+
+@require_http_methods(["GET", "POST"])
+def card(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """The model card, changed by its owner."""
+    submission, user = find_owned(request, pk)
+    form = CardForm(request.POST or None, initial=vars(submission))
+    if request.method == "POST" and form.is_valid():
+        try:
+            submissions.update_card(submission=submission, actor=user, card=form.card)
+            messages.success(request, _("The card is saved."))
+            return redirect("evaluation:model", pk)
+        except SubmissionRefused as error:
+            form.add_error(None, str(error))
+    values = {"submission": submission, "task": submission.task, "form": form}
+    status = 422 if form.errors else 200
+    return render(request, "evaluation/model_card.html", values, status=status)
+
+
+@require_POST
+def anonymous(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Hide names until a day, or show them."""
+    submission, user = find_owned(request, pk)
+    form = AnonymousForm(request.POST)
+    if form.is_valid():
+        until = form.cleaned_data["anonymous_until"]
+        return _done(
+            request, pk, _("The day is saved."),
+            lambda: submissions.set_anonymous_until(
+                submission=submission, actor=user, until=until
+            ),
+        )  # fmt: skip
+    messages.error(request, _("Anonymous until: enter a day."))
+    return redirect("evaluation:model", pk)
+
+
+DEEDS: Mapping[str, tuple[Callable[..., Any], str]] = {
+    "publish": (submissions.publish, gettext_noop("The model is published.")),
+    "unpublish": (submissions.unpublish, gettext_noop("The model is not public any more.")),
+    "cancel": (submissions.cancel, gettext_noop("What was not over is cancelled.")),
+}
+
+
+@require_POST
+def act(request: HttpRequest, pk: UUID, deed: str) -> HttpResponse:
+    """Publish, unpublish or cancel, by the model's owner."""
+    submission, user = find_owned(request, pk)
+    service, said = DEEDS[deed]
+    return _done(request, pk, _(said), lambda: service(submission=submission, actor=user))
+
+
+@require_http_methods(["GET", "POST"])
+def withdraw(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """What withdrawing does, and the button that does it."""
+    submission, user = find_owned(request, pk)
+    if request.method == "POST":
+        return _done(
+            request, pk, _("The model is withdrawn and its files are deleted."),
+            lambda: submissions.withdraw(submission=submission, actor=user),
+        )  # fmt: skip
+    return render(
+        request,
+        "evaluation/model_withdraw.html",
+        {"submission": submission, "task": submission.task},
+    )
+
+
+def _done(request: HttpRequest, pk: UUID, said: str, deed: Callable[[], Any]) -> HttpResponse:
+    """Back to the model's page, with what came of it."""
+    try:
+        deed()
+        messages.success(request, said)
+    except (SubmissionRefused, RunRefused) as error:
+        messages.error(request, str(error))
+    return redirect("evaluation:model", pk)
+
+
+@require_POST
+def again(request: HttpRequest, pk: UUID, run_id: UUID) -> HttpResponse:
+    """Repeat one evaluation."""
+    run = find_run(request, pk, run_id)[0]
+    assert isinstance(request.user, User)  # who is inside is signed in
+    actor = request.user
+    return _done(request, pk, _("It is queued again."), lambda: run_again(run=run, actor=actor))
+
+
+@require_safe
+def run_log(request: HttpRequest, pk: UUID, run_id: UUID) -> HttpResponse:
+    """How a run ended and the end of its log; whole as a file with `?download`."""
+    run, viewer = find_run(request, pk, run_id)
+    if "download" in request.GET:
+        response = HttpResponse(run.log, content_type="text/plain; charset=utf-8")
+        response["Content-Disposition"] = f'attachment; filename="run-{run.pk}.log"'
+        return response
+    lines = run.log.splitlines()
+    values = {
+        "run": run,
+        "submission": run.submission,
+        "task": run.submission.task,
+        "name": shown_name(run.submission, viewer),
+        "lines": "\n".join(lines[-LOG_LINES:]),
+        "left_out": max(0, len(lines) - LOG_LINES),
+    }
+    return render(request, "evaluation/run_log.html", values)
+
+
+@login_not_required
+@require_safe
+def wrong(request: HttpRequest, pk: UUID, run_id: UUID) -> HttpResponse:
+    """Examples that a model got wrong, a page at a time, for who may see right answers."""
+    from evaluation.submissions.mistakes import SHOWN, wrong_answers
+
+    run, viewer = find_wrong(request, pk, run_id)
+    text = request.GET.get("page", "")
+    number = int(text) if text.isdecimal() and 0 < len(text) < 6 and int(text) else 1
+    found = wrong_answers(run, number)
+    values = {
+        "run": run,
+        "submission": run.submission,
+        "task": run.submission.task,
+        "name": shown_name(run.submission, viewer),
+        "examples": found[:SHOWN],
+        "number": number,
+        "previous": number - 1 or None,
+        "next": number + 1 if len(found) > SHOWN else None,
+    }
+    return render(request, "evaluation/wrong.html", values)

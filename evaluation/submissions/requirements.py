@@ -1,0 +1,74 @@
+"""What must be told of a model for each kind of submission."""
+
+import re
+from collections.abc import Collection
+from urllib.parse import urlsplit
+
+from dynabench.lib.words import gettext_noop
+
+HUB_ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
+COMMIT = re.compile(r"[0-9a-f]{40}")
+PINNED_IMAGE = re.compile(r"[a-z0-9][\w.:/-]*@sha256:[0-9a-f]{64}")
+ENDPOINT_ADAPTERS = {"jsonl": "http", "dynalab": "dynalab"}  # ours: of tasks.targets.endpoints
+
+
+def problem_of(
+    kind: str, *, source: str, revision: str, adapter: str, has_upload: bool, has_set: bool,
+    private_hosts: Collection[str] = (),
+) -> tuple[str, str] | None:  # fmt: skip
+    """(field, sentence) of the first thing that is missing or wrong; None when nothing is.
+
+    private_hosts: those that may be asked without TLS.
+    """
+    match kind:
+        case "directory" if not has_upload:
+            return "upload", gettext_noop(
+                "Choose the archive of the model's folder (.zip, .tar or .tar.gz)."
+            )
+        case "predictions" if not has_upload:
+            return "upload", gettext_noop("Choose the file with the predictions (JSON lines).")
+        case "predictions" if not has_set:
+            return "evaluation_set", gettext_noop("Choose the set that the predictions are for.")
+        case "hub":
+            return _hub(source, revision)
+        case "image" if not has_upload and not PINNED_IMAGE.fullmatch(source):
+            return "source", gettext_noop(
+                "Upload the image (docker save), or name it with its digest: "
+                "registry/name@sha256:… (64 digits), so that it cannot change unseen."
+            )
+        case "endpoint":
+            return _endpoint(source, adapter, private_hosts)
+    return None
+
+
+def _hub(source: str, revision: str) -> tuple[str, str] | None:
+    if not HUB_ID.fullmatch(source):
+        return "source", gettext_noop(
+            "Enter the id of the model on the hub, such as organisation/name."
+        )
+    if not COMMIT.fullmatch(revision):
+        return "revision", gettext_noop(
+            "Enter the full commit (40 hexadecimal digits), so that the model cannot change unseen."
+        )
+    return None
+
+
+def _endpoint(source: str, adapter: str, private_hosts: Collection[str]) -> tuple[str, str] | None:
+    try:
+        parts = urlsplit(source)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        host = ""
+    if not host or parts.scheme not in ("http", "https") or parts.username or parts.fragment:
+        return "source", gettext_noop(
+            "Enter the address of the endpoint, such as https://example.org/model."
+        )
+    if parts.scheme == "http" and host not in private_hosts:
+        return "source", gettext_noop(
+            "The address must begin with https://: examples must not be read on the way."
+        )
+    if adapter not in ENDPOINT_ADAPTERS:
+        return "adapter", gettext_noop(
+            "An endpoint speaks JSON lines' words (/predict) or dynalab's."
+        )
+    return None

@@ -1,0 +1,349 @@
+"""Writes about submissions: handing in, showing, taking back; and the quota that they are under."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.core.files.storage import default_storage
+from django.db import transaction
+from django.db.models import Exists, Max, OuterRef, Q, QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from dynabench.accounts.models import User
+from dynabench.accounts.services import log
+from dynabench.lib.encryption import encrypt
+from dynabench.lib.queue import enqueue
+from evaluation.contract import Outcome
+from evaluation.models import (
+    EvaluationRun,
+    EvaluationSet,
+    EvaluationSetVersion,
+    Submission,
+    Upload,
+)
+from evaluation.queue import leases
+from evaluation.runs.services import newest_versions
+from evaluation.submissions.quota import WINDOW, Caps, Charge, Entry, Quota, charge_of, quota_of
+from evaluation.submissions.requirements import problem_of
+from evaluation.uploads.chunked import discard
+from tasks.models import Task
+
+State = Submission.State
+Kind = Submission.Kind
+CHECK = "evaluation.jobs.check_submission"
+WITHDRAWN = "withdrawn"
+MOST_ANONYMOUS = timedelta(days=366)
+
+
+class SubmissionRefused(Exception):
+    """A model cannot be handed in so, or not be changed so; the message says what to mend.
+
+    field: of the form, where one is to be mended.
+    """
+
+    def __init__(self, message: str, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class QuotaReached(SubmissionRefused):
+    """No more models of this person today; the message says when the next one."""
+
+
+@dataclass(frozen=True)
+class Card:
+    """What the owner says of the model."""
+
+    description: str = ""
+    languages: str = ""
+    trained_on: str = ""
+    license: str = ""
+    paper_url: str = ""
+    parameters: int | None = None
+
+
+@transaction.atomic
+def submit_model(
+    *,
+    task: Task,
+    owner: User,
+    kind: str,
+    name: str,
+    upload: Upload | None = None,
+    source: str = "",
+    revision: str = "",
+    adapter: str = Submission.Adapter.JSONL,
+    evaluation_set: EvaluationSetVersion | None = None,
+    secret: str = "",
+    card: Card = Card(),
+) -> Submission:
+    """Take a model in and have a worker check it. Locks the owner's user, for the quota.
+
+    An upload that was handed in already gives its submission again. Predictions for a further set
+    are a file of the model of that name (`files_of`). Raises SubmissionRefused.
+    """
+    User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
+    if upload is not None:
+        if known := Submission.objects.filter(upload=upload, owner=owner, task=task).first():
+            return known
+        if upload.owner_id != owner.pk or Submission.objects.filter(upload=upload).exists():
+            raise SubmissionRefused(_("Upload the file again."), "upload")
+    _check_told(task, kind, source, revision, adapter, upload, evaluation_set)
+    _check_name(task, owner, name, evaluation_set)
+    check_quota(task, owner)
+    submission = Submission.objects.create(
+        task=task,
+        owner=owner,
+        requested_by=owner,
+        kind=kind,
+        name=name,
+        upload=upload,
+        source=source,
+        revision=revision,
+        adapter=adapter,
+        evaluation_set=evaluation_set,
+        secret=encrypt(secret),
+        anonymous_until=_anonymity(task, owner, name, kind),
+        **vars(card),
+    )
+    log(owner, "submission.handed_in", submission, kind=kind)
+    enqueue(CHECK, submission.pk)
+    return submission
+
+
+def _check_told(
+    task: Task,
+    kind: str,
+    source: str,
+    revision: str,
+    adapter: str,
+    upload: Upload | None,
+    version: EvaluationSetVersion | None,
+) -> None:
+    if kind not in Kind or kind == Kind.TARGET:
+        raise SubmissionRefused(_("Choose what you hand in."), "kind")
+    found = problem_of(
+        kind,
+        source=source,
+        revision=revision,
+        adapter=adapter,
+        has_upload=upload is not None,
+        has_set=version is not None,
+        private_hosts=settings.SUBMISSION_PRIVATE_HOSTS,
+    )
+    if found:
+        raise SubmissionRefused(_(found[1]), found[0])
+    if version and not open_versions(task).filter(pk=version.pk).exists():
+        raise SubmissionRefused(
+            _(
+                "Predictions are taken for the newest version of a set whose inputs may be "
+                "downloaded."
+            ),
+            "evaluation_set",
+        )
+    if kind == Kind.ENDPOINT and not task.evaluation_sets.filter(may_leave=True).exists():
+        raise SubmissionRefused(
+            _("No set of this task may be sent to an endpoint. Hand in the model itself."), "kind"
+        )
+
+
+def open_versions(task: Task) -> QuerySet[EvaluationSetVersion]:
+    """The newest version of each set whose inputs anybody who sees the task may have."""
+    versions = newest_versions(task).filter(evaluation_set__may_leave=True)
+    return versions.exclude(evaluation_set__access=EvaluationSet.Access.HIDDEN)
+
+
+def files_of(submission: Submission) -> QuerySet[Submission]:
+    """What one model stands of: predictions of a name, a file for each set; else itself alone."""
+    standing = Submission.objects.filter(withdrawn_at=None)
+    if submission.kind != Kind.PREDICTIONS or submission.owner_id is None:
+        return standing.filter(pk=submission.pk)
+    same = standing.filter(task=submission.task_id, owner=submission.owner_id, name=submission.name)
+    return same.filter(kind=Kind.PREDICTIONS).order_by("queued_at", "pk")
+
+
+def _check_name(task: Task, owner: User, name: str, version: EvaluationSetVersion | None) -> None:
+    if not name.strip():
+        raise SubmissionRefused(_("Enter a name."), "name")
+    alive = Submission.objects.filter(task=task, owner=owner, name=name, withdrawn_at=None)
+    if version:  # a file for another set, or for its new version, is one more of the same model
+        alive = alive.exclude(~Q(evaluation_set=version), kind=Kind.PREDICTIONS)
+    if alive.filter(state__in=[State.QUEUED, State.RUNNING, State.DONE]).exists():
+        raise SubmissionRefused(
+            _(
+                "You handed in a model of this name. Choose another, such as the name with a "
+                "version."
+            ),
+            "name",
+        )
+
+
+def _anonymity(task: Task, owner: User, name: str, kind: str) -> date | None:
+    """Until when the model of which this is a further file is anonymous."""
+    files = files_of(Submission(task=task, owner=owner, name=name, kind=kind))
+    until: date | None = files.aggregate(until=Max("anonymous_until"))["until"]
+    return until
+
+
+def check_quota(task: Task, owner: User) -> None:
+    """Raises QuotaReached where the person may not hand in a model to the task now."""
+    quota = remaining_quota(owner, task)
+    if not quota.left:
+        told = _(
+            "You have reached today's %(most)d models for this task, or %(refused)d that were "
+            "refused."
+        ) % {
+            "most": settings.SUBMISSIONS_PER_DAY,
+            "refused": settings.REFUSED_SUBMISSIONS_PER_DAY,
+        }
+        if quota.free_at:
+            free_at = {"time": f"{quota.free_at:%H:%M}"}
+            told += " " + _("The next one is free at %(time)s UTC.") % free_at
+        raise QuotaReached(told)
+
+
+def remaining_quota(owner: User, task: Task) -> Quota:
+    """How many models the person may still hand in to a task now, or when the next one."""
+    now = timezone.now()
+    rows = Submission.objects.filter(task=task, owner=owner, queued_at__gt=now - WINDOW)
+    caps = Caps(settings.SUBMISSIONS_PER_DAY, settings.REFUSED_SUBMISSIONS_PER_DAY)
+    return quota_of(_entries(rows.prefetch_related("runs")), caps, now)
+
+
+def _entries(rows: Iterable[Submission]) -> Iterable[Entry]:
+    """What each costs. Further files of a model cost nothing, unless they are refused."""
+    models = set()
+    for row in rows:
+        # A perturbed run also fails for lack of a plain one, which may be the model's own doing.
+        plain = (run for run in row.runs.all() if run.suite == EvaluationRun.Suite.PLAIN)
+        runs = [(run.state, run.outcome) for run in plain]
+        charge = charge_of(row.state, row.outcome, row.attempts > 0, runs)
+        is_file = row.kind == Kind.PREDICTIONS and row.withdrawn_at is None
+        if is_file and charge in (Charge.ACCEPTED, Charge.PENDING):
+            if row.name in models:
+                continue
+            models.add(row.name)
+        yield Entry(row.queued_at, charge)
+
+
+@transaction.atomic
+def publish(*, submission: Submission, actor: User) -> None:
+    """Show the model to everybody who sees the task, with each file of it that has a score.
+
+    No lock. Raises SubmissionRefused.
+    """
+    good = EvaluationRun.objects.filter(submission=OuterRef("pk"), outcome=Outcome.OK)
+    scored = files_of(submission).filter(Exists(good), state=State.DONE)
+    if submission.withdrawn_at is None and not scored.filter(pk=submission.pk).exists():
+        raise SubmissionRefused(_("A model can be published once it has a score."))
+    _change(submission, actor, "published", scored, is_published=True)
+
+
+@transaction.atomic
+def unpublish(*, submission: Submission, actor: User) -> None:
+    """Show the model to its owner and the task's owners only. No lock."""
+    _change(submission, actor, "unpublished", is_published=False)
+
+
+@transaction.atomic
+def set_anonymous_until(*, submission: Submission, actor: User, until: date | None) -> None:
+    """Hide the names of model and owner before a date; None: from now on they are shown. No lock.
+
+    Raises SubmissionRefused.
+    """
+    today = timezone.now().date()
+    if until and not today < until <= today + MOST_ANONYMOUS:
+        raise SubmissionRefused(
+            _("Choose a day after today, at most a year ahead, or none."), "anonymous_until"
+        )
+    _change(submission, actor, "anonymous", anonymous_until=until)
+
+
+@transaction.atomic
+def update_card(*, submission: Submission, actor: User, card: Card) -> None:
+    """Replace the model card; no lock, the last save wins."""
+    _change(submission, actor, "card", **vars(card))
+
+
+def _change(
+    submission: Submission,
+    actor: User,
+    deed: str,
+    files: QuerySet[Submission] | None = None,
+    **changes: Any,
+) -> None:
+    """Change what stands of a model's files, or of some of them.
+
+    Raises SubmissionRefused for what was withdrawn.
+    """
+    standing = Submission.objects.filter(pk=submission.pk, withdrawn_at=None)
+    if not standing.update(**changes):
+        raise SubmissionRefused(_("This model was withdrawn."))
+    (files_of(submission) if files is None else files).update(**changes)
+    for name, value in changes.items():
+        setattr(submission, name, value)
+    log(actor, f"submission.{deed}", submission)
+
+
+@transaction.atomic
+def cancel(*, submission: Submission, actor: User) -> int:
+    """End the check and all evaluations that are not over; returns how many. No lock: their
+    workers find that they have lost the lease, and store nothing any more.
+    """
+    ended = _cancel(submission)
+    log(actor, "submission.cancelled", submission, ended=ended)
+    return ended
+
+
+def _cancel(submission: Submission) -> int:
+    # The check first: until it is over it may still ask for runs.
+    ended = leases.cancel(submission, outcome=Outcome.CANCELLED)
+    runs = submission.runs.filter(state__in=[State.QUEUED, State.RUNNING])
+    return ended + sum(leases.cancel(run, outcome=Outcome.CANCELLED) for run in runs)
+
+
+@transaction.atomic
+def withdraw(*, submission: Submission, actor: User | None) -> None:
+    """Take a model back: its files, name and card go, what was measured is hidden. No lock.
+
+    A tombstone stays, so that a link to the model says what became of it. Raises
+    SubmissionRefused when it was withdrawn already.
+    """
+    found = Submission.objects.filter(pk=submission.pk, withdrawn_at=None)
+    if not found.update(withdrawn_at=timezone.now()):
+        raise SubmissionRefused(_("This model was withdrawn already."))
+    _cancel(submission)
+    gone = Submission.objects.select_related("upload").get(pk=submission.pk)
+    files = [gone.file, *(run.predictions for run in gone.runs.exclude(predictions=""))]
+    names = [str(file.name) for file in files if file]
+    Submission.objects.filter(pk=submission.pk).update(
+        name=WITHDRAWN, file="", source="", revision="", secret="", error="", log="",
+        upload=None, anonymous_until=None, **vars(Card()),
+    )  # fmt: skip
+    gone.runs.update(predictions="", log="")
+    log(actor, "submission.withdrawn", f"submission {submission.pk}")
+    transaction.on_commit(lambda: _delete(names, gone.upload))
+
+
+def _delete(names: Iterable[str], upload: Upload | None) -> None:
+    for name in names:
+        default_storage.delete(name)
+    if upload:
+        discard(upload)
+
+
+def withdraw_all(*, owner: User | None) -> int:
+    """Withdraw every model of a person who leaves, and throw their uploads away; how many models.
+
+    None: of those who have left already. One after another, each in a transaction of its own.
+    """
+    standing = Submission.objects.filter(owner=owner, withdrawn_at=None).exclude(kind=Kind.TARGET)
+    left = list(standing)
+    for submission in left:
+        withdraw(submission=submission, actor=owner)
+    for upload in Upload.objects.filter(owner=owner) if owner else ():
+        discard(upload)
+    return len(left)

@@ -1,0 +1,79 @@
+"""Scores as their reader may know them: on sealed sets rounded, and of some results only.
+
+The task's owners and editors know all. How much others may learn is `evaluation.sets.sealing`.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from django.db.models import Q
+
+from dynabench.accounts.models import User
+from evaluation.contract import Outcome
+from evaluation.models import EvaluationRun, EvaluationSetVersion, Score
+from evaluation.sets.sealing import Shown, interval, rounded
+from tasks.models import Task
+from tasks.permissions import can_edit
+
+CONSISTENCY = "consistency"
+"""Of the numbers of a perturbed run the one that rests on no right answer."""
+Suite = EvaluationRun.Suite
+
+
+def shown_of(version: EvaluationSetVersion) -> Shown:
+    """What is shown of each result on a sealed version of a set, and so of how many."""
+    config = version.evaluation_set.task.config
+    names = [config.metrics.main, *config.metrics.also]
+    # Twins keep right answers that stand in a text, so a perturbed run knows a little of them.
+    knowing = config.metrics.deltas if config.component(config.answer_field).type == "span" else ()
+    return Shown(version.size, (*names, *knowing), side_runs=len(knowing))
+
+
+def sealed_versions(task: Task) -> set[int]:
+    """The versions of a task's sets whose right answers are secret; one query."""
+    versions = EvaluationSetVersion.objects.filter(evaluation_set__task=task)
+    found = versions.select_related("evaluation_set", "dataset").defer("dataset__numbers")
+    return {version.pk for version in found if version.is_sealed}
+
+
+def readable(sealed: Iterable[int]) -> Q:
+    """Of scores: those that anybody but the task's editors may know. sealed: versions."""
+    of_all = Q(slice="", kind="") & (Q(run__suite=Suite.PLAIN) | Q(metric=CONSISTENCY))
+    return ~Q(run__version__in=sealed) | (of_all & Q(run__is_shown=True))
+
+
+def told(score: Score) -> Score:
+    """A score on a sealed set as it is shown; `readable` says which are. It is not to be saved."""
+    size = score.run.version.size
+    if score.value is not None:
+        score.value = rounded(score.value, size)
+        score.low, score.high = interval(score.value, size, score.metric)
+    return score
+
+
+def scores_of(runs: Iterable[EvaluationRun], *, exact: bool) -> Iterator[Score]:
+    """The scores of runs that come with their versions; exact: for the task's editors."""
+    by_id = {run.pk: run for run in runs}
+    sealed = {run.version_id for run in by_id.values() if run.version.is_sealed and not exact}
+    for score in Score.objects.filter(readable(sealed), run__in=by_id).order_by("pk"):
+        score.run = by_id[score.run_id]
+        yield told(score) if score.run.version_id in sealed else score
+
+
+def may_show(run: EvaluationRun) -> bool:
+    """Whether the result of a run that ends now is shown. Locks the user of the model's owner.
+
+    On sealed sets a person is shown as many as `Shown.results` says, and what was withdrawn
+    counts. The platform's own models and those of the task's editors are always shown.
+    """
+    submission, version = run.submission, run.version
+    if not version.is_sealed or submission.kind == submission.Kind.TARGET:
+        return True
+    if submission.owner_id is None:
+        return False
+    owner = User.objects.select_for_update(of=("self",), no_key=True).get(pk=submission.owner_id)
+    if can_edit(owner, submission.task):
+        return True
+    good = version.runs.filter(submission__owner=owner, suite=Suite.PLAIN, outcome=Outcome.OK)
+    if run.suite != Suite.PLAIN:
+        return good.filter(submission=submission, is_shown=True).exists()
+    return good.filter(is_shown=True).count() < shown_of(version).results

@@ -1,0 +1,134 @@
+"""Pages on which models are handed in, and lists of them."""
+
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_safe
+
+from dynabench.accounts.models import User
+from dynabench.accounts.services import annotator_of
+from dynabench.lib.bodies import FORM_BYTES, takes
+from evaluation.contract import GIB
+from evaluation.models import Submission, Upload
+from evaluation.sets.versions import input_rows
+from evaluation.submissions.forms import KINDS, SubmitForm
+from evaluation.submissions.model_page import listed, models_of, progress_of, published_models
+from evaluation.submissions.services import (
+    SubmissionRefused,
+    check_quota,
+    open_versions,
+    remaining_quota,
+    submit_model,
+)
+from evaluation.uploads.chunked import PIECE_BYTES, UploadRefused, add_file, discard, largest_of
+from tasks.access import find_task
+from tasks.models import Task
+from tasks.permissions import can_annotate
+
+LISTED = 100
+
+
+def _room(request: HttpRequest) -> int:
+    """How large a form with a whole file may be."""
+    assert isinstance(request.user, User)  # others are not asked
+    return largest_of(request.user) + FORM_BYTES
+
+
+@takes(_room)
+@require_http_methods(["GET", "POST"])
+def submit(request: HttpRequest, code: str) -> HttpResponse:
+    """First the kind, then what it needs; the check goes on on the model's own page."""
+    task = find_task(request, code, can_annotate)
+    assert isinstance(request.user, User)  # who may annotate is signed in
+    kind = request.POST.get("kind") or request.GET.get("kind", "")
+    form = None
+    if kind in KINDS:
+        form = SubmitForm(task, Submission.Kind(kind), request.POST or None, request.FILES or None)
+        is_sent = request.method == "POST" and form.is_valid()
+        if is_sent and (pk := _submitted(request.user, task, form)):
+            messages.success(request, _("Received. This page says how far it is."))
+            return redirect("evaluation:model", pk)
+    values = {"task": task, "form": form, "kind": kind, **_rules(request.user, task)}
+    status = 422 if form and form.errors else 200
+    return render(request, "evaluation/submit.html", values, status=status)
+
+
+def _rules(user: User, task: Task) -> dict[str, Any]:
+    """What may be handed in, how much of it, and what it may use."""
+    return {
+        "kinds": KINDS.items(),
+        "open_versions": open_versions(task),
+        "quota": remaining_quota(user, task),
+        "most": settings.SUBMISSIONS_PER_DAY,
+        "minutes": settings.EVALUATION_SECONDS // 60,
+        "memory_gib": settings.EVALUATION_MEMORY_GIB,
+        "cpus": settings.EVALUATION_CPUS,
+        "piece_bytes": PIECE_BYTES,
+        "largest_gib": largest_of(user) / GIB,
+    }
+
+
+def _submitted(user: User, task: Task, form: SubmitForm) -> UUID | None:
+    """The new submission's id; None when it was refused, which the form then says."""
+    annotator_of(user)  # the public name of who hands in
+    upload = None
+    try:
+        check_quota(task, user)  # before gigabytes are copied
+        upload = _upload(user, form)
+        return submit_model(task=task, owner=user, upload=upload, **form.wanted).pk
+    except (SubmissionRefused, UploadRefused) as error:
+        field = getattr(error, "field", "upload")
+        form.add_error(field if field in form.fields else None, str(error))
+    if upload and form.cleaned_data.get("upload"):  # one that came in pieces may be used again
+        discard(upload)
+    return None
+
+
+def _upload(user: User, form: SubmitForm) -> Upload | None:
+    """The file that came with the form, or in pieces before it."""
+    if file := form.cleaned_data.get("upload"):
+        return add_file(user, file.name, file.size, file)
+    if pk := form.cleaned_data.get("upload_id"):
+        return Upload.objects.filter(pk=pk, owner=user).first()
+    return None
+
+
+@login_not_required
+@require_safe
+def set_inputs(request: HttpRequest, code: str, pk: int) -> StreamingHttpResponse:
+    """What a predictions file answers: the inputs of a set that may leave, as models read them."""
+    task = find_task(request, code)
+    version = get_object_or_404(open_versions(task), pk=pk)
+    lines = (
+        orjson.dumps({"id": row["uid"], "inputs": row["inputs"]}) + b"\n"
+        for row in input_rows(version)
+    )
+    response = StreamingHttpResponse(lines, content_type="application/jsonl")
+    name = f"{code}-{version.evaluation_set.name}-v{version.version}.jsonl"
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
+
+
+@login_not_required
+@require_safe
+def models(request: HttpRequest, code: str) -> HttpResponse:
+    """The models of a task that everybody may see, with their main score on each set."""
+    task = find_task(request, code)
+    values = {"task": task, **listed(published_models(task)[:LISTED], task, request.user)}
+    return render(request, "evaluation/models.html", values)
+
+
+@require_safe
+def mine(request: HttpRequest) -> HttpResponse:
+    """All that the person has handed in, newest first."""
+    assert isinstance(request.user, User)  # the middleware asks for an account
+    rows = [(one, progress_of(one, one.runs.all())) for one in models_of(request.user)[:LISTED]]
+    values = {"rows": rows}
+    return render(request, "evaluation/my_models.html", values)

@@ -1,0 +1,81 @@
+"""From a task's examples to the rows that a model of its kind is trained on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tasks.config.schema import TaskConfig
+from tasks.targets.serving.spec import FIELDS, PAIR, SEQUENCE, SPAN
+
+TEXTS = ("text", "long_text")
+
+
+class Untrainable(ValueError):
+    """No model of a task can be trained; the message says why and what can be done instead."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the models of a task read and answer.
+
+    fields: the task's names of what `FIELDS[kind]` calls text, or premise and hypothesis, or
+    question and passage. labels: None for spans.
+    """
+
+    kind: str
+    fields: tuple[str, ...]
+    answer: str
+    labels: tuple[str, ...] | None
+
+    def inputs(self, row: Mapping[str, Any]) -> dict[str, str]:
+        """What a target of the task is sent for a training row."""
+        return {name: row[own] for name, own in zip(self.fields, FIELDS[self.kind], strict=True)}
+
+
+def shape_of(config: TaskConfig) -> Shape:
+    """The shape of a task's models. Raises Untrainable."""
+    answer = config.component(config.answer_field)
+    fields = config.model_fields
+    strange = [name for name in fields if config.component(name).type not in TEXTS]
+    if strange:
+        raise Untrainable(f"Models are trained on texts; {strange[0]} is none.")
+    if answer.type == "span" and len(fields) == 2 and answer.reference in fields:
+        return Shape(SPAN, config.ordered_fields, answer.name, None)
+    if answer.type == "multiclass" and len(fields) in (1, 2):
+        kind = SEQUENCE if len(fields) == 1 else PAIR
+        return Shape(kind, fields, answer.name, answer.values)
+    raise Untrainable(
+        "Training knows tasks with labels and one or two texts, and tasks with an answer from a "
+        f"passage. In this one models read {', '.join(fields)} and answer {answer.name} "
+        f"({answer.type}). Train elsewhere and register the model with add_target."
+    )
+
+
+def training_row(shape: Shape, fields: Mapping[str, Any], answer: Any) -> dict[str, Any] | None:
+    """A row of the kind from an example's context and inputs; None when it cannot teach.
+
+    answer: a label, or a span as `{"text": …, "start": …}` or its text alone. It cannot teach
+    when a text is missing or empty, the label is not the task's, or the span is not in the passage.
+    """
+    texts = [fields.get(name) for name in shape.fields]
+    if not all(isinstance(text, str) and text.strip() for text in texts):
+        return None
+    row: dict[str, Any] = dict(zip(FIELDS[shape.kind], texts, strict=True))
+    if shape.labels is not None:
+        return {**row, "label": answer} if answer in shape.labels else None
+    span = answer if isinstance(answer, Mapping) else {"text": answer}
+    text, passage = span.get("text"), row["passage"]
+    if not isinstance(text, str) or not text.strip():
+        return None
+    start = span.get("start")
+    if not isinstance(start, int) or start < 0 or not passage.startswith(text, start):
+        start = passage.find(text)
+    return {**row, "answer": text, "answer_start": start} if start >= 0 else None
+
+
+def released_row(shape: Shape, line: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A training row, grouped by its author, from `evaluation.releases.reading.split_rows`."""
+    fields = {**line["context"], **line["input_json"]}
+    answer = fields.get(shape.answer) if shape.labels is None else line["label"]
+    row = training_row(shape, fields, answer)
+    return row and {**row, "group": line["anon_uid"] or line["uid"]}

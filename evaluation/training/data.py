@@ -1,0 +1,170 @@
+"""Rows of a training: checks, the split by group, token ids with their targets, batches, scores."""
+
+import hashlib
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tokenizers import Encoding
+
+from annotation.rules.outcome import exact_match, squad_f1
+from tasks.targets.serving.codecs import Answer, Codec
+from tasks.targets.serving.errors import BadRequestError
+from tasks.targets.serving.spec import FIELDS, SPAN
+
+Row = Mapping[str, Any]
+POOL = 16  # batches that are sorted by length together, so that a batch needs little padding
+
+
+class TrainingError(ValueError):
+    """Rows that a model cannot be trained on."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """Token ids with the target of each of the model's outputs: (label,) or (start, end)."""
+
+    encoding: Encoding
+    target: tuple[int, ...]
+
+
+def check_rows(rows: Sequence[Row], *, kind: str, labels: Sequence[str] | None) -> None:
+    """Raise TrainingError, naming row and field, unless every row can be trained on."""
+    if kind not in FIELDS:
+        raise TrainingError(f"kind {kind!r} is none of {', '.join(FIELDS)}.")
+    texts = (*FIELDS[kind], "answer" if kind == SPAN else "label")
+    for number, row in enumerate(rows, start=1):
+        for field in texts:
+            if not isinstance(row.get(field), str) or not row[field].strip():
+                raise TrainingError(f"row {number}: {field} is missing or empty.")
+        if labels and row["label"] not in labels:
+            raise TrainingError(
+                f"row {number}: label {row['label']!r} is none of {', '.join(labels)}."
+            )
+        if kind == SPAN and not _answer_fits(row):
+            raise TrainingError(
+                f"row {number}: the passage does not have the answer {row['answer']!r} at "
+                f"answer_start {row.get('answer_start')!r} (counted in characters from 0)."
+            )
+
+
+def _answer_fits(row: Row) -> bool:
+    start = row.get("answer_start")
+    return isinstance(start, int) and bool(row["passage"].startswith(row["answer"], start))
+
+
+def group_of(row: Row) -> str:
+    """The unit of a split: `group`, else the context or text that rows may share."""
+    return str(row.get("group") or row.get("premise") or row.get("passage") or row.get("text"))
+
+
+def split_by_group(rows: Sequence[Row], *, share: float, salt: str) -> tuple[list[Row], list[Row]]:
+    """(the rest, about `share` of the rows); whole groups, chosen by the hash of salt and group.
+
+    Groups are taken in the order of their hash until the share is reached, so the choice depends
+    on no order of the rows; one group at least goes to each side.
+    """
+    sizes = Counter(map(group_of, rows))
+    order = sorted(sizes, key=lambda group: hashlib.sha256(f"{salt}:{group}".encode()).digest())
+    held: set[str] = set()
+    taken = 0
+    for group in order[:-1]:
+        if taken >= share * len(rows):
+            break
+        held.add(group)
+        taken += sizes[group]
+    rest = [row for row in rows if group_of(row) not in held]
+    return rest, [row for row in rows if group_of(row) in held]
+
+
+def draw_items(rows: Sequence[Row], codec: Codec, *, window: int, rng: random.Random) -> list[Item]:
+    """The items of one epoch: each row as often as its weight says, spans in a drawn window.
+
+    Raises TrainingError for a row that does not fit into the model's tokens.
+    """
+    items = []
+    for row in rows:
+        weight = row.get("weight", 1.0)
+        for _ in range(int(weight) + (rng.random() < weight % 1)):
+            try:
+                items.append(_item(row, codec, window, rng))
+            except BadRequestError as error:
+                raise TrainingError(f"{error} The row: {row}") from error
+    return items
+
+
+def _item(row: Row, codec: Codec, window: int, rng: random.Random) -> Item:
+    if codec.labels is None:
+        return _span_item(row, codec, window, rng)
+    return Item(codec.encode(row)[0], (codec.labels.index(row["label"]),))
+
+
+def _span_item(row: Row, codec: Codec, window: int, rng: random.Random) -> Item:
+    start, end = row["answer_start"], row["answer_start"] + len(row["answer"])
+    passage = row["passage"]
+    offsets = codec.tokenizer.encode(passage, add_special_tokens=False).offsets
+    if window and len(offsets) > window:
+        inside = [n for n, (left, right) in enumerate(offsets) if left < end and right > start]
+        low = max(0, inside[-1] + 1 - window)
+        high = max(low, min(inside[0], len(offsets) - window))
+        first = rng.randint(low, high)
+        cut = offsets[first][0]
+        passage = passage[cut : offsets[min(first + window, len(offsets)) - 1][1]]
+        start, end = start - cut, end - cut
+    for encoding in codec.encode({**row, "passage": passage}):
+        if span := span_of(encoding, start, end):
+            return Item(encoding, span)
+    raise TrainingError(
+        f"the answer {row['answer']!r} does not fit into {codec.max_length} tokens."
+    )
+
+
+def span_of(encoding: Encoding, start: int, end: int) -> tuple[int, int] | None:
+    """(first, last) token of the passage's characters start:end, None if not all are inside."""
+    tokens = [
+        number
+        for number, (sequence, (left, right)) in enumerate(
+            zip(encoding.sequence_ids, encoding.offsets, strict=True)
+        )
+        if sequence == 1 and left < end and right > start
+    ]
+    if (
+        not tokens
+        or encoding.offsets[tokens[0]][0] > start
+        or encoding.offsets[tokens[-1]][1] < end
+    ):
+        return None
+    return tokens[0], tokens[-1]
+
+
+def batches(items: Sequence[Item], size: int, rng: random.Random) -> Iterator[list[Item]]:
+    """All items once, in batches of similar length in random order."""
+    shuffled = rng.sample(items, len(items))
+    made = []
+    for first in range(0, len(shuffled), size * POOL):
+        pool = sorted(shuffled[first : first + size * POOL], key=lambda item: len(item.encoding))
+        made += [pool[number : number + size] for number in range(0, len(pool), size)]
+    rng.shuffle(made)
+    return iter(made)
+
+
+def score(rows: Sequence[Row], answers: Sequence[Answer], *, kind: str) -> dict[str, float]:
+    """Scores (0-1): accuracy and macro_f1 of labels; f1 (SQuAD's token F1) and exact_match."""
+    both = list(zip(answers, rows, strict=True))
+    if kind == SPAN:
+        said = [(answer.output["answer"], row["answer"]) for answer, row in both]
+        return {
+            "f1": sum(squad_f1(*pair) for pair in said) / len(said),
+            "exact_match": sum(exact_match(*pair) for pair in said) / len(said),
+        }
+    pairs = Counter((row["label"], answer.output["label"]) for answer, row in both)
+    gold, guessed = Counter[str](), Counter[str]()
+    for (true, guess), count in pairs.items():
+        gold[true] += count
+        guessed[guess] += count
+    labels = gold.keys() | guessed.keys()
+    f1s = [2 * pairs[label, label] / (gold[label] + guessed[label]) for label in labels]
+    hits = sum(pairs[label, label] for label in labels)
+    return {"accuracy": hits / len(rows), "macro_f1": sum(f1s) / len(f1s)}

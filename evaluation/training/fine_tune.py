@@ -1,0 +1,500 @@
+"""Fine-tunes a target model on labelled rows and writes a folder that serve_model can serve."""
+
+import hashlib
+import json
+import math
+import random
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from tokenizers import Encoding
+
+from evaluation.training.data import (
+    Item,
+    Row,
+    TrainingError,
+    batches,
+    check_rows,
+    draw_items,
+    group_of,
+    score,
+    split_by_group,
+)
+from tasks.targets.serving.codecs import Answer, Codec, codec_for
+from tasks.targets.serving.errors import BadRequestError
+from tasks.targets.serving.spec import FIELDS, OUTPUTS, SPAN, ModelFolder
+from tasks.targets.serving.tokens import LONGEST
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedTokenizerFast
+
+Progress = Callable[[int, int, str], None]
+# Raise it when a change of this code changes the weights that come out.
+CODE_VERSION = "1"
+HEAD_ROWS = 1000  # rows that the head alone is fitted on
+HEAD_PENALTY = 1e-3  # of the head's squared weights, while it is fitted alone
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """How to train.
+
+    `labels` are in the order of the logits (None: sorted; always None for extractive-qa). Rates
+    are those of the top layer; each layer below has `layer_decay` of the one above. `window` is
+    the number of passage tokens an extractive-qa row is trained on, drawn anew each epoch around
+    its answer; 0 = the whole passage. The lowest `frozen_layers` and the embeddings stay as they
+    are. `dev_share` of the rows, by group, decides which epoch is kept; training stops after
+    `patience` epochs without a better one.
+    """
+
+    labels: tuple[str, ...] | None = None
+    seed: int = 0
+    epochs: int = 8
+    patience: int = 4
+    batch_size: int = 16
+    max_length: int = 128
+    window: int = 0
+    learning_rate: float = 1e-4
+    head_learning_rate: float = 1e-3
+    layer_decay: float = 0.9
+    frozen_layers: int = 0
+    weight_decay: float = 0.01
+    label_smoothing: float = 0.0
+    dev_share: float = 0.1
+    trained_on: str = ""
+
+
+@dataclass(frozen=True)
+class TrainingReport:
+    """What a training did; `dev` holds the scores (0-1) of the epoch kept, from 1.
+
+    `curve` has loss and dev scores of each epoch.
+    """
+
+    rows: int
+    dev_rows: int
+    epochs: int
+    best_epoch: int
+    dev: Mapping[str, float]
+    seconds: float
+    weights_sha256: str
+    curve: Sequence[Mapping[str, float]]
+
+
+def train(
+    rows: Sequence[Row],
+    *,
+    kind: str,
+    base: str | Path,
+    output_dir: Path,
+    options: TrainingOptions,
+    progress: Progress,
+    dev: Sequence[Row] = (),
+) -> TrainingReport:
+    """Fine-tune `base` (a folder) on rows and write the best epoch to `output_dir`.
+
+    Rows hold the fields of the kind, the answer (`label`; `answer` and `answer_start`), and
+    optionally `group` (never split between training and dev part) and `weight` (how often the
+    row is seen in an epoch; a fraction is a chance). `dev` decides which epoch is the best;
+    without it a part of the rows does (`options.dev_share`). The same seed on the same machine
+    gives the same weights. Raises TrainingError for rows that cannot be trained on,
+    FileExistsError when the folder is there already. The folder appears whole or not at all.
+    """
+    import torch
+
+    started = perf_counter()
+    if output_dir.exists():
+        raise FileExistsError(f"{output_dir} exists. Choose another folder or remove it.")
+    check_rows([*rows, *dev], kind=kind, labels=options.labels)
+    if not rows:
+        raise TrainingError("there are no rows to train on.")
+    part, dev = (rows, dev) if dev else dev_part(rows, options)
+    with atomic_folder(output_dir) as folder, torch.random.fork_rng():
+        torch.manual_seed(options.seed)
+        trained = _Trained.start(
+            base, kind=kind, labels=_labels(rows, kind, options), max_length=options.max_length
+        )
+        seen = sum(row.get("weight", 1.0) for row in part)  # an epoch, on average
+        steps = options.epochs * math.ceil(seen / options.batch_size)
+        run = _Run(trained, options, progress, steps)
+        run.fit(part, dev)
+        trained.save(folder, options)
+        digest = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+    return TrainingReport(
+        rows=len(part),
+        dev_rows=len(dev),
+        epochs=run.epoch,
+        best_epoch=run.best_epoch,
+        dev=run.best,
+        seconds=perf_counter() - started,
+        weights_sha256=digest,
+        curve=run.curve,
+    )
+
+
+def dev_part(rows: Sequence[Row], options: TrainingOptions) -> tuple[list[Row], list[Row]]:
+    """(rows to train on, rows to stop by), by group. Raises TrainingError."""
+    if len(set(map(group_of, rows))) < 2:
+        raise TrainingError("the rows need two or more groups: one to train on, one to stop by.")
+    return split_by_group(rows, share=options.dev_share, salt=f"dev-{options.seed}")
+
+
+def evaluate(folder: Path, rows: Sequence[Row]) -> dict[str, float]:
+    """Scores (0-1) of a trained folder on rows, by the answers the model server would give."""
+    settings = json.loads((folder / "dynabench.json").read_bytes())
+    kind, labels = settings["kind"], settings["labels"]
+    found = answers(
+        folder,
+        rows,
+        kind=kind,
+        labels=labels and tuple(labels),
+        max_length=settings["max_length"],
+    )
+    return score(rows, found, kind=kind)
+
+
+def answers(
+    folder: Path,
+    rows: Sequence[Row],
+    *,
+    kind: str,
+    labels: tuple[str, ...] | None,
+    max_length: int | None,
+) -> list[Answer]:
+    """A folder's answers to rows with the fields of the kind; `labels` in the order of its logits.
+
+    Computed in torch, so the last digits differ from what the model server says. `max_length`
+    counts tokens; None: what the model can take.
+    """
+    return _Trained.start(folder, kind=kind, labels=labels, max_length=max_length).answers(rows)
+
+
+def fitting(
+    base: Path,
+    rows: Sequence[Row],
+    *,
+    kind: str,
+    labels: tuple[str, ...] | None,
+    max_length: int | None,
+) -> list[Row]:
+    """The rows that a model can be asked about: what may not be cut leaves room for the rest."""
+    codec = _codec(base, kind, labels, max_length)[1]
+    found = []
+    for row in rows:
+        with suppress(BadRequestError):
+            codec.encode(row)
+            found.append(row)
+    return found
+
+
+def _codec(
+    base: str | Path, kind: str, labels: tuple[str, ...] | None, max_length: int | None
+) -> tuple["PreTrainedTokenizerFast", Codec]:
+    """The tokenizer of a folder, and the codec that the model server uses too."""
+    import transformers
+
+    tokenizer = transformers.AutoTokenizer.from_pretrained(base, trust_remote_code=False)
+    limit = tokenizer.model_max_length if tokenizer.model_max_length < 10**6 else LONGEST
+    folder = ModelFolder(
+        path=Path(base),
+        weights=(),
+        kind=kind,
+        fields=FIELDS[kind],
+        output=OUTPUTS[kind],
+        labels=labels,
+        max_length=max_length,
+    )
+    codec = codec_for(folder, tokenizer.backend_tokenizer, min(max_length or limit, limit))
+    return tokenizer, codec
+
+
+@contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """A new folder beside `path` that takes its name at the end, or vanishes with an error."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+    try:
+        yield folder
+        folder.chmod(0o755)
+        folder.rename(path)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _labels(rows: Sequence[Row], kind: str, options: TrainingOptions) -> tuple[str, ...] | None:
+    if kind == SPAN:
+        return None
+    return options.labels or tuple(sorted({row["label"] for row in rows}))
+
+
+@dataclass(frozen=True)
+class _Trained:
+    """A model in torch with its tokenizer and the codec that the model server uses too."""
+
+    model: Any
+    tokenizer: "PreTrainedTokenizerFast"
+    codec: Codec
+    kind: str
+
+    @classmethod
+    def start(
+        cls,
+        base: str | Path,
+        *,
+        kind: str,
+        labels: tuple[str, ...] | None,
+        max_length: int | None,
+    ) -> "_Trained":
+        """The base with the head of the kind: loaded where the base has one, else new."""
+        import transformers
+
+        transformers.utils.logging.disable_progress_bar()
+        transformers.logging.set_verbosity_error()  # a new head is meant to be new
+        if labels is None:
+            model = transformers.AutoModelForQuestionAnswering.from_pretrained(
+                base, use_safetensors=True, trust_remote_code=False
+            )
+        else:
+            model = transformers.AutoModelForSequenceClassification.from_pretrained(
+                base,
+                use_safetensors=True,  # pickled weights can run code
+                trust_remote_code=False,
+                num_labels=len(labels),
+                ignore_mismatched_sizes=True,  # a head of other labels gives way to a new one
+                id2label=dict(enumerate(labels)),
+                label2id={label: number for number, label in enumerate(labels)},
+            )
+        tokenizer, codec = _codec(base, kind, labels, max_length)
+        return cls(model.float(), tokenizer, codec, kind)
+
+    def inputs(self, encodings: Sequence[Encoding]) -> dict[str, "torch.Tensor"]:
+        """Padded tensors [encodings, longest], by the model's input names."""
+        import torch
+
+        longest = max(map(len, encodings))
+        columns = {
+            "input_ids": (self.tokenizer.pad_token_id, "ids"),
+            "attention_mask": (0, "attention_mask"),
+            "token_type_ids": (0, "type_ids"),
+        }
+        return {
+            name: torch.tensor(
+                [
+                    getattr(encoding, column) + [fill] * (longest - len(encoding))
+                    for encoding in encodings
+                ]
+            )
+            for name, (fill, column) in columns.items()
+            if name in self.tokenizer.model_input_names
+        }
+
+    def logits(self, encodings: Sequence[Encoding]) -> "torch.Tensor":
+        """[encodings, labels], or [encodings, 2, tokens] with start and end."""
+        import torch
+
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=_fast_bfloat16()):
+            out = self.model(**self.inputs(encodings))
+        if self.kind == SPAN:
+            return torch.stack([out.start_logits, out.end_logits], dim=1).float()
+        logits: torch.Tensor = out.logits.float()
+        return logits
+
+    def answers(self, rows: Sequence[Row]) -> list[Answer]:
+        """One answer a row."""
+        import torch
+
+        self.model.eval()
+        encodings = [self.codec.encode(row) for row in rows]
+        flat = sorted(
+            ((row, encoding) for row, some in enumerate(encodings) for encoding in some),
+            key=lambda pair: len(pair[1]),
+        )
+        logits: list[list[Any]] = [[] for _ in rows]
+        with torch.inference_mode():
+            for first in range(0, len(flat), 32):
+                some = flat[first : first + 32]
+                found = self.logits([encoding for _, encoding in some]).numpy()
+                for (number, encoding), values in zip(some, found, strict=True):
+                    cut = values[:, : len(encoding)] if self.kind == SPAN else values
+                    logits[number].append(cut)
+        return [self.codec.decode(*row) for row in zip(rows, encodings, logits, strict=True)]
+
+    def save(self, folder: Path, options: TrainingOptions) -> None:
+        """Write the folder of a model: weights, tokenizer, dynabench.json."""
+        self.model.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+        settings = {
+            "kind": self.kind,
+            "fields": FIELDS[self.kind],
+            "output": OUTPUTS[self.kind],
+            "labels": self.codec.labels,
+            "max_length": options.max_length,
+            "trained_on": options.trained_on,
+            "seed": options.seed,
+        }
+        (folder / "dynabench.json").write_text(json.dumps(settings, indent=2) + "\n")
+
+
+class _Run:
+    """One training: the model, the steps done, and the best epoch so far."""
+
+    def __init__(
+        self, trained: _Trained, options: TrainingOptions, progress: Progress, steps: int
+    ) -> None:
+        self.trained, self.options, self.progress = trained, options, progress
+        self.steps, self.step = steps, 0
+        self.rng = random.Random(options.seed)
+        self.epoch = self.best_epoch = 0
+        self.best: Mapping[str, float] = {}
+        self.curve: list[Mapping[str, float]] = []
+
+    def fit(self, part: Sequence[Row], dev: Sequence[Row]) -> None:
+        """Fit the head, then the encoder with it; leave the weights of the best epoch."""
+        model, options = self.trained.model, self.options
+        kept: Mapping[str, Any] = {}
+        self.tell("fitting the head")
+        _freeze(model, options.frozen_layers)
+        if self.trained.codec.labels:
+            _start_head(self.trained, self._draw(part)[:HEAD_ROWS])
+        self.tell("epoch 1")
+        optimizer = _optimizer(model, options)
+        for self.epoch in range(1, options.epochs + 1):
+            loss = self._epoch(part, optimizer)
+            found = score(dev, self.trained.answers(dev), kind=self.trained.kind)
+            self.curve.append({"loss": loss, **found})
+            if list(found.values()) >= list(self.best.values()):
+                self.best, self.best_epoch = found, self.epoch
+                kept = {name: value.clone() for name, value in model.state_dict().items()}
+            scores = ", ".join(f"{name} {value:.2f}" for name, value in found.items())
+            self.tell(f"epoch {self.epoch}: loss {loss:.2f}, dev {scores}")
+            if self.epoch - self.best_epoch >= options.patience:
+                break
+        model.load_state_dict(kept)
+
+    def tell(self, message: str) -> None:
+        """Report the steps done, with the last message until there is a new one."""
+        self.message = message
+        self.progress(self.step, self.steps, message)
+
+    def _draw(self, part: Sequence[Row]) -> list[Item]:
+        return draw_items(part, self.trained.codec, window=self.options.window, rng=self.rng)
+
+    def _epoch(self, part: Sequence[Row], optimizer: "torch.optim.Optimizer") -> float:
+        """Train on every row once; the mean loss."""
+        import torch
+
+        self.trained.model.train()
+        losses = []
+        for batch in batches(self._draw(part), self.options.batch_size, self.rng):
+            for group in optimizer.param_groups:
+                group["lr"] = group["top"] * _rate(self.step / self.steps)
+            loss = _loss(self.trained, batch, self.options.label_smoothing)
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            torch.nn.utils.clip_grad_norm_(self.trained.model.parameters(), 1.0)
+            optimizer.step()
+            losses.append(loss.item())
+            self.step += 1
+            self.tell(self.message)
+        return sum(losses) / len(losses)
+
+
+def _rate(share: float) -> float:
+    """The share of the learning rate at a share of the steps: up for a tenth, down to 0."""
+    return max(0.0, min(share / 0.1, (1 - share) / 0.9))
+
+
+def _loss(trained: _Trained, batch: Sequence[Item], smoothing: float) -> "torch.Tensor":
+    """Mean cross-entropy of a batch over labels, or over the tokens for start and end."""
+    import torch
+
+    logits = trained.logits([item.encoding for item in batch])
+    targets = torch.tensor([item.target for item in batch])
+    return torch.nn.functional.cross_entropy(
+        logits.flatten(0, -2), targets.flatten(), label_smoothing=smoothing
+    )
+
+
+def _fast_bfloat16() -> bool:
+    """Whether the processor multiplies bfloat16 natively: half the time of float32, same scores."""
+    import torch
+
+    return bool(torch.cpu.get_capabilities().get("avx512_bf16"))
+
+
+def _layer(name: str) -> int | None:
+    """The number of the layer that a parameter's name holds."""
+    found = re.search(r"\.(\d+)\.", name)
+    return int(found[1]) if found else None
+
+
+def _freeze(model: Any, layers: int) -> None:
+    for name, parameter in model.named_parameters():
+        number = _layer(name)
+        parameter.requires_grad = "embeddings" not in name and (number is None or number >= layers)
+
+
+def _optimizer(model: Any, options: TrainingOptions) -> "torch.optim.Optimizer":
+    """AdamW with a learning rate for each layer and for the head, kept as `top`."""
+    import torch
+
+    named = [(n, p) for n, p in model.named_parameters() if p.requires_grad]
+    last = max((number for name, _ in named if (number := _layer(name)) is not None), default=0)
+    rates: dict[float, list[Any]] = {}
+    for name, parameter in named:
+        number = _layer(name)
+        rate = (
+            options.head_learning_rate
+            if number is None
+            else options.learning_rate * options.layer_decay ** (last - number)
+        )
+        rates.setdefault(rate, []).append(parameter)
+    groups = [{"params": parameters, "top": rate} for rate, parameters in rates.items()]
+    return torch.optim.AdamW(groups, weight_decay=options.weight_decay, fused=True)
+
+
+def _start_head(trained: _Trained, items: Sequence[Item]) -> None:
+    """Fit the classifier on the frozen encoder's features before anything else moves.
+
+    A random head would pull the encoder apart first (Kumar et al. 2022, "Fine-tuning can distort
+    pretrained features"). BERT's pooler was never trained here, so it starts as the identity.
+    """
+    import torch
+
+    model = trained.model
+    model.eval()
+    pooler = getattr(model.base_model, "pooler", None)
+    if pooler is not None:
+        torch.nn.init.eye_(pooler.dense.weight)
+        torch.nn.init.zeros_(pooler.dense.bias)
+    seen = []
+    hook = model.classifier.register_forward_hook(
+        lambda _, given, __: seen.append(given[0].float())
+    )
+    with torch.no_grad():
+        for first in range(0, len(items), 32):
+            trained.logits([item.encoding for item in items[first : first + 32]])
+    hook.remove()
+    features = torch.cat(seen)
+    targets = torch.tensor([item.target[0] for item in items])
+    weights = list(model.classifier.parameters())
+    optimizer = torch.optim.LBFGS(weights, max_iter=100, line_search_fn="strong_wolfe")
+
+    def loss() -> "torch.Tensor":
+        optimizer.zero_grad()
+        size = torch.stack([weight.square().sum() for weight in weights]).sum()
+        value = torch.nn.functional.cross_entropy(model.classifier(features), targets)
+        value = value + HEAD_PENALTY * size
+        value.backward()  # type: ignore[no-untyped-call]
+        return value
+
+    optimizer.step(loss)  # type: ignore[no-untyped-call]

@@ -1,0 +1,102 @@
+"""The forms of the training pages."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext as _
+
+from evaluation.submissions.sample_inputs import NOT_OPENED, latest_datasets
+from evaluation.training.services import MOST_WEIGHT, SEED, bases, default_base, free_name, has_seed
+from tasks.models import TargetModel, Task
+
+ENCODER = "encoder"
+
+
+class TrainingForm(forms.Form):
+    """What the next target is trained on and starts from."""
+
+    def __init__(self, task: Task, data: Mapping[str, Any] | None = None) -> None:
+        super().__init__(data)
+        rounds = list(task.rounds.all())
+        released = latest_datasets(rounds)
+        sources = {SEED: _("Seed rows")} if has_seed(task) else {}
+        sources |= {
+            f"round{each.number}": _("Round %(number)d (%(dataset)s)")
+            % {"number": each.number, "dataset": released[each.pk]}
+            for each in rounds
+            if each.pk in released
+        }
+        self.unreleased = [each.number for each in rounds if each.pk not in released]
+        for name, title in sources.items():
+            self.fields[f"weight_{name}"] = forms.FloatField(
+                label=title,
+                initial=1,
+                required=False,
+                min_value=0,
+                max_value=MOST_WEIGHT,
+                help_text=_("How often an epoch sees a row of it; 0 leaves it out."),
+            )
+        self._targets = bases(task)
+        self._add_base(default_base(task))
+        self.fields["seed"] = forms.IntegerField(
+            label=_("Seed of chance"), initial=0, min_value=0, max_value=2**31 - 1
+        )
+        self.fields["epochs"] = forms.IntegerField(
+            label=_("Most epochs"), required=False, min_value=1, max_value=100
+        )
+
+    def _add_base(self, default: tuple[str, str]) -> None:
+        current = [t.pk for t in self._targets if (t.source, t.revision) == default]
+        self.fields["base"] = forms.ChoiceField(
+            label=_("Start from"),
+            choices=[
+                (ENCODER, _("The encoder of the starter models")),
+                *((str(target.pk), target.name) for target in self._targets),
+            ],
+            initial=str(current[0]) if current else ENCODER,
+        )
+
+    @property
+    def wanted(self) -> dict[str, Any]:
+        """The arguments of `request_training`, once the form is valid."""
+        values = self.cleaned_data
+        base: TargetModel | None = next(
+            (each for each in self._targets if str(each.pk) == values["base"]), None
+        )
+        return {
+            "weights": dict(self._weights()),
+            "base": base.source if base else "",
+            "revision": base.revision if base else "",
+            "seed": values["seed"],
+            "epochs": values["epochs"],
+        }
+
+    def _weights(self) -> Iterator[tuple[str, float]]:
+        for name, value in self.cleaned_data.items():
+            if name.startswith("weight_") and value:
+                yield name.removeprefix("weight_"), value
+
+
+class RegisterForm(forms.Form):
+    """Which round gets the trained model, and under which name."""
+
+    def __init__(self, task: Task, data: Mapping[str, Any] | None = None) -> None:
+        super().__init__(data)
+        rounds = list(task.rounds.all())
+        prepared = [each.number for each in rounds if each.state in NOT_OPENED]
+        new = max((each.number for each in rounds), default=0) + 1
+        self.fields["number"] = forms.TypedChoiceField(
+            label=_("Round"),
+            choices=[
+                *((number, _("Round %(number)d") % {"number": number}) for number in prepared),
+                (new, _("Round %(number)d, a new draft") % {"number": new}),
+            ],
+            coerce=int,
+        )
+        self.fields["name"] = forms.SlugField(
+            label=_("Name of the target"),
+            max_length=60,
+            initial=free_name(task, (prepared or [new])[0]),
+            help_text=_("Letters, digits and hyphens. No other target may have it."),
+        )

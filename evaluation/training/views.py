@@ -1,0 +1,84 @@
+"""Pages on which a task's owners train its next target."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods
+
+from dynabench.lib.charts import Point, line_chart
+from dynabench.lib.htmx import render_page
+from evaluation.models import TrainingRun
+from evaluation.training.forms import RegisterForm, TrainingForm
+from evaluation.training.services import TrainingRefused, register_trained, request_training
+from tasks.access import find_edited
+
+LISTED = 50
+
+
+@require_http_methods(["GET", "POST"])
+def trainings(request: HttpRequest, code: str) -> HttpResponse:
+    """The trainings of a task, and the form that asks for another one."""
+    task, user = find_edited(request, code)
+    form = TrainingForm(task, request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            run = request_training(task=task, actor=user, **form.wanted)
+            return redirect("evaluation:training", code=code, pk=run.pk)
+        except TrainingRefused as error:
+            form.add_error(None, str(error))
+    runs = task.training_runs.defer("report").select_related("target", "round")[:LISTED]
+    values = {"task": task, "form": form, "runs": runs}
+    return render(request, "evaluation/trainings.html", values, status=_status(form))
+
+
+@require_http_methods(["GET", "POST"])
+def training(request: HttpRequest, code: str, pk: int) -> HttpResponse:
+    """One training: how far it is, its report, and the button that makes its model a target."""
+    task, user = find_edited(request, code)
+    rows = TrainingRun.objects.select_related("target", "round")
+    run = get_object_or_404(rows, pk=pk, task=task)
+    form = RegisterForm(task, request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            target = register_trained(run=run, actor=user, **form.cleaned_data)
+            told = {"target": target, "number": form.cleaned_data["number"]}
+            messages.success(request, _("%(target)s is a target of round %(number)d now.") % told)
+            return redirect("evaluation:training", code=code, pk=pk)
+        except TrainingRefused as error:
+            form.add_error(None, str(error))
+    values = {"task": task, "run": run, "form": form, "report": run.report, **_shown(run)}
+    return render_page(
+        request, "evaluation/training.html", values, part="training", status=_status(form)
+    )
+
+
+def _status(form: TrainingForm | RegisterForm) -> int:
+    return 422 if form.errors else 200
+
+
+def _shown(run: TrainingRun) -> dict[str, Any]:
+    """What the report says in other shapes: a chart, and the examples of all tests."""
+    if run.state != TrainingRun.State.DONE:
+        return {}
+    metric = _("Token F1") if run.report["labels"] is None else _("Accuracy")
+    lines = {
+        title: [
+            Point(test["name"], **{name: test[when][name] for name in ("value", "low", "high")})
+            for test in run.report["tests"]
+            if test[when]
+        ]
+        for when, title in (("before", _("Before")), ("after", _("After")))
+    }
+    chart = line_chart(
+        {name: points for name, points in lines.items() if points},
+        title=_("%(metric)s before and after") % {"metric": metric},
+        description=_("With %(share)d%% intervals. The table below has the numbers.")
+        % {"share": 95},
+    )
+    examples = [
+        (test["name"], example) for test in run.report["tests"] for example in test["examples"]
+    ]
+    return {"metric": metric, "chart": chart, "examples": examples[:50]}

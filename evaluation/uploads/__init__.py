@@ -1,0 +1,1 @@
+"""Files that strangers send: in pieces, and checked before anything of them is used."""

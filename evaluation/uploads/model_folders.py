@@ -1,0 +1,203 @@
+"""Folders of models that people hand in: what may be in them, before anything of them is loaded."""
+
+import json
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from evaluation.contract import GIB
+from evaluation.task_shape import Shape, Untrainable, shape_of
+from evaluation.uploads.safetensors_headers import BadTensors, check_tensors
+from tasks.config.schema import TaskConfig
+from tasks.targets.serving.errors import MisconfiguredError
+from tasks.targets.serving.spec import LARGEST_JSON, SPAN, ModelSpec, open_folder
+
+MOST_BYTES = 20 * GIB
+PICKLED = (
+    *(".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".dill"),
+    *(".npy", ".npz", ".h5", ".keras", ".msgpack", ".mar"),
+)
+CODE = (".py", ".pyc", ".pyd", ".so", ".dll", ".dylib", ".sh", ".exe", ".ipynb", ".whl")
+PICKLES = tuple(bytes([0x80, version]) for version in range(2, 6))
+TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
+FROM_MACOS = ("__MACOSX", ".DS_Store")
+CONFIGS = ("config.json", "tokenizer_config.json", "special_tokens_map.json")
+FILE_KEYS = re.compile(r"(?!special_tokens_map_file$)(.*_files?|vocab|merges)")
+"""Under these transformers may open what a configuration names; the one left out it never opens,
+and models of some years ago still name a path of their maker's there."""
+HEADS = {SPAN: "ForQuestionAnswering"}
+SAVE = "model.save_pretrained(folder); tokenizer.save_pretrained(folder)"
+
+
+def check_folder(folder: Path, config: TaskConfig) -> Path:
+    """The model's own folder, if it can be run for the task: `folder`, or the single one in it.
+
+    Raises MisconfiguredError with what to mend. No library reads anything of it here, and it
+    stays as it is.
+    """
+    try:
+        shape = shape_of(config)
+    except Untrainable:
+        raise MisconfiguredError(
+            "A model's folder can be run for tasks with labels, and for tasks with an answer from "
+            "a passage. Hand in an image for this one."
+        ) from None
+    root = _root(folder)
+    _check_files(root)
+    about = read_object(root / "config.json")
+    for name in CONFIGS:
+        _check_config(root, name)
+    if not any(file for pattern in TOKENIZERS for file in root.glob(pattern)):
+        raise MisconfiguredError(f"The tokenizer's files are missing. Save both: {SAVE}")
+    _check_weights(root)
+    _check_fits(root, about, shape)
+    return root
+
+
+def _check_config(root: Path, name: str) -> None:
+    """A configuration names no code, and no file that is not in the folder."""
+    settings = read_object(root / name)
+    if "auto_map" in settings:
+        raise MisconfiguredError(
+            f"{name}: `auto_map` asks for Python code of the model's own. Such code is not "
+            "run here: hand in an image, or a model that transformers knows."
+        )
+    left: list[Any] = [settings]
+    while left:
+        one = left.pop()
+        left += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+        for key, value in one.items() if isinstance(one, dict) else ():
+            named = value if isinstance(value, list) else [value]
+            if FILE_KEYS.fullmatch(key) and not all(_is_own(root, each) for each in named):
+                raise MisconfiguredError(
+                    f"{name}: `{key[:100]}` does not name a file of the folder. Write the plain "
+                    f"name of one, or take `{key[:100]}` out."
+                )
+
+
+def _is_own(root: Path, named: Any) -> bool:
+    """Whether it is no name of a file, or the plain name of one in the folder."""
+    if not isinstance(named, str):
+        return True
+    is_plain = named == Path(named).name and len(named) < 256 and "\0" not in named
+    return is_plain and (root / named).is_file()
+
+
+def remove_macos_files(folder: Path) -> None:
+    """Take away what macOS packs beside people's files."""
+    for name in FROM_MACOS:
+        for path in [*folder.rglob(name)]:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _root(folder: Path) -> Path:
+    inside = [path for path in folder.iterdir() if path.name not in FROM_MACOS]
+    root = inside[0] if len(inside) == 1 and inside[0].is_dir() else folder
+    if not (root / "config.json").is_file():
+        raise MisconfiguredError(
+            "config.json is missing. Pack the folder that transformers wrote, so that config.json "
+            f"is at its top or in one single folder: {SAVE}"
+        )
+    return root
+
+
+def _own(root: Path, pattern: str) -> list[Path]:
+    """What is in the folder at any depth, but for macOS's additions."""
+    found = sorted(root.rglob(pattern))
+    return [path for path in found if not {*path.relative_to(root).parts} & {*FROM_MACOS}]
+
+
+def _check_files(root: Path) -> None:
+    size = 0
+    for path in _own(root, "*"):
+        name = path.relative_to(root).as_posix()
+        size += path.stat().st_size
+        if path.is_dir() or path.suffix == ".safetensors":  # these are looked into later
+            continue
+        with path.open("rb") as file:
+            start = file.read(4)
+        if path.suffix.lower() in PICKLED or start[:2] in PICKLES or start == b"PK\x03\x04":
+            raise MisconfiguredError(
+                f"{name}: pickled files can run code and are refused. Save the weights as "
+                "safetensors (model.save_pretrained(folder, safe_serialization=True)) and pack "
+                f"the folder without {name}."
+            )
+        if path.suffix.lower() in CODE or start == b"\x7fELF":
+            raise MisconfiguredError(
+                f"{name}: a model's folder holds no code. Pack it without {name}, or hand in an "
+                "image if the model needs it."
+            )
+    if size > MOST_BYTES:
+        raise MisconfiguredError(
+            f"The folder has {size / GIB:.1f} GiB; at most {MOST_BYTES / GIB:g} GiB are run."
+        )
+
+
+def read_object(path: Path) -> Mapping[str, Any]:
+    """The JSON object in a file; empty where there is none. Raises MisconfiguredError."""
+    if not path.is_file():
+        return {}
+    try:
+        value = json.loads(path.read_bytes()) if path.stat().st_size <= LARGEST_JSON else None
+    except (ValueError, RecursionError) as error:
+        raise MisconfiguredError(f"{path.name}: no JSON ({error}).") from None
+    if not isinstance(value, dict):
+        raise MisconfiguredError(f"{path.name}: not a JSON object, or too large.")
+    return value
+
+
+def _check_weights(root: Path) -> None:
+    index = read_object(root / "model.safetensors.index.json")
+    named = index.get("weight_map") if index else {"": "model.safetensors"}
+    if not isinstance(named, dict) or not all(isinstance(name, str) for name in named.values()):
+        raise MisconfiguredError("model.safetensors.index.json: `weight_map` is no object.")
+    for name in sorted(set(named.values())):
+        if "/" in name or not (root / name).is_file():
+            raise MisconfiguredError(
+                f"{name[:200]}: these weights are missing at the top of the folder. Save them: "
+                "model.save_pretrained(folder, safe_serialization=True)"
+            )
+    for path in _own(root, "*.safetensors"):
+        try:
+            check_tensors(path)
+        except BadTensors as error:
+            name = path.relative_to(root).as_posix()
+            raise MisconfiguredError(
+                f"{name}: no safetensors file: {error}. Save it again; a copy may be cut off."
+            ) from None
+
+
+def _check_fits(root: Path, about: Mapping[str, Any], shape: Shape) -> None:
+    head = HEADS.get(shape.kind, "ForSequenceClassification")
+    architectures = about.get("architectures")
+    if not isinstance(architectures, list) or not any(str(a).endswith(head) for a in architectures):
+        raise MisconfiguredError(
+            f"config.json: `architectures` names {architectures}; the task needs a model with "
+            f"…{head}. Load it as AutoModel{head} and train or save it so."
+        )
+    spec = ModelSpec("The model", str(root), fields=shape.fields, output=shape.answer)
+    try:
+        opened = open_folder(spec)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise MisconfiguredError(
+            f"config.json or dynabench.json: a value of the wrong kind ({error})."
+        ) from None
+    if (opened.labels is None) != (shape.labels is None):
+        raise MisconfiguredError(
+            f"dynabench.json: the kind {opened.kind} does not fit the task; write {shape.kind}."
+        )
+    if shape.labels is None or opened.labels is None:
+        return
+    theirs, ours = ({str(name).casefold() for name in s} for s in (opened.labels, shape.labels))
+    if theirs != ours:
+        raise MisconfiguredError(
+            f"The model answers {', '.join(map(str, opened.labels))[:300]}; the task's labels are "
+            f"{', '.join(shape.labels)}. Name them in the order of the model's logits: `id2label` "
+            'in config.json, or a file dynabench.json with {"labels": [' + _example(shape) + "]}."
+        )
+
+
+def _example(shape: Shape) -> str:
+    return ", ".join(f'"{label}"' for label in shape.labels or ())

@@ -1,0 +1,448 @@
+"""What a leaderboard rests on: every model's numbers on every set, in a few queries.
+
+Who sees which models and sets is decided here and nowhere else. It loads numpy, so modules that
+the web process loads at its start import it within functions.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from functools import lru_cache
+from threading import Lock
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import numpy as np
+from django.db.models import BooleanField, CharField, ExpressionWrapper, Max, Q
+from django.db.models.functions import Cast
+from django.utils import timezone
+from numpy.typing import NDArray
+
+from dynabench.accounts.models import User
+from evaluation.contract import GIB, Outcome
+from evaluation.models import EvaluationRun, EvaluationSet, Score, Submission
+from evaluation.runs.services import accepted, counting, newest_versions, seen_by_all
+from evaluation.scoring.metrics import METRICS
+from evaluation.scoring.metrics.base import Mean
+from evaluation.sets.sealing import interval, rounded
+from evaluation.submissions.shown_scores import CONSISTENCY
+from leaderboard.models import Board, Resample
+from leaderboard.scoring.ranks import minimum_detectable
+from tasks.models import Task
+from tasks.permissions import Person, can_edit
+
+COSTS = ("throughput", "memory")
+"""Metrics that are measured once: there is nothing to resample."""
+DRAWS = 200
+HALF_WIDTH = 1.96
+"""Standard errors in half an interval of 95 %."""
+RUN = Cast("run_id", CharField())
+"""As text: to make an object of each id takes a third of the time."""
+_READING = Lock()
+"""When a board has changed, one thread reads it and the others wait for that."""
+Access, Suite = EvaluationSet.Access, EvaluationRun.Suite
+Floats = NDArray[np.float64]
+Marks = NDArray[np.bool_]
+
+
+class Model(NamedTuple):
+    """A model as it is named on the board: before its day an anonymous one has only a number."""
+
+    id: UUID
+    name: str
+    owner: str  # empty: none, or hidden
+    kind: str  # of Submission.Kind
+    is_published: bool
+    is_anonymous: bool  # everybody but its owner and the task's sees a number for its name
+    files: tuple[UUID, ...]  # the submissions that it stands of: itself, and further predictions
+
+
+@dataclass(frozen=True)
+class Set:
+    """The newest version of a set of examples.
+
+    Those with access `scoring` count. While there is none all do: a new task has but a control set.
+    """
+
+    version_id: int
+    name: str
+    version: int
+    access: str
+    size: int  # examples
+    date: date
+    sha256: str
+    round: int | None  # the number of the round whose examples these are
+    is_sealed: bool = False  # its scores are rounded, and not all of them are there
+    overlap: float | None = None  # the part that anybody may train on; None: not compared
+    counts: bool = True  # it has a weight
+    is_provisional: bool = False  # its round was still judged when it was taken
+    detectable: float | None = None  # the least difference of two models that it shows, in percent
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """The exchange rates that a board keeps, and the names of the models they were read from."""
+
+    rates: tuple[tuple[str, float | None], ...]
+    pool: tuple[str, ...]
+    is_sensitive: bool  # without one of them the others stand in another order
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """Models × sets × metrics. Rates are percent, throughput examples/s, memory GiB; NaN: none.
+
+    draws: counting sets × drawn metrics × models × DRAWS, each set's resamples the same for all
+    models; 0 where the value is missing.
+    """
+
+    values: Floats
+    low: Floats
+    high: Floats
+    n: NDArray[np.int64]  # examples; of a suite those that have twins
+    draws: NDArray[np.float32]
+    in_the_loop: Marks  # models × sets: people wrote its examples against this very model
+    warned: Marks  # models × sets: the run has a warning, such as missing answers
+    outdated: Marks  # models × sets: measured on an older version only
+    kept_back: Marks  # models × sets: measured, but its person was shown enough of a sealed set
+    runners: NDArray[np.str_]  # models × sets; empty: not run
+    runner: str = ""  # the one whose costs are compared
+    is_provisional: bool = False  # some runs are not resampled yet
+    memo: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)  # of `board.ranked`
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """All that a board shows, before weights. The counting sets come first, then the others."""
+
+    task: str
+    main: str
+    metrics: tuple[str, ...]
+    models: tuple[Model, ...]
+    sets: tuple[Set, ...]
+    numbers: Numbers
+    frozen: Frozen | None  # None: no rates are frozen yet
+    state: tuple[datetime | None, datetime | None] = (None, None)  # last run's end, last renewal
+
+    @property
+    def has_weighted(self) -> bool:
+        """Whether its owners chose what counts, and not only what is shown beside it is there."""
+        return any(one.access == Access.SCORING for one in self.sets)
+
+    @property
+    def counting(self) -> tuple[Set, ...]:
+        """The sets that have a weight."""
+        return tuple(one for one in self.sets if one.counts)
+
+    @property
+    def drawn(self) -> tuple[str, ...]:
+        """The metrics that are resampled, in the order of `numbers.draws`."""
+        return drawn(self.metrics)
+
+
+def drawn(metrics: Sequence[str]) -> tuple[str, ...]:
+    """Those of the metrics that are of examples."""
+    return tuple(name for name in metrics if name not in COSTS)
+
+
+def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = True) -> Matrix:
+    """The public board's numbers; with a user, also what they alone may see of it.
+
+    is_frozen: with what the board has frozen, if it has.
+
+    Public are accepted models as `seen_by_all` has it. A user adds the unpublished
+    ones that are theirs, and an editor of the task all, by their names. Hidden sets are in neither.
+    Whether the task itself may be seen is the caller's question. Eight queries, of which four are
+    left while nothing has ended since the last call in this process; a user costs one more.
+    """
+    metrics = task.config.metrics
+    models, sets = _models(task, user), shown_sets(task)
+    board = Board.objects.filter(task=task).first()
+    frozen = board if board and board.rates and is_frozen else None
+    ended = EvaluationRun.objects.filter(version__in=[one.version_id for one in sets])
+    newest = ended.aggregate(newest=Max("finished_at"))["newest"]
+    with _READING:
+        numbers = _numbers(
+            tuple((model.files, model.is_published) for model in models),
+            tuple((one.version_id, one.counts, one.size * one.is_sealed) for one in sets),
+            metrics.names,
+            frozen.runner if frozen else "",
+            newest,
+            board.renewed_to if board else None,
+        )
+    return Matrix(
+        task=task.code,
+        main=metrics.main,
+        metrics=metrics.names,
+        models=models,
+        sets=tuple(
+            _with_detectable(one, values, metrics.main)
+            for one, values in zip(sets, numbers.values[:, :, 0].T, strict=True)
+        ),
+        numbers=numbers,
+        frozen=Frozen((*frozen.rates.items(),), (*frozen.pool,), frozen.is_sensitive)
+        if frozen
+        else None,
+        state=(newest, board.renewed_to if board else None),
+    )
+
+
+def _models(task: Task, user: Person | None) -> tuple[Model, ...]:
+    """In the order in which they were handed in, by which anonymous ones are numbered.
+
+    Predictions of one person and name are one model: a file for each set.
+    """
+    shown = Q(is_public=True)
+    is_editor = user is not None and can_edit(user, task)
+    if is_editor:
+        shown = Q()
+    elif isinstance(user, User):
+        shown |= Q(owner=user)
+    found = accepted(task).annotate(is_public=ExpressionWrapper(seen_by_all(), BooleanField()))
+    rows = found.filter(shown).order_by("queued_at", "pk").values_list(
+        "pk", "name", "owner__annotator__pseudonym", "owner", "kind", "is_public",
+        "anonymous_until",
+    )  # fmt: skip
+    files: dict[Any, list[Any]] = {}
+    for row in rows:
+        joins = row[4] == Submission.Kind.PREDICTIONS and row[3]
+        files.setdefault((row[3], row[1]) if joins else row[0], []).append(row)
+    today, number, models = timezone.now().date(), 0, []
+    for of_model in files.values():
+        pks, names, owners, owner_ids, kinds, published, untils = zip(*of_model, strict=True)
+        until = max((day for day in untils if day), default=None)
+        is_published, name, owner = all(published), names[0], owners[0] or ""
+        number += any(published) and until is not None  # also after its day: the others keep theirs
+        is_anonymous = until is not None and today < until
+        is_own = is_editor or (isinstance(user, User) and owner_ids[0] == user.pk)
+        if is_anonymous and not is_own:
+            name, owner = f"Anonymous {number}", ""
+        models.append(Model(pks[0], name, owner, kinds[0], is_published, is_anonymous, pks))
+    return _once(tuple(models))
+
+
+@lru_cache(maxsize=8)
+def _once(models: tuple[Model, ...]) -> tuple[Model, ...]:
+    """The same objects for the same models, so that what is kept of boards shares them."""
+    return models
+
+
+def shown_sets(task: Task) -> tuple[Set, ...]:
+    """The newest versions of sets that are not hidden: counting ones first, then by name.
+
+    One query.
+    """
+    versions = newest_versions(task).exclude(evaluation_set__access=Access.HIDDEN)
+    versions = versions.select_related("evaluation_set__round", "dataset")
+    rows = list(versions.defer("slices", "dataset__numbers"))
+    has_weighted = any(row.evaluation_set.access == Access.SCORING for row in rows)
+    sets = [
+        Set(
+            version_id=row.pk,
+            name=one.name,
+            version=row.version,
+            access=one.access,
+            size=row.size,
+            date=row.made_at.date(),
+            sha256=row.sha256,
+            round=one.round.number if one.round else None,
+            is_sealed=row.is_sealed,
+            overlap=row.overlap_with(),
+            counts=not has_weighted or one.access == Access.SCORING,
+            is_provisional=row.is_provisional,
+        )
+        for row in rows
+        for one in [row.evaluation_set]
+    ]
+    return tuple(sorted(sets, key=lambda one: (not one.counts, one.round or 0, one.name)))
+
+
+def _with_detectable(one: Set, values: Floats, main: str) -> Set:
+    """With what a difference must be to show, if models are as good as the middle one."""
+    known = values[~np.isnan(values)]
+    if not len(known) or not issubclass(METRICS[main], Mean):
+        return one
+    least = minimum_detectable(one.size, float(np.median(known)) / 100)
+    return replace(one, detectable=None if least is None else 100 * least)
+
+
+@lru_cache(maxsize=4)  # that of 1,000 models on 20 sets takes 60 MB
+def _numbers(
+    models: tuple[tuple[tuple[UUID, ...], bool], ...],
+    versions: tuple[tuple[int, bool, int], ...],
+    metrics: tuple[str, ...],
+    runner: str,
+    newest: datetime | None,
+    renewed_to: datetime | None,
+) -> Numbers:
+    """Numbers of models (files, and whether all see them) on versions.
+
+    Of these also whether they count, and of sealed ones how many examples they have, else 0.
+
+    runner: whose costs are compared, as long as it measured any public model. The last two
+    arguments only name the state that is read. Four queries.
+    """
+    table = _Table(models, versions, metrics)
+    table.add_runs(runner)
+    table.add_outdated()
+    table.add_scores()
+    table.add_draws()
+    return table.numbers
+
+
+class _Table:
+    """Numbers while they are read; each step is a query."""
+
+    def __init__(
+        self,
+        models: Sequence[tuple[Sequence[UUID], bool]],
+        versions: Sequence[tuple[int, bool, int]],
+        metrics: tuple[str, ...],
+    ) -> None:
+        self._models = {pk: place for place, (files, _) in enumerate(models) for pk in files}
+        self._versions = {pk: place for place, (pk, *_) in enumerate(versions)}
+        self._sealed = [size for *_, size in versions]
+        self._is_public = np.array([public for _, public in models], dtype=bool)
+        self._metrics = metrics
+        self._runs: dict[str, tuple[int, int, str]] = {}  # model, version, suite
+        shape, of_examples = (len(models), len(versions)), len(drawn(metrics))
+        cells = (*shape, len(metrics))
+        counting_sets = sum(counts for _, counts, _ in versions)
+        self.numbers = Numbers(
+            values=np.full(cells, np.nan),
+            low=np.full(cells, np.nan),
+            high=np.full(cells, np.nan),
+            n=np.zeros(cells, dtype=np.int64),
+            draws=np.zeros((counting_sets, of_examples, len(models), DRAWS), dtype=np.float32),
+            in_the_loop=np.zeros(shape, dtype=bool),
+            warned=np.zeros(shape, dtype=bool),
+            outdated=np.zeros(shape, dtype=bool),
+            kept_back=np.zeros(shape, dtype=bool),
+            runners=np.full(shape, "", dtype="U20"),
+        )
+
+    def add_runs(self, runner: str) -> None:
+        """What each run that counts tells by itself. Costs are those of one runner alone."""
+        numbers, speed, memory = self.numbers, *map(self._metrics.index, COSTS)
+        runs = EvaluationRun.objects.filter(version__in=self._versions).order_by("queued_at")
+        names: dict[str, None] = {}  # of runners, in the order in which they came
+        rows = counting(runs).values_list(
+            Cast("pk", CharField()), "submission", "version", "suite", "runner", "in_the_loop",
+            "warnings", "usage__examples_per_second", "usage__peak_bytes", "is_shown",
+        )  # fmt: skip
+        for pk, submission, version, suite, *run in rows:
+            if submission not in self._models:
+                continue
+            at = self._models[submission], self._versions[version]
+            name, in_the_loop, warnings, rate, peak, is_shown = run
+            if self._sealed[at[1]] and not is_shown:
+                numbers.kept_back[at] = True
+                continue
+            self._runs[pk] = (*at, suite)
+            if suite == Suite.PLAIN:
+                numbers.runners[at] = name
+                names[name] = None
+                numbers.in_the_loop[at] = in_the_loop
+                numbers.warned[at] = bool(warnings)
+                numbers.values[(*at, speed)] = np.nan if rate is None else rate
+                numbers.values[(*at, memory)] = np.nan if peak is None else peak / GIB
+        usual = self._usual(runner, names, [speed, memory])
+        for cost in (speed, memory):
+            numbers.values[..., cost][numbers.runners != usual] = np.nan
+        self.numbers = replace(numbers, runner=usual)
+
+    def _usual(self, runner: str, names: Iterable[str], costs: Sequence[int]) -> str:
+        """The runner asked for, or else that of most public models; of as many, the first at work.
+
+        So one more model does not take the costs of the others away.
+        """
+        has_costs = ~np.isnan(self.numbers.values[..., costs]).all(axis=2)
+        runners = np.where(has_costs & self._is_public[:, None], self.numbers.runners, "")
+        models = Counter(name for row in runners.tolist() for name in {*row} - {""})
+        if runner in models:
+            return runner
+        return max((name for name in names if name in models), key=models.__getitem__, default="")
+
+    def add_outdated(self) -> None:
+        """Which models were measured on an older version of a set, and not yet on the newest."""
+        older = EvaluationRun.objects.filter(
+            version__evaluation_set__versions__in=self._versions,
+            suite=Suite.PLAIN,
+            outcome=Outcome.OK,
+        ).exclude(version__in=self._versions)
+        pairs = (
+            older.order_by()
+            .values_list("submission", "version__evaluation_set__versions")
+            .distinct()
+        )
+        for submission, version in pairs:
+            if submission in self._models:
+                at = self._models[submission], self._versions[version]
+                self.numbers.outdated[at] = not self.numbers.runners[at]
+
+    def add_scores(self) -> None:
+        """Metrics over all examples, and the consistency of suites."""
+        numbers = self.numbers
+        scores = Score.objects.filter(
+            run__version__in=self._versions,
+            run__outcome=Outcome.OK,
+            metric__in=[*drawn(self._metrics), CONSISTENCY],
+            slice="",
+            kind="",
+        )
+        for run, metric, n, *number in scores.values_list(
+            RUN, "metric", "n", "value", "low", "high"
+        ):
+            if cell := self._cell(run, metric):
+                numbers.n[cell] = n
+                if (size := self._sealed[cell[1]]) and number[0] is not None:
+                    value = rounded(number[0], size)
+                    number = [value, *interval(value, size, metric)]
+                percent = 100 * np.array(number, dtype=float)  # None becomes NaN
+                if percent[1] == percent[2]:  # of an earlier version: few examples, all alike
+                    percent[1:] = np.nan
+                numbers.values[cell], numbers.low[cell], numbers.high[cell] = percent
+
+    def add_draws(self) -> None:
+        """Stored resamples; where there are none, or all alike, and on sealed sets, draws by the
+        interval beside.
+
+        Those are normal to each side and of each model apart, so that differences look less sure
+        than they are.
+        """
+        numbers, of_examples = self.numbers, drawn(self._metrics)
+        draws = numbers.draws
+        counts, columns = len(draws), [self._metrics.index(name) for name in of_examples]
+        exact = [pk for pk, place in self._versions.items() if not self._sealed[place]]
+        stored = Resample.objects.filter(run__version__in=exact, run__outcome=Outcome.OK)
+        resampled = set()
+        for run, metric, drawn_values in stored.values_list(RUN, "metric", "values"):
+            resampled.add(run)
+            cell = self._cell(run, metric)
+            if drawn_values and cell and cell[1] < counts:
+                model, one, column = cell
+                draws[one, columns.index(column), model] = np.frombuffer(drawn_values, dtype="<f4")
+        np.multiply(draws, 100, out=draws)
+        values, low, high = (
+            some[:, :counts][..., columns].transpose(1, 2, 0)
+            for some in (numbers.values, numbers.low, numbers.high)
+        )
+        *where, number = np.nonzero(np.isnan(draws))  # resamples on which it is not defined
+        draws[*where, number] = np.nan_to_num(values[*where])
+        flat = (draws == draws[..., :1]).all(axis=-1) & ~np.isnan(values)
+        noise = np.random.default_rng(0).standard_normal((flat.sum(), DRAWS), dtype=np.float32)
+        below, above = (np.nan_to_num(some[flat]) for some in (values - low, high - values))
+        draws[flat] = values[flat][:, None] + noise / HALF_WIDTH * np.where(
+            noise < 0, below[:, None], above[:, None]
+        )
+        wanted = {
+            run for run, (_, one, _) in self._runs.items() if one < counts and not self._sealed[one]
+        }
+        self.numbers = replace(numbers, is_provisional=bool(wanted - resampled))
+
+    def _cell(self, run: str, metric: str) -> tuple[int, int, int] | None:
+        """Where a run's metric stands; None where it has no column, or the run does not count."""
+        model, one, suite = self._runs.get(run, (0, 0, ""))
+        column = suite if metric == CONSISTENCY else metric if suite == Suite.PLAIN else ""
+        return (model, one, self._metrics.index(column)) if column in self._metrics else None

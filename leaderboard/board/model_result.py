@@ -1,0 +1,221 @@
+"""What became of one model, for programs that wait for it: its place and its numbers, or why not.
+
+It loads numpy (see `leaderboard.board.matrix`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from evaluation.contract import Outcome
+from evaluation.models import EvaluationRun, Submission
+from evaluation.submissions.model_page import (
+    Progress,
+    Viewer,
+    as_seen,
+    latest,
+    may_see_scores,
+    progress_of,
+    runs_of,
+    shown_name,
+    with_wait,
+)
+from leaderboard.board.matrix import COSTS, Matrix, Set, score_matrix
+from leaderboard.board.ranked import Cell, Ranked, Row, ranked
+from leaderboard.board.tables import cell_of
+from leaderboard.snapshots.rates import opening_of
+from tasks.models import Round
+from tasks.permissions import Person
+from tasks.selectors import seen_rounds
+
+OTHERS = (*COSTS, "fairness", "robustness")
+"""Metrics that are told for themselves, as means over the sets with a weight."""
+RIGHT = ("accuracy", "exact_match", "vqa_accuracy")
+"""Metrics that are shares of right answers: `roundN_acc` is the first of them that a task has."""
+DIGITS = 6
+NOTHING = Cell(None)
+
+
+def results_of(submission: Submission, viewer: Viewer, user: Person) -> dict[str, Any]:
+    """A model on its board, by the weights that it opens with; what is not known is None.
+
+    An unpublished one stands among the published ones, as its owner sees it. Rates are 0-1, the
+    Dynascore as the board has it. `notes` tell why something is None.
+    """
+    task, runs = submission.task, runs_of(submission)
+    matrix = score_matrix(task, None if submission.is_published else user)
+    board = ranked(matrix, opening_of(task, matrix))
+    row = next((row for row in board.rows if submission.pk in row.model.files), None)
+    progress = _settled(with_wait(progress_of(submission, runs), runs), runs, matrix, row)
+    rounds = _rounds(matrix, row, seen_rounds([task]))
+    score = row.dynascore if row else NOTHING
+    return {
+        "model": str(submission.pk),
+        "name": shown_name(submission, viewer),
+        "task": task.code,
+        "phase": progress.phase,
+        "sentence": progress.sentence,
+        "is_over": progress.is_over,
+        "dynascore": score.value,
+        "dynascore_low": score.low,
+        "dynascore_high": score.high,
+        "rank": row.rank if row and row.rank else None,
+        **{f"round{number}_acc": value for number, (value, _) in rounds.items()},
+        "scores": _scores(matrix, row),
+        **_others(row),
+        "notes": [*_notes(progress, board, row, rounds)],
+        "error": _error(submission, runs, viewer) if _has_failed(progress, row) else None,
+    }
+
+
+def _settled(
+    progress: Progress, runs: Sequence[EvaluationRun], matrix: Matrix, row: Row | None
+) -> Progress:
+    """Not over before the board has every result of the model.
+
+    Where two evaluations end at once, the numbers are read again when the board is renewed.
+    """
+    ended = {run.version_id for run in runs if run.suite == "plain" and run.outcome == Outcome.OK}
+    if (
+        progress.is_over
+        and row
+        and any(
+            one.version_id in ended
+            and not matrix.numbers.runners[row.place, place]
+            and not matrix.numbers.kept_back[row.place, place]
+            for place, one in enumerate(matrix.sets)
+        )
+    ):
+        return replace(progress, phase="renewing", sentence="The board is renewed.", is_over=False)
+    return progress
+
+
+def _rounds(
+    matrix: Matrix, row: Row | None, seen: Sequence[Round]
+) -> dict[int, tuple[float | None, str]]:
+    """Of each round that has opened, and of the first in any case: its number, or why it has none.
+
+    The number is the accuracy on the round's newest set, whatever the main metric is.
+    """
+    metric = next((name for name in RIGHT if name in matrix.metrics), None)
+    states = {round.number: round.state for round in seen}
+    sets = {one.round: (place, one) for place, one in enumerate(matrix.sets) if one.round}
+    return {
+        number: _on(matrix, row, *sets[number], metric)
+        if number in sets
+        else (None, _without(number, states.get(number)))
+        for number in sorted({1, *states})
+    }
+
+
+def _on(
+    matrix: Matrix, row: Row | None, place: int, one: Set, metric: str | None
+) -> tuple[float | None, str]:
+    if metric is None:
+        return None, f"none of this task's metrics is an accuracy; see scores[{one.name!r}]."
+    cell = cell_of(matrix, row.place, place, metric) if row else NOTHING
+    if cell.value is not None:
+        early = (
+            f"provisional: {one.name} v{one.version} was taken while the round was still judged."
+        )
+        return round(cell.value / 100, DIGITS), early if one.is_provisional else ""
+    if row and matrix.numbers.kept_back[row.place, place]:
+        return None, f"kept back: {one.name} v{one.version} is sealed."
+    outdated = row and matrix.numbers.outdated[row.place, place]
+    older = " (only an older version was)" if outdated else ""
+    return None, f"not run on {one.name} v{one.version}{older}."
+
+
+def _without(number: int, state: str | None) -> str:
+    """Why a round has no set."""
+    if state is None:
+        return f"round {number} has not opened yet."
+    if state in (Round.State.OPEN, Round.State.PAUSED):
+        return (
+            f"round {number} is not over. When it is closed its verified examples become a set, "
+            "on which models are run."
+        )
+    if state == Round.State.CLOSED:
+        return (
+            f"round {number} is closed and has no set yet. It gets one when all its examples are "
+            "decided, or when its owners take it as it is."
+        )
+    return f"round {number} has no set whose results are shown."
+
+
+def _scores(matrix: Matrix, row: Row | None) -> dict[str, Any]:
+    """By set and metric the value with its interval and how many examples it is of."""
+    if row is None:
+        return {}
+    found: dict[str, Any] = {}
+    for place, one in enumerate(matrix.sets):
+        for column, name in enumerate(matrix.metrics):
+            cell = _as_told(name, cell_of(matrix, row.place, place, name))
+            if cell.value is not None:
+                n = int(matrix.numbers.n[row.place, place, column]) or one.size
+                found.setdefault(one.name, {})[name] = {**cell._asdict(), "n": n}
+    return found
+
+
+def _as_told(name: str, cell: Cell) -> Cell:
+    """Percent as 0-1; costs as they are."""
+    unit = 1 if name in COSTS else 100
+    return Cell(*(None if part is None else round(part / unit, DIGITS) for part in cell))
+
+
+def _others(row: Row | None) -> dict[str, float | None]:
+    metrics: Mapping[str, Cell] = row.metrics if row else {}
+    return {name: _as_told(name, metrics.get(name, NOTHING)).value for name in OTHERS}
+
+
+def _notes(
+    progress: Progress,
+    board: Ranked,
+    row: Row | None,
+    rounds: Mapping[int, tuple[float | None, str]],
+) -> Iterator[str]:
+    if not progress.is_over:
+        yield "It is not over yet, so numbers may be missing or change."
+    if row is None:
+        yield f"dynascore: {progress.sentence}"
+    elif row.dynascore.value is None:
+        lacks = f"not run: {', '.join(row.missing)}" if row.missing else "there is no set yet"
+        yield f"dynascore: {lacks}."
+    yield from (f"round{number}_acc: {why}" for number, (_, why) in rounds.items() if why)
+    if row:
+        measured = row.metrics
+        yield from (
+            f"{name}: not measured on every set with a weight, or not in a way that compares."
+            for name in OTHERS
+            if name in measured and measured[name].value is None
+        )
+        yield from (
+            f"{name}: not a metric of this task." for name in OTHERS if name not in measured
+        )
+        yield from board.notices
+
+
+def _has_failed(progress: Progress, row: Row | None) -> bool:
+    """Whether it ended without the score that it was handed in for."""
+    return progress.is_over and (row is None or row.dynascore.value is None)
+
+
+def _error(
+    submission: Submission, runs: Sequence[EvaluationRun], viewer: Viewer
+) -> dict[str, Any] | None:
+    """How its check or its first evaluation without a score ended, for those inside."""
+    if not viewer.is_inside or submission.withdrawn_at:
+        return None
+    if submission.state != Submission.State.DONE:
+        return _told(submission, submission.outcome, limit="", measured="")
+    failed = (
+        as_seen(run, viewer)
+        for run in latest(runs)
+        if run.is_over and run.outcome != Outcome.OK and may_see_scores(run, viewer)
+    )
+    run = next(failed, None)
+    return _told(run, run.outcome, limit=run.limit, measured=run.measured) if run else None
+
+
+def _told(job: Submission | EvaluationRun, outcome: str, **hit: str) -> dict[str, Any]:
+    return {"outcome": outcome or job.state, "sentence": job.error, **hit, "log": job.log}

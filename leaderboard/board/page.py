@@ -1,0 +1,298 @@
+"""What the leaderboard's page shows of a ranked board: columns, lines, a plot and a trend.
+
+It loads numpy (see `leaderboard.board.matrix`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.core.paginator import Page, Paginator
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from dynabench.lib.charts import Dot, Point, line_chart, scatter
+from evaluation.models import EvaluationRun
+from evaluation.runs.services import counting
+from evaluation.submissions.model_page import SetResults, results_of
+from evaluation.templatetags.model_words import metric as in_words
+from leaderboard.board.matrix import COSTS, Matrix, score_matrix
+from leaderboard.board.query import Asked, sliders
+from leaderboard.board.ranked import Cell, Ranked, Row, moved, ranked
+from leaderboard.board.tables import cell_of
+from leaderboard.scoring.pareto import front
+from leaderboard.scoring.weights import METRIC, SET, Weighting, opening
+from tasks.models import Task
+
+UNITS = {"throughput": gettext_noop("examples/s"), "memory": "GiB"}
+"""Of metrics that are no percentages."""
+LESS_IS_BETTER = ("memory",)
+HEAVIEST = 3
+"""Metrics that small screens show at once."""
+ROWS = 100
+"""On a page."""
+IN_A_LINE = 4
+"""Models in the trend; as many lines as a chart has marks for."""
+DRAWN = 100
+"""Places in the plot beside those on the frontier."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A metric's column. sort: the query that sorts by it; order: of aria-sort, or empty."""
+
+    name: str
+    title: str
+    unit: str
+    is_less_better: bool
+    is_light: bool  # left out on small screens until asked for
+    sort: str
+    order: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row with its texts in the order of the columns; empty: not run. open: the query for it."""
+
+    row: Row
+    marks: list[str]
+    score: str
+    interval: str
+    cells: list[tuple[Column, str, str]]  # text and interval
+    open: str
+    is_open: bool
+
+
+def shown(matrix: Matrix, asked: Asked, was: Weighting | None) -> dict[str, Any]:
+    """What the template shows. was: the weights under which the reader saw the board last."""
+    board, sort = ranked(matrix, asked.weighting, asked.mode), asked.options.get("sort", "")
+    page = Paginator(in_order(board, sort), ROWS).get_page(asked.options.get("page"))
+    found = columns(matrix, asked)
+    opened = asked.options.get("open", "")
+    return {
+        "matrix": matrix,
+        "asked": asked,
+        "ranked": board,
+        "told": _told(matrix, board, asked, was),
+        "page": page,
+        "columns": found,
+        "width": len(found) + 4,
+        "lines": [_line(matrix, row, found, asked) for row in page.object_list],
+        "results": results(matrix, opened) if opened else [],
+        "opened": {str(model.id): model.name for model in matrix.models}.get(opened, ""),
+        "sort": sort,
+        "model_order": {"model": "ascending", "-model": "descending"}.get(sort, ""),
+        "links": _links(asked, page),
+        "metric_sliders": (metrics := sliders(METRIC, asked.weighting.metrics)),
+        "set_sliders": (sets := sliders(SET, asked.weighting.sets)),
+        "sliders": metrics + sets,
+        "plane": plane(board, matrix, asked),
+        "trend": trend(board, matrix),
+    }
+
+
+def _told(matrix: Matrix, board: Ranked, asked: Asked, was: Weighting | None) -> str:
+    """What the weights did since the reader saw the board, or beside those it opens with."""
+    if (was or asked.start) == asked.weighting:
+        return ""
+    told = " ".join(moved(ranked(matrix, was or asked.start, asked.mode), board))
+    return told if was else _("Beside the weights it opens with: %(told)s") % {"told": told}
+
+
+def _links(asked: Asked, page: Page[Row]) -> dict[str, str]:
+    """The queries of the page's other links."""
+    options = asked.options
+    return {
+        "rank": asked.link(sort=""),
+        "model": asked.link(sort="-model" if options.get("sort") == "model" else "model"),
+        "previous": asked.link(page=str(page.number - 1)) if page.has_previous() else "",
+        "next": asked.link(page=str(page.number + 1)) if page.has_next() else "",
+        "all": asked.link(all="" if options.get("all") else "1"),
+        "mode": asked.link(mode="" if asked.mode == "classic" else "classic"),
+        "mine": asked.link(mine="" if options.get("mine") else "1"),
+        "fork": asked.link(mode="", mine="", sort="", all="", x="", y=""),
+        **{name: asked.link(mine="", format=name) for name in ("csv", "json", "latex")},
+    }
+
+
+def columns(matrix: Matrix, asked: Asked) -> list[Column]:
+    """The metrics in the order of the configuration."""
+    weights = asked.weighting.metrics
+    heaviest = sorted(weights, key=lambda name: -weights[name])[:HEAVIEST]
+    return [
+        Column(
+            name,
+            *head,
+            name not in heaviest and not asked.options.get("all"),
+            *_sorting(asked, name, is_less_better=name in LESS_IS_BETTER),
+        )
+        for name, head in zip(matrix.metrics, heads(matrix.metrics), strict=True)
+    ]
+
+
+def _sorting(asked: Asked, name: str, *, is_less_better: bool) -> tuple[str, str]:
+    """The query that sorts by a column, best first and then worst first; how it is sorted now."""
+    now = asked.options.get("sort", "")
+    if now.removeprefix("-") != name:
+        return asked.link(sort=name), ""
+    is_ascending = now.startswith("-") != is_less_better
+    other = name if now.startswith("-") else f"-{name}"
+    return asked.link(sort=other), "ascending" if is_ascending else "descending"
+
+
+def in_order(ranked: Ranked, sort: str) -> list[Row]:
+    """The rows by rank, or by a metric or name, best first; `-` turns it. What is missing is last.
+
+    A sort that nobody knows is none.
+    """
+    name = sort.removeprefix("-")
+    sign = -1 if sort.startswith("-") else 1
+    rows = list(ranked.rows)
+    if name == "model":
+        return sorted(rows, key=lambda row: row.model.name.casefold(), reverse=sign < 0)
+    if name not in ranked.weighting.metrics:
+        return rows
+    better = 1 if name in LESS_IS_BETTER else -1
+
+    def key(row: Row) -> tuple[bool, float]:
+        value = row.metrics[name].value
+        return value is None, sign * better * (value or 0.0)
+
+    return sorted(rows, key=key)
+
+
+def _line(matrix: Matrix, row: Row, shown: Sequence[Column], asked: Asked) -> Line:
+    """A row in words."""
+    numbers = matrix.numbers
+    marks = {
+        _("In the loop"): bool(row.in_the_loop),
+        _("Inputs changed"): numbers.outdated[row.place].any(),
+        _("With warnings"): numbers.warned[row.place].any(),
+        _("Not published"): not row.model.is_published,
+    }
+    opened = str(row.model.id)
+    return Line(
+        row,
+        [mark for mark, holds in marks.items() if holds],
+        *texts("dynascore", row.dynascore),
+        [(column, *texts(column.name, row.metrics[column.name])) for column in shown],
+        asked.link(open=opened, page=asked.options.get("page", "")),
+        asked.options.get("open") == opened,
+    )
+
+
+def heads(names: Sequence[str]) -> list[tuple[str, str, bool]]:
+    """Of each metric its title, its unit, and whether less of it is better."""
+    return [(in_words(name), _unit(name), name in LESS_IS_BETTER) for name in names]
+
+
+@dataclass(frozen=True)
+class First:
+    """One of the first models of a public board."""
+
+    row: Row
+    score: str
+    interval: str
+
+
+def top(task: Task, models: int = 5) -> list[First]:
+    """The first models of the public board by the owner's weights; those not run are not in it."""
+    matrix = score_matrix(task)
+    start = opening(matrix.metrics, task.config.weights, [one.name for one in matrix.counting])
+    rows = [row for row in ranked(matrix, start).rows if row.rank]
+    return [First(row, *texts("dynascore", row.dynascore)) for row in rows[:models]]
+
+
+def texts(name: str, cell: Cell) -> tuple[str, str]:
+    """A number and its interval as people read them; empty where there is none."""
+    if cell.value is None:
+        return "", ""
+    if cell.low is None or cell.high is None:
+        return _text(name, cell.value), "" if name in COSTS else _("too few examples")
+    ends = {"low": _text(name, cell.low), "high": _text(name, cell.high)}
+    return _text(name, cell.value), _("%(low)s to %(high)s") % ends
+
+
+def _text(name: str, value: float) -> str:
+    digits = 2 if name == "memory" else 0 if name == "throughput" and value >= 100 else 1
+    return f"{value:,.{digits}f}".replace("-", "−")
+
+
+def results(matrix: Matrix, opened: str) -> list[SetResults]:
+    """What was measured on the board's sets of its model with that id. Two queries."""
+    found = [pk for model in matrix.models if str(model.id) == opened for pk in model.files]
+    versions = [one.version_id for one in matrix.sets]
+    runs = counting(EvaluationRun.objects.filter(submission__in=found, version__in=versions))
+    runs = runs.select_related("version__evaluation_set__task", "version__dataset")
+    shown = runs.defer("log", "version__dataset__numbers")
+    return results_of(shown, matrix.main, exact=False)
+
+
+def plane(ranked: Ranked, matrix: Matrix, asked: Asked) -> Mapping[str, Any]:
+    """Two metrics against each other: the plot, its table, and which metrics these are."""
+    usual = {"x": "throughput", "y": matrix.main}
+    told = {axis: asked.options.get(axis, "") for axis in usual}
+    x, y = (told[axis] if told[axis] in matrix.metrics else usual[axis] for axis in usual)
+    points = {
+        str(row.place): {name: row.metrics[name].value for name in (x, y)} for row in ranked.rows
+    }
+    best = front(points, {name: -1 if name in LESS_IS_BETTER else 1 for name in (x, y)})
+    places = [
+        (row, cells[0].value, cells[1].value, str(row.place) in best)
+        for row in ranked.rows
+        for cells in [(row.metrics[x], row.metrics[y])]
+        if cells[0].value is not None and cells[1].value is not None
+    ]
+    kept = [place for n, place in enumerate(places) if n < DRAWN or place[-1]]
+    axes = (_axis(x), _axis(y))
+    title = _("%(y)s against %(x)s") % {"x": axes[0], "y": axes[1]}
+    dots = [
+        Dot(row.model.name, a, b, reverse("evaluation:model", args=[row.model.id]), is_best)
+        for row, a, b, is_best in kept
+    ]
+    return {
+        "x": x,
+        "y": y,
+        "usual": usual,
+        "axes": axes,
+        "left_out": len(places) - len(kept),
+        "plot": scatter(dots, title=title, axes=axes) if dots else "",
+        "places": [(row, _text(x, a), _text(y, b), is_best) for row, a, b, is_best in kept],
+    }
+
+
+def _unit(name: str) -> str:
+    return _(UNITS[name]) if name in UNITS else "%"
+
+
+def _axis(name: str) -> str:
+    return f"{in_words(name)} ({_unit(name)})"
+
+
+def trend(board: Ranked, matrix: Matrix) -> Mapping[str, Any] | None:
+    """The first models' main metric over the rounds; None with fewer than two rounds."""
+    rounds = [(n, one) for n, one in enumerate(matrix.sets) if one.round is not None]
+    rounds.sort(key=lambda pair: (pair[1].round, pair[1].name))
+    if len(rounds) < 2:
+        return None
+    names = [one.name for _, one in rounds]
+    found = [
+        (row, [cell_of(matrix, row.place, n, matrix.main) for n, _ in rounds])
+        for row in board.rows[:IN_A_LINE]
+    ]
+    return {
+        "names": names,
+        "rows": [(row, [texts(matrix.main, cell) for cell in cells]) for row, cells in found],
+        "chart": line_chart(
+            {
+                str(number): [
+                    Point(name, *(None if each is None else each / 100 for each in cell))
+                    for name, cell in zip(names, cells, strict=True)
+                ]
+                for number, (_, cells) in enumerate(found, start=1)
+            },
+            title=_("%(metric)s by round") % {"metric": in_words(matrix.main)},
+            description=_("The table has the names and numbers."),
+        ),
+    }

@@ -1,0 +1,125 @@
+"""What a request asks of a leaderboard: weights, order, page and plot, as they stand in its URL."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import urlencode
+
+from leaderboard.scoring.weights import METRIC, SET, Weighting, WeightsError, check_names, read
+
+OPTIONS = ("fork", "mode", "mine", "sort", "page", "all", "x", "y", "open", "format")
+"""What a URL says beside weights."""
+PASSING = ("page", "open", "format")
+"""Options that the next answer does not keep."""
+Mode = Literal["robust", "classic"]
+MODES: tuple[Mode, ...] = ("robust", "classic")
+Query = Mapping[str, Sequence[str]]
+"""All values of each field, as of `QueryDict.lists`."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A board as somebody wants to see it. start: the owner's weights, or those of a fork."""
+
+    start: Weighting
+    weighting: Weighting
+    options: Mapping[str, str]
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the weights are other than those it opens with."""
+        return self.weighting != self.start
+
+    @property
+    def mode(self) -> Mode:
+        """Which formula scores."""
+        return "classic" if self.options.get("mode") == "classic" else "robust"
+
+    @property
+    def kept(self) -> Mapping[str, str]:
+        """The options that stay while weights or the order change."""
+        return {name: text for name, text in self.options.items() if name not in PASSING}
+
+    def link(self, **changes: str) -> str:
+        """The query of the same board with some options changed; an empty text takes one away."""
+        options = {name: text for name, text in {**self.kept, **changes}.items() if text}
+        weights = self.weighting.query if self.is_changed else ""
+        return "?" + "&".join(part for part in (weights, urlencode(options)) if part)
+
+
+def asked(query: Query, start: Weighting) -> Asked:
+    """What a query asks. Raises WeightsError, also for a weight of what is not there."""
+    check_names(query, start)
+    options = {name: query[name][-1] for name in OPTIONS if any(query.get(name, ()))}
+    if options.get("mode", MODES[0]) not in MODES:
+        raise WeightsError(f"mode: choose among {', '.join(MODES)}.", "mode")
+    return Asked(start, read(_told(query, start, settled), start), options)
+
+
+def before(query: Query, start: Weighting) -> Weighting | None:
+    """The weights that the board stood beside when its form was sent; None: there was no form.
+
+    Raises WeightsError.
+    """
+    is_form = any(len(texts) > 1 for texts in query.values())
+    return read(_told(query, start, lambda texts: texts[0]), start) if is_form else None
+
+
+def settled(texts: Sequence[str]) -> str:
+    """Of what a weight was, the slider's and the box's value: the one that was changed.
+
+    Without JavaScript nothing keeps slider and box alike.
+
+    >>> settled(["4", "5", "4"]), settled(["4", "4", "6"]), settled(["4"])
+    ('5', '6', '4')
+    """
+    return next((text for text in reversed(texts) if text != texts[0]), texts[0])
+
+
+def _told(query: Query, start: Weighting, choose: Callable[[Sequence[str]], str]) -> dict[str, str]:
+    """The weights that a query tells. What is as the form rounded the start stays unrounded."""
+    opening = {
+        prefix + name: shown(weight)
+        for prefix, weights in ((METRIC, start.metrics), (SET, start.sets))
+        for name, weight in weights.items()
+    }
+    told = {name: choose(query[name]) for name in opening if query.get(name)}
+    return {name: text for name, text in told.items() if text != opening[name]}
+
+
+def shown(weight: float) -> str:
+    """A weight as sliders can say it: with one decimal."""
+    return f"{round(weight, 1):g}"
+
+
+@dataclass(frozen=True)
+class Slider:
+    """A weight in the form. share: what part of all it is, in words."""
+
+    field: str
+    name: str
+    text: str
+    share: str
+    step: str
+
+
+def sliders(prefix: str, weights: Mapping[str, float]) -> list[Slider]:
+    """The sliders of metrics or of sets."""
+    total = sum(weights.values())
+    step = "1" if all(weight.is_integer() for weight in weights.values()) else "0.1"
+    return [
+        Slider(
+            prefix + name,
+            name,
+            shown(weight),
+            f"{shown(weight)} of {shown(total)}, {100 * weight / total:.0f}%",
+            step,
+        )
+        for name, weight in weights.items()
+    ]
+
+
+def typed(query: Query, prefix: str, start: Mapping[str, float]) -> list[Slider]:
+    """The sliders as they were sent, where the weights cannot be used."""
+    texts = {name: query.get(prefix + name, [shown(weight)]) for name, weight in start.items()}
+    return [Slider(prefix + name, name, settled(text), "", "0.1") for name, text in texts.items()]

@@ -1,0 +1,426 @@
+"""Rows of a leaderboard: a matrix of numbers and weights become scores, intervals and ranks.
+
+Nothing is drawn here: stored resamples are multiplied by the weights. docs/evaluation.md,
+“Leaderboard”, tells in words what is done. It loads numpy (see `leaderboard.board.matrix`).
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import sqrt
+from typing import Any, NamedTuple, TypeVar, cast
+
+import numpy as np
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
+from numpy.typing import NDArray
+
+from leaderboard.board.matrix import COSTS, Floats, Marks, Matrix, Model, Numbers
+from leaderboard.board.query import Mode
+from leaderboard.scoring.dynascore import GAPS, Rates, Rule, exchange_rates
+from leaderboard.scoring.ranks import ALPHA, NORMAL, as_shown
+from leaderboard.scoring.weights import Weighting, check
+
+MOST_KEPT = 16
+"""Weights whose rows are kept; those of 1,000 models take 3 MB."""
+MOST_MOVED = 3
+"""Models of whom a status line tells where they moved."""
+LEAST = np.float32(1e-20)
+"""Variance of a difference that no draw shows; so it is sure."""
+FEW = 60
+"""Fewer examples than that bound how sure a difference can be."""
+Draws = NDArray[np.float32]
+T = TypeVar("T")
+
+
+class Cell(NamedTuple):
+    """A number with what 95 % of the resamples lie between; None: none, or not resampled."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+class Column(NamedTuple):
+    """One number of all models, by place; lists that the garbage collector passes by."""
+
+    values: Sequence[float | None]
+    low: Sequence[float | None]
+    high: Sequence[float | None]
+
+    def cell(self, place: int) -> Cell:
+        """That of one model."""
+        return Cell(self.values[place], self.low[place], self.high[place])
+
+
+class Metrics(Mapping[str, Cell]):
+    """A model's metrics over the weighted sets."""
+
+    def __init__(self, columns: Mapping[str, Column], place: int) -> None:
+        self._columns, self._place = columns, place
+
+    def __getitem__(self, name: str) -> Cell:
+        return self._columns[name].cell(self._place)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+
+class Row(NamedTuple):
+    """A model's line. Without a score it is not run, and `missing` says on what."""
+
+    place: int  # in the matrix
+    model: Model
+    rank: str  # 2=; empty: not run
+    first: int | None  # the ranks that the data leave open
+    last: int | None
+    missing: tuple[str, ...]
+    in_the_loop: tuple[str, ...]  # the weighted sets that people wrote against it
+    scores: Column
+    columns: Mapping[str, Column]
+
+    @property
+    def dynascore(self) -> Cell:
+        """Its score."""
+        return self.scores.cell(self.place)
+
+    @property
+    def metrics(self) -> Mapping[str, Cell]:
+        """Its metrics over the weighted sets."""
+        return Metrics(self.columns, self.place)
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A board under weights."""
+
+    mode: Mode
+    weighting: Weighting
+    rates: Rates
+    rows: tuple[Row, ...]
+    notices: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Means:
+    """Weighted means over sets: models × metrics, NaN where a set with a weight lacks its result.
+
+    draws: drawn metrics × models × draws. unsure: models × metrics that lack an interval, as of too
+    few examples. sets: the places of those with a weight. columns: the values by metric.
+    """
+
+    values: Floats
+    draws: Draws
+    unsure: Marks
+    sets: tuple[int, ...]
+    columns: Mapping[str, Column]
+
+
+def ranked(matrix: Matrix, weighting: Weighting, mode: Mode = "robust") -> Ranked:
+    """The models by rank, then by score; after them those that lack a result, by name.
+
+    What was asked last of these numbers is kept with them. Raises WeightsError.
+    """
+    check(weighting)
+    key = matrix.models, matrix.sets, matrix.frozen, weighting, mode
+    return _kept(matrix, key, lambda: _ranked(matrix, weighting, mode))
+
+
+def _kept(matrix: Matrix, key: Any, make: Callable[[], T]) -> T:
+    """What was made of these numbers before, or is made now."""
+    memo = matrix.numbers.memo
+    found: T | None = memo.get(key)
+    if found is None:
+        if len(memo) >= MOST_KEPT:
+            memo.clear()
+        found = memo[key] = make()
+    return found
+
+
+def _ranked(matrix: Matrix, weighting: Weighting, mode: Mode) -> Ranked:
+    means = means_over_sets(matrix, weighting.sets)
+    rule = Rule(mode=mode, weights=weighting.metrics, main=matrix.main)
+    rates = _rates(matrix, rule, means)
+    rows = _rows(matrix, means, _scored(matrix, rule, rates, means))
+    pool = set(rates.pool)
+    names = {str(model.id): model.name for model in matrix.models if str(model.id) in pool}
+    shown = replace(rates, pool=tuple(names.get(one, one) for one in rates.pool))
+    return Ranked(mode, weighting, shown, rows, tuple(_notices(matrix, rule, rates)))
+
+
+def means_over_sets(matrix: Matrix, weights: Mapping[str, float]) -> Means:
+    """Over the counting sets; the same resample of each set goes into the same draw."""
+    of_sets = tuple(weights.get(one.name, 0.0) for one in matrix.counting)
+    return _kept(matrix, of_sets, lambda: _means(matrix, of_sets))
+
+
+def _means(matrix: Matrix, weights: Sequence[float]) -> Means:
+    numbers, shares = matrix.numbers, np.array(weights)
+    shares /= shares.sum() or 1
+    used = np.flatnonzero(shares)
+    values = np.tensordot(numbers.values[:, used], shares[used], axes=(1, 0))
+    if not len(used):
+        values += np.nan
+    draws: Draws = np.tensordot(shares.astype(np.float32), numbers.draws, axes=1)
+    lacks: Marks = np.isnan(numbers.low) & ~np.isnan(numbers.values)
+    unsure: Marks = np.any(lacks[:, used], axis=1)
+    means = Means(values, draws, unsure, tuple(used.tolist()), {})
+    columns = {
+        name: _shown(*_column(matrix, means, name), unsure[:, place])
+        for place, name in enumerate(matrix.metrics)
+    }
+    return replace(means, columns=columns)
+
+
+def _rates(matrix: Matrix, rule: Rule, means: Means) -> Rates:
+    """The frozen exchange rates; in classic mode, or before there are any, those of this board.
+
+    The pool of the board's own has ids for names.
+    """
+    if rule.mode == "robust" and matrix.frozen:
+        return Rates(dict(matrix.frozen.rates), matrix.frozen.pool)
+    return exchange_rates(rule, table_of(matrix, means), errors_of(matrix, means))
+
+
+def table_of(matrix: Matrix, means: Means) -> dict[str, dict[str, float | None]]:
+    """The means as `leaderboard.scoring.dynascore` reads them, by id of the model."""
+    rows = _optional(means.values)
+    return {
+        str(model.id): dict(zip(matrix.metrics, row, strict=True))
+        for model, row in zip(matrix.models, rows, strict=True)
+    }
+
+
+def _optional(values: Floats) -> list[Any]:
+    """As lists, with None for NaN."""
+    shown = values.astype(object)
+    shown[np.isnan(values)] = None
+    return cast(list[Any], shown.tolist())
+
+
+def errors_of(matrix: Matrix, means: Means) -> dict[str, float]:
+    """Standard errors of the main metric, by id of the model."""
+    errors = means.draws[matrix.drawn.index(matrix.main)].std(axis=-1, ddof=1).tolist()
+    return {str(model.id): error for model, error in zip(matrix.models, errors, strict=True)}
+
+
+@dataclass(frozen=True)
+class _Scores:
+    """Scores of models (NaN: not run) and of their draws; used: metrics that have a weight."""
+
+    values: Floats
+    draws: Draws
+    used: tuple[str, ...]
+
+
+def _scored(matrix: Matrix, rule: Rule, rates: Rates, means: Means) -> _Scores:
+    """Σ weight × utility ÷ rate, as `dynascore.scored` has it, for all models and draws at once."""
+    used = {
+        name: rate
+        for name, weight in rule.weights.items()
+        if weight and (rate := rates.values.get(name))
+    }
+    total = sum(rule.weights[name] for name in used)
+    by_draw = _classic_rates(matrix, rates, means) if rule.mode == "classic" else {}
+    values = np.full(len(matrix.models), 0.0 if used else np.nan)
+    draws = np.zeros(means.draws.shape[1:], dtype=np.float32)
+    for name, rate in used.items():
+        share = rule.weights[name] / total
+        column, some = _column(matrix, means, name)
+        if name in rule.budgets:
+            column, some = rule.budgets[name] - column, rule.budgets[name] - some
+        values += share / rate * column
+        draws += some * (share / by_draw.get(name, rate))
+    return _Scores(values, draws, tuple(used))
+
+
+def _column(matrix: Matrix, means: Means, name: str) -> tuple[Floats, Draws]:
+    """A metric of all models, and its draws; of costs each draw is the same."""
+    column = means.values[:, matrix.metrics.index(name)]
+    if name in matrix.drawn:
+        return column, means.draws[matrix.drawn.index(name)]
+    return column, column[:, None].astype(np.float32)
+
+
+def _classic_rates(matrix: Matrix, rates: Rates, means: Means) -> dict[str, NDArray[np.float32]]:
+    """The published formula's rates in each draw; a draw without one has the board's."""
+    pool = set(rates.pool)
+    places = [place for place, model in enumerate(matrix.models) if str(model.id) in pool]
+    main = _column(matrix, means, matrix.main)[1][places]
+    order = main.argsort(axis=0)
+    gains = np.diff(np.take_along_axis(main, order, axis=0), axis=0)
+    is_kept = gains > GAPS["classic"] * np.abs(main).max(axis=0, initial=0)
+    found = {}
+    for name, rate in rates.values.items():
+        if rate and name != matrix.main:
+            some = np.broadcast_to(_column(matrix, means, name)[1][places], main.shape)
+            steps = np.abs(np.diff(np.take_along_axis(some, order, axis=0), axis=0))
+            ratios = np.divide(steps, gains, out=np.zeros_like(gains), where=is_kept)
+            of_draws = ratios.sum(axis=0) / np.maximum(is_kept.sum(axis=0), 1)
+            found[name] = np.where(of_draws > 0, of_draws, rate).astype(np.float32)
+    return found
+
+
+def _rows(matrix: Matrix, means: Means, score: _Scores) -> tuple[Row, ...]:
+    models, is_run = matrix.models, ~np.isnan(score.values)
+    in_the_loop = _in_the_loop(matrix, means)
+    places = np.flatnonzero(is_run)
+    examples = sum(matrix.sets[one].size for one in means.sets)
+    sure = sure_pairs(score.values[places], score.draws[places], examples)
+    firsts = dict(zip(places.tolist(), (1 + sure.sum(axis=0)).tolist(), strict=True))
+    lasts = dict(zip(places.tolist(), (len(places) - sure.sum(axis=1)).tolist(), strict=True))
+    drawn = [matrix.metrics.index(name) for name in score.used if name in matrix.drawn]
+    scores = _shown(score.values, score.draws, np.any(means.unsure[:, drawn], axis=1))
+    order = sorted(firsts, key=lambda at: (firsts[at], -score.values[at], models[at].name))
+    ranks = dict(zip(order, as_shown([firsts[at] for at in order]), strict=True))
+    order += sorted(np.flatnonzero(~is_run).tolist(), key=lambda at: models[at].name)
+    return tuple(
+        Row(
+            place=at,
+            model=models[at],
+            rank=ranks.get(at, ""),
+            first=firsts.get(at),
+            last=lasts.get(at),
+            missing=() if at in firsts else tuple(_missing(matrix, means, score.used, at)),
+            in_the_loop=in_the_loop.get(at, ()),
+            scores=scores,
+            columns=means.columns,
+        )
+        for at in order
+    )
+
+
+def _in_the_loop(matrix: Matrix, means: Means) -> dict[int, tuple[str, ...]]:
+    """By model that has any: the weighted sets that people wrote against it."""
+    found: dict[int, tuple[str, ...]] = {}
+    for at, one in np.argwhere(matrix.numbers.in_the_loop).tolist():
+        if one in means.sets:
+            found[at] = (*found.get(at, ()), matrix.sets[one].name)
+    return found
+
+
+def _shown(values: Floats, draws: Draws, unsure: NDArray[np.bool_]) -> Column:
+    """Numbers between the 2.5 and 97.5 % quantiles of their draws, and never outside of them.
+
+    Those of too few examples stand alone.
+    """
+    if draws.shape[1] == 1:  # measured once
+        return Column(_optional(values), [None] * len(values), [None] * len(values))
+    ordered = np.sort(draws, axis=-1)
+    ends = []
+    for share in (ALPHA / 2, 1 - ALPHA / 2):
+        at, rest = divmod(share * (draws.shape[1] - 1), 1)
+        one, next_one = ordered[:, int(at)], ordered[:, int(at) + 1]
+        ends.append(one + rest * (next_one - one))
+    low, high = np.minimum(values, ends[0]), np.maximum(values, ends[1])  # NaN without a value
+    low[unsure] = high[unsure] = np.nan
+    return Column(_optional(values), _optional(low), _optional(high))
+
+
+def _missing(matrix: Matrix, means: Means, used: Sequence[str], at: int) -> Iterator[str]:
+    """What a model would need for a score, in words."""
+    numbers = matrix.numbers
+    for one in means.sets:
+        if not numbers.runners[at, one]:
+            older = " (only an older version was)" if numbers.outdated[at, one] else ""
+            kept_back = " (sealed: kept back)" if numbers.kept_back[at, one] else ""
+            yield matrix.sets[one].name + (kept_back or older)
+    run = [one for one in means.sets if numbers.runners[at, one]]
+    for name in used:
+        values = numbers.values[at, run, matrix.metrics.index(name)]
+        if np.isnan(values).any():
+            yield f"{name}{_why(numbers, at, run)}" if name in COSTS and numbers.runner else name
+
+
+def _why(numbers: Numbers, at: int, run: Sequence[int]) -> str:
+    """Why a model that was run lacks a cost, in words behind its name."""
+    others = sorted({*numbers.runners[at, run].tolist()} - {numbers.runner})
+    return f" (measured by {', '.join(others)})" if others else " (too short a run to measure it)"
+
+
+def _notices(matrix: Matrix, rule: Rule, rates: Rates) -> Iterator[str]:
+    """Sentences that a reader should know, in English: snapshots keep them."""
+    if matrix.counting and not matrix.has_weighted:
+        yield gettext_noop(
+            "No set has a weight yet, so those that are shown beside the board count meanwhile."
+        )
+    if matrix.numbers.is_provisional:
+        yield gettext_noop(
+            "Some results are new: their intervals and ranks are provisional for some minutes."
+        )
+    if any(one.is_provisional for one in matrix.sets):
+        yield gettext_noop(
+            "A round is still judged: what is told of its set is provisional, and may change."
+        )
+    told = {notice.partition(" ")[0]: notice for notice in rates.notices}
+    reason = "the reference models show no exchange rate for it"
+    for name, weight in rule.weights.items():
+        if weight and not rates.values.get(name):
+            other = f"{name} is left out and the other weights count more: {reason}."
+            yield told.get(name, other)
+    if rule.mode == "robust" and not matrix.frozen:
+        yield gettext_noop(
+            "The exchange rates are not frozen yet: each further model may change all scores."
+        )
+    if rule.mode == "robust" and matrix.frozen and matrix.frozen.is_sensitive:
+        yield gettext_noop(
+            "Without one of the reference models the best of them stand in another order."
+        )
+
+
+def sure_pairs(values: Floats, draws: Draws, examples: int) -> Marks:
+    """[i, j]: model i is surely better than j, by paired differences with Holm's correction.
+
+    A difference is held against the standard error of its draws. Its p is never below that of the
+    rarest flip of signs of so many examples.
+    """
+    count, freedom = len(values), draws.shape[-1] - 1
+    pairs = count * (count - 1) // 2
+    if not pairs:
+        return np.zeros((count, count), dtype=bool)
+    centred = (draws - draws.mean(axis=1, keepdims=True)) / np.float32(sqrt(freedom))
+    variance = centred @ centred.T
+    own = variance.diagonal().copy()
+    variance *= -2
+    variance += own
+    variance += own[:, None]
+    np.maximum(variance, LEAST, out=variance)
+    flat = (values - values.mean()).astype(np.float32)  # in single precision near 0
+    lead = flat[:, None] - flat
+    lead *= np.abs(lead)
+    lead /= variance  # t², with the sign of the difference
+    if examples < FEW:
+        np.minimum(lead, _bar(2.0 ** (1 - max(1, examples)), freedom), out=lead)
+    # Holm steps down as long as the next smallest p passes; each look here does many such steps.
+    found, sure = 0, lead >= _bar(ALPHA / pairs, freedom)
+    while found < (now := int(np.count_nonzero(sure))) < pairs:
+        found, sure = now, lead >= _bar(ALPHA / (pairs - now), freedom)
+    return cast(Marks, sure)
+
+
+def _bar(p: float, freedom: int) -> float:
+    """t² of a two-sided p, by the first terms of Fisher and Cornish (1960)."""
+    z = -NORMAL.inv_cdf(p / 2)
+    return (z + (z**3 + z) / (4 * freedom)) ** 2
+
+
+def moved(before: Ranked, after: Ranked) -> list[str]:
+    """What new weights did, in sentences: “ALBERT moved from 3 to 1.”, the longest ways first."""
+    was = {row.model.id: row.first for row in before.rows}
+    steps = [
+        (old - row.first, row.model.name, old, row.first)
+        for row in after.rows
+        if row.first and (old := was.get(row.model.id)) and old != row.first
+    ]
+    if not steps:
+        return [_("No model changed its rank.")]
+    steps.sort(key=lambda step: (-abs(step[0]), step[3], step[1]))
+    told = [
+        _("%(name)s moved from %(old)d to %(new)d.") % {"name": name, "old": old, "new": new}
+        for _way, name, old, new in steps[:MOST_MOVED]
+    ]
+    more = len(steps) - len(told)
+    further = ngettext("%(number)d more moved.", "%(number)d more moved.", more)
+    return [*told, further % {"number": more}] if more else told

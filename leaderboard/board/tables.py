@@ -1,0 +1,122 @@
+"""A board as one value in JSON: what snapshots freeze and what exports write."""
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.utils import timezone
+
+from evaluation.scoring.metrics import METRICS
+from leaderboard.board.matrix import DRAWS, Matrix
+from leaderboard.board.ranked import Cell, Ranked, Row
+from tasks.models import Task
+
+Table = Mapping[str, Any]
+DIGITS = 4
+"""After the point; so the same numbers give the same digest everywhere."""
+CODE = (
+    "leaderboard/*.py",
+    "evaluation/scoring/metrics/*.py",
+    "evaluation/scoring/bootstrap.py",
+    "evaluation/scoring/robustness.py",
+)
+
+
+def as_table(task: Task, matrix: Matrix, ranked: Ranked) -> dict[str, Any]:
+    """All that is shown of a board, and what it rests on. Of public matrices only."""
+    return {
+        "task": {"code": task.code, "name": task.name},
+        "date": timezone.now().date().isoformat(),
+        "code": code_version(),
+        "mode": ranked.mode,
+        "main": matrix.main,
+        "metrics": [
+            {"name": name, "version": METRICS[name].version if name in METRICS else 1}
+            for name in matrix.metrics
+        ],
+        "weights": asdict(ranked.weighting),
+        "rates": dict(ranked.rates.values),
+        "pool": [*ranked.rates.pool],
+        "resamples": DRAWS,
+        "runner": matrix.numbers.runner,
+        "sets": [
+            {
+                "name": one.name,
+                "version": one.version,
+                "sha256": one.sha256,
+                "access": one.access,
+                "examples": one.size,
+                "date": one.date.isoformat(),
+                "is_provisional": one.is_provisional,
+                "is_sealed": one.is_sealed,
+                "overlap": None if one.overlap is None else round(one.overlap, DIGITS),
+            }
+            for one in matrix.sets
+        ],
+        "notices": [*ranked.notices],
+        "rows": [_row(matrix, row) for row in ranked.rows],
+    }
+
+
+def _row(matrix: Matrix, row: Row) -> dict[str, Any]:
+    return {
+        "id": str(row.model.id),
+        "model": row.model.name,
+        "owner": row.model.owner,
+        "rank": row.rank,
+        "first": row.first,
+        "last": row.last,
+        "dynascore": _cell(row.dynascore),
+        "metrics": {name: _cell(cell) for name, cell in row.metrics.items()},
+        "sets": {
+            one.name: {
+                name: _cell(cell)
+                for name in matrix.metrics
+                if (cell := cell_of(matrix, row.place, place, name)).value is not None
+            }
+            for place, one in enumerate(matrix.sets)
+        },
+        "in_the_loop": [*row.in_the_loop],
+        "missing": [*row.missing],
+    }
+
+
+def cell_of(matrix: Matrix, model: int, one: int, metric: str) -> Cell:
+    """A metric of a model on one set, by their places in the matrix."""
+    at = model, one, matrix.metrics.index(metric)
+    found = (
+        float(some[at]) for some in (matrix.numbers.values, matrix.numbers.low, matrix.numbers.high)
+    )
+    return Cell(*(None if number != number else number for number in found))
+
+
+def _cell(cell: Cell) -> dict[str, float | None]:
+    return {
+        name: None if number is None else round(number, DIGITS) + 0.0  # PostgreSQL knows no -0.0
+        for name, number in cell._asdict().items()
+    }
+
+
+def canonical(table: Table) -> bytes:
+    """The bytes whose SHA-256 a snapshot keeps: sorted keys, no spaces, UTF-8."""
+    return json.dumps(table, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def digest(table: Table) -> str:
+    """SHA-256 of the canonical bytes, in hex."""
+    return hashlib.sha256(canonical(table)).hexdigest()
+
+
+@lru_cache
+def code_version() -> str:
+    """The version of this installation, and a digest of the files that make the numbers."""
+    told = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text())
+    files = sorted(path for pattern in CODE for path in Path(settings.BASE_DIR).glob(pattern))
+    found = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+    return f"{told['project']['version']} ({found[:12]})"

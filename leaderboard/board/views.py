@@ -1,0 +1,128 @@
+"""The leaderboard's page."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.auth.decorators import login_not_required
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_safe
+
+from dynabench.lib.htmx import htmx_partial, render_page
+from leaderboard.board import exports
+from leaderboard.board.exports import Table
+from leaderboard.board.query import Asked, Query, asked, before, typed
+from leaderboard.scoring.weights import METRIC, SET, Weighting, WeightsError, opening, saved
+from tasks.access import find_task
+from tasks.models import Task
+
+if TYPE_CHECKING:  # it loads numpy
+    from leaderboard.board.matrix import Matrix
+
+FILES: Mapping[str, tuple[Callable[[Table, str], str], str, str]] = {
+    "csv": (lambda table, _: exports.as_csv(table), "csv", "text/csv"),
+    "json": (lambda table, _: exports.as_json(table), "json", "application/json"),
+    "latex": (exports.as_latex, "tex", "application/x-tex"),
+}
+"""By the name in a URL: what writes it, the end of its name, its type."""
+
+
+@login_not_required
+@require_safe
+def board(request: HttpRequest, code: str) -> HttpResponse:
+    """The models of a task, ranked by the weights in the URL."""
+    from leaderboard.board.matrix import score_matrix
+
+    task = find_task(request, code)
+    matrix = score_matrix(task, request.user if _wants_own(request) else None)
+    query, start = dict(request.GET.lists()), start_of(task, matrix, request.GET.get("fork"))
+    try:
+        found, was = asked(query, start), before(query, start)
+    except WeightsError as error:
+        return _refused(request, {"task": task, "matrix": matrix}, query, start, error)
+    if "format" in found.options:
+        return _file(request, task, matrix, found)
+    if was and not htmx_partial(request):  # the form's fields made short, to be shared
+        opened = found.options.get("open", "")
+        return HttpResponseRedirect(request.path + found.link(open=opened))
+    return _page(request, task, matrix, found, was)
+
+
+def _page(
+    request: HttpRequest, task: Task, matrix: "Matrix", found: Asked, was: Weighting | None
+) -> HttpResponse:
+    """The page; for htmx the rows, or the results of one of them."""
+    from leaderboard.board.page import shown
+
+    values = {"task": task, "here": request.path, **shown(matrix, found, was)}
+    opened = found.options.get("open", "")
+    part = "opened" if opened and not was else "rows"  # what the form sends keeps its row open
+    response = render_page(request, "leaderboard/board.html", values, part=part)
+    if part == "rows" and htmx_partial(request):
+        page = found.options.get("page", "")
+        response["HX-Replace-Url"] = request.path + found.link(page=page, open=opened)
+    return response
+
+
+def _file(request: HttpRequest, task: Task, matrix: "Matrix", found: Asked) -> HttpResponse:
+    from leaderboard.board.ranked import ranked
+    from leaderboard.board.tables import as_table
+
+    table = as_table(task, matrix, ranked(matrix, found.weighting, found.mode))
+    address = request.build_absolute_uri(request.path + found.link())
+    return as_file(table, found.options["format"], f"{task.code}-leaderboard", address)
+
+
+def as_file(table: Table, format: str, name: str, address: str) -> HttpResponse:
+    """A board as a file in one of FILES, or a sentence that there is no such."""
+    if format not in FILES:
+        text = _("No format %(format)r: choose csv, json or latex.") % {"format": format[:20]}
+        return HttpResponse(f"{text}\n", status=400, content_type="text/plain; charset=utf-8")
+    write, suffix, kind = FILES[format]
+    response = HttpResponse(write(table, address), content_type=f"{kind}; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{name}.{suffix}"'
+    return response
+
+
+def _wants_own(request: HttpRequest) -> bool:
+    """Whether unpublished models are asked for, which are in no file."""
+    return "mine" in request.GET and "format" not in request.GET
+
+
+def start_of(task: Task, matrix: "Matrix", fork: str | None) -> Weighting:
+    """The weights that a board opens with: the owner's, or those of a fork; 404 for no fork."""
+    names = [one.name for one in matrix.counting]
+    start = opening(matrix.metrics, task.config.weights, names)
+    if not fork:
+        return start
+    if not fork.isprintable():  # PostgreSQL takes no NUL
+        raise Http404
+    found = get_object_or_404(task.forks, name=fork)
+    return saved(found.metrics, found.evaluation_sets, start)
+
+
+def _refused(
+    request: HttpRequest,
+    values: dict[str, Any],
+    query: Query,
+    start: Weighting,
+    error: WeightsError,
+) -> HttpResponse:
+    """The form with what was typed; of a file the sentence. With htmx the old rows stay."""
+    text = _(str(error))
+    if "format" in query:
+        return HttpResponse(f"{text}\n", status=422, content_type="text/plain; charset=utf-8")
+    metrics, sets = typed(query, METRIC, start.metrics), typed(query, SET, start.sets)
+    values |= {
+        "here": request.path,
+        "error": text,
+        "error_field": next((one.field for one in metrics + sets if one.field in error.fields), ""),
+        "metric_sliders": metrics,
+        "set_sliders": sets,
+        "sliders": metrics + sets,
+    }
+    page = render_page(request, "leaderboard/board.html", values, part="problem", status=422)
+    if htmx_partial(request):
+        page["HX-Retarget"] = "#problem"
+    return page

@@ -1,0 +1,404 @@
+"""Two models beside each other: on the same examples where these can be read, else on resamples.
+
+At most MOST examples are read for a page, and what was found is kept in the cache: neither
+predictions nor right answers ever change. It loads numpy (see `leaderboard.board.matrix`).
+"""
+
+import hashlib
+from array import array
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import orjson
+from django.conf import settings
+from django.core.cache import cache
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from evaluation.contract import Answer, SetRow
+from evaluation.inference.requests import labels_of
+from evaluation.models import EvaluationRun
+from evaluation.runs.services import counting
+from evaluation.scoring.bootstrap import MOST_VALUES
+from evaluation.scoring.metrics import METRICS, Metric, Unavailable, metric_of
+from evaluation.scoring.metrics.base import Mean, plain
+from evaluation.sets.versions import set_rows
+from evaluation.submissions.model_page import Viewer, may_see_wrong
+from leaderboard.board.bootstrap import answers_of
+from leaderboard.board.matrix import Matrix, Set
+from leaderboard.board.ranked import Cell, Draws
+from leaderboard.board.tables import cell_of, code_version
+from leaderboard.scoring.ranks import (
+    ALPHA,
+    NORMAL,
+    Difference,
+    benjamini_hochberg,
+    difference,
+    holm,
+)
+from tasks.config.schema import TaskConfig
+from tasks.models import Task
+
+MOST = 100_000
+"""Examples that are read for a page; later and larger sets are compared on stored resamples."""
+LEAST = 30
+"""Examples of a slice that is tested."""
+SLICES = 50
+"""Slices that are listed."""
+EXAMPLES = 20
+"""On a page."""
+SECONDS = 24 * 3600
+METHODS: Mapping[str, str] = {
+    "mcnemar": gettext_noop("McNemar's exact test"),
+    "bootstrap": gettext_noop("paired bootstrap"),
+    "sign-flips": gettext_noop("exact sign flips"),
+    "resamples": gettext_noop("stored resamples"),
+}
+Pair = tuple[EvaluationRun, EvaluationRun]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A metric on a set: both values, and first − second with an interval, in percent.
+
+    found: the test on a scale of 0 to 1. adjusted: its p after correction; None: not tested.
+    """
+
+    set: Set
+    metric: str
+    values: tuple[Cell, Cell]
+    found: Difference | None
+    adjusted: float | None = None
+    slice: str = ""
+
+    @property
+    def cell(self) -> Cell:
+        """The difference in points."""
+        found = self.found
+        return Cell(100 * found.value, 100 * found.low, 100 * found.high) if found else Cell(None)
+
+    @property
+    def better(self) -> str:
+        """`first`, `second`, nothing for no clear difference; `untested`."""
+        if self.found is None or self.adjusted is None:
+            return "untested"
+        if self.adjusted > ALPHA:
+            return ""
+        return "first" if self.found.value > 0 else "second"
+
+    @property
+    def method(self) -> str:
+        """How it was tested, in words."""
+        if self.found is None:
+            return ""
+        words = _(METHODS[self.found.method])
+        is_clustered = self.found.clusters < self.found.n
+        return _("%(test)s, by context") % {"test": words} if is_clustered else words
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What two models' answers to a set showed, by metric and of the main one by slice."""
+
+    metrics: Mapping[str, Difference]
+    slices: Mapping[str, Difference]
+    small: int  # slices that have too few examples to be tested
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two models on all sets. unread: sets that are compared on stored resamples alone."""
+
+    rows: tuple[Row, ...]
+    slices: tuple[Row, ...]  # the surest first, at most SLICES
+    tested_slices: int
+    small_slices: int
+    unread: tuple[str, ...]
+    in_the_loop: tuple[tuple[int, str], ...]  # which of the two (0, 1) on which set
+
+    def count(self, better: str) -> int:
+        """How many rows end so."""
+        return sum(row.better == better for row in self.rows)
+
+
+@dataclass(frozen=True)
+class Example:
+    """An example on which two models differ. gold: empty where it is not for the reader."""
+
+    uid: str
+    fields: list[tuple[str, str]]
+    answers: tuple[str, str]
+    gold: list[str]
+    grades: tuple[float, float] | None
+
+
+def runs_of(matrix: Matrix, first: int, second: int) -> dict[int, Pair]:
+    """The runs of two models (by their places) on the sets that both were run on, by version."""
+    sides = {pk: side for side in (first, second) for pk in matrix.models[side].files}
+    versions = [one.version_id for one in matrix.sets]
+    found = counting(
+        EvaluationRun.objects.filter(
+            submission__in=sides, version__in=versions, suite=EvaluationRun.Suite.PLAIN
+        )
+    ).select_related("version__evaluation_set", "version__dataset")
+    found = found.defer("log", "version__dataset__numbers")
+    runs = {(sides[run.submission_id], run.version_id): run for run in found}
+    return {
+        version: (runs[first, version], runs[second, version])
+        for version in versions
+        if (first, version) in runs and (second, version) in runs
+    }
+
+
+def readable(pairs: Mapping[int, Pair], *, is_editor: bool) -> dict[str, Pair]:
+    """By the set's name the runs whose examples somebody may read.
+
+    Inputs are for everybody where they may leave; the task's editors read them all.
+    """
+    found = {both[0].version.evaluation_set.name: both for both in pairs.values()}
+    return {
+        name: both
+        for name, both in found.items()
+        if (is_editor or both[0].version.evaluation_set.may_leave)
+        and both[0].version.size <= MOST
+        and all(run.predictions for run in both)
+    }
+
+
+def tells_gold(pair: Pair, *, is_editor: bool) -> bool:
+    """Whether somebody may read the right answers: as of what each of the two got wrong."""
+    viewer = Viewer(is_owner=False, is_task_owner=is_editor)
+    return all(may_see_wrong(run, viewer) for run in pair)
+
+
+def compared(
+    task: Task, matrix: Matrix, first: int, second: int, pairs: Mapping[int, Pair]
+) -> Comparison:
+    """Every metric on every set with Holm's correction, slices with Benjamini and Hochberg's.
+
+    pairs: their `runs_of`.
+    """
+    read = _read(task, matrix, pairs)
+    rows = [
+        Row(one, metric, _cells(matrix, (first, second), place, metric), found)
+        for place, one in enumerate(matrix.sets)
+        if one.version_id in pairs
+        for metric in matrix.drawn
+        for found in [_difference(matrix, (first, second), place, metric, read.get(one.version_id))]
+    ]
+    slices = [
+        Row(one, matrix.main, (Cell(None), Cell(None)), found, slice=name)
+        for one in matrix.sets
+        if one.version_id in read
+        for name, found in read[one.version_id].slices.items()
+    ]
+    shown = sorted(_adjusted(slices, benjamini_hochberg), key=lambda row: row.adjusted or 0.0)
+    return Comparison(
+        rows=tuple(_adjusted(rows, holm)),
+        slices=tuple(shown[:SLICES]),
+        tested_slices=len(slices),
+        small_slices=sum(one.small for one in read.values()),
+        unread=tuple(
+            one.name
+            for one in matrix.sets
+            if one.version_id in pairs and one.version_id not in read
+        ),
+        in_the_loop=tuple(
+            (which, one.name)
+            for place, one in enumerate(matrix.sets)
+            for which, at in enumerate((first, second))
+            if matrix.numbers.in_the_loop[at, place]
+        ),
+    )
+
+
+def _adjusted(rows: Sequence[Row], adjust: Any) -> Iterator[Row]:
+    """The rows with the p of those that were tested corrected."""
+    ps = iter(adjust([row.found.p for row in rows if row.found]))
+    for row in rows:
+        yield replace(row, adjusted=next(ps)) if row.found else row
+
+
+def _cells(matrix: Matrix, models: tuple[int, int], place: int, metric: str) -> tuple[Cell, Cell]:
+    one, other = (cell_of(matrix, at, place, metric) for at in models)
+    return one, other
+
+
+def _difference(
+    matrix: Matrix, models: tuple[int, int], place: int, metric: str, read: Measured | None
+) -> Difference | None:
+    """As it was found on examples, else on resamples; None where there are none to compare."""
+    if read and metric in read.metrics:
+        return read.metrics[metric]
+    numbers, column = matrix.numbers, matrix.metrics.index(metric)
+    values = [float(numbers.values[at, place, column]) for at in models]
+    if place >= len(numbers.draws) or np.isnan(values).any():
+        return None
+    draws = numbers.draws[place, matrix.drawn.index(metric)]
+    n = min(int(numbers.n[at, place, column]) for at in models)
+    return on_resamples(
+        (values[0] - values[1]) / 100, (draws[models[0]] - draws[models[1]]) / 100, n
+    )
+
+
+def on_resamples(value: float, gains: Draws, n: int) -> Difference:
+    """A difference with the interval and the standard error of its draws. n: examples."""
+    error = float(gains.std(ddof=1))
+    low, high = (float(end) for end in np.quantile(gains, (ALPHA / 2, 1 - ALPHA / 2)))
+    tail = NORMAL.cdf(-abs(value) / error) if error else 0.5 * (value == 0)
+    # No flip of signs is rarer than this, however small the error looks.
+    p = max(2 * tail, 2.0 ** (1 - max(1, n)))
+    return Difference(value, min(value, low), max(value, high), p, n, n, "resamples")
+
+
+def _read(task: Task, matrix: Matrix, pairs: Mapping[int, Pair]) -> dict[int, Measured]:
+    """What is found on the examples of as many sets as may be read, by version."""
+    left, versions = MOST, []
+    for one in matrix.sets:
+        pair = pairs.get(one.version_id)
+        if one.is_sealed:  # how often one alone was right is more than is shown
+            continue
+        if pair and one.size <= left and all(run.predictions for run in pair):
+            versions.append(one.version_id)
+            left -= one.size
+    state = hashlib.sha256(f"{code_version()}{task.config_text}".encode()).hexdigest()[:32]
+    keys = {
+        version: f"compare:{pairs[version][0].pk}:{pairs[version][1].pk}:{state}"
+        for version in versions
+    }
+    kept = cache.get_many(keys.values())
+    fresh = {
+        version: measured(task.config, pairs[version])
+        for version, key in keys.items()
+        if key not in kept
+    }
+    if fresh:
+        cache.set_many({keys[version]: found for version, found in fresh.items()}, SECONDS)
+    return {version: fresh.get(version) or kept[key] for version, key in keys.items()}
+
+
+def measured(config: TaskConfig, pair: Pair) -> Measured:
+    """Two models' answers to all examples of a set, read once side by side.
+
+    Of metrics only those that are means over examples; some numbers of each example are held.
+    """
+    metrics = _means(config)
+    grades = {metric.name: (array("d"), array("d")) for metric in metrics}
+    contexts = array("q")
+    parts: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
+    values: dict[str, set[str]] = defaultdict(set)
+    names = [component.name for component in config.context]
+    for place, (row, *answers) in enumerate(side_by_side(pair)):
+        told = [row.inputs[name] for name in names if row.inputs.get(name)]
+        contexts.append(hash(orjson.dumps(told or place)))  # without a context each is its own
+        for metric in metrics:
+            for column, answer in zip(grades[metric.name], answers, strict=True):
+                column.append(_graded(metric, answer, row))
+        for part in _parts(row, values):
+            parts[part].append(place)
+    clusters = np.asarray(contexts) if len(set(contexts)) < len(contexts) else None
+    held = {name: (np.asarray(one), np.asarray(other)) for name, (one, other) in grades.items()}
+    main = held.get(config.metrics.main)
+    large = {name: np.asarray(places) for name, places in parts.items() if len(places) >= LEAST}
+    return Measured(
+        metrics={name: _tested(*both, clusters) for name, both in held.items()},
+        slices={
+            name: _tested(
+                main[0][places], main[1][places], None if clusters is None else clusters[places]
+            )
+            for name, places in sorted(large.items())
+        }
+        if main
+        else {},
+        small=len(parts) - len(large),
+    )
+
+
+def _tested(first: Any, second: Any, contexts: Any) -> Difference:
+    clusters = None if contexts is None else contexts.tolist()
+    return difference(first.tolist(), second.tolist(), clusters)
+
+
+def _means(config: TaskConfig) -> list[Metric]:
+    found = []
+    for name in (config.metrics.main, *config.metrics.also):
+        if issubclass(METRICS[name], Mean):
+            try:
+                found.append(metric_of(name, labels_of(config), settings.SP_BLEU_MODEL))
+            except Unavailable:
+                continue
+    return found
+
+
+def _graded(metric: Metric, answer: Answer | None, row: SetRow) -> float:
+    return metric.graded(metric.statistic(None if answer is None else answer.value, row))
+
+
+def _parts(row: SetRow, values: dict[str, set[str]]) -> Iterator[str]:
+    """The slices of an example, of each field the first MOST_VALUES values."""
+    for field, told in row.slices.items():
+        for value in set(told):
+            if value in values[field] or len(values[field]) < MOST_VALUES:
+                values[field].add(value)
+                yield f"{field}={value}"
+
+
+def side_by_side(pair: Pair) -> Iterator[tuple[SetRow, Answer | None, Answer | None]]:
+    """The examples of a set with both models' answers, in order. Streams."""
+    return zip(set_rows(pair[0].version), *map(answers_of, pair), strict=True)
+
+
+def differing(task: Task, pair: Pair, page: int, *, with_gold: bool) -> list[Example]:
+    """A page of examples and one more, if there is: with gold those that one has right alone.
+
+    Without it those whose answers differ, as which is right would tell the gold. Reads up to there.
+    """
+    config = task.config
+    metric = next(iter(_means(config)), None)
+    found = (
+        _example(config, row, (first, second), grades)
+        for row, first, second in side_by_side(pair)
+        for grades in [_grades(metric, row, (first, second)) if with_gold else None]
+        if (grades[0] != grades[1] if grades else _said(first) != _said(second))
+    )
+    start = (page - 1) * EXAMPLES
+    return list(islice(found, start, start + EXAMPLES + 1))
+
+
+def _grades(
+    metric: Metric | None, row: SetRow, answers: tuple[Answer | None, Answer | None]
+) -> tuple[float, float] | None:
+    if metric is None:
+        return None
+    return _graded(metric, answers[0], row), _graded(metric, answers[1], row)
+
+
+def _said(answer: Answer | None) -> Any:
+    return None if answer is None else plain(answer.value)
+
+
+def _example(
+    config: TaskConfig,
+    row: SetRow,
+    answers: tuple[Answer | None, Answer | None],
+    grades: tuple[float, float] | None,
+) -> Example:
+    def words(answer: Answer | None) -> str:
+        if answer is None:
+            return _("no answer")
+        return config.display(config.answer_field, answer.value)
+
+    return Example(
+        uid=row.uid,
+        fields=[
+            (config.component(name).title, config.display(name, value))
+            for name, value in row.inputs.items()
+        ],
+        answers=(words(answers[0]), words(answers[1])),
+        gold=[config.display(config.answer_field, one) for one in row.gold] if grades else [],
+        grades=grades,
+    )

@@ -1,0 +1,116 @@
+"""The page that holds two models of a leaderboard beside each other."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.translation import gettext, gettext_noop
+from django.views.decorators.http import require_safe
+
+from tasks.access import find_task
+from tasks.models import Task
+from tasks.permissions import can_edit
+
+if TYPE_CHECKING:  # it loads numpy
+    from leaderboard.board.matrix import Matrix
+    from leaderboard.compare.models import Pair
+
+SIDES = {"a": gettext_noop("First model"), "b": gettext_noop("Second model")}
+UNKNOWN = gettext_noop("No such model is on this leaderboard. Choose one from the list.")
+SAME = gettext_noop("Choose two different models.")
+
+
+@login_not_required
+@require_safe
+def compare(request: HttpRequest, code: str) -> HttpResponse:
+    """Two models on every set: differences, slices and, of one set, examples."""
+    from leaderboard.board.matrix import score_matrix
+
+    task = find_task(request, code)
+    matrix = score_matrix(task, request.user if "mine" in request.GET else None)
+    places = places_of(matrix)
+    asked = {side: request.GET.get(side, "") for side in SIDES}
+    chosen = [places[text] for text in asked.values() if text in places]
+    errors = {side: gettext(UNKNOWN) for side, text in asked.items() if text and text not in places}
+    status = 404 if errors else 200
+    if len(chosen) == 2 and chosen[0] == chosen[1]:
+        errors, status = {"b": gettext(SAME)}, 422
+    values: dict[str, Any] = {
+        "task": task,
+        "matrix": matrix,
+        "sides": [*_sides(matrix, places, asked, errors)],
+        "errors": errors,
+        "mine": "mine" in request.GET,
+    }
+    if len(chosen) == 2 and not errors:
+        values |= _compared(request, task, matrix, (chosen[0], chosen[1]))
+    return render(request, "leaderboard/compare.html", values, status=status)
+
+
+def _sides(
+    matrix: "Matrix",
+    places: Mapping[str, int],
+    asked: Mapping[str, str],
+    errors: Mapping[str, str],
+) -> Iterator[tuple[str, str, UUID | None, str | None]]:
+    """Of each side its field, its label, the chosen model's id, and what is wrong with it."""
+    for side, title in SIDES.items():
+        at = places.get(asked[side])
+        yield side, gettext(title), None if at is None else matrix.models[at].id, errors.get(side)
+
+
+def places_of(matrix: "Matrix") -> dict[str, int]:
+    """The places of models by the id of any of their files."""
+    return {str(pk): at for at, model in enumerate(matrix.models) for pk in model.files}
+
+
+def _compared(
+    request: HttpRequest, task: Task, matrix: "Matrix", pair: tuple[int, int]
+) -> dict[str, Any]:
+    """What is shown of two models; examples of the set that the query names."""
+    from leaderboard.compare.models import LEAST, compared, runs_of
+
+    pairs = runs_of(matrix, *pair)
+    found = compared(task, matrix, *pair, pairs)
+    return {
+        "first": matrix.models[pair[0]],
+        "second": matrix.models[pair[1]],
+        "found": found,
+        "firsts": found.count("first"),
+        "seconds": found.count("second"),
+        "least": LEAST,
+        "loops": [(matrix.models[pair[which]].name, name) for which, name in found.in_the_loop],
+        **_examples(request, task, pairs),
+    }
+
+
+def asked_page(query: Mapping[str, str]) -> int:
+    """The page of examples that a query names; the first one where that is none."""
+    text = query.get("page", "")
+    return int(text) if text.isdecimal() and 0 < len(text) < 6 and int(text) else 1
+
+
+def _examples(request: HttpRequest, task: Task, pairs: "Mapping[int, Pair]") -> dict[str, Any]:
+    """The sets whose examples this person may read, and a page of those of the one they chose.
+
+    What is right is for those who may read what each of the two got wrong.
+    """
+    from leaderboard.compare.models import EXAMPLES, differing, readable, tells_gold
+
+    is_editor = can_edit(request.user, task)
+    runs = readable(pairs, is_editor=is_editor)
+    name, page = request.GET.get("set", ""), asked_page(request.GET)
+    with_gold = name in runs and tells_gold(runs[name], is_editor=is_editor)
+    found = differing(task, runs[name], page, with_gold=with_gold) if name in runs else []
+    return {
+        "readable": list(runs),
+        "set": name if name in runs else "",
+        "examples": found[:EXAMPLES],
+        "number": page,
+        "next": page + 1 if len(found) > EXAMPLES else None,
+        "previous": page - 1 or None,
+        "with_gold": with_gold,
+    }

@@ -1,0 +1,50 @@
+"""The ranking of people who chose to be in it."""
+
+import csv
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from rest_framework.request import Request
+
+from annotation.access import writer
+from dynabench.accounts.models import Annotator
+from leaderboard.people.ranking import Place, shown
+from leaderboard.people.selectors import may_play, standings, team_week
+from tasks.access import find_task
+from tasks.models import Task
+
+
+def enter(request: HttpRequest | Request, code: str) -> tuple[Task, Annotator]:
+    """The task and the person; sensitive tasks have no ranking, and paid people no place in one."""
+    task = find_task(request, code)
+    me = writer(request, task)
+    if task.is_sensitive or not may_play(me):
+        raise Http404
+    return task, me
+
+
+def places_of(task: Task, me: Annotator) -> list[Place]:
+    """The lines that the person sees: none unless they chose to be in the ranking."""
+    return shown(standings(task), me.pseudonym) if me.in_ranking else []
+
+
+def people(request: HttpRequest, code: str) -> HttpResponse:
+    """The first ten and one's neighbours, for those who are in the ranking; the team's week."""
+    task, me = enter(request, code)
+    team = team_week(task) if task.config.context else None
+    values = {"task": task, "me": me, "places": places_of(task, me), "team": team}
+    return render(request, "leaderboard/people.html", values)
+
+
+def people_csv(request: HttpRequest, code: str) -> HttpResponse:
+    """The same lines as a file."""
+    task, me = enter(request, code)
+    response = HttpResponse(content_type="text/csv; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{task.code}-people.csv"'
+    table = csv.writer(response)
+    table.writerow(["rank", "name", "rate", "low", "high", "verified_and_fooled", "tries"])
+    for place in places_of(task, me):
+        one = place.standing
+        numbers = [f"{share:.4f}" for share in (one.rate, *one.interval)]
+        table.writerow([place.rank, one.pseudonym, *numbers, one.fooled, one.tries])
+    return response

@@ -1,0 +1,1 @@
+"""Every model against every round, and whether a task still makes progress."""

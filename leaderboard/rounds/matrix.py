@@ -1,0 +1,348 @@
+"""Every model against every round: do people still lead, what was learned, has progress stalled?
+
+Intervals of differences join those of their two sides as if independent, since rounds have other
+examples. It loads numpy (see `leaderboard.board.matrix`).
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from django.db.models import prefetch_related_objects
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, override
+
+from dynabench.lib.charts import Point, line_chart
+from leaderboard.board.exports import harmless
+from leaderboard.board.matrix import Marks, Matrix, Model, Set
+from leaderboard.board.ranked import Cell
+from leaderboard.board.tables import cell_of
+from leaderboard.rounds.progress import Progress, Step, steps
+from tasks.models import Round
+from validation.rules.rates import Rate, newcombe
+from validation.statistics.cache import Kept
+
+LINES = 3
+"""Models in the chart beside people: it has marks for four lines."""
+LIKE_PEOPLE = ("accuracy",)
+"""Metrics that can be held against human accuracy: both are shares of right labels."""
+NOTHING = Cell(None)
+WORDS: Mapping[Progress, str] = {
+    Progress.FIRST: gettext_noop("nothing to hold it against"),
+    Progress.BETTER: gettext_noop("the model is fooled less often than in round %(before)s"),
+    Progress.STALLED: gettext_noop("no clear change since round %(before)s: stalled"),
+    Progress.WORSE: gettext_noop("the model is fooled more often than in round %(before)s"),
+    Progress.NOISE: gettext_noop("as many labels may be wrong as examples fool: stalled"),
+    Progress.UNKNOWN: gettext_noop("not known yet"),
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A round with its set, if models are run on it. Rates and differences are in percent.
+
+    gap: people − the best model on the set. loop_gap: people − the models in the round's loop, on
+    the same votes. before: the number of the round that this one is held against.
+    """
+
+    number: int
+    set: Set | None
+    place: int  # of the set in the matrix; -1: none
+    people: Cell
+    gap: Cell
+    best: str  # that model's name
+    loop_gap: Cell
+    vmer: Cell
+    noise: float | None
+    step: Step
+    before: int | None
+
+    @property
+    def progress(self) -> str:
+        """How the round stands to the one before, in words."""
+        return _(WORDS[self.step.progress]) % {"before": self.before}
+
+
+@dataclass(frozen=True)
+class Change:
+    """A model's newest round minus its oldest one, in points."""
+
+    oldest: int
+    newest: int
+    points: Cell
+
+    @property
+    def words(self) -> str:
+        """What may be concluded."""
+        if self.points.low is None or self.points.high is None or self.points.value is None:
+            return _("not known")
+        told = {
+            "points": f"{abs(self.points.value):.1f}",
+            "newest": self.newest,
+            "oldest": self.oldest,
+        }
+        if self.points.low > 0:
+            sentence = _("%(points)s points better on round %(newest)d than on round %(oldest)d")
+        elif self.points.high < 0:
+            sentence = _("%(points)s points worse on round %(newest)d than on round %(oldest)d")
+        else:
+            sentence = _("no clear difference between rounds %(oldest)d and %(newest)d")
+        return sentence % told
+
+
+@dataclass(frozen=True)
+class Line:
+    """A model's value on each column's set, whether it was in that round's loop, and the change."""
+
+    model: Model
+    cells: tuple[Cell, ...]
+    in_the_loop: tuple[bool, ...]
+    outdated: tuple[bool, ...]
+    kept_back: tuple[bool, ...]
+    columns: tuple[Column, ...]
+    change: Change | None
+
+    @property
+    def by_round(self) -> list[tuple[Cell, bool, bool, bool, Column]]:
+        """Cell, marks and column of each round."""
+        marks = self.in_the_loop, self.outdated, self.kept_back
+        return [*zip(self.cells, *marks, self.columns, strict=True)]
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """The page's table: those models first that were run on most rounds, then by their mean."""
+
+    columns: tuple[Column, ...]
+    lines: tuple[Line, ...]
+
+    @property
+    def verdict(self) -> str:
+        """Whether progress has stalled, in a sentence."""
+        known = [one for one in self.columns if one.vmer.value is not None]
+        if not known:
+            return _("No round has a vMER yet, so nothing can be said about progress.")
+        last = known[-1]
+        told = {"number": last.number, "progress": last.progress}
+        return _("Round %(number)d: %(progress)s.") % told
+
+
+def rounds_of(matrix: Matrix, rounds: Sequence[Round], kept: Mapping[int, Kept]) -> Rounds:
+    """The matrix of a task's rounds. kept: their numbers by id, as far as they are counted.
+
+    One query: on which rounds a round follows.
+    """
+    prefetch_related_objects(rounds, "parents")
+    by_number = {round.number: round for round in rounds}
+    sets = [(one.round, place, one) for place, one in enumerate(matrix.sets) if one.round]
+    without = by_number.keys() - {number for number, _, _ in sets}
+    places = [*sets, *((number, -1, None) for number in without)]
+    columns = tuple(
+        _column(matrix, (number, place, one), by_number, kept)
+        for number, place, one in sorted(places, key=lambda each: each[:2])
+    )
+    return Rounds(columns, tuple(_lines(matrix, columns)))
+
+
+def _column(
+    matrix: Matrix,
+    at: tuple[int, int, Set | None],
+    rounds: Mapping[int, Round],
+    kept: Mapping[int, Kept],
+) -> Column:
+    number, place, one = at
+    before = _before(rounds, number)
+    people, loop_gap = (
+        _rate(rounds, kept, number, name) for name in ("human_accuracy", "human_model_gap")
+    )
+    known = [each for each in (before, number) if each is not None]
+    vmers = [_rate(rounds, kept, each, "vmer") for each in known]
+    noises = [_noise(_rate(rounds, kept, each, "human_accuracy")) for each in known]
+    gap, best = _gap(matrix, place, people)
+    return Column(
+        number=number,
+        set=one,
+        place=place,
+        people=_cell(people),
+        gap=gap,
+        best=best,
+        loop_gap=_cell(loop_gap),
+        vmer=_cell(vmers[-1]),
+        noise=None if noises[-1] is None else 100 * noises[-1],
+        step=steps(vmers, noises)[-1],
+        before=before,
+    )
+
+
+def _before(rounds: Mapping[int, Round], number: int) -> int | None:
+    """The newest round that this one follows: a parent, or without parents the last number."""
+    one = rounds.get(number)
+    parents = {parent.number for parent in one.parents.all()} & rounds.keys() if one else set()
+    return max(parents or {other for other in rounds if other < number}, default=None)
+
+
+def _rate(
+    rounds: Mapping[int, Round], kept: Mapping[int, Kept], number: int, name: str
+) -> Rate | None:
+    found = kept.get(rounds[number].pk) if number in rounds else None
+    value = found.numbers[name] if found else None
+    return value if isinstance(value, Rate) else None
+
+
+def _noise(people: Rate | None) -> float | None:
+    """The share of votes that differ from the others': at most so many labels should be wrong."""
+    return None if people is None else 1 - people.value
+
+
+def _cell(rate: Rate | None) -> Cell:
+    return NOTHING if rate is None else Cell(100 * rate.value, 100 * rate.low, 100 * rate.high)
+
+
+def _gap(matrix: Matrix, place: int, people: Rate | None) -> tuple[Cell, str]:
+    """People − the best model on a set, and its name; nothing where they do not compare."""
+    if place < 0 or people is None or matrix.main not in LIKE_PEOPLE or not matrix.models:
+        return NOTHING, ""
+    values = np.nan_to_num(matrix.numbers.values[:, place, 0], nan=-1.0)
+    best = int(values.argmax())
+    cell = cell_of(matrix, best, place, matrix.main)
+    return minus(_cell(people), cell), matrix.models[best].name if cell.value is not None else ""
+
+
+def minus(first: Cell, second: Cell) -> Cell:
+    """The difference of two numbers with intervals, as if independent; nothing if one lacks.
+
+    >>> minus(Cell(90.0, 87.0, 93.0), Cell(70.0, 66.0, 74.0))
+    Cell(value=20.0, low=15.0, high=25.0)
+    """
+    rates = [_as_rate(cell) for cell in (first, second)]
+    if rates[0] is None or rates[1] is None:
+        return NOTHING
+    low, high = newcombe(rates[0], rates[1])
+    return Cell(rates[0].value - rates[1].value, low, high)
+
+
+def _as_rate(cell: Cell) -> Rate | None:
+    if cell.value is None or cell.low is None or cell.high is None:
+        return None
+    return Rate(cell.value, cell.low, cell.high, 0, "")
+
+
+def _lines(matrix: Matrix, columns: Sequence[Column]) -> Iterator[Line]:
+    run = [column.place for column in columns if column.set]
+    values = matrix.numbers.values[:, run, matrix.metrics.index(matrix.main)]
+    count = (~np.isnan(values)).sum(axis=1)
+    mean = np.nan_to_num(values).sum(axis=1) / np.maximum(count, 1)
+    for at in np.lexsort((np.arange(len(mean)), -mean, -count)).tolist():
+        cells = tuple(
+            cell_of(matrix, at, column.place, matrix.main) if column.set else NOTHING
+            for column in columns
+        )
+        yield Line(
+            matrix.models[at],
+            cells,
+            in_the_loop=_marked(matrix.numbers.in_the_loop, at, columns),
+            outdated=_marked(matrix.numbers.outdated, at, columns),
+            kept_back=_marked(matrix.numbers.kept_back, at, columns),
+            columns=tuple(columns),
+            change=_change(columns, cells),
+        )
+
+
+def _marked(marks: Marks, model: int, columns: Iterable[Column]) -> tuple[bool, ...]:
+    return tuple(bool(column.set and marks[model, column.place]) for column in columns)
+
+
+def _change(columns: Sequence[Column], cells: Sequence[Cell]) -> Change | None:
+    """Between the first and the last round that the model was run on."""
+    known = [
+        (column.number, cell)
+        for column, cell in zip(columns, cells, strict=True)
+        if cell.value is not None
+    ]
+    if not known or known[0][0] == known[-1][0]:
+        return None
+    (oldest, was), (newest, now) = known[0], known[-1]
+    return Change(oldest, newest, minus(now, was))
+
+
+def chart(found: Rounds, title: str) -> str:
+    """People and the first models over the rounds; empty with fewer than two rounds."""
+    if len(found.columns) < 2:
+        return ""
+    people = [column.people for column in found.columns]
+    lines = {_("People"): people} if any(cell.value is not None for cell in people) else {}
+    lines |= {str(n): [*line.cells] for n, line in enumerate(found.lines[:LINES], start=1)}
+    points = {name: _points(found.columns, cells) for name, cells in lines.items()}
+    return line_chart(points, title=title, description=_("The table has the same numbers."))
+
+
+def _points(columns: Iterable[Column], cells: Iterable[Cell]) -> list[Point]:
+    return [
+        Point(
+            _("Round %(number)d") % {"number": column.number},
+            *(None if part is None else part / 100 for part in cell),
+        )
+        for column, cell in zip(columns, cells, strict=True)
+    ]
+
+
+@override("en")
+def as_json(matrix: Matrix, found: Rounds) -> dict[str, Any]:
+    """All of it for other programs, in English; rates and differences in percent."""
+    return {
+        "task": matrix.task,
+        "metric": matrix.main,
+        "verdict": found.verdict,
+        "rounds": [
+            {
+                "round": column.number,
+                "set": column.set and f"{column.set.name} v{column.set.version}",
+                "sha256": column.set and column.set.sha256,
+                "is_provisional": column.set is not None and column.set.is_provisional,
+                "people": column.people._asdict(),
+                "people_minus_best": column.gap._asdict(),
+                "best": column.best,
+                "people_minus_loop": column.loop_gap._asdict(),
+                "vmer": column.vmer._asdict(),
+                "noise": column.noise,
+                "progress": column.step.progress,
+            }
+            for column in found.columns
+        ],
+        "models": [
+            {
+                "id": str(line.model.id),
+                "model": line.model.name,
+                "owner": line.model.owner,
+                "rounds": [
+                    {"round": column.number, "in_the_loop": loop, **cell._asdict()}
+                    for cell, loop, *_, column in line.by_round
+                ],
+                "newest_minus_oldest": line.change and line.change.points._asdict(),
+            }
+            for line in found.lines
+        ],
+    }
+
+
+def as_csv(found: Rounds) -> str:
+    """A line for each model, people and differences, and each round; what is not run is empty."""
+    file = io.StringIO()
+    writer = csv.writer(file)
+    writer.writerow(["kind", "name", "id", "round", "set", "value", "low", "high", "in_the_loop"])
+    for column in found.columns:
+        at = column.number, f"{column.set.name} v{column.set.version}" if column.set else ""
+        own = {"people": column.people, "vmer": column.vmer, "people_minus_loop": column.loop_gap}
+        for kind, cell in own.items():
+            writer.writerow([kind, "", "", *at, *cell, ""])
+        best = harmless(column.best)
+        writer.writerow(["people_minus_best", best, "", *at, *column.gap, ""])
+    for line in found.lines:
+        for cell, loop, *_marks, column in line.by_round:
+            at = column.number, f"{column.set.name} v{column.set.version}" if column.set else ""
+            model = "model", harmless(line.model.name), line.model.id
+            writer.writerow([*model, *at, *cell, int(loop)])
+    return file.getvalue()

@@ -1,0 +1,60 @@
+"""Has a task's progress stalled? Each round's vMER beside the one before and beside label noise."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from validation.rules.rates import Rate, newcombe
+
+
+class Progress(StrEnum):
+    """What a round shows about the target it was collected against."""
+
+    FIRST = "first"  # nothing to hold it against
+    BETTER = "better"
+    STALLED = "stalled"  # fools as often as the one before, as far as can be told
+    WORSE = "worse"
+    NOISE = "noise"  # as many labels may be wrong as examples fooled
+    UNKNOWN = "unknown"  # a vMER is missing
+
+
+@dataclass(frozen=True)
+class Step:
+    """A round beside the one before. improvement: by how much the vMER fell, with 95 %."""
+
+    progress: Progress
+    improvement: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether another round of this kind promises nothing."""
+        return self.progress in {Progress.STALLED, Progress.WORSE, Progress.NOISE}
+
+
+def steps(vmers: Sequence[Rate | None], noises: Sequence[float | None]) -> list[Step]:
+    """Each round in order, by its vMER and by the share of its examples whose label may be wrong.
+
+    None: not known. Stalled when the interval of the improvement covers 0 or the noise reaches the
+    vMER: what still fools the target may then be mislabels (Shirali, Abebe and Hardt 2023: rounds
+    in one line can stall after three). The interval joins those of the two rounds by Newcombe's
+    method 10 (1998), as rounds are collected independently.
+    """
+    found = []
+    for before, vmer, noise in zip([None, *vmers], vmers, noises, strict=False):
+        if vmer is None:
+            found.append(Step(Progress.UNKNOWN))
+            continue
+        gain = low = high = None
+        progress = Progress.UNKNOWN if found else Progress.FIRST
+        if before is not None:
+            gain = before.value - vmer.value
+            low, high = newcombe(before, vmer)
+            progress = (
+                Progress.BETTER if low > 0 else Progress.WORSE if high < 0 else Progress.STALLED
+            )
+        if noise is not None and noise >= vmer.value:
+            progress = Progress.NOISE
+        found.append(Step(progress, gain, low, high))
+    return found

@@ -1,0 +1,71 @@
+"""The page of all models against all rounds."""
+
+from django.contrib.auth.decorators import login_not_required
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_safe
+
+from evaluation.templatetags.model_words import metric as in_words
+from tasks.access import find_task
+from tasks.models import Task
+from tasks.selectors import seen_rounds
+from validation.statistics.cache import all_numbers
+
+ROWS = 100
+"""Models on a page."""
+
+
+@login_not_required
+@require_safe
+def rounds(request: HttpRequest, code: str) -> HttpResponse:
+    """Every model on every round's set, with people beside them."""
+    from leaderboard.board.matrix import score_matrix
+    from leaderboard.rounds.matrix import LINES, chart, rounds_of
+
+    task = find_task(request, code)
+    if "format" in request.GET:
+        return _file(task, request.GET["format"])
+    matrix = score_matrix(task, request.user if "mine" in request.GET else None)
+    seen = seen_rounds([task])
+    kept = all_numbers(seen)
+    found = rounds_of(matrix, seen, kept)
+    values = {
+        "task": task,
+        "matrix": matrix,
+        "found": found,
+        "page": Paginator(found.lines, ROWS).get_page(request.GET.get("page")),
+        "chart": chart(found, _("%(metric)s by round") % {"metric": in_words(matrix.main)}),
+        "drawn": LINES,
+        "is_counting": len(kept) < len(seen),
+        "mine": "mine" in request.GET,
+    }
+    return render(request, "leaderboard/rounds.html", values)
+
+
+def _file(task: Task, format: str) -> HttpResponse:
+    """The public numbers as a file."""
+    from leaderboard.board.matrix import score_matrix
+    from leaderboard.rounds.matrix import as_csv, as_json, rounds_of
+
+    if format not in ("csv", "json"):
+        text = _("No format %(format)r: choose csv or json.") % {"format": format[:20]}
+        return HttpResponse(f"{text}\n", status=400, content_type="text/plain; charset=utf-8")
+    seen = seen_rounds([task])
+    kept = all_numbers(seen)
+    if len(kept) < len(seen):
+        text = _("The numbers of people are being counted. Ask again in a minute.")
+        return HttpResponse(
+            f"{text}\n",
+            status=503,
+            content_type="text/plain; charset=utf-8",
+            headers={"Retry-After": "60"},
+        )
+    matrix = score_matrix(task)
+    found = rounds_of(matrix, seen, kept)
+    if format == "json":
+        return JsonResponse(as_json(matrix, found))
+    name = f'attachment; filename="{task.code}-rounds.csv"'
+    headers = {"Content-Disposition": name}
+    return HttpResponse(as_csv(found), content_type="text/csv; charset=utf-8", headers=headers)

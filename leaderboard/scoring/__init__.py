@@ -1,0 +1,1 @@
+"""Pure rules of ranking models: Dynascore, weights, ranks, the Pareto front."""

@@ -1,0 +1,92 @@
+"""What is frozen of a board: exchange rates of its complete models, and the public board itself.
+
+It loads numpy (see `leaderboard.board.matrix`).
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from django.utils.translation import gettext as _
+
+from evaluation.models import EvaluationRun
+from evaluation.runs.services import accepted
+from leaderboard.board.matrix import Matrix, score_matrix
+from leaderboard.board.ranked import Means, errors_of, means_over_sets, ranked, table_of
+from leaderboard.board.tables import as_table
+from leaderboard.scoring.dynascore import Rates, Rule, exchange_rates, moved_by
+from leaderboard.scoring.weights import OF_SET, Weighting, opening
+from leaderboard.snapshots.services import POOL, BoardRefused
+from tasks.models import Task
+
+State = EvaluationRun.State
+
+
+def opening_of(task: Task, matrix: Matrix) -> Weighting:
+    """The weights with which a task's board opens."""
+    return opening(matrix.metrics, task.config.weights, [one.name for one in matrix.counting])
+
+
+def public_table(task: Task, weighting: Weighting | None = None) -> dict[str, Any]:
+    """The public board under some weights, or those it opens with, as a value in JSON."""
+    matrix = score_matrix(task)
+    return as_table(task, matrix, ranked(matrix, weighting or opening_of(task, matrix)))
+
+
+class Found(NamedTuple):
+    """Rates, whose costs they rest on, and whether one of the models decides the order."""
+
+    rates: Rates
+    runner: str
+    is_sensitive: bool
+
+
+def found_rates(task: Task) -> Found:
+    """What the complete public models show, as if nothing was frozen.
+
+    The pool has shown names; all sets weigh alike. Raises BoardRefused where they say too little.
+    """
+    matrix = score_matrix(task, is_frozen=False)
+    means = means_over_sets(matrix, dict.fromkeys((one.name for one in matrix.counting), OF_SET))
+    complete, table = _complete(matrix, means), table_of(matrix, means)
+    if len(complete) < POOL:
+        raise BoardRefused(
+            _(
+                "Exchange rates need %(needed)d published models with every result; "
+                "there are %(found)d."
+            )
+            % {"needed": POOL, "found": len(complete)}
+        )
+    pool, errors = {one: table[one] for one in complete}, errors_of(matrix, means)
+    rule = Rule(weights=dict.fromkeys(matrix.metrics, 1.0), main=matrix.main)
+    rates = exchange_rates(rule, pool, errors)
+    if len(matrix.metrics) > 1 and not any(rates.values[name] for name in rule.metrics[1:]):
+        told = {"reasons": " ".join(rates.notices)}
+        raise BoardRefused(_("The complete models show no exchange rate: %(reasons)s") % told)
+    owners = Rule(weights=opening_of(task, matrix).metrics, main=matrix.main)
+    names = {str(model.id): model.name for model in matrix.models}
+    shown = Rates(rates.values, tuple(sorted(names[one] for one in rates.pool)))
+    is_sensitive = bool(moved_by(owners, pool, errors=errors))
+    return Found(shown, matrix.numbers.runner, is_sensitive)
+
+
+def is_ready(task: Task) -> bool:
+    """Whether rates may be frozen without being asked for: nothing more is to come soon.
+
+    While evaluations are under way, a metric that nobody has yet would stay without a rate; and
+    before there is a set with a weight, the examples are not those that will count.
+    """
+    under_way = EvaluationRun.objects.filter(
+        submission__in=accepted(task), state__in=[State.QUEUED, State.RUNNING]
+    )
+    matrix = score_matrix(task)
+    weights = opening_of(task, matrix).metrics
+    wanted = [place for place, name in enumerate(matrix.metrics) if weights[name]]
+    is_unknown = np.isnan(matrix.numbers.values[..., wanted]).all(axis=(0, 1))
+    return matrix.has_weighted and not (is_unknown.any() and under_way.exists())
+
+
+def _complete(matrix: Matrix, means: Means) -> list[str]:
+    """Ids of the models that have each metric that any model has."""
+    known = ~np.isnan(means.values).all(axis=0)
+    is_whole = ~np.isnan(means.values[:, known]).any(axis=1) & known.any()
+    return [str(matrix.models[place].id) for place in np.flatnonzero(is_whole)]

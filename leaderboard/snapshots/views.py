@@ -1,0 +1,136 @@
+"""Snapshots: a board as it was, for citations; and its first models for other sites."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.decorators import login_not_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.clickjacking import xframe_options_exempt
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from dynabench.accounts.models import User
+from dynabench.middleware import policy
+from evaluation.runs.services import seen_by_all
+from leaderboard.board.exports import bibtex
+from leaderboard.board.views import as_file
+from leaderboard.models import Board, Snapshot
+from leaderboard.snapshots import services
+from leaderboard.snapshots.diff import what_changed
+from leaderboard.snapshots.services import BoardRefused
+from tasks.access import find_edited, find_task
+from tasks.models import Task
+from tasks.permissions import can_edit
+
+
+class SnapshotForm(forms.Form):
+    """What a snapshot is called."""
+
+    title = forms.CharField(max_length=150, required=False, label=_("Title"))
+    description = forms.CharField(max_length=500, required=False, label=_("Why it is taken"))
+
+
+@login_not_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def snapshots(request: HttpRequest, code: str) -> HttpResponse:
+    """All snapshots of a task's board, the newest first; its owners take another one."""
+    task = find_task(request, code)
+    may_take = can_edit(request.user, task)
+    form = SnapshotForm(request.POST if request.method == "POST" else None)
+    if request.method == "POST":
+        if not may_take:
+            raise Http404
+        if form.is_valid() and (made := _taken(request, task, form)):
+            return redirect("leaderboard:snapshot", code, made.number)
+    rows = task.snapshots.defer("table")
+    values = {
+        "task": task,
+        "snapshots": rows,
+        "form": form,
+        "may_take": may_take,
+        "board": Board.objects.filter(task=task).exclude(rates={}).first() if may_take else None,
+    }
+    status = 422 if form.errors else 200
+    return render(request, "leaderboard/snapshots.html", values, status=status)
+
+
+def _taken(request: HttpRequest, task: Task, form: SnapshotForm) -> Snapshot | None:
+    """The snapshot; None where it was refused, with the reason in the form."""
+    assert isinstance(request.user, User)  # an editor
+    try:
+        return services.take_snapshot(task=task, actor=request.user, **form.cleaned_data)
+    except BoardRefused as error:
+        form.add_error(None, str(error))
+        return None
+
+
+@require_POST
+def refreeze(request: HttpRequest, code: str) -> HttpResponse:
+    """Freeze the exchange rates anew, and show the snapshot that is taken of the result."""
+    task, user = find_edited(request, code)
+    try:
+        made = services.refreeze_rates(task=task, actor=user)
+    except BoardRefused as error:
+        messages.error(request, str(error))
+        return redirect("leaderboard:snapshots", code)
+    text = gettext("The exchange rates are frozen anew. This snapshot was taken.")
+    messages.success(request, text)
+    return redirect("leaderboard:snapshot", code, made.number)
+
+
+@login_not_required
+@require_safe
+def snapshot(request: HttpRequest, code: str, number: int) -> HttpResponse:
+    """A snapshot: its numbers, its digest, how to cite it, what is new in it."""
+    task = find_task(request, code)
+    found = get_object_or_404(task.snapshots, number=number)
+    address = request.build_absolute_uri(request.path)
+    if name := request.GET.get("format"):
+        return as_file(found.table, name, f"{code}-leaderboard-{number}", address)
+    last = task.snapshots.filter(number__lt=number).first()
+    values = {
+        "task": task,
+        "snapshot": found,
+        "table": found.table,
+        "last": last,
+        "changes": what_changed(last.table, found.table) if last else [],
+        "bibtex": bibtex(found.table, number, found.title, found.sha256, address),
+        **_lines(task, found.table),
+    }
+    return render(request, "leaderboard/snapshot.html", values)
+
+
+def _lines(task: Task, table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The rows in words, and the ids of those models that still have a page for everybody."""
+    from leaderboard.board.page import heads, texts
+    from leaderboard.board.ranked import Cell
+
+    names = [metric["name"] for metric in table["metrics"]]
+    lines = [
+        (
+            row,
+            texts("dynascore", Cell(**row["dynascore"])),
+            [(name, *texts(name, Cell(**row["metrics"][name]))) for name in names],
+        )
+        for row in table["rows"]
+    ]
+    shown = task.submissions.filter(seen_by_all())
+    listed = shown.filter(pk__in=[row["id"] for row in table["rows"]]).values_list("pk", flat=True)
+    return {"lines": lines, "heads": heads(names), "listed": {str(pk) for pk in listed}}
+
+
+@login_not_required
+@require_safe
+@xframe_options_exempt
+def embed(request: HttpRequest, code: str) -> HttpResponse:
+    """The first five models as a small page that other sites may show in a frame."""
+    from leaderboard.board.page import top
+
+    task = find_task(request, code)
+    response = render(request, "leaderboard/embed.html", {"task": task, "top": top(task)})
+    response["Content-Security-Policy"] = policy(frame_ancestors=["*"])
+    return response

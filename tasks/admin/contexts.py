@@ -1,0 +1,121 @@
+"""Contexts and their imports in the admin."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.http import HttpRequest
+
+from dynabench.accounts.services import log
+from tasks.admin.roles import EDITORS, NOBODY, READERS, RoleAdmin, count_of, person, shielded
+from tasks.contexts.imports import ImportRefused, undo_import
+from tasks.models import Context, ContextBatch, Round
+from tasks.services import set_retired
+
+
+class RoundFilter(admin.SimpleListFilter):
+    """By round, offering only rounds that the list could hold."""
+
+    title = parameter_name = "round"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        rows = model_admin.get_queryset(request)
+        rounds = Round.objects.filter(pk__in=rows.order_by().values("round"))
+        return [(str(round.pk), str(round)) for round in rounds.select_related("task")]
+
+    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
+        value = self.value() or ""
+        return queryset.filter(round=value) if value.isdecimal() else queryset
+
+
+@admin.register(Context)
+class ContextAdmin(RoleAdmin):
+    list_display = ["pk", "text", "round", "tag", "uses", "example_count", "is_retired"]
+    list_filter = [RoundFilter, "is_retired"]
+    list_select_related = ["batch__round__task"]
+    list_per_page = 50
+    search_fields = ["tag", "digest"]
+    ordering = ["-pk"]
+    fields = ["round", "batch", "whole_text", "digest", "tag", "metadata", "is_retired"]
+    readonly_fields = ["round", "batch", "whole_text", "digest"]
+    actions = ["retire", "hand_out_again"]
+    to_task = "round__task"
+    may = {"view": READERS, "add": NOBODY, "change": EDITORS, "delete": NOBODY}
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        counts = {
+            "assignments_in_all": count_of(Context, "assignments"),
+            "examples_in_all": count_of(Context, "examples"),
+        }
+        return super().get_queryset(request).annotate(**counts)
+
+    @admin.display(description="text")
+    def text(self, context: Context) -> str:
+        return shielded(context.round.task, " | ".join(map(str, context.fields.values())), 120)
+
+    @admin.display(description="fields")
+    def whole_text(self, context: Context) -> str:
+        lines = [f"{name}: {value}" for name, value in context.fields.items()]
+        return shielded(context.round.task, "\n".join(lines), 100_000)
+
+    @admin.display(description="handed out", ordering="assignments_in_all")
+    def uses(self, context: Any) -> int:
+        return context.assignments_in_all  # type: ignore[no-any-return]
+
+    @admin.display(description="examples", ordering="examples_in_all")
+    def example_count(self, context: Any) -> int:
+        return context.examples_in_all  # type: ignore[no-any-return]
+
+    def save_model(self, request: HttpRequest, obj: Context, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        log(request.user, "context.changed", obj, fields=form.changed_data)
+
+    @admin.action(description="Retire: do not hand out any more", permissions=["change"])
+    def retire(self, request: HttpRequest, queryset: Any) -> None:
+        self._set_retired(request, queryset, True)
+
+    @admin.action(description="Hand out again", permissions=["change"])
+    def hand_out_again(self, request: HttpRequest, queryset: Any) -> None:
+        self._set_retired(request, queryset, False)
+
+    def _set_retired(self, request: HttpRequest, rows: Any, retired: bool) -> None:
+        chosen = self.permitted(request, rows, "change")
+        count = set_retired(contexts=chosen, is_retired=retired, actor=person(request))
+        messages.success(request, f"Contexts {'retired' if retired else 'returned'}: {count}.")
+
+
+@admin.register(ContextBatch)
+class ContextBatchAdmin(RoleAdmin):
+    list_display = ["file_name", "round", "imported_by", "imported_at", "context_count"]
+    list_filter = [RoundFilter]
+    list_select_related = ["imported_by"]
+    fields = readonly_fields = ("round", "file_name", "imported_by", "imported_at", "context_count")
+    ordering = ["-pk"]
+    actions = ["undo"]
+    to_task = "round__task"
+    may = {
+        "view": READERS,
+        "add": NOBODY,
+        "change": NOBODY,
+        "delete": NOBODY,
+        "undo": EDITORS,
+    }
+
+    def has_undo_permission(self, request: HttpRequest) -> bool:
+        return self.allows(request, "undo")
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        counted = count_of(ContextBatch, "context")
+        return super().get_queryset(request).annotate(contexts_in_all=counted)
+
+    @admin.display(description="contexts", ordering="contexts_in_all")
+    def context_count(self, batch: Any) -> int:
+        return batch.contexts_in_all  # type: ignore[no-any-return]
+
+    @admin.action(description="Undo the import (if no context is used)", permissions=["undo"])
+    def undo(self, request: HttpRequest, queryset: Any) -> None:
+        for batch in self.permitted(request, queryset, "undo"):
+            try:
+                count = undo_import(batch=batch, actor=person(request))
+                messages.success(request, f"{batch}: contexts taken out: {count}.")
+            except ImportRefused as error:
+                messages.error(request, str(error))

@@ -1,0 +1,298 @@
+"""Rounds in the admin: their targets, their state, and the import of contexts."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import ValidationError
+from django.forms.models import BaseInlineFormSet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import path
+from django.utils import timezone
+from django.views.decorators.http import require_POST
+
+from dynabench.accounts.services import log
+from dynabench.lib.bodies import FORM_BYTES, takes
+from tasks.admin.roles import EDITORS, OWNERS, READERS, ByRole, RoleAdmin, count_of, person
+from tasks.contexts.files import histogram
+from tasks.contexts.imports import (
+    FINISHED,
+    MAX_BYTES,
+    ImportRefused,
+    UploadGone,
+    import_contexts,
+    keep_upload,
+    kept_upload,
+    preview_contexts,
+)
+from tasks.line_files import FileError
+from tasks.models import Round, RoundTarget, TargetModel
+from tasks.selectors import writers
+from tasks.services import NEXT_STATES, RoundError, change_round, set_round_state
+from tasks.targets.fixed import lifted
+
+State = Round.State
+STEPS = {
+    State.DRAFT: ("Back to draft", "The round is not announced."),
+    State.READY: ("Mark as ready", "Nobody can write yet; everything is prepared."),
+    State.OPEN: ("Open", "People can write. What an example means is fixed from now on."),
+    State.PAUSED: ("Pause", "Nobody can write until you open the round again; drafts are kept."),
+    State.CLOSED: ("Close", "Who is writing keeps 15 minutes; judging goes on."),
+}  # a round is released with its dataset, not by a button here
+COUNTED = {"targets": "round_targets", "contexts": "contexts", "examples": "examples"}
+
+
+class RoundForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A round; its parents are earlier rounds of the same task."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        parents: Any = self.fields.get("parents")
+        if parents:
+            earlier = Round.objects.filter(number__lt=self.instance.number)
+            parents.queryset = earlier.filter(task=self.instance.task_id).select_related("task")
+
+
+class LoopFormSet(BaseInlineFormSet):  # type: ignore[type-arg]
+    """A round's targets; the service writes them."""
+
+    @property
+    def loop(self) -> list[TargetModel]:
+        """The targets in their order; a new one comes last, so that no two are shown as Model A."""
+        kept = [form for form in self.forms if form not in self.deleted_forms]
+        return [form.cleaned_data["target"] for form in kept if form.cleaned_data.get("target")]
+
+
+class RoundTargetInline(ByRole, admin.TabularInline):  # type: ignore[type-arg]
+    """The targets of a round, to read only once it was opened."""
+
+    model = RoundTarget
+    formset = LoopFormSet
+    fields = ["target"]
+    extra = 0
+    verbose_name, verbose_name_plural = "target", "targets in the loop"
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).select_related("target", "round__task")
+
+    def allows(self, request: HttpRequest, deed: str, row: Any = None) -> bool:
+        fixed = deed != "view" and row is not None and row.has_fixed_targets
+        return not fixed and super().allows(request, deed, row)
+
+    def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
+        """Only targets of the round's task, read once for all forms."""
+        formset = super().get_formset(request, obj, **kwargs)
+        targets = TargetModel.objects.filter(task=obj.task_id if obj else None)
+        field: Any = formset.form.base_fields.get("target")
+        if field is None:
+            return formset
+        field.queryset = targets
+        field.choices = [("", "---------"), *targets.values_list("pk", "name")]
+        return formset
+
+
+class UploadForm(forms.Form):
+    """A file of contexts."""
+
+    file = forms.FileField(
+        label="JSONL or CSV file", help_text="UTF-8, at most 20 MB.",
+        widget=forms.ClearableFileInput(attrs={"accept": ".jsonl,.ndjson,.csv"}),
+    )  # fmt: skip
+
+    def clean_file(self) -> Any:
+        file = self.cleaned_data["file"]
+        if file.size > MAX_BYTES:
+            raise ValidationError("The file is larger than 20 MB. Split it.")
+        return file
+
+
+class TicketForm(forms.Form):
+    """The signed name of a kept upload."""
+
+    ticket = forms.CharField(widget=forms.HiddenInput)
+
+
+class StateForm(forms.Form):
+    """The state that a round shall have."""
+
+    state = forms.ChoiceField(choices=[(state, state) for state in STEPS])
+
+
+@admin.register(Round)
+class RoundAdmin(RoleAdmin):
+    form = RoundForm
+    inlines = [RoundTargetInline]
+    list_display = [
+        "__str__",
+        "state",
+        "target_count",
+        "context_count",
+        "example_count",
+        "opened_at",
+    ]
+    list_filter = ["state", ("task", admin.RelatedOnlyFieldListFilter)]
+    filter_horizontal = ["parents"]
+    may = {"view": READERS, "add": EDITORS, "change": EDITORS, "delete": OWNERS}
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        counts = {f"{name}_in_all": count_of(Round, relation) for name, relation in COUNTED.items()}
+        return super().get_queryset(request).annotate(**counts)
+
+    @admin.display(description="targets")
+    def target_count(self, round: Any) -> int:
+        return round.targets_in_all  # type: ignore[no-any-return]
+
+    @admin.display(description="contexts")
+    def context_count(self, round: Any) -> int:
+        return round.contexts_in_all  # type: ignore[no-any-return]
+
+    @admin.display(description="examples")
+    def example_count(self, round: Any) -> int:
+        return round.examples_in_all  # type: ignore[no-any-return]
+
+    def get_fields(self, request: HttpRequest, obj: Round | None = None) -> Any:
+        fields = ["task", "number", "rule", "show_target_name", "description", "ends_at"]
+        return [*fields, "parents", "state", "opened_at", "closed_at"] if obj else fields
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Round | None = None) -> list[str]:
+        fixed = ["task", "number", "state", "opened_at", "closed_at"] if obj else []
+        return [*fixed, "rule"] if obj and obj.opened_at else fixed
+
+    def get_inlines(self, request: HttpRequest, obj: Round | None) -> Any:
+        return self.inlines if obj else []
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        form.save_m2m()
+        deed = "round.changed" if change else "round.created"
+        log(request.user, deed, form.instance, fields=list(form.changed_data))
+        for formset in formsets:
+            formset.save(commit=False)  # for the admin's own history
+            if formset.has_changed():
+                change_round(
+                    round=form.instance, actor=person(request), fields={}, targets=formset.loop
+                )
+
+    def changeform_view(
+        self, request: HttpRequest, object_id: Any = None, *more: Any, **named: Any
+    ) -> Any:
+        """Nothing is saved where the service refuses: the round was opened meanwhile."""
+        try:
+            return super().changeform_view(request, object_id, *more, **named)
+        except RoundError as error:
+            messages.error(request, str(error))
+            return redirect("admin:tasks_round_change", object_id)
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        with lifted(Round.objects.filter(pk=obj.pk)):
+            super().delete_model(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: Any) -> None:
+        with lifted(Round.objects.filter(pk__in=queryset)):
+            super().delete_queryset(request, queryset)
+
+    def render_change_form(
+        self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        round = kwargs.get("obj")
+        if round and self.has_change_permission(request, round):
+            context |= {"steps": _steps(round), "takes_contexts": round.state not in FINISHED}
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    def get_urls(self) -> Any:
+        def page(route: str, view: Any, name: str) -> Any:
+            guarded = self.admin_site.admin_view(view)
+            return path(f"<int:pk>/{route}/", guarded, name=f"tasks_round_{name}")
+
+        return [
+            page("state", require_POST(self.state_view), "state"),
+            page("import", self.import_view, "import"),
+            page("import/store", require_POST(self.store_view), "import_store"),
+            *super().get_urls(),
+        ]
+
+    def state_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Move the round to another state."""
+        round = self.row_for(request, pk, "change")
+        form = StateForm(request.POST)
+        if form.is_valid():
+            try:
+                moved = set_round_state(
+                    round=round, state=form.cleaned_data["state"], actor=person(request)
+                )
+                messages.success(request, f"{moved} is {moved.state} now.")
+            except RoundError as error:
+                messages.error(request, str(error))
+        return redirect("admin:tasks_round_change", pk)
+
+    @takes(MAX_BYTES + FORM_BYTES)
+    def import_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Choose a file of contexts, then see what it would bring; nothing is stored."""
+        round = self.row_for(request, pk, "change")
+        form = UploadForm(request.POST or None, request.FILES or None)
+        values: dict[str, Any] = {}
+        if form.is_valid():
+            file = form.cleaned_data["file"]
+            upload, ticket = keep_upload(
+                chunks=file.chunks(), file_name=file.name, round=round, user=person(request)
+            )
+            try:
+                summary = preview_contexts(
+                    round=round, lines=upload.lines(), file_name=upload.file_name
+                )
+                values = _preview_values(round, summary, ticket, upload.file_name)
+            except (FileError, ImportRefused) as error:
+                upload.forget()
+                form.add_error("file", str(error))
+        return self._import_page(request, round, {"form": form, **values})
+
+    def store_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Store the good rows of the upload that the person has seen."""
+        round = self.row_for(request, pk, "change")
+        ticket = request.POST.get("ticket", "")
+        try:
+            upload = kept_upload(ticket=ticket, round=round, user=person(request))
+            count = import_contexts(
+                round=round, lines=upload.lines(), file_name=upload.file_name, actor=person(request)
+            )
+        except (UploadGone, ImportRefused, FileError) as error:
+            messages.error(request, str(error))
+            return redirect("admin:tasks_round_import", pk)
+        upload.forget()
+        messages.success(request, f"New contexts in {round}: {count}.")
+        return redirect("admin:tasks_round_change", pk)
+
+    def _import_page(
+        self, request: HttpRequest, round: Round, values: dict[str, Any]
+    ) -> HttpResponse:
+        values |= {"title": "Import contexts", "subtitle": str(round), "round": round}
+        values |= {"opts": self.opts, "config": round.task.config}
+        return TemplateResponse(
+            request, "admin/tasks/round/import.html", self.admin_site.each_context(request) | values
+        )
+
+
+def _preview_values(round: Round, summary: Any, ticket: str, file_name: str) -> dict[str, Any]:
+    """What the preview shows; the first rows as cells in the order of the configuration."""
+    names = [*(component.name for component in round.task.config.context), "tag", "metadata"]
+    return {
+        "summary": summary,
+        "file_name": file_name,
+        "ticket": TicketForm(initial={"ticket": ticket}),
+        "names": names,
+        "rows": [(row.line, [row.values.get(name, "") for name in names]) for row in summary.rows],
+        "histogram": histogram(summary.lengths),
+        "is_sensitive": round.task.is_sensitive,
+    }
+
+
+def _steps(round: Round) -> list[dict[str, str]]:
+    """The buttons of a round's page, each with what it does."""
+    count = writers(round, timezone.now()).count() if round.state == State.OPEN else 0
+    now = f" People who are writing: {count}." if count else ""
+    return [
+        {"state": state, "words": STEPS[State(state)][0], "effect": STEPS[State(state)][1] + now}
+        for state in NEXT_STATES[round.state]
+        if state in STEPS
+    ]

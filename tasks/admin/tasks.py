@@ -1,0 +1,182 @@
+"""Tasks and their members in the admin; rounds, contexts and targets have modules of their own."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.auth.models import AnonymousUser
+from django.core.exceptions import ValidationError
+from django.db.models import Model
+from django.forms.models import BaseInlineFormSet
+from django.http import HttpRequest, QueryDict
+from django.urls import reverse
+
+from dynabench.accounts.models import User
+from dynabench.accounts.services import log
+from tasks.admin.roles import EDITORS, NOBODY, OWNERS, READERS, ByRole, RoleAdmin, count_of, person
+from tasks.config.parsing import ConfigError, read_yaml
+from tasks.config.schema import TaskConfig
+from tasks.config_saving import LONGEST_DIFF, diff, refused_changes, usable
+from tasks.members import MemberRefused, account_of, change_members, check_members
+from tasks.models import Task, TaskMember
+
+
+class TaskForm(forms.ModelForm):
+    """A task; its configuration is checked, and converted when it is one of Dynabench 1.0."""
+
+    class Meta:
+        model = Task
+        fields = ["code", "config_text", "is_visible", "allow_try_out", "is_official"]
+        widgets = {
+            "config_text": forms.Textarea(
+                attrs={"rows": 40, "cols": 110, "spellcheck": "false", "wrap": "off"}
+            )
+        }
+        help_texts = {
+            "config_text": "YAML; see docs/task-config.md. A configuration of Dynabench 1.0 is "
+            "converted when you save."
+        }
+
+    notes: Sequence[str] = ()
+
+    def clean_config_text(self) -> str:
+        """The configuration, if it can be used and gives what is stored no other meaning."""
+        given = self.cleaned_data["config_text"]
+        try:
+            config, text, self.notes = usable(given, name=self.instance.name)
+        except ConfigError as error:
+            raise ValidationError([str(problem) for problem in error.problems]) from None
+        if text != given:  # the form shows what it became
+            self.data = cast(QueryDict, self.data).copy()
+            self.data[self.add_prefix("config_text")] = text
+        self._refuse_other_meaning(config, text)
+        return text
+
+    def _refuse_other_meaning(self, config: TaskConfig, text: str) -> None:
+        before = self.initial.get("config_text", "")
+        why, found = refused_changes(self.instance, before, config)
+        if found:
+            document = read_yaml(text)
+            raise ValidationError([why, *(str(document.problem(item)) for item in found)])
+
+
+class MemberForm(forms.ModelForm):
+    """A member, named by e-mail address, so that nobody's address is offered."""
+
+    email = forms.EmailField(label="E-mail address of the account")
+
+    class Meta:
+        model = TaskMember
+        fields = ["role"]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.pk:
+            self.fields["email"].initial = self.instance.user.email
+            self.fields["email"].disabled = True
+
+    def clean_email(self) -> str:
+        email: str = self.cleaned_data["email"]
+        if not self.instance.pk:
+            self.instance.user = account_of(email)
+        return email
+
+
+class MemberFormSet(BaseInlineFormSet):
+    """All members of a task."""
+
+    person: User | AnonymousUser = AnonymousUser()
+
+    def clean(self) -> None:
+        super().clean()
+        there = [form for form in self.forms if form not in self.deleted_forms]
+        kept = [form.instance for form in there if form.is_valid() and form.instance.user_id]
+        check_members(kept, self.person)
+
+
+class MemberInline(ByRole, admin.TabularInline):
+    model = TaskMember
+    form = MemberForm
+    formset = MemberFormSet
+    fields = ["email", "role", "counts"]
+    readonly_fields = ["counts"]
+    extra = 0
+    to_task = ""
+    may = {"view": READERS, "add": OWNERS, "change": OWNERS, "delete": OWNERS}
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        rows: Any = super().get_queryset(request)
+        return rows.with_standing().select_related("user__annotator", "task")
+
+    @admin.display(boolean=True, description="address confirmed")
+    def counts(self, member: TaskMember) -> bool | None:
+        return getattr(member, "stands", None)
+
+    def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
+        formset: Any = super().get_formset(request, obj, **kwargs)
+        formset.person = request.user
+        return formset
+
+
+@admin.register(Task)
+class TaskAdmin(RoleAdmin):
+    form = TaskForm
+    inlines = [MemberInline]
+    fields = ["code", "config_text", "is_visible", "allow_try_out", "is_official"]
+    list_display = ["code", "name", "round_count", "is_visible", "is_official"]
+    list_filter = ["is_visible", "is_official"]
+    search_fields = ["code", "name"]
+    to_task = ""
+    may = {"view": READERS, "add": NOBODY, "change": EDITORS, "delete": OWNERS}
+
+    def allows(self, request: HttpRequest, deed: str, row: Model | None = None) -> bool:
+        if deed == "add":
+            return bool(request.user.is_superuser)
+        return super().allows(request, deed, row)
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).annotate(rounds_in_all=count_of(Task, "rounds"))
+
+    @admin.display(description="rounds", ordering="rounds_in_all")
+    def round_count(self, task: Any) -> int:
+        return task.rounds_in_all  # type: ignore[no-any-return]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Task | None = None) -> list[str]:
+        fixed = ["code"] if obj else []
+        return fixed if request.user.is_superuser else [*fixed, "is_official"]
+
+    def view_on_site(self, task: Task) -> str:
+        return reverse("task", args=[task.code])
+
+    def save_model(self, request: HttpRequest, obj: Task, form: Any, change: bool) -> None:
+        config = obj.config
+        obj.name, obj.summary = config.name, config.summary
+        super().save_model(request, obj, form, change)
+        for note in form.notes:
+            messages.warning(request, note)
+        lines = diff(form.initial.get("config_text", ""), obj.config_text)
+        changes = {"fields": form.changed_data, "diff": lines[:LONGEST_DIFF]}
+        log(request.user, "task.changed" if change else "task.created", obj, **changes)
+
+    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
+        formset.save(commit=False)
+        deeds = {
+            "added": formset.new_objects,
+            "changed": [member for member, _ in formset.changed_objects],
+            "removed": formset.deleted_objects,
+        }
+        if not any(deeds.values()):
+            return
+        try:
+            change_members(task=form.instance, actor=person(request), **deeds)
+        except MemberRefused as error:  # the members changed since the page was checked
+            messages.error(request, error.message)
+            return
+        for member in (*deeds["added"], *deeds["changed"]):
+            if not TaskMember.objects.standing().filter(pk=member.pk).exists():
+                text = "%s has this role once the person has confirmed the address."
+                messages.warning(request, text % member.user.email)
+            if not member.user.is_staff:
+                text = "%s reaches these pages once an administrator marks them as staff."
+                messages.warning(request, text % member.user.email)

@@ -1,0 +1,1 @@
+"""A task's configuration, from its text to checked frozen objects. Pure: no database."""

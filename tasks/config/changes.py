@@ -1,0 +1,76 @@
+"""Which changes of a configuration would give stored examples another meaning."""
+
+from collections.abc import Iterator
+
+from tasks.config.components import Component
+from tasks.config.parsing import Finding, Loc
+from tasks.config.schema import TaskConfig
+
+SECTIONS = ("context", "input", "output")
+
+
+def forbidden_changes(old: TaskConfig, new: TaskConfig) -> list[Finding]:
+    """What may not change once people have written examples; located in the new configuration.
+
+    Names, types, choices and references of fields, required new fields, what a model reads, and
+    the verdict. Words, limits, order and optional new fields may change.
+    """
+    found = [item for section in SECTIONS for item in _section(old, new, section)]
+    found += _questions(old, new)
+    found += _readers(old, new)
+    if old.verdict != new.verdict:
+        message = "the verdict has decided stored examples"
+        found.append(Finding(("verdict",), message, "put back what it was, or make a new task"))
+    return found
+
+
+def context_changes(old: TaskConfig, new: TaskConfig) -> list[Finding]:
+    """What may not change once the task has contexts; located in the new configuration."""
+    return list(_section(old, new, "context"))
+
+
+def _section(old: TaskConfig, new: TaskConfig, section: str) -> Iterator[Finding]:
+    before = {component.name: component for component in getattr(old, section)}
+    after = {component.name: component for component in getattr(new, section)}
+    for name in before.keys() - after.keys():
+        message = f"what is stored has the field `{name}`"
+        yield Finding((section,), message, f"put `{name}` back under {section}")
+    for place, component in enumerate(getattr(new, section)):
+        loc: Loc = (section, place)
+        if component.name in before:
+            yield from _component(before[component.name], component, loc)
+        elif component.required and section != "output":
+            message = f"what is stored lacks the new field `{component.name}`"
+            yield Finding(loc, message, "write `required: false`, or leave the field out")
+
+
+def _component(old: Component, new: Component, loc: Loc) -> Iterator[Finding]:
+    for key in ("type", "reference", "single"):
+        was, now = getattr(old, key), getattr(new, key)
+        if was != now:
+            message = f"stored values of `{old.name}` have the {key} {was}"
+            yield Finding((*loc, key), message, f"write `{key}: {str(was).lower()}` again")
+    for key, was, now in (("labels", old.values, new.values), ("tags", old.tags, new.tags)):
+        if set(was) != set(now):
+            message = f"stored values of `{old.name}` were chosen among {', '.join(was)}"
+            yield Finding((*loc, key), message, "keep these values; `display` may change")
+
+
+def _questions(old: TaskConfig, new: TaskConfig) -> Iterator[Finding]:
+    """Questions may come and go, but one that stays must mean the same."""
+    before = {component.name: component for component in old.metadata.create}
+    for place, component in enumerate(new.metadata.create):
+        if component.name in before:
+            yield from _component(before[component.name], component, ("metadata", "create", place))
+
+
+def _readers(old: TaskConfig, new: TaskConfig) -> Iterator[Finding]:
+    """A field that is in both configurations must be read by models in both or in neither."""
+    for section in ("context", "input"):
+        names = {component.name for component in getattr(old, section)}
+        for place, component in enumerate(getattr(new, section)):
+            was, now = component.name in old.model_fields, component.name in new.model_fields
+            if component.name in names and was != now:
+                message = f"models {'have' if was else 'have not'} read `{component.name}` so far"
+                fix = "put back `output`, `when` and `support.prompt_field`"
+                yield Finding((section, place), message, fix)

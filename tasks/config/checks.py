@@ -1,0 +1,460 @@
+"""Whether the parts of a configuration fit together: what no single part can know."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from tasks.config.components import CHOICES, COMMON_KEYS, KEYS, OUTCOMES, WHOLE, Component
+from tasks.config.parsing import Finding, Loc, nearest
+from tasks.config.values import check_value, missing_message
+
+if TYPE_CHECKING:
+    from tasks.config.schema import ShownExample, TaskConfig
+
+# Fields of the write form, keys of context and data files.
+RESERVED = (
+    "assignment", "attempt_key", "csrfmiddlewaretoken", "goal", "id", "input_id", "metadata",
+    "parent", "tag", "tags", "uid",
+)  # fmt: skip
+CONTEXT_TYPES = (
+    "text", "long_text", "image", "audio", "number", "multiclass", "chat", "candidates",
+)  # fmt: skip
+TEXTS = ("text", "long_text")
+COMPARABLE = ("text", "long_text", "span")
+PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+
+Group = tuple[Loc, tuple[Component, ...]]
+
+
+def outputs_resolved(data: Any) -> Any:
+    """The data with outputs written out: one without a type has that of the input or context."""
+    if not isinstance(data, dict) or not isinstance(data.get("output"), list):
+        return data
+    kinds = {
+        item.get("name"): item.get("type")
+        for part in ("context", "input")
+        for item in (data[part] if isinstance(data.get(part), list) else [])
+        if isinstance(item, dict) and "type" in item
+    }
+
+    def resolved(item: Any) -> Any:
+        item = {"name": item} if isinstance(item, str) else item
+        if not isinstance(item, dict) or "type" in item or item.get("name") not in kinds:
+            return item
+        return {**item, "type": kinds[item["name"]]}
+
+    return {**data, "output": [resolved(item) for item in data["output"]]}
+
+
+def findings(config: "TaskConfig") -> tuple[Finding, ...]:
+    """Everything that contradicts something else; empty for a configuration that can be used."""
+    found = (
+        *_names(config),
+        *_components(config),
+        *_outputs(config),
+        *_conditions(config),
+        *_goal(config),
+        *_verdict(config),
+        *_scores(config),
+        *_group_terms(config),
+        *_validation(config),
+        *_support(config),
+    )
+    return found or tuple(_examples(config))  # examples make sense only of sound fields
+
+
+def _groups(config: "TaskConfig") -> tuple[Group, ...]:
+    return (
+        (("context",), config.context),
+        (("input",), config.input),
+        (("output",), config.output),
+        (("metadata", "create"), config.metadata.create),
+        (("metadata", "validate"), config.metadata.validate),
+    )
+
+
+def _each(config: "TaskConfig") -> Iterator[tuple[Loc, Component]]:
+    for loc, group in _groups(config):
+        for index, component in enumerate(group):
+            yield (*loc, index), component
+
+
+def _twice(values: Iterable[str]) -> str | None:
+    counts = Counter(values)
+    return next((value for value, count in counts.items() if count > 1), None)
+
+
+def _names(config: "TaskConfig") -> Iterator[Finding]:
+    homes: dict[str, list[str]] = {}
+    for loc, component in _each(config):
+        name, home = component.name, ".".join(str(part) for part in loc[:-1])
+        at = (*loc, "name")
+        if name in RESERVED:
+            yield Finding(at, f'the platform uses the name "{name}" itself', "choose another name")
+        others = homes.setdefault(name, [])
+        clash = [other for other in others if {home, other} != {"input", "output"}]
+        if clash:
+            yield Finding(
+                at, f'"{name}" is there already, in {clash[0]}', "give each field its own name"
+            )
+        others.append(home)
+    spans = [component.name for component in config.input if component.type == "span"]
+    for index, component in enumerate(config.input):
+        if component.name in [f"{span}_start" for span in spans]:
+            at = ("input", index, "name")
+            yield Finding(
+                at, "a span's start is stored under this name", "choose a name without _start"
+            )
+
+
+def _components(config: "TaskConfig") -> Iterator[Finding]:
+    for loc, component in _each(config):
+        yield from _keys(loc, component)
+        yield from _labels(loc, component)
+        yield from _ranges(loc, component)
+        yield from _reference(loc, component, config)
+        if loc[0] == "context" and component.type not in CONTEXT_TYPES:
+            fix = f"use one of: {', '.join(WHOLE['context'])}"
+            yield Finding((*loc, "type"), f"a context cannot hold a {component.type}", fix)
+
+
+def _keys(loc: Loc, component: Component) -> Iterator[Finding]:
+    allowed = (*COMMON_KEYS, *KEYS[component.type])
+    for key in sorted(component.model_fields_set - set(allowed)):
+        kinds = ", ".join(kind for kind, keys in KEYS.items() if key in keys)
+        yield Finding(
+            (*loc, key),
+            f"a field of type {component.type} has no {key}",
+            f"remove it, or change the type to one of: {kinds}",
+        )
+
+
+def _labels(loc: Loc, component: Component) -> Iterator[Finding]:
+    at = (*loc, "labels")
+    if component.type in CHOICES and loc[0] != "output" and len(component.labels) < 2:
+        key = at if "labels" in component.model_fields_set else loc
+        yield Finding(key, f"a {component.type} needs labels", "give at least two labels")
+    value = _twice(component.values)
+    if value is not None:
+        fix = "give each label its own value"
+        yield Finding(at, f'two labels are equal ("{value}")', fix)
+    words = _twice(label.words for label in component.labels)
+    if words is not None and value is None:
+        yield Finding(
+            at, f'two labels are shown in the same words ("{words}")', "give each its own display"
+        )
+    tag = _twice(component.tags)
+    if tag is not None:
+        yield Finding((*loc, "tags"), f'two tags are equal ("{tag}")', "give each tag its own name")
+
+
+def _ranges(loc: Loc, component: Component) -> Iterator[Finding]:
+    low, high = component.min_length, component.max_length
+    if low is not None and high is not None and low > high:
+        yield Finding(
+            (*loc, "min_length"), f"{low} is above max_length ({high})", "swap or change them"
+        )
+    if component.counter and high is None:
+        yield Finding((*loc, "counter"), "a counter needs a limit", "add max_length")
+    least, most = component.minimum, component.maximum
+    if least is not None and most is not None and least >= most:
+        yield Finding(
+            (*loc, "minimum"), f"{least:g} is not below maximum ({most:g})", "swap or change them"
+        )
+    if component.type == "slider" and (least is None or most is None):
+        yield Finding(loc, "a slider needs both ends", "add minimum and maximum")
+
+
+def _reference(loc: Loc, component: Component, config: "TaskConfig") -> Iterator[Finding]:
+    at = (*loc, "reference") if component.reference is not None else loc
+    if component.type in ("span", "spans"):
+        texts = [c.name for c in config.context if c.type in TEXTS]
+        yield from _refers(at, component, texts, "a text of the context")
+    if component.type == "candidates" and component.reference is not None:
+        offered = [c.name for c in config.context if c.type == "candidates"]
+        yield from _refers(at, component, offered, "candidates of the context")
+    if component.type == "prob" and not component.single:
+        group = config.output if loc[0] == "output" else config.input
+        choices = [c.name for c in group if c.type == "multiclass"]
+        yield from _refers(at, component, choices, f"a multiclass field of the {loc[0]}")
+    if component.type == "prob" and component.single and component.reference is not None:
+        yield Finding(at, "a single probability has no reference", "remove reference or single")
+
+
+def _refers(at: Loc, component: Component, names: list[str], what: str) -> Iterator[Finding]:
+    if component.reference in names:
+        return
+    fix = f"name {what}: {', '.join(names)}" if names else f"add {what} first"
+    if component.reference is None:
+        yield Finding(at, f"a {component.type} needs a reference", fix)
+    else:
+        yield Finding(at, f'"{component.reference}" is not {what}', fix)
+
+
+def _outputs(config: "TaskConfig") -> Iterator[Finding]:
+    if not config.model_fields:
+        fix = "add a text to the context or the input that is no output"
+        yield Finding(("input",), "the model is given nothing to read", fix)
+    inputs = {component.name: component for component in config.input}
+    for index, output in enumerate(config.output):
+        loc: Loc = ("output", index)
+        given = inputs.get(output.name)
+        if given is None:
+            if output.type in CHOICES and len(output.labels) < 2:
+                yield Finding(loc, f"a {output.type} needs labels", "give at least two labels")
+            continue
+        if given.type != output.type:
+            fix = f"write `type: {given.type}`, or give the output another name"
+            yield Finding((*loc, "type"), f"the input {output.name} is a {given.type}", fix)
+        elif output.labels and output.values != given.values:
+            fix = "remove labels here; those of the input count"
+            yield Finding((*loc, "labels"), "these are not the labels of the input", fix)
+        if given.when is not None or not given.required:
+            at = ("input", config.input.index(given))
+            fix = "remove when and required: the verdict compares this field every time"
+            yield Finding(at, "a target field must always be filled", fix)
+    if all(output.type == "prob" for output in config.output):
+        yield Finding(("output",), "no output is an answer", "add one that is not a prob")
+
+
+def _conditions(config: "TaskConfig") -> Iterator[Finding]:
+    asked: list[Component] = []
+    for loc, component in _each(config):
+        place = loc[1] if loc[0] == "metadata" else loc[0]
+        if component.when is not None:
+            yield from _condition((*loc, "when"), str(place), component, asked)
+        if place in ("input", "create", "validate"):
+            asked.append(component)
+
+
+def _condition(
+    at: Loc, place: str, component: Component, asked: list[Component]
+) -> Iterator[Finding]:
+    allowed = {
+        "input": ("field",),
+        "create": ("outcome", "field"),
+        "validate": ("outcome", "verdict", "field"),
+    }.get(place, ())
+    when = component.when
+    assert when is not None
+    given = [key for key in ("outcome", "verdict", "field") if getattr(when, key) is not None]
+    if not allowed:
+        yield Finding(at, f"a field of the {place} has no condition", "remove when")
+    elif len(given) != 1 or (when.equals is None) != (when.field is None):
+        fix = " or ".join(_EXAMPLES[key] for key in allowed)
+        yield Finding(at, "a condition is one question", f"write {fix}")
+    elif given[0] not in allowed:
+        fix = " or ".join(_EXAMPLES[key] for key in allowed)
+        yield Finding((*at, given[0]), f"the {given[0]} is not known by then", f"write {fix}")
+    elif when.field is not None:
+        choices = {c.name: c.values for c in asked if c.type == "multiclass"}
+        if when.field not in choices:
+            fix = f"name a multiclass field above it: {', '.join(choices) or 'there is none'}"
+            yield Finding((*at, "field"), f'"{when.field}" is not a multiclass field above', fix)
+        elif when.equals not in choices[when.field]:
+            fix = nearest(str(when.equals), choices[when.field])
+            yield Finding((*at, "equals"), f'{when.field} has no label "{when.equals}"', fix)
+
+
+_EXAMPLES = {
+    "outcome": f"{{outcome: {'|'.join(OUTCOMES)}}}",
+    "verdict": "{verdict: correct|incorrect|flagged}",
+    "field": "{field: NAME, equals: LABEL}",
+}
+
+
+def _goal(config: "TaskConfig") -> Iterator[Finding]:
+    field, at = config.goal.field, ("goal", "text")
+    places = PLACEHOLDER.findall(config.goal.text)
+    for name in sorted({name for name in places if name != field}):
+        fix = f"write {{{field}}}" if field else "set goal.field, or write the words out"
+        yield Finding(at, f'"{{{name}}}" is not the goal\'s field', fix)
+    if field is None:
+        return
+    if places.count(field) != 1:
+        yield Finding(at, "the drawn label has no place, or two", f"write {{{field}}} once")
+    choices = {c.name: c for c in config.input if c.type == "multiclass"}
+    if field not in choices:
+        fix = f"name one: {', '.join(choices)}" if choices else "set it to null"
+        yield Finding(("goal", "field"), f'"{field}" is not a multiclass field of the input', fix)
+    elif choices[field].when is not None:
+        yield Finding(("goal", "field"), f"{field} is asked only sometimes", "remove its when")
+
+
+def _verdict(config: "TaskConfig") -> Iterator[Finding]:
+    rule, targets = config.verdict, config.target_fields
+    fix = f"name a target field: {', '.join(targets)}" if targets else "use {type: ask_user}"
+    if rule.type == "exact_match":
+        for index, field in enumerate(rule.fields):
+            if field not in targets:
+                at: Loc = ("verdict", "fields", index)
+                yield Finding(at, f'"{field}" is not both input and output', fix)
+        if _twice(rule.fields) is not None:
+            yield Finding(("verdict", "fields"), "a field is named twice", "name it once")
+    if rule.type == "string_f1":
+        yield from _string_f1(config, fix)
+
+
+def _string_f1(config: "TaskConfig", fix: str) -> Iterator[Finding]:
+    rule = config.verdict
+    assert rule.type == "string_f1"
+    if rule.field not in config.target_fields:
+        yield Finding(("verdict", "field"), f'"{rule.field}" is not both input and output', fix)
+    elif config.component(rule.field).type not in COMPARABLE:
+        yield Finding(("verdict", "field"), f"{rule.field} is no text", "use {type: exact_match}")
+    if rule.ask_between is not None:
+        low, high = rule.ask_between
+        if not low <= rule.threshold <= high or low == high:
+            yield Finding(
+                ("verdict", "ask_between"),
+                f"the threshold {rule.threshold:g} is not between {low:g} and {high:g}",
+                "write two numbers around the threshold, the smaller one first",
+            )
+
+
+def _scores(config: "TaskConfig") -> Iterator[Finding]:
+    metrics, weights = config.metrics, config.leaderboard.weights
+    name = _twice((metrics.main, *metrics.also))
+    if name is not None:
+        yield Finding(("metrics", "also"), f'"{name}" is there twice', "name each metric once")
+    if _twice(metrics.deltas) is not None:
+        yield Finding(("metrics", "deltas"), "a delta is named twice", "name each once")
+    for key in weights:
+        if key not in metrics.names:
+            at = ("leaderboard", "weights", key)
+            yield Finding(at, f'"{key}" is not a metric of this task', nearest(key, metrics.names))
+    if weights and not any(weights.values()):
+        at_weights = ("leaderboard", "weights")
+        yield Finding(at_weights, "all weights are 0", "give at least one weight above 0")
+    fields = ["tag", "language", *(c.name for c in (*config.context, *config.input))]
+    fields += ["challenge"] if config.challenges else []
+    for index, name in enumerate(config.slices):
+        if name not in fields:
+            yield Finding(("slices", index), f'"{name}" is no field', nearest(name, fields))
+    if _twice(config.slices) is not None:
+        yield Finding(("slices",), "a slice is named twice", "name each once")
+
+
+def _group_terms(config: "TaskConfig") -> Iterator[Finding]:
+    lists, at = config.metrics.group_terms, ("metrics", "group_terms")
+    for index, terms in enumerate(lists):
+        if len(terms) < 2:
+            message = "no term can become another one"
+            yield Finding((*at, index), message, "name at least two terms")
+    term = _twice(" ".join(term.lower().split()) for terms in lists for term in terms)
+    if term is not None:
+        yield Finding(at, f'"{term}" is there twice', "name it once")
+
+
+def _validation(config: "TaskConfig") -> Iterator[Finding]:
+    votes, at = config.validation.votes, ("validation", "votes")
+    if votes.rule != "n-equal" and votes.of is None:
+        yield Finding(
+            at, f"the rule {votes.rule} needs the number of votes", "add of, such as of: 5"
+        )
+    elif votes.of is not None and votes.needed > votes.of:
+        fix = "lower needed or raise of"
+        yield Finding((*at, "needed"), f"{votes.needed} of {votes.of} votes cannot be", fix)
+    elif votes.rule in ("strict", "plurality") and votes.needed != (votes.of or 0) // 2 + 1:
+        fix = f"remove needed; the rule {votes.rule} goes by of alone"
+        yield Finding((*at, "needed"), "needed does not fit the rule", fix)
+    if config.validation.mode == "label" and not any(
+        config.component(name).type == "multiclass" for name in config.target_fields
+    ):
+        yield Finding(
+            ("validation", "mode"),
+            "there is no target field with labels for validators to choose",
+            "write `mode: verdict`",
+        )
+
+
+def _support(config: "TaskConfig") -> Iterator[Finding]:
+    field = config.support.prompt_field if config.support else None
+    texts = [c.name for c in config.context if c.type in TEXTS]
+    if field is not None and field not in texts:
+        at = ("support", "prompt_field")
+        yield Finding(at, f'"{field}" is not a text of the context', nearest(field, texts))
+    if config.support and not any(c.type in TEXTS for c in config.input):
+        yield Finding(("support",), "there is no text to write in", "add a long_text to the input")
+    if config.support and config.support.challenges:
+        yield from _challenges(config)
+
+
+def _challenges(config: "TaskConfig") -> Iterator[Finding]:
+    at = ("support", "challenges")
+    name = _twice(one.name for one in config.support.challenges)  # type: ignore[union-attr]
+    if name is not None:
+        yield Finding(at, f'"{name}" is there twice', "give each challenge a name of its own")
+    if any(c.name == "challenge" for c in (*config.context, *config.input)):
+        yield Finding(at, "a field is called challenge, as their slice is", "rename the field")
+
+
+def _examples(config: "TaskConfig") -> Iterator[Finding]:
+    for kind, examples in (("good", config.examples.good), ("bad", config.examples.bad)):
+        for index, example in enumerate(examples):
+            yield from _example(("examples", kind, index), example, config, kind == "good")
+
+
+def _example(
+    loc: Loc, example: "ShownExample", config: "TaskConfig", is_good: bool
+) -> Iterator[Finding]:
+    for part, components in (("context", config.context), ("input", config.input)):
+        values: Mapping[str, Any] = getattr(example, part)
+        known = [component.name for component in components]
+        for name in values:
+            if name not in known:
+                yield Finding((*loc, part, name), f'"{name}" is no field', nearest(name, known))
+        for component in components:
+            value = _as_span(component, values.get(component.name), example.context)
+            at = (*loc, part, component.name)
+            if value is not None and (is_good or component.type in CHOICES):
+                for message in check_value(component, value, example.context):
+                    yield Finding(at, message, "change the example")
+            elif value is None and is_good and _is_asked(component, example.input):
+                yield Finding((*loc, part), missing_message(component), "complete the example")
+
+
+def _is_asked(component: Component, inputs: Mapping[str, Any]) -> bool:
+    return component.required and (component.when is None or component.when.holds(inputs))
+
+
+def _as_span(component: Component, value: Any, context: Mapping[str, Any]) -> Any:
+    """An example may give a span as text alone."""
+    if component.type != "span" or not isinstance(value, str):
+        return value
+    start = str(context.get(str(component.reference), "")).find(value)
+    return {"text": value, "start": start, "end": start + len(value)}
+
+
+def unfinished(config: "TaskConfig") -> Iterator[Finding]:
+    """The fields that pages, judges or models cannot deal with yet.
+
+    Tasks that were stored with one can be read, so `load_config` takes them; nobody may store one.
+    """
+    for loc, component in _each(config):
+        whole = WHOLE[str(loc[0])]
+        if component.type not in whole:
+            message = f"a field of type {component.type} does not work in the {loc[0]} yet"
+            yield Finding((*loc, "type"), message, f"use one of: {', '.join(whole)}")
+
+
+def advice(config: "TaskConfig") -> Iterator[Finding]:
+    """What is possible but rarely meant."""
+    if not config.instructions.strip():
+        yield Finding(("instructions",), "there are no instructions", "say what people should do")
+    for kind in ("good", "bad"):
+        if len(getattr(config.examples, kind)) < 3:
+            yield Finding(
+                ("examples", kind), f"there are fewer than three {kind} examples", "add some"
+            )
+    for index, component in enumerate(config.input):
+        if component.type in TEXTS and component.max_length is None:
+            at = ("input", index)
+            yield Finding(at, f"{component.name} may be of any length", "add max_length")
+    if config.validation.judge_not_fooled == 0:
+        yield Finding(
+            ("validation", "judge_not_fooled"),
+            "nobody judges examples that the model got right, so its true errors stay unknown",
+            "use a share such as 0.2",
+        )

@@ -1,0 +1,379 @@
+"""Configurations of Dynabench 1.0 (Dynatask YAML) as configurations of ours.
+
+What 1.0 could say is described in its `docs/owners.md` and checked in its `api/models/task.py`.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+from tasks.config.checks import CONTEXT_TYPES, RESERVED, TEXTS
+from tasks.config.components import CHOICES
+from tasks.config.parsing import Finding, dump_yaml, read_yaml
+from tasks.config.schema import MODEL_TYPES, DeltaName, MetricName, load_config
+
+TYPES = {
+    "string": "text",
+    "image": "image",
+    "multiclass": "multiclass",
+    "multilabel": "multilabel",
+    "context_string_selection": "span",
+    "prob": "prob",
+}
+INPUT_TYPES = ("text", "long_text", "image", "multiclass", "multilabel", "span")
+COLUMNS = {"examples_per_second": "throughput", "memory_utilization": "memory"}
+CARRIED = {
+    "goal_message", "content_warning", "context", "input", "output", "metadata",
+    "model_wrong_metric", "perf_metric", "delta_metrics", "aggregation_metric",
+}  # fmt: skip
+COMPONENT_KEYS = {
+    "name", "type", "display_name", "placeholder", "labels", "as_goal_message", "reference_name",
+    "single_prob", "model_wrong_condition", "validated_label_condition",
+}  # fmt: skip
+LOST = {
+    "train_file_metric": "training-file challenges (DataPerf) do not exist here",
+}
+PLAIN_GOAL = "Write an example that the model gets wrong"
+Fields = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Converted:
+    """Our YAML, and what an owner must know about the way there."""
+
+    config_yaml_text: str
+    notes: list[str]
+
+
+def convert(yaml_text: str, *, name: str = "Imported task") -> Converted:
+    """Our configuration for one of Dynabench 1.0; `load_config` accepts the result.
+
+    Raises ConfigError when the text is no YAML mapping.
+    """
+    given = read_yaml(yaml_text).data
+    conversion = _Conversion(given)
+    text = dump_yaml({"version": 1, "name": name, **conversion.config()})
+    load_config(text)
+    return Converted(text, conversion.notes)
+
+
+def unfinished(given: Mapping[str, Any]) -> Iterator[Finding]:
+    """The fields of a configuration of Dynabench 1.0 that do not work here yet: pictures."""
+    for section in ("context", "input", "output"):
+        items = given.get(section)
+        for index, item in enumerate(items if isinstance(items, list) else []):
+            if isinstance(item, Mapping) and item.get("type") == "image":
+                fix = "leave the field out, or wait for a version that shows pictures"
+                yield Finding((section, index, "type"), "pictures do not work here yet", fix)
+
+
+@dataclass
+class _Conversion:
+    """One run: `renamed` maps old names to ours, `taken` are ours in use."""
+
+    given: Mapping[str, Any]
+    notes: list[str] = field(default_factory=list)
+    renamed: dict[str, str] = field(default_factory=dict)
+    taken: set[str] = field(default_factory=set)
+
+    def config(self) -> dict[str, Any]:
+        """Everything but version and name."""
+        self.notes.append(
+            "The file holds no name, summary, language, instructions or examples; add them."
+        )
+        self._note_lost()
+        context = self._components("context", "text", CONTEXT_TYPES)
+        texts = [item["name"] for item in context if item["type"] in TEXTS]
+        inputs = self._components("input", "long_text", INPUT_TYPES, texts)
+        goal = self._goal(inputs)
+        outputs = self._outputs(inputs)
+        self._complete(context, inputs, outputs)
+        targets = [c["name"] for c in inputs if c["name"] in {out["name"] for out in outputs}]
+        answers = [output["name"] for output in outputs if output["type"] != "prob"]
+        metrics = self._metrics((targets or answers)[0])
+        warning = self.given.get("content_warning")
+        return {
+            **({"content_warning": {"text": str(warning)}} if warning else {}),
+            "goal": goal,
+            "context": context,
+            "input": inputs,
+            "output": outputs,
+            "metadata": self._metadata(texts),
+            "verdict": self._verdict(targets, {c["name"]: c["type"] for c in inputs}),
+            "metrics": metrics,
+            **self._leaderboard(metrics),
+            "validation": {"mode": "verdict", "votes": {"rule": "n-equal", "needed": 3}},
+        }
+
+    def _note_lost(self) -> None:
+        for key in self.given:
+            if key not in CARRIED:
+                why = LOST.get(key, "it has no counterpart")
+                self.notes.append(f"`{key}` is not carried over: {why}.")
+
+    def _list(self, values: Mapping[str, Any], key: str, path: str) -> list[Mapping[str, Any]]:
+        """The mappings in a list; a text in it stands for a name."""
+        found = values.get(key) or []
+        if not isinstance(found, list):
+            self.notes.append(f"`{path}` is not carried over: it is not a list.")
+            return []
+        items = [{"name": item} if isinstance(item, str) else item for item in found]
+        if any(not isinstance(item, Mapping) or not item.get("name") for item in items):
+            self.notes.append(f"`{path}`: items without a name are left out.")
+        return [item for item in items if isinstance(item, Mapping) and item.get("name")]
+
+    def _components(
+        self,
+        key: str,
+        text_type: str,
+        allowed: Iterable[str],
+        references: Iterable[str] = (),
+    ) -> Fields:
+        result = []
+        for item in self._list(self.given, key, key):
+            path = f"{key}.{item['name']}"
+            component = self._component(path, item, text_type, references)
+            if component["type"] not in allowed:
+                self.notes.append(f"`{path}`: no {component['type']} is possible here; now a text.")
+                component = _as_text(component, text_type)
+            result.append(component)
+        return result
+
+    def _component(
+        self,
+        path: str,
+        item: Mapping[str, Any],
+        text_type: str,
+        references: Iterable[str],
+    ) -> dict[str, Any]:
+        """One component, its name made unique."""
+        kind = TYPES.get(str(item.get("type", "string")))
+        if kind is None:
+            self.notes.append(f"`{path}`: the type {item['type']} is unknown; now a text.")
+        component: dict[str, Any] = {
+            "name": self._name(path, str(item["name"])),
+            "type": text_type if kind in (None, "text") else kind,
+        }
+        for key in item.keys() - COMPONENT_KEYS:
+            self.notes.append(f"`{path}.{key}` is not carried over: it has no counterpart.")
+        if item.get("display_name"):
+            component["label"] = str(item["display_name"])
+        if item.get("placeholder") and component["type"] in (*TEXTS, "span"):
+            component["placeholder"] = str(item["placeholder"])
+        if kind in CHOICES:
+            component["labels"] = self._labels(path, item.get("labels"))
+            if len(component["labels"]) < 2:
+                self.notes.append(f"`{path}` has fewer than 2 labels; now a text.")
+                return _as_text(component, text_type)
+        if kind == "span":
+            component["reference"] = self._renamed(item.get("reference_name"))
+        if kind == "span" and component["reference"] not in references:
+            self.notes.append(f"`{path}`: its reference is no string of the context; now a text.")
+            return _as_text(component, text_type)
+        return component
+
+    def _name(self, path: str, old: str) -> str:
+        base = re.sub(r"\W", "_", old, flags=re.ASCII)[:50]
+        base = base if re.match(r"[A-Za-z]", base) else f"field_{base}"
+        stem = f"{base}_field" if base in RESERVED or base.endswith("_start") else base
+        name, number = stem, 2
+        while name in self.taken:
+            name, number = f"{stem}_{number}", number + 1
+        if name != old:
+            self.notes.append(f"`{path}` is now called {name}; rename it in data files too.")
+        self.taken.add(name)
+        self.renamed.setdefault(old, name)
+        return name
+
+    def _renamed(self, old: Any) -> str:
+        return self.renamed.get(str(old), str(old))
+
+    def _labels(self, path: str, given: Any) -> list[str]:
+        values = given if isinstance(given, list) else []
+        texts = [_plain_text(value) for value in values]
+        labels = list(dict.fromkeys(text for text in texts if text))
+        if len(labels) < len(values):
+            self.notes.append(f"`{path}.labels`: equal or empty labels are left out.")
+        return labels
+
+    def _goal(self, inputs: Fields) -> dict[str, Any]:
+        """What to write, with the label that 1.0 let people choose."""
+        text = str(self.given.get("goal_message") or "").strip() or PLAIN_GOAL
+        text = text.replace("{", "(").replace("}", ")")
+        drawn = [
+            self._renamed(item["name"])
+            for item in self._list(self.given, "input", "input")
+            if item.get("as_goal_message")
+        ]
+        choices = [c["name"] for c in inputs if c["type"] == "multiclass" and c["name"] in drawn]
+        if len(choices) < len(drawn) or len(choices) > 1:
+            self.notes.append("`as_goal_message`: only one multiclass field can be the goal.")
+        if not choices:
+            return {"field": None, "text": text}
+        return {"field": choices[0], "text": f"{text}: {{{choices[0]}}}"}
+
+    def _outputs(self, inputs: Fields) -> Fields:
+        """The outputs; those that are inputs too take the input's type and labels."""
+        targets = {component["name"]: component for component in inputs}
+        items = self._list(self.given, "output", "output")
+        results: Fields = []
+        for item in items:
+            if item.get("type") == "prob":
+                continue
+            path, name = f"output.{item['name']}", self._renamed(item["name"])
+            if name in targets:
+                results.append({"name": name, "type": targets[name]["type"]})
+            else:
+                results.append(self._component(path, item, "text", ()))
+            if "reference" in targets.get(name, {}):
+                results[-1]["reference"] = targets[name]["reference"]
+        results = list({output["name"]: output for output in results}.values())
+        choices = [output["name"] for output in results if output["type"] == "multiclass"]
+        return [*results, *(self._prob(i, choices) for i in items if i.get("type") == "prob")]
+
+    def _prob(self, item: Mapping[str, Any], choices: list[str]) -> dict[str, Any]:
+        path = f"output.{item['name']}"
+        component: dict[str, Any] = {"name": self._name(path, str(item["name"])), "type": "prob"}
+        reference = self._renamed(item.get("reference_name"))
+        if item.get("single_prob") or not choices:
+            return {**component, "single": True}
+        if reference not in choices:
+            self.notes.append(f"`{path}`: its reference is now {choices[0]}.")
+        return {**component, "reference": reference if reference in choices else choices[0]}
+
+    def _complete(self, context: Fields, inputs: Fields, outputs: Fields) -> None:
+        """Add what every task here needs: an input, an answer, and something for the model."""
+        answers = [output for output in outputs if output["type"] != "prob"]
+        if not inputs and answers:
+            self.notes.append("There was no input; annotators now give what the model gives.")
+            inputs += [dict(answer) for answer in answers]
+        names = {output["name"] for output in outputs}
+        readable = [c for c in inputs if c["type"] in MODEL_TYPES and c["name"] not in names]
+        if not readable and not (context and inputs):
+            self.notes.append("There was too little to write; the input has a new field `text`.")
+            name = self._name("input.text", "text")
+            inputs.insert(0, {"name": name, "type": "long_text", "label": "Text"})
+        if not answers:
+            self.notes.append("There was no output; the model now gives a text called `answer`.")
+            outputs.insert(0, {"name": self._name("output.answer", "answer"), "type": "text"})
+
+    def _metadata(self, texts: list[str]) -> dict[str, Fields]:
+        given = self.given.get("metadata") or {}
+        if not isinstance(given, Mapping):
+            self.notes.append("`metadata` is not carried over: it is not a mapping.")
+            return {}
+        for key in given.keys() - {"create", "validate"}:
+            self.notes.append(f"`metadata.{key}` is not carried over: it has no counterpart.")
+        return {key: self._questions(given, key, texts) for key in ("create", "validate")}
+
+    def _questions(self, given: Mapping[str, Any], key: str, texts: list[str]) -> Fields:
+        result = []
+        for item in self._list(given, key, f"metadata.{key}"):
+            path = f"metadata.{key}.{item['name']}"
+            component = self._component(path, item, "long_text", texts)
+            if component["type"] == "prob":
+                component = {**component, "single": True}
+            result.append({**component, "required": False, **self._condition(path, key, item)})
+        return result
+
+    def _condition(self, path: str, key: str, item: Mapping[str, Any]) -> dict[str, Any]:
+        wrong, label = item.get("model_wrong_condition"), item.get("validated_label_condition")
+        if wrong is not None and key == "create":
+            return {"when": {"outcome": "fooled" if wrong else "not_fooled"}}
+        if label in ("correct", "incorrect", "flagged") and key == "validate":
+            return {"when": {"verdict": label}}
+        if wrong is not None or label is not None:
+            self.notes.append(f"`{path}`: its condition is not carried over; it is always asked.")
+        return {}
+
+    def _verdict(self, targets: list[str], types: Mapping[str, str]) -> dict[str, Any]:
+        given = self.given.get("model_wrong_metric") or {"type": "ask_user"}
+        given = given if isinstance(given, Mapping) else {"type": given}
+        kind = given.get("type")
+        if kind == "exact_match":
+            names = _names(given.get("reference_names"))
+            fields = [name for name in map(self._renamed, names) if name in targets]
+            if len(fields) < len(names):
+                self.notes.append("`model_wrong_metric`: fields that are not targets are left out.")
+            if fields:
+                return {"type": "exact_match", "fields": list(dict.fromkeys(fields))}
+        if kind == "string_f1":
+            name = self._renamed(given.get("reference_name"))
+            if name in targets and types[name] in (*TEXTS, "span"):
+                threshold = self._threshold(given.get("threshold"))
+                return {"type": "string_f1", "field": name, "threshold": threshold}
+        if kind != "ask_user":
+            self.notes.append(f"`model_wrong_metric`: {kind} does not fit; the author is asked.")
+        return {"type": "ask_user"}
+
+    def _threshold(self, given: Any) -> float:
+        number = isinstance(given, int | float) and not isinstance(given, bool)
+        if number and 0 < given <= 1:
+            return float(given)
+        self.notes.append("`model_wrong_metric.threshold` is now 0.4: it was no number up to 1.")
+        return 0.4
+
+    def _metrics(self, answer: str) -> dict[str, Any]:
+        given = self.given.get("perf_metric") or {}
+        named = [m if isinstance(m, Mapping) else {"type": m} for m in _items(given)]
+        known = [m["type"] for m in named if m.get("type") in get_args(MetricName)]
+        for metric in named:
+            if metric.get("type") not in get_args(MetricName):
+                self.notes.append(f"`perf_metric`: {metric.get('type')} is not carried over.")
+            reference = self._renamed(metric.get("reference_name"))
+            if metric.get("reference_name") and reference != answer:
+                self.notes.append(f"`perf_metric`: {answer} is scored, not {reference}.")
+        if not known:
+            self.notes.append(
+                "`perf_metric` is now accuracy: no metric that exists here was named."
+            )
+        main, *also = dict.fromkeys(known or ["accuracy"])
+        return {"main": main, "also": also, "deltas": self._deltas()}
+
+    def _deltas(self) -> list[str]:
+        deltas = _items(self.given.get("delta_metrics") or [])
+        named = [d.get("type") if isinstance(d, Mapping) else d for d in deltas]
+        for name in named:
+            if name not in get_args(DeltaName):
+                self.notes.append(f"`delta_metrics`: {name} is not carried over.")
+        return [name for name in get_args(DeltaName) if name in named]
+
+    def _leaderboard(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
+        given = self.given.get("aggregation_metric") or {}
+        weights = given.get("default_weights") if isinstance(given, Mapping) else None
+        kind = given.get("type", "dynascore") if isinstance(given, Mapping) else given
+        if kind != "dynascore":
+            self.notes.append(f"`aggregation_metric`: {kind} is not carried over; it is dynascore.")
+        if not isinstance(weights, Mapping):
+            return {}
+        known = (metrics["main"], *metrics["also"], *metrics["deltas"], *COLUMNS.values())
+        result = {}
+        for old, weight in weights.items():
+            name = COLUMNS.get(old, old)
+            number = isinstance(weight, int | float) and not isinstance(weight, bool)
+            if name in known and number and weight >= 0:
+                result[name] = float(weight)
+            else:
+                self.notes.append(f"`aggregation_metric`: the weight of {old} is not carried over.")
+        return {"leaderboard": {"weights": result}} if any(result.values()) else {}
+
+
+def _as_text(component: Mapping[str, Any], text_type: str) -> dict[str, Any]:
+    kept = {key: component[key] for key in ("name", "label", "placeholder") if key in component}
+    return {**kept, "type": text_type}
+
+
+def _plain_text(value: Any) -> str:
+    """A label as text; 1.0's YAML may hold true, 1 or nothing."""
+    if value is None or isinstance(value, list | dict):
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value).strip()
+
+
+def _items(given: Any) -> list[Any]:
+    return given if isinstance(given, list) else [given] if given else []
+
+
+def _names(given: Any) -> list[Any]:
+    return given if isinstance(given, list) else [given]

@@ -1,0 +1,124 @@
+"""Pydantic's errors in the owner's words, with the place and the cure."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from tasks.config.parsing import Document, Finding, Loc, Problem, nearest
+
+_BOUNDS = {
+    "greater_than": ("gt", "use a number above {:g}"),
+    "greater_than_equal": ("ge", "use {:g} or more"),
+    "less_than": ("lt", "use a number below {:g}"),
+    "less_than_equal": ("le", "use {:g} or less"),
+    "string_too_long": ("max_length", "use at most {} characters"),
+    "too_short": ("min_length", "give at least {}"),
+    "too_long": ("max_length", "give at most {}"),
+}
+_TYPES = {
+    "string_type": ("is not a text", "write it in quotes"),
+    "int_type": ("is not a whole number", "write a number such as 3, without quotes"),
+    "int_from_float": ("is not a whole number", "write a number such as 3"),
+    "float_type": ("is not a number", "write a number such as 0.4, without quotes"),
+    "bool_type": ("is neither true nor false", "write true or false, without quotes"),
+    "tuple_type": ("is not a list", "write [a, b], or one item a line that begins with `- `"),
+    "dict_type": ("is not a mapping", "write keys and values, such as {a: 1}"),
+    "model_type": ("is not a mapping", "write keys and values, such as {name: x, type: text}"),
+    "dataclass_type": ("is not a mapping", "write keys and values, such as {a: 1}"),
+    "model_attributes_type": ("is not a mapping", "write keys and values, such as {type: x}"),
+    "string_too_short": ("is empty", "write something, or remove the key"),
+    "finite_number": ("is not a finite number", "use a number"),
+}
+_PATTERNS = {
+    "language": "use a language tag such as en or pt-BR",
+    "name": "use letters, digits and underscores, beginning with a letter",
+}
+
+
+def problems_of(
+    error: ValidationError, document: Document, schema: Mapping[str, Any]
+) -> list[Problem]:
+    """All problems in the order of the document; the JSON Schema knows the possible keys."""
+    problems = []
+    for detail in error.errors(include_url=False):
+        for finding in _findings(detail, document, schema):
+            problems.append(document.problem(finding))
+    return sorted(problems, key=lambda problem: (problem.line, problem.column))
+
+
+def _findings(
+    detail: ErrorDetails, document: Document, schema: Mapping[str, Any]
+) -> Iterable[Finding]:
+    kind, context, loc = detail["type"], detail.get("ctx", {}), document.real(detail["loc"])
+    last = str(detail["loc"][-1]) if detail["loc"] else ""
+    if kind == "inconsistent":
+        return context["findings"]  # type: ignore[no-any-return]
+    if kind == "missing":
+        return [Finding((*loc, last), f'the key "{last}" is missing', f"add `{last}: ...`")]
+    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
+        fix = "remove it; " + nearest(last, _known_keys(schema, detail["loc"][:-1]))
+        return [Finding(loc, f'there is no key "{last}" here', fix)]
+    return [_value_finding(kind, context, loc, detail)]
+
+
+def _value_finding(
+    kind: str, context: Mapping[str, Any], loc: Loc, detail: ErrorDetails
+) -> Finding:
+    value = detail["input"]
+    shown = f'"{value}"' if isinstance(value, str) else _brief(value)
+    if kind == "literal_error":
+        choices = [
+            word.strip("'") for word in context["expected"].replace(" or ", ", ").split(", ")
+        ]
+        return Finding(loc, f"{shown} is not possible here", nearest(str(value), choices))
+    if kind == "union_tag_invalid":
+        choices = [word.strip("'") for word in context["expected_tags"].split(", ")]
+        tag = str(context["tag"])
+        return Finding((*loc, "type"), f'there is no type "{tag}"', nearest(tag, choices))
+    if kind == "union_tag_not_found":
+        return Finding(loc, 'the key "type" is missing', "add `type: exact_match`")
+    if kind in _BOUNDS:
+        key, fix = _BOUNDS[kind]
+        return Finding(loc, f"{shown} is out of range", fix.format(context[key]))
+    if kind == "string_pattern_mismatch":
+        last = str(loc[-1]) if loc else ""
+        fix = _PATTERNS["language" if last == "language" else "name"]
+        return Finding(loc, f"{shown} is not allowed", fix)
+    said, fix = _TYPES.get(kind, (f"is not possible here ({detail['msg']})", "change it"))
+    return Finding(loc, f"{shown} {said}", fix)
+
+
+def _brief(value: object) -> str:
+    """A value as YAML writes it, where it is short."""
+    if value is None:
+        return "an empty value"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else "a mapping or list"
+
+
+def _known_keys(schema: Mapping[str, Any], loc: Loc) -> list[str]:
+    """The keys that the part of the JSON Schema at `loc` has."""
+    node = _followed(schema, schema)
+    for part in loc:
+        if isinstance(part, int):
+            node = _followed(schema, node.get("items", {}))
+        elif part in node.get("properties", {}):
+            node = _followed(schema, node["properties"][part])
+        else:  # the name of a union's member
+            reference = node.get("discriminator", {}).get("mapping", {}).get(part)
+            node = _followed(schema, {"$ref": reference} if reference else {})
+    return list(node.get("properties", {}))
+
+
+def _followed(schema: Mapping[str, Any], node: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The node behind references and behind `null or ...`."""
+    for option in node.get("anyOf", ()):
+        if "$ref" in option:
+            node = option
+    if "$ref" in node:
+        found: Mapping[str, Any] = schema["$defs"][node["$ref"].rpartition("/")[2]]
+        return found
+    return node

@@ -1,0 +1,480 @@
+"""A task's configuration: frozen models, checked so that a loaded one can be trusted.
+
+Everything else about tasks reads `TaskConfig`; docs/task-config.md explains each key to owners.
+"""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic.dataclasses import dataclass
+from pydantic_core import PydanticCustomError
+
+from tasks.config.checks import advice, findings, outputs_resolved, unfinished
+from tasks.config.components import (
+    WHOLE,
+    Component,
+    ComponentType,
+    Label,
+    Many,
+    Name,
+    Part,
+    When,
+    Words,
+)
+from tasks.config.messages import problems_of
+from tasks.config.parsing import ConfigError, Problem, dump_yaml, read_yaml
+from tasks.config.values import NEEDLESS, check_value, missing_message
+
+__all__ = [
+    "Component",
+    "ComponentType",
+    "ConfigError",
+    "Label",
+    "Problem",
+    "TaskConfig",
+    "VerdictRule",
+    "When",
+    "check_config",
+    "dump_config",
+    "json_schema",
+    "load_config",
+    "validate_inputs",
+]
+
+Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
+Share = Annotated[float, Field(ge=0, le=1)]
+MetricName = Literal[
+    "accuracy", "macro_f1", "matthews_correlation", "squad_f1", "exact_match", "bleu", "sp_bleu",
+    "chrf", "chrf_pp", "vqa_accuracy", "dataperf_f1",
+]  # fmt: skip
+DeltaName = Literal["fairness", "robustness"]
+
+# What a model reads when it is part of the input. Choices and numbers say something about the
+# example, and a choice may be the very answer.
+MODEL_TYPES = ("text", "long_text", "span", "spans", "image", "audio", "chat", "candidates")
+
+
+class WarningExample(Part):
+    """A text that shows what awaits people."""
+
+    strength: Literal["mild", "strong"]
+    text: Words
+
+
+class SupportLine(Part):
+    """Where people of a region find help."""
+
+    region: Words
+    text: Words
+
+
+class ContentWarning(Part):
+    """What people must know before they enter a task that can hurt."""
+
+    text: Words
+    """The warning itself."""
+    harms: Many[Words] = ()
+    """Kinds of harmful content."""
+    share: str | None = None
+    """How much of the content is harmful, in words."""
+    examples: Many[WarningExample] = ()
+    """Texts that people may look at before they decide."""
+    support: Many[SupportLine] = ()
+    """Where to find help."""
+    minutes_per_day: int | None = Field(default=60, ge=1)
+    """A reminder to stop comes after so many minutes."""
+
+
+class ShownExample(Part):
+    """An example on the task page."""
+
+    context: dict[str, Any] = Field(default_factory=dict)
+    input: dict[str, Any]
+    reason: Words
+    """Why it is good or bad."""
+
+
+class Examples(Part):
+    """What to do and what not to do."""
+
+    good: Many[ShownExample] = ()
+    bad: Many[ShownExample] = ()
+
+
+class Goal(Part):
+    """What the server asks the annotator to write."""
+
+    field: Name | None = None
+    """An input multiclass field whose label the server draws; null: the text alone is the goal."""
+    text: Words
+    """A sentence; `{field}` becomes the goal words of the drawn label."""
+
+
+# Two parts have fields or properties that a BaseModel has already (validate, model_fields), so
+# they are pydantic's dataclasses, which behave alike.
+STRICT = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Metadata:
+    """Questions that belong to no model: to the author afterwards, and to the validator."""
+
+    create: Many[Component] = ()
+    validate: Many[Component] = ()
+
+
+class ExactMatch(Part):
+    """Fooled if any of the fields differs."""
+
+    type: Literal["exact_match"]
+    fields: Annotated[Many[Name], Field(min_length=1)]
+
+
+class StringF1(Part):
+    """Fooled if SQuAD's token F1 is below the threshold."""
+
+    type: Literal["string_f1"]
+    field: Name
+    threshold: Annotated[float, Field(gt=0, le=1)] = 0.4
+    ask_between: Annotated[Many[Share], Field(min_length=2, max_length=2)] | None = None
+    """From the first to the second number, both included, the author is asked."""
+
+
+class AskUser(Part):
+    """The author says whether the model was right."""
+
+    type: Literal["ask_user"]
+
+
+VerdictRule = Annotated[ExactMatch | StringF1 | AskUser, Field(discriminator="type")]
+
+
+class Metrics(Part):
+    """How models are scored."""
+
+    main: MetricName
+    also: Many[MetricName] = ()
+    deltas: Many[DeltaName] = ()
+    """Scores on perturbed data."""
+    group_terms: Many[Many[Words]] = ()
+    """For fairness: lists of terms for groups of people, each of which may become another one of
+    its list; without them ours."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All columns of the leaderboard."""
+        return (self.main, *self.also, "throughput", "memory", *self.deltas)
+
+
+class Leaderboard(Part):
+    """The owner's weights, with which the leaderboard opens."""
+
+    weights: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
+
+
+class Votes(Part):
+    """When validations decide."""
+
+    rule: Literal["n-equal", "at-least", "strict", "plurality"] = "n-equal"
+    needed: int = Field(default=3, ge=1)
+    """Equal votes that decide; for strict and plurality it follows from `of`."""
+    of: int | None = Field(default=None, ge=1)
+    """Most votes; n-equal needs none."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _majority(cls, data: Any) -> Any:
+        """More than half of the votes decide; ties and pluralities are the consensus's business."""
+        if isinstance(data, dict) and data.get("rule") in ("strict", "plurality"):
+            of = data.get("of")
+            if isinstance(of, int) and "needed" not in data:
+                return {**data, "needed": of // 2 + 1}
+        return data
+
+
+class ValidationPolicy(Part):
+    """How others judge an example."""
+
+    mode: Literal["label", "verdict"] = "verdict"
+    """label: a blind label of their own; verdict: correct, incorrect or flagged."""
+    votes: Votes = Votes()
+    judge_not_fooled: Share = 0.2
+    """Share of the examples that did not fool the model which are judged too."""
+    reveal: bool = False
+    """Whether validators see the author's label and the model's answer after their vote."""
+
+
+class Limits(Part):
+    """Caps for each person, and how much of the model's confidence people see."""
+
+    tries_per_context: int = Field(default=10, ge=1)
+    tries_per_day: int = Field(default=50, ge=1)
+    share_of_round: float = Field(default=0.05, gt=0, le=1)
+    """Largest part of a round that one person may write, once it is large (400 examples)."""
+    share_of_votes: float = Field(default=0.05, gt=0, le=1)
+    """Largest part of such a round's votes that one person may give; 1: any number."""
+    show_confidence: Literal["full", "rounded", "hidden"] = "full"
+
+
+class Programs(Part):
+    """What programs may do that hold the API token of a person."""
+
+    write: bool = True
+    """Whether they may write examples, which are kept apart from those that people write."""
+    judge: bool = False
+    """Whether their votes count."""
+
+
+class Challenge(Part):
+    """Something to try of which there is little yet."""
+
+    name: Name
+    """The value of the slice `challenge`."""
+    text: Annotated[Words, Field(max_length=200)]
+    """A sentence, such as: Try one that needs counting."""
+
+
+class Support(Part):
+    """Help with writing."""
+
+    prompt_field: Name | None = None
+    """A context text that the text field starts with; the model never sees it."""
+    minimal_edit: bool = False
+    """Whether people may change somebody's example so that its label flips."""
+    examples: bool = False
+    """Whether people may look at others' examples that fooled a model, about other contexts."""
+    challenges: Many[Challenge] = ()
+    """With each context one of them is offered: the one with the fewest verified examples."""
+    suggestions: bool = False
+    """Whether people may ask the task's generator for a text."""
+
+
+class About(Part):
+    """Who is behind a task, and on what terms; the end of its page."""
+
+    people: str = ""
+    """Who makes it and how they are reached; Markdown."""
+    ethics: str = ""
+    """What people get, who could be hurt, what the data must not be used for; Markdown."""
+    license: Annotated[str, Field(max_length=100)] = ""
+    """Of the texts that are released, such as CC BY 4.0."""
+    citation: str = ""
+    """How to cite it, such as BibTeX."""
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class TaskConfig:
+    """A task as its owner describes it."""
+
+    version: Literal[1]
+    name: Annotated[Words, Field(max_length=100)]
+    summary: Annotated[str, Field(max_length=200)] = ""
+    """One sentence for the task list."""
+    language: Language = "en"
+    """A BCP 47 tag."""
+    instructions: str = ""
+    """Markdown."""
+    content_warning: ContentWarning | None = None
+    examples: Examples = Examples()
+    goal: Goal
+    context: Many[Component] = ()
+    input: Annotated[Many[Component], Field(min_length=1)]
+    output: Annotated[Many[Component], Field(min_length=1)]
+    metadata: Metadata = Metadata()
+    verdict: VerdictRule
+    metrics: Metrics
+    leaderboard: Leaderboard = Leaderboard()
+    slices: Many[Name] = ("tag",)
+    """Parts of the data that are scored apart: `tag`, `language`, `challenge`, or a context or
+    input field."""
+    validation: ValidationPolicy = ValidationPolicy()
+    limits: Limits = Limits()
+    programs: Programs = Programs()
+    support: Support | None = None
+    about: About = About()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _resolve_outputs(cls, data: Any) -> Any:
+        return outputs_resolved(data)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        found = findings(self)
+        if found:
+            text = "; ".join(f"{item.message} ({item.fix})" for item in found)
+            raise PydanticCustomError("inconsistent", "{text}", {"text": text, "findings": found})
+        return self
+
+    @property
+    def target_fields(self) -> tuple[str, ...]:
+        """Fields in both input and output: hidden from the model, compared by the verdict."""
+        outputs = {component.name for component in self.output}
+        return tuple(component.name for component in self.input if component.name in outputs)
+
+    @property
+    def answer_field(self) -> str:
+        """The output that is the model's answer: the first target field, else the first output."""
+        answers = [component.name for component in self.output if component.type != "prob"]
+        return next(iter((*self.target_fields, *answers)))
+
+    @property
+    def model_fields(self) -> tuple[str, ...]:
+        """What a model reads: the context and the input, but for targets, prompt and conditions."""
+        hidden = {*self.target_fields, self.support.prompt_field if self.support else None}
+        from_input = (
+            component
+            for component in self.input
+            if component.type in MODEL_TYPES and component.when is None
+        )
+        return tuple(c.name for c in (*self.context, *from_input) if c.name not in hidden)
+
+    @property
+    def ordered_fields(self) -> tuple[str, ...]:
+        """`model_fields` in the order in which models take them: the passage of a span is last."""
+        answer = self.component(self.answer_field)
+        passage = answer.reference if answer.type == "span" else None
+        return tuple(sorted(self.model_fields, key=lambda name: name == passage))
+
+    @property
+    def text_field(self) -> str:
+        """The field in which people write."""
+        texts = (c.name for c in self.input if c.type in ("long_text", "text"))
+        return next(texts, self.input[0].name)
+
+    @property
+    def unfinished_input(self) -> Component | None:
+        """An input that no page can ask for yet; only tasks of an earlier release have one."""
+        return next((c for c in self.input if c.type not in WHOLE["input"]), None)
+
+    def component(self, name: str) -> Component:
+        """The component of that name; the input's, where the output has one of the same name.
+
+        Raises KeyError.
+        """
+        for component in self._all():
+            if component.name == name:
+                return component
+        raise KeyError(name)
+
+    def _all(self) -> tuple[Component, ...]:
+        questions = (*self.metadata.create, *self.metadata.validate)
+        return (*self.input, *self.context, *self.output, *questions)
+
+    def labels(self, name: str) -> tuple[Label, ...]:
+        """The choices of a field; empty for a field without choices. Raises KeyError."""
+        return self.component(name).labels
+
+    @property
+    def goal_choices(self) -> tuple[str, ...]:
+        """The label values among which the server draws; empty when the goal is plain text."""
+        return self.component(self.goal.field).values if self.goal.field else ()
+
+    @property
+    def gives(self) -> Literal["passage", "prompt", "nothing"]:
+        """What people are given: something to read, only a text to start from, or nothing."""
+        prompt = self.support.prompt_field if self.support else None
+        names = {component.name for component in self.context}
+        return "passage" if names - {prompt} else "prompt" if names else "nothing"
+
+    @property
+    def practice_contexts(self) -> tuple[Mapping[str, Any], ...]:
+        """The contexts of the good examples, for practice; an empty one where none is needed."""
+        shown = tuple(example.context for example in self.examples.good if example.context)
+        needs_none = not any(component.required for component in self.context)
+        return shown or (({},) if needs_none else ())
+
+    @property
+    def challenges(self) -> Mapping[str, str]:
+        """The sentences of the challenges by name."""
+        return {one.name: one.text for one in self.support.challenges} if self.support else {}
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The owner's weights; else 4 for the main metric and 1 for costs and deltas."""
+        ones = ("throughput", "memory", *self.metrics.deltas)
+        return dict(self.leaderboard.weights) or {
+            self.metrics.main: 4.0,
+            **dict.fromkeys(ones, 1.0),
+        }
+
+    def display(self, field: str, value: Any) -> str:
+        """A value in the words that people read. Raises KeyError for an unknown field."""
+        words = {label.value: label.words for label in self.labels(field)}
+        if value is None:
+            return ""
+        if isinstance(value, Mapping) and "text" in value:
+            return str(value["text"])
+        if isinstance(value, list | tuple):
+            return ", ".join(self.display(field, item) for item in value)
+        return words.get(value, str(value)) if isinstance(value, str) else str(value)
+
+
+_config: TypeAdapter[TaskConfig] = TypeAdapter(TaskConfig)
+
+
+def load_config(text: str) -> TaskConfig:
+    """The configuration in YAML or JSON. Raises ConfigError with all problems found."""
+    document = read_yaml(text)
+    try:  # as JSON, because only there do pydantic's strict rules take a mapping for a model
+        return _config.validate_json(json.dumps(document.data))
+    except ValidationError as error:
+        raise ConfigError(problems_of(error, document, json_schema())) from None
+
+
+def dump_config(config: TaskConfig) -> str:
+    """The configuration as YAML; `load_config` gives the same one back."""
+    return dump_yaml(_config.dump_python(config, mode="json", exclude_defaults=True))
+
+
+def check_config(text: str) -> tuple[TaskConfig | None, list[Problem]]:
+    """The configuration, if it can be used, and everything an owner should mend or consider."""
+    try:
+        config = load_config(text)
+    except ConfigError as error:
+        return None, error.problems
+    document = read_yaml(text)
+    errors = [document.problem(found) for found in unfinished(config)]
+    warnings = [document.problem(found, "warning") for found in advice(config)]
+    return (None if errors else config), [*errors, *warnings]
+
+
+def validate_inputs(
+    config: TaskConfig, context: Mapping[str, Any], inputs: Mapping[str, Any]
+) -> dict[str, list[str]]:
+    """What is wrong with an annotator's inputs: field name to messages; empty when nothing is.
+
+    Strict: every shown required field, no other field, types, lengths, labels, spans in `context`.
+    """
+    errors: dict[str, list[str]] = {}
+    for component in config.input:
+        value = inputs.get(component.name)
+        shown = component.when is None or component.when.holds(inputs)
+        if value in (None, "", [], {}) or (isinstance(value, str) and not value.strip()):
+            found = [missing_message(component)] if shown and component.required else []
+        else:
+            found = check_value(component, value, context) if shown else [NEEDLESS]
+        if found:
+            errors[component.name] = found
+    known = {component.name for component in config.input}
+    for name in inputs.keys() - known:
+        errors[name] = [f"This task has no field “{name}”; leave it out"]
+    return errors
+
+
+@cache
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of a configuration, as in task-config.schema.json, for editors."""
+    schema = _config.json_schema()
+    component = schema["$defs"]["Component"]
+    schema["$defs"]["Output"] = {
+        **component,
+        "required": ["name"],
+        "description": "An output; its type is the input's or context's where it is not given.",
+    }
+    output = {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/Output"}]}
+    schema["properties"]["output"]["items"] = output
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

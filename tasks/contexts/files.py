@@ -1,0 +1,236 @@
+"""Files of contexts, JSONL or CSV, line by line: rows that fit the configuration, or what is wrong.
+
+A JSONL line is the context fields flat, with an optional `tag` and `metadata`; a CSV file has the
+same names in its header. Nothing here knows the database.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import Any
+
+from tasks.config.parsing import nearest
+from tasks.config.schema import TaskConfig
+from tasks.config.values import check_value
+from tasks.line_files import (
+    BadRow,
+    FileError,
+    LineError,
+    Row,
+    read_csv,
+    read_jsonl,
+    strict_json,
+    unstorable,
+)
+
+EXTRA = ("tag", "metadata")
+TAG_LENGTH = 100
+SHOWN = 20  # rows of a preview
+LISTED = 200  # errors and duplicates that are named one by one
+BINS = 10
+NUMBERS = ("number", "slider")
+TEXTS = ("text", "long_text")
+PLAIN = (*TEXTS, "image", "audio", "multiclass")  # what a CSV cell holds as it stands
+
+
+@dataclass(frozen=True)
+class Duplicate:
+    """A good row that is there already: on line `of` of the file, or (None) in the round."""
+
+    line: int
+    of: int | None
+
+    @property
+    def message(self) -> str:
+        """Where the first one is."""
+        return f"the same as line {self.of}" if self.of else "the round has it already"
+
+
+def context_digest(fields: Mapping[str, Any]) -> str:
+    """The same for the same fields, whatever their order; 32 hex digits."""
+    text = json.dumps(fields, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def read_rows(lines: Iterable[bytes], name: str, config: TaskConfig) -> Iterator[Row | LineError]:
+    """Each row of the file, good or bad, in order; blank lines are left out.
+
+    The end of `name` says which format it is. Raises FileError on the first `next`.
+    """
+    ending = name.lower().rpartition(".")[2]
+    if ending in ("jsonl", "ndjson"):
+        rows = read_jsonl(lines)
+    elif ending == "csv":
+        kinds = {component.name: component.type for component in config.context} | {"tag": "text"}
+        rows = read_csv(
+            lines,
+            lambda cells: _header(cells, config),
+            lambda name, cell: _cell(cell, kinds.get(name)),
+        )
+    else:
+        raise FileError(f"{name}: name the file .jsonl or .csv, after what is in it.")
+    for row in rows:
+        yield _checked(row, config) if isinstance(row, Row) else row
+
+
+def read_new(
+    lines: Iterable[bytes],
+    name: str,
+    config: TaskConfig,
+    *,
+    digest_of: Callable[[dict[str, Any]], str],
+    stored: Collection[str],
+) -> Iterator[Row | LineError | Duplicate]:
+    """As `read_rows`, with rows whose fields came before, or are `stored` by digest, marked."""
+    seen: dict[str, int] = {}
+    names = {component.name for component in config.context}
+    for row in read_rows(lines, name, config):
+        if isinstance(row, LineError):
+            yield row
+            continue
+        digest = digest_of({key: value for key, value in row.values.items() if key in names})
+        if digest in stored or digest in seen:
+            yield Duplicate(row.line, None if digest in stored else seen[digest])
+            continue
+        seen[digest] = row.line
+        yield row
+
+
+@dataclass
+class Summary:
+    """What a file holds; of errors and duplicates only the first LISTED are kept."""
+
+    new: int = 0
+    error_count: int = 0
+    duplicate_count: int = 0
+    rows: list[Row] = field(default_factory=list)
+    errors: list[LineError] = field(default_factory=list)
+    duplicates: list[Duplicate] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
+
+    @property
+    def row_count(self) -> int:
+        """All rows, good or bad."""
+        return self.new + self.error_count + self.duplicate_count
+
+    def add(self, item: Row | LineError | Duplicate, text_fields: Collection[str]) -> None:
+        """Count one row; `text_fields` are those whose characters are its length."""
+        if isinstance(item, LineError):
+            self.error_count += 1
+            self.errors += [item] if len(self.errors) < LISTED else []
+        elif isinstance(item, Duplicate):
+            self.duplicate_count += 1
+            self.duplicates += [item] if len(self.duplicates) < LISTED else []
+        else:
+            self.new += 1
+            self.rows += [item] if len(self.rows) < SHOWN else []
+            self.lengths.append(sum(len(item.values.get(name) or "") for name in text_fields))
+
+
+def summarize(items: Iterable[Row | LineError | Duplicate], config: TaskConfig) -> Summary:
+    """Read everything once and keep little of it. Raises FileError."""
+    summary = Summary()
+    text_fields = [component.name for component in config.context if component.type in TEXTS]
+    for item in items:
+        summary.add(item, text_fields)
+    return summary
+
+
+def summary_of(data: bytes, name: str, config: TaskConfig, stored: Collection[str]) -> Summary:
+    """What a file would bring where `stored` is already. Raises FileError."""
+    items = read_new(BytesIO(data), name, config, digest_of=context_digest, stored=stored)
+    return summarize(items, config)
+
+
+def good_rows(
+    data: bytes, name: str, config: TaskConfig, stored: Collection[str]
+) -> list[Mapping[str, Any]]:
+    """The new rows of a file that fit, as they are stored. Raises FileError."""
+    items = read_new(BytesIO(data), name, config, digest_of=context_digest, stored=stored)
+    return [item.values for item in items if isinstance(item, Row)]
+
+
+def histogram(lengths: Collection[int]) -> list[tuple[int, int, int]]:
+    """At most BINS equal ranges that cover all lengths: (first, last, how many)."""
+    if not lengths:
+        return []
+    low, high = min(lengths), max(lengths)
+    width = math.ceil((high - low + 1) / BINS)
+    counts = [0] * math.ceil((high - low + 1) / width)
+    for length in lengths:
+        counts[(length - low) // width] += 1
+    return [
+        (low + place * width, low + (place + 1) * width - 1, count)
+        for place, count in enumerate(counts)
+    ]
+
+
+def _header(cells: list[str], config: TaskConfig) -> list[str]:
+    """The names in the first line; raises BadRow."""
+    names = [cell.strip() for cell in cells]
+    known = _known(config)
+    if len(names) == 1 and names[0] not in known and set(names[0]) & {";", "\t"}:
+        raise BadRow("the header is one single name; separate columns by commas")
+    for name in names:
+        if name not in known:
+            raise BadRow(f"there is no field `{name}`; {nearest(name, known)}")
+        if names.count(name) > 1:
+            raise BadRow(f"the column `{name}` is there twice; remove one of the two")
+    for component in config.context:
+        if component.required and component.name not in names:
+            raise BadRow(f"the column `{component.name}` is missing; add it")
+    return names
+
+
+def _cell(cell: str, kind: str | None) -> Any:
+    """A cell as the value of a field; what is no plain text or number is written as JSON."""
+    if kind in PLAIN:
+        return cell
+    value = strict_json(cell)
+    if kind in NUMBERS and not isinstance(value, int | float):
+        raise BadRow("not a number; write one such as 3 or 0.5")
+    return value
+
+
+def _known(config: TaskConfig) -> list[str]:
+    return [*(component.name for component in config.context), *EXTRA]
+
+
+def _checked(row: Row, config: TaskConfig) -> Row | LineError:
+    """The row, if it fits the configuration."""
+    problems = [*_key_problems(row.values, config), *_extra_problems(row.values)]
+    for component in config.context:
+        value = row.values.get(component.name)
+        if value in (None, "", [], {}) or (isinstance(value, str) and not value.strip()):
+            if component.required:
+                problems.append(f"`{component.name}` is missing; add it")
+        else:
+            found = check_value(component, value, row.values)
+            problems += [f"`{component.name}`: {message}" for message in found]
+    if not problems and (reason := unstorable(row.values)):
+        problems.append(reason)
+    return LineError(row.line, "; also: ".join(problems)) if problems else row
+
+
+def _key_problems(values: Mapping[str, Any], config: TaskConfig) -> list[str]:
+    known = _known(config)
+    return [
+        f"there is no field `{name}`; {nearest(name, known)}"
+        for name in values
+        if name not in known
+    ]
+
+
+def _extra_problems(values: Mapping[str, Any]) -> list[str]:
+    problems = []
+    tag, metadata = values.get("tag"), values.get("metadata")
+    if tag is not None and not isinstance(tag, str):
+        problems.append("`tag` is not a text; write it in quotes")
+    elif tag and len(tag) > TAG_LENGTH:
+        problems.append(f"`tag` has {len(tag)} characters; use at most {TAG_LENGTH}")
+    if metadata is not None and not isinstance(metadata, dict):
+        problems.append('`metadata` is not an object; write {"key": "value"}')
+    return problems

@@ -1,0 +1,72 @@
+"""Asking a round's targets before it opens, for the task's own example."""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from tasks.config.checks import TEXTS
+from tasks.models import Context, Round, TargetModel, Task
+from tasks.targets.endpoints.base import Prediction
+from tasks.targets.send_test import NoAnswer, send_test
+
+PLAIN_TEXT = "This is an example."
+
+
+def sample_of(task: Task, round: Round | None = None) -> dict[str, Any]:
+    """A good example of the configuration over a context of the round, or of the latest round."""
+    rounds = [round] if round else task.rounds.all()
+    contexts = Context.objects.filter(round__in=rounds, is_retired=False)
+    context = contexts.order_by("-round__number", "pk").first()
+    shown = next(iter(task.config.examples.good), None)
+    if shown and shown.context:
+        return {**shown.context, **shown.input}
+    return {**(shown.input if shown else {}), **(context.fields if context else {})}
+
+
+class Silent(Exception):
+    """Targets gave no usable answer; the message says which and why."""
+
+
+def ask_targets(targets: Sequence[TargetModel], round: Round) -> dict[str, str]:
+    """The version of each target, by name, which answered the task's example; asked at once.
+
+    A task that shows no example is asked with a plain text; one that would need more than a text
+    cannot be asked, and then no version is known. Call it outside transactions: it may take
+    TEST_SECONDS. Raises Silent.
+    """
+    inputs = _inputs(round)
+    if not targets or inputs is None:
+        return {target.name: "" for target in targets}
+    for target in targets:
+        target.task = round.task  # the threads need no database
+
+    def answer(target: TargetModel) -> Prediction | NoAnswer:
+        try:
+            return send_test(target, inputs)
+        except NoAnswer as error:
+            return error
+
+    with ThreadPoolExecutor(len(targets)) as pool:
+        found = list(zip(targets, pool.map(answer, targets), strict=True))
+    silent = [_words(target, one) for target, one in found if isinstance(one, NoAnswer)]
+    if silent:
+        raise Silent(" ".join(silent))
+    return {t.name: str(one.fingerprint.get("digest", "")) for t, one in found}  # type: ignore[union-attr]
+
+
+def _words(target: TargetModel, error: NoAnswer) -> str:
+    told = {"target": target.name, "why": str(error), "detail": error.detail}
+    return _("%(target)s: %(why)s %(detail)s") % told
+
+
+def _inputs(round: Round) -> Mapping[str, Any] | None:
+    """What models read of the example; None where a field that is no text has no value."""
+    config, known = round.task.config, sample_of(round.task, round)
+    for name in config.model_fields:
+        if name not in known and config.component(name).type in TEXTS:
+            known[name] = PLAIN_TEXT
+    if any(name not in known for name in config.model_fields):
+        return None
+    return {name: known[name] for name in config.model_fields}

@@ -1,0 +1,167 @@
+"""From a target's row to the endpoint that asks it."""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.cache import cache
+from django.db import connection
+
+from tasks.config.schema import TaskConfig
+from tasks.models import Generator, TargetModel, TargetVersion
+from tasks.targets.endpoints.base import GENERATOR, QA_KIND, Endpoint, EndpointConfig, EndpointError
+from tasks.targets.endpoints.registry import build
+from tasks.targets.serving.spec import ModelSpec
+from tasks.targets.versions import note_version
+
+
+def endpoint_of(target: TargetModel) -> Endpoint:
+    """The target's endpoint; the same object, and so the same connections, for the same settings.
+
+    Raises EndpointError(misconfigured).
+    """
+    config = target.task.config
+    output = config.answer_field
+    component = config.component(output)
+    is_span = component.type == "span"
+    labels = tuple(label.value for label in config.labels(output)) or None
+    options = {**target.options, **({"passage_field": component.reference} if is_span else {})}
+    return _endpoint(
+        target.adapter,
+        target.base_url,
+        tuple(config.model_fields),
+        output,
+        labels,
+        QA_KIND if is_span else "remote",
+        secret_of(target),
+        json.dumps(options, sort_keys=True),
+    )
+
+
+def generator_fields(config: TaskConfig) -> tuple[str, ...]:
+    """What a generator reads beside the field `goal`: the texts of the context, prompts too."""
+    return tuple(c.name for c in config.context if c.type in ("text", "long_text"))
+
+
+def generator_endpoint(generator: Generator) -> Endpoint:
+    """The generator's endpoint, as `endpoint_of` gives a target's; the goal is a sentence.
+
+    Raises EndpointError(misconfigured).
+    """
+    config = generator.task.config
+    return _endpoint(
+        generator.adapter,
+        generator.url,
+        (*generator_fields(config), "goal"),
+        config.text_field,
+        None,
+        GENERATOR,
+        secret_of(generator),
+        json.dumps(generator.options, sort_keys=True),
+    )
+
+
+def secret_of(target: TargetModel | Generator) -> str | None:
+    """What the target is sent as bearer token, where the environment holds one."""
+    return os.environ.get(target.secret_env) if target.secret_env else None
+
+
+@lru_cache(maxsize=256)
+def _endpoint(
+    adapter: str,
+    url: str,
+    fields: tuple[str, ...],
+    output: str,
+    labels: tuple[str, ...] | None,
+    kind: str,
+    secret: str | None,
+    options: str,
+) -> Endpoint:
+    own_server = urlsplit(settings.MODEL_SERVER_URL)
+    is_own = urlsplit(url)[:2] == own_server[:2]
+    allowed = (*settings.TARGET_PRIVATE_HOSTS, *([own_server.hostname or ""] if is_own else []))
+    config = EndpointConfig(
+        url=url,
+        fields=fields,
+        output=output,
+        labels=labels,
+        kind=kind,
+        secret=secret,
+        options=json.loads(options),
+        allow_private_hosts=allowed,
+    )
+    return build(adapter, config)
+
+
+def version_of(target: TargetModel, fingerprint: Mapping[str, Any]) -> int:
+    """The id of the TargetVersion that answered, kept in the cache for an hour.
+
+    Call it outside transactions: a new digest costs one call to the target.
+    """
+    digest = hashlib.sha256(str(fingerprint.get("digest")).encode()).hexdigest()
+    key = f"version:{target.pk}:{digest}"
+    return int(cache.get_or_set(key, lambda: _version(target, fingerprint).pk, 3600) or 0)
+
+
+def _version(target: TargetModel, fingerprint: Mapping[str, Any]) -> TargetVersion:
+    """The row of what answered; a new one is filled with all that the target says of itself."""
+    known = target.versions.filter(digest=str(fingerprint.get("digest"))).first()
+    if known:
+        return known
+    try:
+        whole = endpoint_of(target).info(deadline_seconds=INFO_SECONDS).fingerprint
+    except EndpointError:
+        whole = fingerprint
+    same = whole.get("digest") == fingerprint.get("digest")
+    return note_version(target, {**whole, **fingerprint} if same else fingerprint)
+
+
+INFO_SECONDS = 3.0
+
+
+def spec_of(target: TargetModel) -> ModelSpec:
+    """How our model server loads a target that has no address of its own."""
+    serving: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in target.serving.items()
+    }
+    return ModelSpec(
+        name=target.name, source=target.source, revision=target.revision or None, **serving
+    )
+
+
+def serving_of(
+    config: TaskConfig, *, backend: str = "onnx", precision: str = "fp32"
+) -> dict[str, Any]:
+    """How our model server loads a model of a task; the rest is read from the model's folder."""
+    return {
+        "backend": backend,
+        "precision": precision,
+        "fields": [*config.ordered_fields],
+        "output": config.answer_field,
+    }
+
+
+def registered_spec(name: str) -> ModelSpec | None:
+    """The registered target of this name, for the model server; closes its connection."""
+    try:
+        target = TargetModel.objects.filter(name=name, url="").exclude(source="").first()
+        return spec_of(target) if target else None
+    finally:
+        if not connection.in_atomic_block:
+            connection.close()
+
+
+def registered_names() -> list[str]:
+    """The names of all targets that our model server answers for."""
+    try:
+        targets = TargetModel.objects.filter(url="").exclude(source="")
+        return list(targets.values_list("name", flat=True))
+    finally:
+        if not connection.in_atomic_block:
+            connection.close()

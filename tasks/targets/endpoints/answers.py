@@ -1,0 +1,136 @@
+"""Strict reading of what a target sent: JSON, labels, probabilities and answer spans."""
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from tasks.targets.endpoints.base import QA_KIND, EndpointConfig, rubbish
+
+MAX_DEPTH = 20
+SUM_TOLERANCE = 1e-3
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def strict_json(body: bytes) -> Any:
+    """The value of a JSON text; refuses NaN, infinities, deep nesting and unstorable text."""
+    try:
+        value = json.loads(body.decode("utf-8"), parse_constant=_no_constant)
+    except RecursionError:
+        raise rubbish(f"The answer nests deeper than {MAX_DEPTH} levels.") from None
+    except ValueError as error:
+        raise rubbish(f"The answer is not JSON: {error}.") from None
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [child for parent in level for child in _children(parent)]
+        if not level:
+            return value
+    raise rubbish(f"The answer nests deeper than {MAX_DEPTH} levels.")
+
+
+def _children(value: Any) -> list[Any]:
+    """The parts of a container; checks a scalar."""
+    if isinstance(value, dict):
+        return [*value.keys(), *value.values()]
+    if isinstance(value, list):
+        return value
+    if isinstance(value, float) and not math.isfinite(value):
+        raise rubbish("The answer holds a number that is too large.")
+    if isinstance(value, str) and _UNSTORABLE.search(value):
+        raise rubbish("The answer holds a NUL or half of a surrogate pair.")
+    return []
+
+
+def members(value: Any, what: str) -> dict[str, Any]:
+    """The value as an object, or EndpointError(rubbish)."""
+    if not isinstance(value, dict):
+        raise rubbish(f"{what} must be a JSON object, not {type(value).__name__}.")
+    return value
+
+
+def items(value: Any, count: int, what: str) -> list[Any]:
+    """The value as a list of `count` entries, or EndpointError(rubbish)."""
+    if not isinstance(value, list) or len(value) != count:
+        got = len(value) if isinstance(value, list) else type(value).__name__
+        raise rubbish(f"{what} must be a list of {count}, not {got}.")
+    return value
+
+
+def number(value: Any, what: str) -> float:
+    """The value as a finite float, or EndpointError(rubbish)."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise rubbish(f"{what} must be a number, not {type(value).__name__}.")
+    if abs(value) > 1e300 or not math.isfinite(value):
+        raise rubbish(f"{what} must be finite.")
+    return float(value)
+
+
+def read_output(
+    config: EndpointConfig, item: Mapping[str, Any], output: Any, *, first_place: bool = False
+) -> dict[str, Any]:
+    """The validated output of one example.
+
+    first_place: locate an extractive answer without offsets at its first place in the passage,
+    for servers that can only answer with text; otherwise such an answer must occur once.
+    """
+    found = members(output, "The output")
+    if config.output not in found:
+        raise rubbish(f"The output lacks the field {config.output!r}; it has {sorted(found)}.")
+    answer = found[config.output]
+    if config.labels is not None:
+        if not isinstance(answer, str) or answer not in config.labels:
+            raise rubbish(f"{answer!r:.80} is not one of the labels {list(config.labels)}.")
+        return {config.output: answer}
+    if config.kind == QA_KIND:
+        return _span(config, str(item[config.passage_field]), found, first_place)
+    if answer is None:
+        raise rubbish(f"The output field {config.output!r} is null.")
+    return found
+
+
+def _span(
+    config: EndpointConfig, passage: str, output: Mapping[str, Any], first_place: bool
+) -> dict[str, Any]:
+    answer, start, end = output[config.output], output.get("start"), output.get("end")
+    if not isinstance(answer, str) or not answer.strip():
+        raise rubbish("The answer must be a text that is not empty.")
+    if start is None and end is None:
+        start = passage.find(answer)
+        if start < 0:
+            raise rubbish(f"The answer {answer!r:.80} is not in the passage.")
+        if not first_place and passage.find(answer, start + 1) >= 0:
+            raise rubbish("The answer occurs more than once: send its start and end.")
+        end = start + len(answer)
+    if type(start) is not int or type(end) is not int or start < 0:
+        raise rubbish("start and end must be whole numbers, 0 or more.")
+    if passage[start:end] != answer or end - start != len(answer):
+        raise rubbish(f"passage[{start}:{end}] is not the answer {answer!r:.80}.")
+    return {config.output: answer, "start": start, "end": end}
+
+
+def read_prob(config: EndpointConfig, prob: Any) -> dict[str, float] | None:
+    """The validated probabilities, or None where there are none.
+
+    With labels they sum to 1; without (an answer's confidence) to at most 1.
+    """
+    if prob is None:
+        return None
+    values = {key: number(p, f"prob[{key!r:.80}]") for key, p in members(prob, "prob").items()}
+    if any(not 0 <= p <= 1 for p in values.values()):
+        raise rubbish("Every probability must lie in 0 to 1.")
+    total = sum(values.values())
+    if config.labels is None:
+        if total > 1 + SUM_TOLERANCE:
+            raise rubbish(f"The probabilities sum to {total:.6g}, more than 1.")
+        return values
+    if not set(values) <= set(config.labels):
+        unknown = min(set(values) - set(config.labels))
+        raise rubbish(f"prob names {unknown!r:.80}, not one of the labels {list(config.labels)}.")
+    if abs(total - 1) > SUM_TOLERANCE:
+        raise rubbish(f"The probabilities sum to {total:.6g}, not to 1.")
+    return values

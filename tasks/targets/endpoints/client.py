@@ -1,0 +1,112 @@
+"""JSON calls of one target: URL, secret and limits of its configuration, errors by HTTP status."""
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import httpx
+
+from tasks.targets.endpoints.answers import strict_json
+from tasks.targets.endpoints.base import EndpointConfig, EndpointError, Prediction, misconfigured
+from tasks.targets.endpoints.transport import Reply, Retry, Transport, parse_url, retry_after
+
+SHARED = Transport()
+os.register_at_fork(after_in_child=SHARED.forget)
+
+
+class Clock:
+    """The time one `predict` or `info` has, however many calls it makes."""
+
+    def __init__(self, deadline_seconds: float) -> None:
+        self._started_at = time.monotonic()
+        self._deadline_seconds = deadline_seconds
+
+    def used(self) -> float:
+        return time.monotonic() - self._started_at
+
+    def left(self) -> float:
+        """Seconds left; raises EndpointError(slow) when there are none."""
+        left = self._deadline_seconds - self.used()
+        if left <= 0:
+            raise EndpointError("The target did not answer in time.", reason="slow")
+        return left
+
+
+class JsonClient:
+    """Calls below one base URL; raises EndpointError for everything but a valid JSON answer."""
+
+    def __init__(self, config: EndpointConfig, retry: Retry, transport: Transport | None) -> None:
+        self.url = parse_url(config.url)
+        secret = config.secret
+        if secret is not None and not (secret.isascii() and secret.isprintable() and secret):
+            raise misconfigured("The secret must be printable ASCII, without line breaks.")
+        self._config = config
+        self._retry = retry
+        self._transport = transport or SHARED
+
+    def get(self, path: str, clock: Clock) -> Any:
+        return strict_json(self.reply("GET", path, None, clock).body)
+
+    def post(self, path: str, payload: Any, clock: Clock) -> Any:
+        return strict_json(self.reply("POST", path, payload, clock).body)
+
+    def reply(self, method: str, path: str, payload: Any, clock: Clock) -> Reply:
+        """The reply below the base URL, whose status is 2xx."""
+        reply = self._transport.request(
+            method,
+            below(self.url, path),
+            seconds=clock.left(),
+            max_bytes=self._config.max_response_bytes,
+            allowed=self._config.allow_private_hosts,
+            secret=self._config.secret,
+            payload=payload,
+            retry=self._retry,
+        )
+        if not 200 <= reply.status < 300:
+            raise _status_error(reply)
+        return reply
+
+
+def below(url: httpx.URL, path: str) -> httpx.URL:
+    """The URL with a path (already percent-encoded) appended; a query is kept."""
+    raw, _, query = url.raw_path.partition(b"?")
+    raw = raw.rstrip(b"/") + path.encode("ascii") if path else raw
+    return url.copy_with(raw_path=raw + b"?" + query if query else raw)
+
+
+def _status_error(reply: Reply) -> EndpointError:
+    said = _message(reply)
+    status = reply.status
+    if status in (429, 503):
+        wait = retry_after(reply.headers)
+        if status == 429 or wait is not None:
+            return EndpointError(f"The target is busy{said}", reason="busy", retry_after=wait)
+    if status in (400, 413, 422):
+        return EndpointError(
+            f"The target refused this input ({status}){said}", reason="refused", permanent=True
+        )
+    if status in (408, 504):
+        return EndpointError(f"The target took too long ({status}){said}", reason="slow")
+    if status >= 500:
+        return EndpointError(f"The target failed ({status}){said}", reason="down")
+    if status in (401, 403):
+        return misconfigured(f"The target did not accept the secret ({status}){said}")
+    return misconfigured(f"The target answered with status {status}: check the URL{said}")
+
+
+def _message(reply: Reply) -> str:
+    """The target's own words, shortened, as an ending of our sentence."""
+    try:
+        said = strict_json(reply.body)["error"]["message"]
+    except (EndpointError, KeyError, TypeError, IndexError):
+        return "."
+    text = " ".join(said.split())[:200] if isinstance(said, str) else ""
+    return f": {text}" if text else "."
+
+
+def timed(predictions: Sequence[Prediction], clock: Clock) -> list[Prediction]:
+    """The predictions with the seconds of their call, shared evenly."""
+    each = clock.used() / max(1, len(predictions))
+    return [replace(prediction, seconds=each) for prediction in predictions]

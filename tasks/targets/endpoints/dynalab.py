@@ -1,0 +1,98 @@
+"""The adapter for models built for Dynabench 1.0 (dynalab handlers) and 2.0 (evaluation routes)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import uuid4
+
+from tasks.targets.endpoints.answers import items, members, number, read_output, read_prob
+from tasks.targets.endpoints.base import (
+    EndpointConfig,
+    EndpointInfo,
+    Prediction,
+    misconfigured,
+    rubbish,
+)
+from tasks.targets.endpoints.client import Clock, JsonClient, timed
+from tasks.targets.endpoints.transport import CAREFUL, Transport
+
+OPTIONS = frozenset({"version", "field_map", "label_map"})
+SINGLE, BATCH = "/model/single_evaluation", "/model/batch_evaluation"
+
+
+class DynalabEndpoint:
+    """A model that answers one JSON example (version 1), or single and batch routes (version 2).
+
+    Options: version; field_map (our field → the model's); label_map (the model's label → ours).
+    """
+
+    def __init__(self, config: EndpointConfig, transport: Transport | None = None) -> None:
+        config.check_options(OPTIONS)
+        self._config = config
+        self._version = config.option("version", int, 1)
+        if self._version not in (1, 2):
+            raise misconfigured("The option 'version' is 1 or 2.")
+        self._fields = config.names("field_map")
+        self._labels = config.names("label_map")
+        self._client = JsonClient(config, CAREFUL, transport)
+        if self._version == 2 and self._client.url.path.endswith(SINGLE):
+            self._client.url = self._client.url.copy_with(
+                path=self._client.url.path.removesuffix(SINGLE)
+            )
+
+    def predict(
+        self, batch: Sequence[Mapping[str, Any]], *, deadline_seconds: float
+    ) -> list[Prediction]:
+        """One prediction for each example, in order; raises EndpointError."""
+        clock = Clock(deadline_seconds)
+        inputs = [self._config.select(item) for item in batch]
+        if self._version == 2 and len(inputs) > 1:
+            samples = [self._renamed(item) for item in inputs]
+            rows = self._client.post(BATCH, {"dataset_samples": samples}, clock)
+            answers = items(rows, len(inputs), "The answer")
+        else:
+            answers = [self._one(item, clock) for item in inputs]
+        predictions = [
+            self._prediction(item, members(answer, "A prediction"))
+            for item, answer in zip(inputs, answers, strict=True)
+        ]
+        return timed(predictions, clock)
+
+    def _renamed(self, item: Mapping[str, Any]) -> dict[str, Any]:
+        return {self._fields.get(name, name): value for name, value in item.items()}
+
+    def _one(self, item: Mapping[str, Any], clock: Clock) -> Mapping[str, Any]:
+        if self._version == 2:
+            return members(self._client.post(SINGLE, self._renamed(item), clock), "The answer")
+        uid = uuid4().hex
+        sent = {"uid": uid, **self._renamed(item)}
+        answer = members(self._client.post("", sent, clock), "The answer")
+        if answer.get("id", uid) != uid:
+            raise rubbish("The answer's id is not the uid of the example.")
+        return answer
+
+    def _prediction(self, item: Mapping[str, Any], answer: Mapping[str, Any]) -> Prediction:
+        said = answer.get(self._config.output)
+        label = self._labels.get(said, said) if isinstance(said, str) else said
+        output = read_output(self._config, item, {self._config.output: label}, first_place=True)
+        prob = read_prob(self._config, self._prob(answer, output[self._config.output]))
+        return Prediction(output, prob, 0.0, {"adapter": f"dynalab {self._version}"})
+
+    def _prob(self, answer: Mapping[str, Any], said: Any) -> dict[str, float] | None:
+        """Probabilities by our labels, normalised as Dynabench did; an answer's `conf` as it is."""
+        if self._config.labels is None:
+            return {said: number(answer["conf"], "conf")} if "conf" in answer else None
+        if answer.get("prob") is None:
+            return None
+        shares = {
+            self._labels.get(label, label): number(p, "A probability")
+            for label, p in members(answer["prob"], "prob").items()
+        }
+        total = sum(shares.values())
+        if total <= 0 or min(shares.values()) < 0:
+            raise rubbish("The probabilities must be 0 or more, and not all 0.")
+        return {label: p / total for label, p in shares.items()}
+
+    def info(self, *, deadline_seconds: float) -> EndpointInfo:
+        """Neither version has a route for this, so nothing but the adapter is known."""
+        name = self._client.url.path.rstrip("/").rpartition("/")[2] or self._client.url.host
+        return EndpointInfo(name, self._config.kind, {"adapter": f"dynalab {self._version}"})

@@ -1,0 +1,223 @@
+"""Asking the targets of one annotation at once, without letting a slow target hold the site.
+
+A process has a few threads for live calls and a short waiting line; beyond that the annotator is
+told to try again. A target that keeps failing is left alone for a while (circuit breaker). When
+any target fails, the whole ask fails: a missing answer is never "not fooled".
+"""
+
+import functools
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction
+
+FAILURES_TO_OPEN = 3
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+PROBE_SECONDS = 10.0
+FORGET_SECONDS = 3600.0
+COUNTED = frozenset({"down", "slow", "rubbish", "misconfigured"})
+
+
+class Cache(Protocol):
+    """What the breaker needs of a cache shared by all web processes, such as Django's."""
+
+    def get(self, key: str, default: Any = None) -> Any: ...
+    def set(self, key: str, value: Any, timeout: float | None) -> Any: ...
+    def add(self, key: str, value: Any, timeout: float | None) -> bool: ...
+    def incr(self, key: str) -> int: ...
+    def delete(self, key: str) -> Any: ...
+
+
+class Breaker:
+    """Whether a target may be asked; its state is in the cache, under a key of the target.
+
+    Closed: asked freely. Open, after 3 counted failures in a row: not asked for a second. Then
+    half-open: one probe is let through; its success closes the breaker, its failure opens it again
+    for twice as long, up to 30 s. Who probes and says nothing for 10 s lets another probe. `busy`
+    (asked us to wait) and `refused` (this input) say nothing about the target.
+    """
+
+    def __init__(self, cache: Cache, key: str, now: Callable[[], float] = time.time) -> None:
+        self._cache = cache
+        self._failures = f"endpoint:{key}:failures"
+        self._pause = f"endpoint:{key}:pause"  # (until when, seconds)
+        self._probe = f"endpoint:{key}:probe"
+        self._now = now
+
+    def enter(self, deadline_seconds: float) -> None:
+        """Let a call pass, or raise EndpointError(down) with the seconds until the next try."""
+        pause = self._cache.get(self._pause)
+        if pause is None:
+            return
+        left = pause[0] - self._now()
+        if left <= 0 and self._cache.add(self._probe, 1, min(deadline_seconds, PROBE_SECONDS) + 1):
+            return
+        raise LeftAlone(
+            "The target failed several times and is left alone for a moment.",
+            reason="down",
+            retry_after=max(1.0, left),
+        )
+
+    def succeeded(self) -> None:
+        """Close the breaker and forget its failures."""
+        self._cache.delete(self._failures)
+        if self._cache.get(self._pause) is not None:
+            self._cache.delete(self._pause)
+            self._cache.delete(self._probe)
+
+    def failed(self, error: EndpointError) -> None:
+        """Count a failure, or only free the probe when it says nothing about the target."""
+        pause = self._cache.get(self._pause)
+        counted = error.reason in COUNTED
+        if pause is not None and pause[0] <= self._now():
+            if counted:
+                self._open(min(2 * pause[1], LONGEST_PAUSE))
+            self._cache.delete(self._probe)
+        elif pause is None and counted and self._count() >= FAILURES_TO_OPEN:
+            self._open(FIRST_PAUSE)
+
+    def _open(self, seconds: float) -> None:
+        self._cache.set(self._pause, (self._now() + seconds, seconds), timeout=FORGET_SECONDS)
+        self._cache.delete(self._failures)
+
+    def _count(self) -> int:
+        self._cache.add(self._failures, 0, timeout=FORGET_SECONDS)
+        with suppress(ValueError):  # the entry may go between the two calls
+            return self._cache.incr(self._failures)
+        return 1
+
+
+@dataclass(frozen=True)
+class LiveTarget:
+    """A target as the live pool asks it; the name is for messages."""
+
+    name: str
+    endpoint: Endpoint
+    breaker: Breaker | None = None
+
+
+class LeftAlone(EndpointError):
+    """The target was not asked: it failed before, or there was no time left."""
+
+
+class TargetFailed(EndpointError):
+    """One of the targets asked failed: `target` is its name, `error` what went wrong."""
+
+    def __init__(self, target: str, error: EndpointError) -> None:
+        super().__init__(f"{target}: {error}", error.reason, error.permanent, error.retry_after)
+        self.target, self.error = target, error
+
+
+class LivePool:
+    """A few threads for live calls: `size` at once, at most `max_waiting` more in line."""
+
+    def __init__(self, size: int, max_waiting: int) -> None:
+        self._size = size
+        self._max_waiting = max_waiting
+        self._threads = ThreadPoolExecutor(size, "live-target")
+        self._lock = threading.Lock()
+        self._calls = 0  # running and waiting
+        self._mean_seconds = 0.5
+
+    def ask(
+        self, targets: Sequence[LiveTarget], inputs: Mapping[str, Any], deadline_seconds: float
+    ) -> Future[list[Prediction]]:
+        """Ask all targets for one example; the future has their predictions in order.
+
+        The deadline counts from now, waiting in line included. A view waits with
+        `future.result(timeout=...)` and may go away on TimeoutError: the calls go on, and what
+        was given to `future.add_done_callback` runs in a pool thread. The future raises
+        TargetFailed (the first failure), or EndpointError(busy) when the line is full.
+        """
+        if not targets:
+            raise ValueError("A round needs at least one target to ask.")
+        together = _Together(len(targets))
+        try:
+            self._reserve(len(targets))
+        except EndpointError as error:
+            together.future.set_exception(error)
+            return together.future
+        ends_at = time.monotonic() + deadline_seconds
+        for place, target in enumerate(targets):
+            call = self._threads.submit(_call, target, inputs, ends_at, together.future)
+            call.add_done_callback(self._free)
+            call.add_done_callback(functools.partial(together.collect, place, target.name))
+        return together.future
+
+    def _reserve(self, calls: int) -> None:
+        with self._lock:
+            waiting = max(0, self._calls + calls - self._size)
+            if waiting > self._max_waiting:
+                wait = max(1.0, self._mean_seconds * waiting / self._size)
+                raise EndpointError(
+                    "Many people are asking the models: try again in a moment.",
+                    reason="busy",
+                    retry_after=wait,
+                )
+            self._calls += calls
+
+    def _free(self, call: "Future[Prediction]") -> None:
+        with self._lock:
+            self._calls -= 1
+            if call.exception() is None:
+                self._mean_seconds += (call.result().seconds - self._mean_seconds) / 10
+
+
+def _call(
+    target: LiveTarget, inputs: Mapping[str, Any], ends_at: float, asked: "Future[Any]"
+) -> Prediction:
+    """One call through the breaker, which learns of the result."""
+    seconds = ends_at - time.monotonic()
+    if seconds <= 0 or asked.done():  # done: another target failed, so do not bother this one
+        raise LeftAlone("The call waited in line for too long.", reason="busy", retry_after=1.0)
+    if target.breaker is not None:
+        target.breaker.enter(seconds)
+    try:
+        prediction = target.endpoint.predict([inputs], deadline_seconds=seconds)[0]
+    except EndpointError as error:
+        if target.breaker is not None:
+            target.breaker.failed(error)
+        raise
+    if target.breaker is not None:
+        target.breaker.succeeded()
+    return prediction
+
+
+class _Together:
+    """The answers of several targets, collected into one future."""
+
+    def __init__(self, count: int) -> None:
+        self.future: Future[list[Prediction]] = Future()
+        self._answers: dict[int, Prediction] = {}
+        self._count = count
+        self._lock = threading.Lock()
+
+    def collect(self, place: int, name: str, call: "Future[Prediction]") -> None:
+        """Take one finished call; resolve with the last answer or the first failure."""
+        error = call.exception()
+        with suppress(InvalidStateError):  # failed before, or cancelled by the caller
+            if error is not None:
+                if isinstance(error, EndpointError):
+                    error = TargetFailed(name, error)
+                self.future.set_exception(error)
+                return
+            with self._lock:
+                self._answers[place] = call.result()
+                complete = len(self._answers) == self._count
+            if complete:
+                self.future.set_result([self._answers[place] for place in range(self._count)])
+
+
+@functools.cache
+def process_pool(size: int = 8, max_waiting: int = 16) -> LivePool:
+    """The live pool of this process; a forked child makes its own."""
+    return LivePool(size, max_waiting)
+
+
+os.register_at_fork(after_in_child=process_pool.cache_clear)

@@ -1,0 +1,182 @@
+"""The adapter for Open Inference Protocol v2 servers over REST: KServe, Triton, MLServer."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from tasks.targets.endpoints.answers import items, members, number, read_output, read_prob
+from tasks.targets.endpoints.base import (
+    QA_KIND,
+    EndpointConfig,
+    EndpointInfo,
+    Prediction,
+    misconfigured,
+    rubbish,
+)
+from tasks.targets.endpoints.client import Clock, JsonClient, timed
+from tasks.targets.endpoints.prompts import fill
+from tasks.targets.endpoints.transport import IDEMPOTENT, Transport
+
+OPTIONS = frozenset(
+    {
+        *("model", "version", "inputs", "template", "template_input", "rank"),
+        *("label_output", "prob_output", "label_order", "label_map"),
+    }
+)
+
+
+class OpenInferenceEndpoint:
+    """One model of a v2 server; text goes in as BYTES tensors, one for each field or a template."""
+
+    def __init__(self, config: EndpointConfig, transport: Transport | None = None) -> None:
+        config.check_options(OPTIONS)
+        self._config = config
+        self._client = JsonClient(config, IDEMPOTENT, transport)
+        self._path = f"/v2/models/{quote(config.option('model', str, ...), safe='')}"
+        if version := config.option("version", str):
+            self._path += f"/versions/{quote(version, safe='')}"
+        self._names = config.names("inputs")
+        self._template = config.option("template", str)
+        self._rank = config.option("rank", int, 1)
+        self._label_output = config.option("label_output", str)
+        self._prob_output = config.option("prob_output", str)
+        self._order = list(config.option("label_order", list, list(config.labels or ())))
+        self._map = config.names("label_map")
+        if self._rank not in (1, 2):
+            raise misconfigured("The option 'rank' is 1 for shape [n] or 2 for shape [n, 1].")
+        if self._label_output is None and self._prob_output is None:
+            raise misconfigured("Name the tensor answered: 'label_output', 'prob_output' or both.")
+        if self._prob_output is not None:
+            self._check_order(config.labels)
+
+    def _check_order(self, labels: tuple[str, ...] | None) -> None:
+        if labels is None:
+            raise misconfigured("The option 'prob_output' is for tasks with labels.")
+        mapped = [self._label(name) for name in self._order]
+        if sorted(mapped, key=str) != sorted(labels):
+            raise misconfigured(f"'label_order' gives {mapped}; the labels are {list(labels)}.")
+
+    def predict(
+        self, batch: Sequence[Mapping[str, Any]], *, deadline_seconds: float
+    ) -> list[Prediction]:
+        """One prediction for each example, in order; raises EndpointError."""
+        if not batch:
+            return []
+        clock = Clock(deadline_seconds)
+        inputs = [self._config.select(item) for item in batch]
+        payload: dict[str, Any] = {
+            "inputs": [
+                self._tensor(name, column) for name, column in self._columns(inputs).items()
+            ],
+        }
+        answer = members(self._client.post(f"{self._path}/infer", payload, clock), "The answer")
+        fingerprint = _known(answer, "model_name", "model_version")
+        probs = self._probs(answer, len(inputs))
+        outputs = self._outputs(answer, inputs, probs)
+        predictions = [
+            Prediction(read_output(self._config, item, output), prob, 0.0, fingerprint)
+            for item, output, prob in zip(inputs, outputs, probs, strict=True)
+        ]
+        return timed(predictions, clock)
+
+    def _columns(self, inputs: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+        """The input tensors: name → one text for each example."""
+        if self._template is not None:
+            name = self._config.option("template_input", str, "text")
+            return {name: [fill(self._template, item) for item in inputs]}
+        return {
+            self._names.get(field, field): [str(item[field]) for item in inputs]
+            for field in self._config.fields
+        }
+
+    def _tensor(self, name: str, column: list[str]) -> dict[str, Any]:
+        shape = [len(column)] if self._rank == 1 else [len(column), 1]
+        return {"name": name, "shape": shape, "datatype": "BYTES", "data": column}
+
+    def _probs(self, answer: Mapping[str, Any], count: int) -> list[dict[str, float] | None]:
+        if self._prob_output is None:
+            return [None] * count
+        flat = _data(answer, self._prob_output, ("FP16", "FP32", "FP64", "BF16"))
+        width = len(self._order)
+        values = items(flat, count * width, f"The tensor {self._prob_output!r}")
+        rows = [values[start : start + width] for start in range(0, len(values), width)]
+        return [
+            read_prob(self._config, dict(zip(map(self._label, self._order), row, strict=True)))
+            for row in rows
+        ]
+
+    def _outputs(
+        self,
+        answer: Mapping[str, Any],
+        inputs: Sequence[Mapping[str, Any]],
+        probs: Sequence[Mapping[str, float] | None],
+    ) -> list[dict[str, Any]]:
+        if self._label_output is None:
+            return [
+                {self._config.output: max(prob, key=prob.__getitem__)} for prob in probs if prob
+            ]
+        name = f"The tensor {self._label_output!r}"
+        texts = items(_data(answer, self._label_output, ("BYTES",)), len(inputs), name)
+        outputs = [{self._config.output: self._label(text)} for text in texts]
+        if self._config.kind == QA_KIND and _has(answer, "start"):
+            for key in ("start", "end"):
+                column = items(_data(answer, key, ("INT32", "INT64")), len(inputs), f"{key!r}")
+                for output, value in zip(outputs, column, strict=True):
+                    output[key] = value
+        return outputs
+
+    def _label(self, said: Any) -> Any:
+        return self._map.get(said, said) if isinstance(said, str) else said
+
+    def info(self, *, deadline_seconds: float) -> EndpointInfo:
+        """Readiness and metadata of the model, input names checked; raises EndpointError."""
+        clock = Clock(deadline_seconds)
+        self._client.reply("GET", "/v2/health/ready", None, clock)
+        answer = members(self._client.get(self._path, clock), "The metadata")
+        wanted = set(self._columns([dict.fromkeys(self._config.fields, "")]))
+        offered = {members(row, "An input").get("name") for row in _rows(answer, "inputs")}
+        if offered and not wanted <= offered:
+            raise misconfigured(
+                f"The model has the inputs {sorted(map(str, offered))}, not {sorted(wanted)}; "
+                "map them with the option 'inputs'."
+            )
+        fingerprint = _known(answer, "platform", "versions")
+        return EndpointInfo(str(self._config.options["model"]), self._config.kind, fingerprint)
+
+
+def _known(answer: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: answer[name] for name in names if name in answer}
+
+
+def _rows(answer: Mapping[str, Any], name: str) -> list[Any]:
+    rows = answer.get(name, [])
+    if not isinstance(rows, list):
+        raise rubbish(f"{name!r} must be a list.")
+    return rows
+
+
+def _has(answer: Mapping[str, Any], name: str) -> bool:
+    return any(members(row, "An output").get("name") == name for row in _rows(answer, "outputs"))
+
+
+def _data(answer: Mapping[str, Any], name: str, types: Sequence[str]) -> list[Any]:
+    """The data of an output tensor, flattened row by row; checks the type of every entry."""
+    for row in _rows(answer, "outputs"):
+        if members(row, "An output").get("name") != name:
+            continue
+        if row.get("datatype") not in types:
+            raise rubbish(f"The tensor {name!r} must be {' or '.join(types)}.")
+        flat = _flatten(_rows(row, "data"))
+        if types == ("BYTES",):
+            if not all(isinstance(value, str) for value in flat):
+                raise rubbish(f"The tensor {name!r} must hold texts.")
+            return flat
+        return flat if types[0].startswith("INT") else [number(v, repr(name)) for v in flat]
+    raise rubbish(f"The answer lacks the tensor {name!r}.")
+
+
+def _flatten(values: list[Any]) -> list[Any]:
+    flat: list[Any] = []
+    for value in values:
+        flat += _flatten(value) if isinstance(value, list) else [value]
+    return flat

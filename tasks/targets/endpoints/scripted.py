@@ -1,0 +1,86 @@
+"""A target that answers by rules written in its options; for tests and demonstrations."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+
+from tasks.targets.endpoints.answers import members, read_output, read_prob
+from tasks.targets.endpoints.base import (
+    EndpointConfig,
+    EndpointError,
+    EndpointInfo,
+    Prediction,
+    Reason,
+    misconfigured,
+)
+
+ANSWER = frozenset({"label", "output", "prob", "delay", "fail", "retry_after"})
+RULE = ANSWER | {"contains", "field", "equals"}
+NUMBERS, TEXTS = ("delay", "retry_after"), ("contains", "field")
+
+
+class ScriptedEndpoint:
+    """The first rule that matches answers, over the defaults beside "rules".
+
+    Options: label or output, prob, delay (seconds, really slept), fail (a reason), retry_after;
+    rules: a list of the same keys with "contains" or "equals" and, optionally, "field".
+    """
+
+    def __init__(self, config: EndpointConfig) -> None:
+        config.check_options(ANSWER | {"rules"})
+        self._config = config
+        self._rules: list[dict[str, Any]] = list(config.option("rules", Sequence, ()))
+        for rule in [*self._rules, config.options]:
+            _check_types(rule)
+            if rule.get("fail") not in (None, *get_args(Reason)):
+                raise misconfigured(f"'fail' is one of {', '.join(get_args(Reason))}.")
+        for rule in self._rules:
+            if unknown := sorted(set(rule) - RULE):
+                raise misconfigured(f"Unknown key {unknown[0]!r} in a rule; {sorted(RULE)}.")
+
+    def predict(
+        self, batch: Sequence[Mapping[str, Any]], *, deadline_seconds: float
+    ) -> list[Prediction]:
+        """One prediction for each example, in order; raises EndpointError."""
+        ends_at = time.monotonic() + deadline_seconds
+        return [self._answer(self._config.select(item), ends_at) for item in batch]
+
+    def _answer(self, item: Mapping[str, Any], ends_at: float) -> Prediction:
+        rule = next((rule for rule in self._rules if _matches(rule, item)), {})
+        script = dict(self._config.options) | rule
+        started_at = time.monotonic()
+        left = ends_at - started_at
+        time.sleep(max(0.0, min(script.get("delay", 0), left)))
+        if script.get("delay", 0) >= left:
+            raise EndpointError("The target did not answer in time.", reason="slow")
+        if script.get("fail"):
+            raise EndpointError(
+                "The target fails as scripted.",
+                reason=script["fail"],
+                permanent=script["fail"] in ("refused", "misconfigured"),
+                retry_after=script.get("retry_after"),
+            )
+        said = rule if {"label", "output"} & set(rule) else script
+        wanted = said.get("output", {self._config.output: said.get("label")})
+        output = read_output(self._config, item, members(wanted, "output"))
+        prob = read_prob(self._config, said.get("prob"))
+        return Prediction(output, prob, time.monotonic() - started_at, {"digest": "scripted"})
+
+    def info(self, *, deadline_seconds: float) -> EndpointInfo:
+        return EndpointInfo("scripted", self._config.kind, {"digest": "scripted"})
+
+
+def _check_types(rule: Any) -> None:
+    if not isinstance(rule, Mapping):
+        raise misconfigured("'rules' is a list of objects.")
+    for names, kind, words in ((NUMBERS, int | float, "a number"), (TEXTS, str, "a text")):
+        for name in names:
+            if name in rule and not isinstance(rule[name], kind):
+                raise misconfigured(f"{name!r} must be {words}.")
+
+
+def _matches(rule: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
+    texts = [str(item.get(rule["field"], ""))] if "field" in rule else [*map(str, item.values())]
+    if "equals" in rule:
+        return rule["equals"] in texts
+    return any(rule.get("contains", "") in text for text in texts)

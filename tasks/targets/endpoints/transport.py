@@ -1,0 +1,422 @@
+"""Guarded HTTP: checked addresses, one deadline for everything, capped answers, few retries.
+
+Built on httpcore, httpx's connection pool: its network backend is the one public place where the
+address of a connection is decided, so the check and the connection cannot disagree (no second
+DNS look-up), while Host, SNI and certificate checks keep the name.
+"""
+
+import functools
+import ipaddress
+import json
+import logging
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import httpcore
+import httpx
+
+from tasks.targets.endpoints.addresses import Allowed, is_permitted, is_public
+from tasks.targets.endpoints.base import EndpointError, misconfigured, rubbish
+
+logger = logging.getLogger(__name__)
+
+HEADER_BYTES = 16 * 1024
+WRITE_BYTES = 16 * 1024
+MAX_REDIRECTS = 3
+Resolver = Callable[[str, int], Sequence[str]]
+Headers = Iterable[tuple[bytes, bytes]]
+Call = tuple[str, httpx.URL, Allowed, str | None, bytes, Headers]
+
+
+@dataclass
+class Budget:
+    """What is left of one call: seconds until `ends_at` (monotonic) and bytes still accepted."""
+
+    ends_at: float
+    max_bytes: int
+    left_bytes: int = 0
+    received: bool = False
+
+    @classmethod
+    def of(cls, seconds: float, max_bytes: int) -> "Budget":
+        return cls(time.monotonic() + seconds, max_bytes)
+
+    def seconds(self) -> float:
+        """The time left; raises EndpointError(slow) when there is none."""
+        left = self.ends_at - time.monotonic()
+        if left <= 0:
+            raise EndpointError("The target did not answer in time.", reason="slow")
+        return left
+
+
+@dataclass(frozen=True)
+class Retry:
+    """When one second attempt is made: lost = connection lost before a byte of the answer."""
+
+    lost: bool
+    statuses: frozenset[int]
+
+
+IDEMPOTENT = Retry(lost=True, statuses=frozenset({503}))
+CAREFUL = Retry(lost=False, statuses=frozenset({429, 503}))
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer, read wholly; header names are lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class _Lost(Exception):
+    """The connection failed before a byte of the answer came; carries the error to report."""
+
+    def __init__(self, error: EndpointError) -> None:
+        self.error = error
+
+
+_budget: ContextVar[Budget] = ContextVar("budget")
+
+
+class _Stream(httpcore.NetworkStream):
+    """A connection whose every wait and read is cut to the budget of the running call."""
+
+    def __init__(self, inner: httpcore.NetworkStream) -> None:
+        self._inner = inner
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        budget = _budget.get()
+        if budget.left_bytes <= 0:
+            raise _too_large(budget.max_bytes)
+        data = self._inner.read(min(max_bytes, budget.left_bytes), budget.seconds())
+        budget.left_bytes -= len(data)
+        budget.received = budget.received or bool(data)
+        return data
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        for start in range(0, len(buffer), WRITE_BYTES):
+            self._inner.write(buffer[start : start + WRITE_BYTES], _budget.get().seconds())
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> httpcore.NetworkStream:
+        seconds = _budget.get().seconds()
+        return _Stream(self._inner.start_tls(ssl_context, server_hostname, seconds))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._inner.get_extra_info(info)
+
+
+class _Backend(httpcore.NetworkBackend):
+    """Resolves a name once, checks every address, and connects to a checked one."""
+
+    def __init__(
+        self, resolve: Resolver, names: ThreadPoolExecutor, allowed: Allowed, private_only: bool
+    ) -> None:
+        self._resolve = resolve
+        self._names = names
+        self._allowed = allowed
+        self._private_only = private_only
+        self._inner = httpcore.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        addresses = self._addresses(host, port)
+        for tried, address in enumerate(addresses, start=1):
+            seconds = _budget.get().seconds() / (len(addresses) - tried + 1)
+            try:
+                return _Stream(self._inner.connect_tcp(address, port, seconds, local_address, []))
+            except (httpcore.ConnectError, httpcore.ConnectTimeout):
+                if tried == len(addresses):
+                    raise
+        raise AssertionError("an empty list of addresses is refused above")
+
+    def _addresses(self, host: str, port: int) -> list[str]:
+        try:
+            found = [str(ipaddress.ip_address(host))]
+        except ValueError:
+            found = self._look_up(host, port)
+        for text in found:
+            address = ipaddress.ip_address(text)
+            if self._private_only and is_public(address):
+                raise misconfigured("The secret is only sent over https: change the URL.")
+            if not is_permitted(host, address, self._allowed):
+                logger.warning("The host %r leads to %s, which is not allowed.", host, text)
+                raise misconfigured(  # whoever reads it need not learn how our network is built
+                    f"The host {host!r} leads to what is not a public address; the operator "
+                    "of this site can allow it."
+                )
+        return found
+
+    def _look_up(self, host: str, port: int) -> list[str]:
+        try:
+            found = self._names.submit(self._resolve, host, port).result(_budget.get().seconds())
+        except TimeoutError:
+            raise EndpointError(f"Resolving {host!r} took too long.", reason="slow") from None
+        except (OSError, UnicodeError):
+            found = []
+        if not found:
+            raise EndpointError(f"The host {host!r} cannot be resolved.", reason="down")
+        return list(dict.fromkeys(found))
+
+
+def system_resolve(host: str, port: int) -> list[str]:
+    """The addresses of a name as the system resolves it."""
+    return [str(row[4][0]) for row in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+
+
+@functools.cache
+def _default_ssl_context() -> ssl.SSLContext:
+    """Loaded once (it takes tens of milliseconds); SSL_CERT_FILE can name a private authority."""
+    return httpx.create_ssl_context()
+
+
+class Transport:
+    """Keep-alive connections to targets, a pool for each policy of addresses; safe for threads."""
+
+    def __init__(
+        self, *, resolve: Resolver = system_resolve, ssl_context: ssl.SSLContext | None = None
+    ) -> None:
+        self._resolve = resolve
+        self._ssl_context = ssl_context
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop all connections without closing them (a forked child must not share sockets)."""
+        self._names = ThreadPoolExecutor(4, "resolve")
+        self._pools: dict[tuple[Allowed, bool], httpcore.ConnectionPool] = {}
+
+    def _pool(self, allowed: Allowed, private_only: bool) -> httpcore.ConnectionPool:
+        key = (allowed, private_only)
+        if key not in self._pools:
+            pool = httpcore.ConnectionPool(
+                ssl_context=self._ssl_context or _default_ssl_context(),
+                max_connections=100,
+                max_keepalive_connections=40,
+                keepalive_expiry=30,
+                network_backend=_Backend(self._resolve, self._names, allowed, private_only),
+            )
+            self._pools.setdefault(key, pool)
+        return self._pools[key]
+
+    def request(
+        self,
+        method: str,
+        url: httpx.URL,
+        *,
+        seconds: float,
+        max_bytes: int,
+        allowed: Allowed,
+        secret: str | None,
+        payload: Any,
+        retry: Retry,
+        headers: Headers = (),
+    ) -> Reply:
+        """One call with at most one retry, all within `seconds`; raises EndpointError.
+
+        payload: becomes JSON; bytes are sent as they are.
+        """
+        budget = Budget.of(seconds, max_bytes)
+        token = _budget.set(budget)
+        try:
+            call = (method, url, allowed, secret, _encode(payload), headers)
+            try:
+                reply = self._follow(*call)
+            except _Lost as lost:
+                if not retry.lost:
+                    raise lost.error from lost
+                return self._last_attempt(call)
+            wait = retry_after(reply.headers)
+            if reply.status in retry.statuses and wait is not None and wait < budget.seconds():
+                time.sleep(wait)
+                return self._last_attempt(call)
+            return reply
+        finally:
+            _budget.reset(token)
+
+    def _last_attempt(self, call: Call) -> Reply:
+        try:
+            return self._follow(*call)
+        except _Lost as lost:
+            raise lost.error from lost
+
+    def _follow(
+        self,
+        method: str,
+        url: httpx.URL,
+        allowed: Allowed,
+        secret: str | None,
+        content: bytes,
+        headers: Headers,
+    ) -> Reply:
+        """Send, and follow redirects that keep method, safety and origin rules."""
+        for _ in range(MAX_REDIRECTS + 1):
+            reply = self._send(method, url, allowed, secret, content, headers)
+            location = reply.headers.get("location")
+            if reply.status not in (301, 302, 303, 307, 308) or location is None:
+                return reply
+            if method != "GET" and reply.status not in (307, 308):
+                raise misconfigured(f"The target redirects to {location:.200}: name that URL.")
+            there = parse_url(str(_join(url, location)))
+            if url.scheme == "https" and there.scheme == "http":
+                raise misconfigured("The target redirects from https to http.")
+            if origin(there) != origin(url):
+                secret = None
+                allowed = allowed if isinstance(allowed, tuple) else False
+            url = there
+        raise misconfigured(f"The target redirects more than {MAX_REDIRECTS} times.")
+
+    def _send(
+        self,
+        method: str,
+        url: httpx.URL,
+        allowed: Allowed,
+        secret: str | None,
+        content: bytes,
+        headers: Headers,
+    ) -> Reply:
+        budget = _budget.get()
+        budget.left_bytes = budget.max_bytes + HEADER_BYTES
+        budget.received = False
+        target = httpcore.URL(
+            scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
+        )
+        unencrypted_secret = secret is not None and url.scheme == "http"
+        try:
+            with self._pool(allowed, unencrypted_secret).stream(
+                method,
+                target,
+                headers=[*_headers(url, secret, content, budget.seconds()), *headers],
+                content=content,
+                extensions={"timeout": {"pool": budget.seconds()}},
+            ) as response:
+                return _read(response, budget.max_bytes)
+        except httpcore.PoolTimeout:
+            raise EndpointError("All connections are in use.", reason="busy") from None
+        except httpcore.TimeoutException:
+            raise EndpointError("The target did not answer in time.", reason="slow") from None
+        except (httpcore.NetworkError, httpcore.ProtocolError) as error:
+            raise _failure(error, budget.received) from error
+
+
+def _failure(error: Exception, received: bool) -> Exception:
+    """What to raise for a broken connection."""
+    if isinstance(error, httpcore.LocalProtocolError):
+        return misconfigured(f"The call cannot be sent: {error}.")
+    if isinstance(error, httpcore.RemoteProtocolError) and received:
+        return rubbish(f"The target does not speak HTTP properly: {error}.")
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, ssl.SSLCertVerificationError):
+            return misconfigured(f"The certificate of the target is not valid: {seen}.")
+        seen = seen.__cause__ or seen.__context__
+    failure = EndpointError(f"The target cannot be reached: {error}.", reason="down")
+    return failure if received else _Lost(failure)
+
+
+def _read(response: httpcore.Response, max_bytes: int) -> Reply:
+    headers = {
+        name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers
+    }
+    length = headers.get("content-length", "")
+    if length.isdecimal() and int(length[:20]) > max_bytes:
+        raise _too_large(max_bytes)
+    if headers.get("content-encoding", "identity").lower() != "identity":
+        raise rubbish("The target compressed its answer though it was asked not to.")
+    body = bytearray()
+    for part in response.iter_stream():
+        body += part
+        if len(body) > max_bytes:
+            raise _too_large(max_bytes)
+    return Reply(response.status, headers, bytes(body))
+
+
+def _too_large(max_bytes: int) -> EndpointError:
+    return rubbish(f"The answer is larger than {max_bytes} bytes.")
+
+
+def _headers(
+    url: httpx.URL, secret: str | None, content: bytes, seconds: float
+) -> list[tuple[bytes, bytes]]:
+    headers = [
+        (b"Host", url.netloc),
+        (b"Accept", b"application/json"),
+        (b"Accept-Encoding", b"identity"),
+        (b"User-Agent", b"dynabench"),
+        (b"X-Deadline-Seconds", b"%.3f" % min(3600, max(0.001, seconds))),
+    ]
+    if content:
+        headers += [(b"Content-Type", b"application/json")]
+        headers += [(b"Content-Length", str(len(content)).encode())]
+    if secret is not None:
+        headers += [(b"Authorization", b"Bearer " + secret.encode("ascii"))]
+    return headers
+
+
+def _encode(payload: Any) -> bytes:
+    if payload is None:
+        return b""
+    if isinstance(payload, bytes):
+        return payload
+    return json.dumps(payload, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _join(url: httpx.URL, location: str) -> httpx.URL:
+    try:
+        return url.join(location)
+    except httpx.InvalidURL as error:
+        raise misconfigured(f"The target redirects to an invalid URL: {error}.") from None
+
+
+def origin(url: httpx.URL) -> tuple[str, str, int]:
+    """Scheme, host and port, with the default port filled in."""
+    return url.scheme, url.host, url.port or (443 if url.scheme == "https" else 80)
+
+
+def parse_url(text: str) -> httpx.URL:
+    """A target's URL; raises EndpointError(misconfigured) and says what is wrong with it."""
+    try:
+        url = httpx.URL(text)
+    except httpx.InvalidURL as error:
+        raise misconfigured(f"The URL is not valid: {error}.") from None
+    if url.scheme not in ("http", "https"):
+        raise misconfigured("The URL must start with http:// or https://.")
+    if not url.host:
+        raise misconfigured("The URL names no host.")
+    if url.port is not None and not 1 <= url.port <= 65535:
+        raise misconfigured("The port of the URL must lie in 1 to 65535.")
+    if url.userinfo:
+        raise misconfigured("The URL must hold no user name or password; use the secret.")
+    return url.copy_with(fragment=None)
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds of a Retry-After header, which is a number or an HTTP date; None without one."""
+    text = headers.get("retry-after", "").strip()
+    if text.isdecimal():
+        return float(text[:9])
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,76 @@
+"""How targets failed while people wrote, and telling those who can mend them."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Case, F, Q, Value, When
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from tasks.mails import mail_members
+from tasks.models import TargetFailure, TargetModel, Task, TaskMember
+from tasks.targets.connect import secret_of
+from tasks.targets.endpoints.base import EndpointError
+from tasks.targets.send_test import without_secret
+
+FORGOTTEN = timedelta(hours=24)
+TOLD_AFTER = 3
+AGAIN_AFTER = timedelta(hours=24)
+OWNERS = (TaskMember.Role.OWNER, TaskMember.Role.EDITOR)
+
+
+def note_failure(target: TargetModel, error: EndpointError) -> None:
+    """Count a failure; after a day without any the count begins anew. One update, no lock."""
+    now = timezone.now()
+    said = without_secret(secret_of(target), str(error))[:500]
+    TargetFailure.objects.get_or_create(target=target, defaults={"last_at": now, "since": now})
+    was_long_ago = Q(last_at__lt=now - FORGOTTEN)
+    TargetFailure.objects.filter(target=target).update(
+        count=Case(When(was_long_ago, then=Value(1)), default=F("count") + 1),
+        since=Case(When(was_long_ago, then=Value(now)), default=F("since")),
+        last_at=now,
+        reason=error.reason,
+        detail=said,
+    )
+
+
+def failing(task: Task) -> Sequence[TargetFailure]:
+    """The task's targets that failed within the last day, the latest first."""
+    found = TargetFailure.objects.filter(target__task=task, last_at__gte=timezone.now() - FORGOTTEN)
+    return list(found.select_related("target").order_by("-last_at"))
+
+
+def tell_failures() -> int:
+    """Mail a task's owners and editors of targets that fail, once a day for each; how many.
+
+    The sweep calls it. No lock: of several sweeps, the one whose update hits mails.
+    """
+    now = timezone.now()
+    found = _untold(now).select_related("target__task")
+    return sum(_tell(failure, now) for failure in found)
+
+
+def _untold(now: datetime):  # type: ignore[no-untyped-def]
+    mended_only_by_owners = Q(reason="misconfigured") | Q(count__gte=TOLD_AFTER)
+    fresh = Q(told_at=None) | Q(told_at__lt=now - AGAIN_AFTER)
+    return TargetFailure.objects.filter(mended_only_by_owners, fresh, last_at__gte=now - FORGOTTEN)
+
+
+@transaction.atomic
+def _tell(failure: TargetFailure, now: datetime) -> bool:
+    if not _untold(now).filter(pk=failure.pk).update(told_at=now):
+        return False
+    target, task = failure.target, failure.target.task
+    told = {"target": target.name, "task": task.name, "count": failure.count}
+    subject = _("%(task)s: the target %(target)s fails") % told
+    lines = [
+        _("%(target)s failed %(count)d times while people wrote for %(task)s. It said last:")
+        % told,
+        failure.detail,
+        settings.SITE_URL + reverse("own:rounds", args=[task.code]),
+    ]
+    mail_members(task, OWNERS, subject, "\n\n".join(lines) + "\n")
+    return True

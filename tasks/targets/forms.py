@@ -1,0 +1,118 @@
+"""Forms of what targets and generators are to be, and of the example for a target's test."""
+
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from tasks.line_files import unstorable
+from tasks.models import Generator, TargetModel
+from tasks.targets.ask_before_opening import sample_of
+from tasks.targets.connect import endpoint_of, generator_endpoint, spec_of
+from tasks.targets.endpoints.base import EndpointError
+from tasks.targets.endpoints.registry import ADAPTERS
+from tasks.targets.services import TargetRefused, check_same_model
+
+AS_TEXT = ("text", "long_text", "image", "audio")
+GENERATORS = ("openai_chat", "http", "scripted")
+"""Adapters that can answer with a text of their own."""
+
+
+class _EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
+    """Settings that an adapter accepts."""
+
+    def clean_options(self) -> dict[str, Any]:
+        return self._mapping("options")
+
+    def _mapping(self, name: str) -> dict[str, Any]:
+        value = self.cleaned_data[name] or {}
+        if not isinstance(value, dict):
+            raise ValidationError(gettext('Write keys and values, such as {"model": "x"}.'))
+        if reason := unstorable(value):
+            raise ValidationError(gettext("It holds %(reason)s.") % {"reason": reason})
+        return value
+
+    def _post_clean(self) -> None:
+        super()._post_clean()  # type: ignore[misc]
+        if self.errors:
+            return
+        try:
+            self.check_endpoint()
+        except EndpointError as error:
+            self.add_error(None, str(error))
+
+    def check_endpoint(self) -> None:
+        """What the fields alone do not tell. Raises EndpointError, or adds errors."""
+
+
+class TargetForm(_EndpointForm):
+    """A target whose adapter accepts its settings."""
+
+    adapter = forms.ChoiceField(choices=[(name, name) for name in sorted(ADAPTERS)], initial="http")
+    url = forms.URLField(
+        max_length=500,
+        required=False,
+        assume_scheme="https",
+        help_text=_("Empty: our own model server, which loads `source`."),
+    )
+
+    def clean_serving(self) -> dict[str, Any]:
+        return self._mapping("serving")
+
+    def check_endpoint(self) -> None:
+        try:
+            spec_of(self.instance)
+        except TypeError as error:  # the words of a missing or unknown keyword
+            words = str(error).removeprefix("ModelSpec.__init__() ")
+            said = gettext("The model server cannot read this: %(reason)s.")
+            self.add_error("serving", said % {"reason": words})
+        endpoint_of(self.instance)
+        if before := TargetModel.objects.filter(pk=self.instance.pk).first():
+            try:
+                check_same_model(before, self.cleaned_data)
+            except TargetRefused as error:
+                self.add_error(None, str(error))
+
+
+class SettingsForm(TargetForm):
+    """The same where the task is known. The admin chooses fields of its own."""
+
+    class Meta:
+        model = TargetModel
+        fields = (
+            *("name", "adapter", "url", "source", "revision", "options", "serving"),
+            "secret_env",
+        )
+
+
+class GeneratorForm(_EndpointForm):
+    """A generator whose adapter accepts its settings. The admin chooses fields of its own."""
+
+    adapter = forms.ChoiceField(choices=[(name, name) for name in GENERATORS])
+    url = forms.URLField(max_length=500, assume_scheme="https")
+
+    class Meta:
+        model = Generator
+        fields = ("name", "adapter", "url", "options", "secret_env")
+
+    def check_endpoint(self) -> None:
+        generator_endpoint(self.instance)
+
+
+class InputForm(forms.Form):
+    """What a target may see of one example, filled from a context and an example of the task."""
+
+    def __init__(self, target: TargetModel, *args: Any, **kwargs: Any) -> None:
+        config = target.task.config
+        kwargs["initial"] = sample_of(target.task)
+        super().__init__(*args, **kwargs)
+        for name in config.model_fields:
+            component = config.component(name)
+            kind = forms.CharField if component.type in AS_TEXT else forms.JSONField
+            self.fields[name] = kind(
+                label=component.title,
+                required=component.required,
+                widget=forms.Textarea(attrs={"rows": 4, "cols": 90}),
+            )

@@ -1,0 +1,57 @@
+"""Sending a target one input, to see whether and how it answers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dynabench.lib.places import without_places
+from tasks.models import TargetModel
+from tasks.targets.connect import endpoint_of, secret_of
+from tasks.targets.endpoints.base import EndpointError, Prediction, Reason
+
+TEST_SECONDS = 20.0
+REASONS: Mapping[Reason, str] = {
+    "down": "The target cannot be reached.",
+    "slow": f"The target did not answer within {TEST_SECONDS:g} seconds.",
+    "busy": "The target is busy and asked to be left alone for a moment.",
+    "rubbish": "The target answered, but not with a valid prediction.",
+    "refused": "The target declined this very input.",
+    "misconfigured": "Something in the target's settings must be changed.",
+}
+
+
+class NoAnswer(Exception):
+    """The target gave no usable answer. reason: as of an EndpointError; detail: its message."""
+
+    def __init__(self, reason: Reason, detail: str) -> None:
+        super().__init__(REASONS[reason])
+        self.reason, self.detail = reason, detail
+
+
+def send_test(target: TargetModel, inputs: Mapping[str, Any]) -> Prediction:
+    """What the target answers to one example, without its secret, should it repeat that.
+
+    Call it outside transactions: it may take TEST_SECONDS. Raises NoAnswer.
+    """
+    secret = secret_of(target)
+    try:
+        answer = endpoint_of(target).predict([inputs], deadline_seconds=TEST_SECONDS)[0]
+    except EndpointError as error:
+        raise NoAnswer(error.reason, without_secret(secret, str(error))) from None
+    output, fingerprint = (
+        without_secret(secret, answer.output),
+        without_secret(secret, answer.fingerprint),
+    )
+    return Prediction(output, answer.prob, answer.seconds, fingerprint)
+
+
+def without_secret(secret: str | None, value: Any) -> Any:
+    """A value of JSON in which [secret] stands for the secret, and … for folders of this server."""
+    if isinstance(value, Mapping):
+        return {
+            without_secret(secret, name): without_secret(secret, one) for name, one in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [without_secret(secret, one) for one in value]
+    if not isinstance(value, str):
+        return value
+    return without_places(value.replace(secret, "[secret]") if secret else value)

@@ -1,0 +1,151 @@
+"""Writes about targets and generators."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils.translation import gettext as _
+
+from dynabench.accounts.models import User
+from dynabench.accounts.services import log
+from tasks.models import Generator, Round, TargetModel, Task
+from tasks.permissions import fixed_settings
+from tasks.services import changed_fields, loop_of, set_targets
+from tasks.targets.versions import made_another
+
+
+class TargetRefused(Exception):
+    """A target cannot be registered or changed so; the message says why."""
+
+
+@transaction.atomic
+def register_target(
+    *,
+    task: Task,
+    name: str,
+    round: Round | None = None,
+    actor: User | None = None,
+    **fields: Any,
+) -> TargetModel:
+    """Create or update the task's target `name` and put it into a round's loop.
+
+    Locks the round, then the target. Raises RoundError when the round was opened, TargetRefused.
+    """
+    if round is not None:
+        round = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
+    target, created = TargetModel.objects.get_or_create(
+        name=name, defaults={"task": task, **fields}
+    )
+    noted: dict[str, Any] = {"fields": sorted(fields)}
+    if not created:
+        if target.task_id != task.pk:
+            raise TargetRefused(_("Another task has a target of this name. Take another one."))
+        target, noted = _changed_target(target, fields)
+    if round is not None:
+        joined = loop_of(round)
+        noted["round"] = str(round)
+        if target not in joined:
+            noted |= set_targets(round, [*joined, target])
+    log(actor, "target.registered" if created else "target.changed", target, **noted)
+    return target
+
+
+@transaction.atomic
+def add_target(*, task: Task, actor: User, fields: Mapping[str, Any]) -> TargetModel:
+    """Register a target whose settings are checked; no lock, a unique name.
+
+    Raises TargetRefused.
+    """
+    _check_settings(actor, None, fields)
+    told = {**fields, "task": task}
+    target, created = TargetModel.objects.get_or_create(name=fields["name"], defaults=told)
+    if not created:
+        raise TargetRefused(_("Another target has this name. Take another one."))
+    log(actor, "target.registered", target, fields=sorted(fields))
+    return target
+
+
+@transaction.atomic
+def change_target(*, target: TargetModel, actor: User, fields: Mapping[str, Any]) -> TargetModel:
+    """Change settings that are checked. Raises TargetRefused.
+
+    Locks the target, so that it is not sent elsewhere while it gets a secret.
+    """
+    _check_settings(actor, _locked_target(target), fields)
+    changed, noted = _changed_target(target, fields)
+    log(actor, "target.changed", changed, **noted)
+    return changed
+
+
+def _locked_target(target: TargetModel) -> TargetModel:
+    return TargetModel.objects.select_for_update(of=("self",), no_key=True).get(pk=target.pk)
+
+
+def _changed_target(
+    target: TargetModel, fields: Mapping[str, Any]
+) -> tuple[TargetModel, dict[str, Any]]:
+    """The target with other settings, and what to log. Locks it, as opening a round does.
+
+    Raises TargetRefused when that makes another model of one that a round was opened with.
+    """
+    locked = _locked_target(target)
+    check_same_model(locked, fields)
+    moved = fields.get("url", locked.url) != locked.url
+    noted = {"url": {"before": locked.url, "after": fields["url"]}} if moved else {}
+    return locked, {"fields": changed_fields(locked, fields), **noted}
+
+
+def check_same_model(target: TargetModel, fields: Mapping[str, Any]) -> None:
+    """Raises TargetRefused when these settings make another model of what a round was opened with.
+
+    That round's examples would have been written against one model, and be shown with another.
+    """
+    another = made_another(target, fields)
+    if not another:
+        return
+    opened = Q(opened_at__isnull=False) | Q(state=Round.State.RELEASED)
+    if round := target.rounds.filter(opened).order_by("number").first():
+        words = _(
+            "Round %(number)d was opened with %(target)s, so its %(names)s cannot change. Register "
+            "the other model under another name."
+        )
+        told = {"number": round.number, "target": target.name, "names": ", ".join(another)}
+        raise TargetRefused(words % told)
+
+
+@transaction.atomic
+def set_generator(*, task: Task, actor: User, fields: Mapping[str, Any]) -> Generator:
+    """Give the task a generator, or the one it has other settings, which are checked.
+
+    Locks the task. Raises TargetRefused.
+    """
+    Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
+    found = Generator.objects.filter(task=task).first()
+    before = found or Generator(task=task)
+    changes = {name: v for name, v in fields.items() if getattr(before, name) != v}
+    _check_settings(actor, found, changes)
+    if found is None:
+        made = Generator.objects.create(task=task, **fields)
+        log(actor, "generator.registered", made, fields=sorted(changes))
+        return made
+    log(actor, "generator.changed", found, fields=changed_fields(found, changes))
+    return found
+
+
+@transaction.atomic
+def remove_generator(*, task: Task, actor: User) -> None:
+    """Take the task's generator away; none is none. No lock."""
+    if Generator.objects.filter(task=task).delete()[0]:
+        log(actor, "generator.removed", task)
+
+
+def _check_settings(
+    actor: User, target: TargetModel | Generator | None, fields: Mapping[str, Any]
+) -> None:
+    if fixed := [name for name in fixed_settings(actor, target) if name in fields]:
+        words = _(
+            "You cannot set %(names)s: a name stays, and only an administrator ties a secret to an "
+            "address."
+        )
+        raise TargetRefused(words % {"names": ", ".join(fixed)})

@@ -1,0 +1,219 @@
+"""What is stored of votes: consensus rows, made anew under the locks of their examples."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Literal
+
+from django.conf import settings
+from django.db.models import F
+from django.utils import timezone
+
+from annotation.models import Example, TargetOutput
+from tasks.config.schema import TaskConfig
+from tasks.models import Round
+from validation.models import Consensus, Gold, Judging, OwnerDecision, QueueItem, Validation
+from validation.rules.consensus import (
+    Policy,
+    decide,
+    is_verified,
+    validated_error,
+    votes_still_needed,
+)
+from validation.rules.posterior import Fitted
+from validation.rules.sampling import order_key
+
+DERIVED = (
+    *("state", "label", "verdict", "votes", "still_needed", "is_verified", "is_validated_error"),
+    *("decided_by", "decided_at"),
+)
+FOOLED = {"fooled": True, "not_fooled": False}
+ASKED = (*FOOLED, "undecided")  # outcomes of examples that a model answered
+
+
+def judging_of(round: Round) -> Judging:
+    """How the round is judged; with the task's policy where nothing was settled; no lock."""
+    judging = Judging.objects.filter(round=round).first()
+    if judging is None:
+        policy = Policy.from_votes(round.task.config.validation.votes)
+        judging, _ = Judging.objects.get_or_create(round=round, defaults={"policy": asdict(policy)})
+    return judging
+
+
+def policy_of(round: Round) -> Policy:
+    """The policy that decides in the round now."""
+    return Policy(**judging_of(round).policy)
+
+
+def label_field(config: TaskConfig) -> str | None:
+    """The field whose labels validators choose from; None where they give a verdict."""
+    if config.validation.mode == "verdict":
+        return None
+    fields = config.target_fields
+    return next(name for name in fields if config.component(name).type == "multiclass")
+
+
+def is_about_model(config: TaskConfig, outcome: str) -> bool:
+    """Whether validators say of the model's answer, and not of the author's, that it is right.
+
+    So where the author alone says whether the model was fooled: that is the claim to confirm.
+    """
+    is_asked = config.verdict.type == "ask_user" and label_field(config) is None
+    return is_asked and outcome in ASKED
+
+
+def confirming(config: TaskConfig, outcome: str) -> Literal["correct", "incorrect"] | None:
+    """The verdict that agrees with the author; None: the author has not said yet."""
+    if not is_about_model(config, outcome):
+        return "correct"
+    fooled = FOOLED.get(outcome)
+    return None if fooled is None else "incorrect" if fooled else "correct"
+
+
+def derive_one(example: Example, votes: Sequence[Validation], freed: int = 0) -> None:
+    """Store what all the votes on one locked example decide; `freed` places of it were left.
+
+    Takes its consensus and its round's judging as they were read under the lock.
+    """
+    before = getattr(example, "consensus", None)
+    standing = None
+    if before and before.decided_by == Consensus.DecidedBy.OWNER:
+        standing = example.owner_decisions.filter(withdrawn_at__isnull=True).first()
+    judging = getattr(example.round, "judging", None) or judging_of(example.round)
+    model_label = _model_labels([example]).get(example.pk)
+    now = derived(
+        example, votes, Policy(**judging.policy), standing, before, model_label, judging.fitted
+    )
+    _store([now], freed)
+
+
+def derived(
+    example: Example,
+    votes: Iterable[Validation],
+    policy: Policy,
+    standing: OwnerDecision | None = None,
+    before: Consensus | None = None,
+    model_label: str | None = None,
+    fitted: Fitted | None = None,
+) -> Consensus:
+    """The consensus of an example as it should be stored. Reads and writes nothing."""
+    votes = list(votes)
+    cast = [vote.vote for vote in votes]
+    owner = standing.vote if standing else None
+    said = ((vote.validator_id, vote.label) for vote in votes)
+    posterior = fitted.posterior(said) if fitted and policy.rule == "dawid-skene" else None
+    decision = decide(cast, policy, owner=owner, posterior=posterior)
+    field = label_field(example.round.task.config)
+    author_label = example.inputs.get(field) if field else None
+    fooled = FOOLED.get(example.outcome)
+    confirms = confirming(example.round.task.config, example.outcome)
+    now = Consensus(
+        example=example,
+        round_id=example.round_id,
+        state=decision.state,
+        label=decision.label or "",
+        verdict=decision.verdict or "",
+        votes=len(cast),
+        still_needed=votes_still_needed(cast, policy, owner=owner, posterior=posterior),
+        is_verified=is_verified(decision, author_label, confirms),
+        is_validated_error=validated_error(
+            decision, author_label, model_label, fooled=fooled, confirms=confirms
+        ),
+    )
+    if decision.winner:
+        by = Consensus.DecidedBy
+        now.decided_by = by.OWNER if decision.by_owner else by.VOTES
+        now.decided_at = _decided_at(now, before)
+    return now
+
+
+def _model_labels(examples: Sequence[Example]) -> dict[int, str]:
+    """What the first target said, by example, where nobody knows whether it was fooled."""
+    unknown = {e.pk: e for e in examples if e.outcome == Example.Outcome.UNKNOWN}
+    if not unknown:
+        return {}
+    field = examples[0].round.task.config.answer_field
+    outputs = TargetOutput.objects.filter(example__in=unknown).order_by("-position")
+    return {output.example_id: str(output.output.get(field)) for output in outputs}
+
+
+def _decided_at(now: Consensus, before: Consensus | None) -> datetime:
+    """When this decision was first made; a vote that changes nothing keeps the time."""
+    same = ("label", "verdict", "decided_by")
+    if before and before.decided_at and all(getattr(now, n) == getattr(before, n) for n in same):
+        return before.decided_at
+    return timezone.now()
+
+
+def _store(rows: Sequence[Consensus], freed: int = 0) -> None:
+    """Write consensus rows, and what the examples' places in the queue need now."""
+    said = [row for row in rows if row.votes or row.decided_by]
+    silent = [row.pk for row in rows if not (row.votes or row.decided_by)]
+    if silent:
+        Consensus.objects.filter(pk__in=silent).delete()
+    Consensus.objects.bulk_create(
+        said, update_conflicts=True, unique_fields=["example"], update_fields=DERIVED
+    )
+    for needed in {row.still_needed for row in rows}:
+        alike = [row.pk for row in rows if row.still_needed == needed]
+        items = QueueItem.objects.filter(pk__in=alike)
+        (items if freed else items.exclude(still_needed=needed)).update(
+            free=F("free") + needed - F("still_needed") + freed, still_needed=needed
+        )
+
+
+def derive_all(examples: Sequence[Example]) -> int:
+    """Store what decides each of a round's locked examples; returns how many changed."""
+    judging = judging_of(examples[0].round)
+    policy, fitted = Policy(**judging.policy), judging.fitted
+    before = Consensus.objects.in_bulk([example.pk for example in examples])
+    standing = {
+        decision.example_id: decision
+        for decision in OwnerDecision.objects.filter(
+            example__in=examples, withdrawn_at__isnull=True
+        )
+    }
+    votes: dict[int, list[Validation]] = {}
+    for vote in Validation.objects.filter(example__in=examples):
+        votes.setdefault(vote.example_id, []).append(vote)
+    said = _model_labels(examples)
+    rows = [
+        derived(
+            e,
+            votes.get(e.pk, []),
+            policy,
+            standing.get(e.pk),
+            before.get(e.pk),
+            said.get(e.pk),
+            fitted,
+        )
+        for e in examples
+    ]
+    _requeue(examples, [row for row in rows if row.votes and row.still_needed])
+    _store(rows)
+    names = ("state", "label", "verdict", "is_verified", "is_validated_error")
+    return sum(
+        row.pk in before and any(getattr(row, n) != getattr(before[row.pk], n) for n in names)
+        for row in rows
+    )
+
+
+def _requeue(examples: Sequence[Example], undecided: Sequence[Consensus]) -> None:
+    """A place in the queue for examples that were decided when they came in, by an import."""
+    by_pk = {example.pk: example for example in examples}
+    gold = set(Gold.objects.filter(example__in=by_pk).values_list("pk", flat=True))
+    QueueItem.objects.bulk_create(
+        [
+            QueueItem(
+                example_id=row.pk,
+                round_id=row.round_id,
+                author_id=by_pk[row.pk].annotator_id,
+                still_needed=row.still_needed,
+                free=row.still_needed,
+                key=order_key(by_pk[row.pk].uuid, settings.SECRET_KEY),
+            )
+            for row in undecided
+            if by_pk[row.pk].retracted_at is None and row.pk not in gold
+        ],
+        ignore_conflicts=True,
+    )

@@ -1,0 +1,131 @@
+"""What a policy says about all votes of a round, as a stream; nothing is stored."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, cast
+
+from django.db.models import OuterRef, Subquery
+
+from annotation.models import Example, TargetOutput
+from tasks.models import Round
+from validation.decisions.consensus_rows import FOOLED, confirming
+from validation.models import OwnerDecision, Validation
+from validation.rules.agreement import code_votes
+from validation.rules.consensus import (
+    Decision,
+    Policy,
+    Vote,
+    decide_counts,
+    is_verified,
+    validated_error,
+)
+from validation.rules.dawid_skene import dawid_skene
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One example of a round and what its votes decide. Where nobody voted all is undecided."""
+
+    example_id: int
+    annotator_id: int | None
+    by_program: bool
+    outcome: str
+    votes: int
+    decision: Decision
+    is_verified: bool
+    is_validated_error: bool
+
+
+def text_of(value: Any) -> str | None:
+    """An answer as the plain text that labels are compared by; a span is its text."""
+    if isinstance(value, Mapping):
+        value = value.get("text")
+    return value if isinstance(value, str) else None
+
+
+def decided(round: Round, policy: Policy) -> Iterator[Case]:
+    """Each example of the round that stands, by id. An owner's decision wins.
+
+    Memory is bounded, but for dawid-skene, which needs all votes of the round at once.
+    """
+    posteriors = _posteriors(round) if policy.rule == "dawid-skene" else {}
+    owners = {
+        row.example_id: row.vote
+        for row in OwnerDecision.objects.filter(
+            example__round=round, withdrawn_at__isnull=True
+        ).iterator()
+    }
+    config = round.task.config
+    field = config.answer_field
+    votes = _votes(round)
+    waiting = next(votes, None)
+    for pk, annotator, by_program, outcome, inputs, output in _examples(round):
+        counts: Counter[Vote] = Counter()
+        if waiting and waiting[0] == pk:
+            counts, waiting = waiting[1], next(votes, None)
+        decision = decide_counts(counts, policy, owner=owners.get(pk), posterior=posteriors.get(pk))
+        author_label = text_of(inputs.get(field))
+        model_label = text_of((output or {}).get(field)) if outcome == "unknown" else None
+        confirms = confirming(config, outcome)
+        yield Case(
+            pk,
+            annotator,
+            by_program,
+            outcome,
+            counts.total(),
+            decision,
+            is_verified(decision, author_label, confirms),
+            validated_error(
+                decision,
+                author_label,
+                model_label,
+                fooled=FOOLED.get(outcome),
+                confirms=confirms,
+            ),
+        )
+
+
+def _examples(round: Round) -> Iterator[tuple[int, int | None, bool, str, Any, Any]]:
+    outputs = TargetOutput.objects.filter(example=OuterRef("pk")).order_by("position")
+    first = Subquery(outputs.values("output")[:1])
+    return (
+        Example.objects.filter(round=round, retracted_at__isnull=True)
+        .order_by("pk")
+        .values_list("pk", "annotator_id", "by_program", "outcome", "inputs", first)
+        .iterator(chunk_size=2000)
+    )
+
+
+def _votes(round: Round) -> Iterator[tuple[int, Counter[Vote]]]:
+    """Example and how many votes each choice has, by the example's id."""
+    rows = (
+        Validation.objects.filter(example__round=round, example__retracted_at__isnull=True)
+        .order_by("example_id")
+        .values_list("example_id", "label", "verdict")
+        .iterator(chunk_size=2000)
+    )
+    choices: dict[tuple[str, str], Vote] = {}
+    for pk, group in groupby(rows, itemgetter(0)):
+        counts: Counter[Vote] = Counter()
+        for _, label, verdict in group:
+            if (label, verdict) not in choices:
+                choices[label, verdict] = Vote(label or None, verdict or None)  # type: ignore[arg-type]
+            counts[choices[label, verdict]] += 1
+        yield pk, counts
+
+
+def _posteriors(round: Round) -> Mapping[int, Mapping[str, float]]:
+    """Example to label to probability, from all labels given in the round."""
+    rows = Validation.objects.filter(
+        example__round=round, example__retracted_at__isnull=True, verdict=""
+    )
+    votes = code_votes(
+        rows.order_by("pk").values_list("example_id", "validator_id", "label").iterator()
+    )
+    if not votes.items:
+        return {}
+    found = dawid_skene(votes)
+    return {cast(int, pk): found.posterior_of(row) for row, pk in enumerate(found.items)}

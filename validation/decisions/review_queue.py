@@ -1,0 +1,127 @@
+"""Reads of the review queue: a sample of what is judged, and all disagreements."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Count, Q
+from django.utils.translation import gettext_lazy
+
+from tasks.models import Round
+from validation.models import Consensus, Validation, Verdict
+from validation.rules.sampling import is_sampled_for_review
+
+PAGE = 20
+LOOKED_AT = 1000
+"""Most examples that one page looks at to find those that need a look."""
+State = Consensus.State
+COLUMNS = (
+    *("pk", "example__uuid", "example__by_program"),
+    *("state", "verdict", "votes", "decided_by"),
+)
+
+
+class Kind(models.TextChoices):
+    """Why an example stands in the review queue."""
+
+    ALL = "all", gettext_lazy("Sample and disagreements")
+    NO_CONSENSUS = "no-consensus", gettext_lazy("No consensus after all votes")
+    SPLIT = "split", gettext_lazy("Decided by one vote")
+    FLAGGED = "flagged", gettext_lazy("Flagged, or nobody could tell")
+    # xgettext:no-python-format
+    SAMPLE = "sample", gettext_lazy("Sample (5% of what is judged)")
+    OWNER = "owner", gettext_lazy("Decided by owners")
+
+
+NOT_USABLE = [Verdict.FLAGGED, Verdict.CANNOT_TELL]
+JUDGED = Q(state__in=[State.DECIDED, State.NO_CONSENSUS], votes__gt=0) & ~Q(
+    decided_by=Consensus.DecidedBy.OWNER
+)
+MAY_BE = {
+    Kind.ALL: JUDGED,
+    Kind.NO_CONSENSUS: JUDGED & Q(state=State.NO_CONSENSUS),
+    Kind.SPLIT: JUDGED & Q(state=State.DECIDED, votes__gte=3),
+    Kind.FLAGGED: JUDGED & Q(state=State.DECIDED, verdict__in=NOT_USABLE),
+    Kind.SAMPLE: JUDGED,
+    Kind.OWNER: Q(decided_by=Consensus.DecidedBy.OWNER),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One example of the review queue and why it is there."""
+
+    pk: int
+    uuid: UUID
+    votes: int
+    by_program: bool
+    kinds: frozenset[Kind]
+
+    @property
+    def reasons(self) -> list[str]:
+        """The reasons in words, in the order of `Kind`."""
+        return [str(kind.label) for kind in Kind if kind in self.kinds]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A page of the queue; `after`: the id from which to go on, None at the end."""
+
+    items: Sequence[Item] = field(default_factory=list)
+    after: int | None = None
+
+
+def to_review(rounds: Iterable[Round], kind: Kind, after: int = 0, size: int = PAGE) -> Found:
+    """The next examples to review behind the id `after`, oldest first. Two queries.
+
+    Looks at LOOKED_AT examples at most, so that a page costs the same in a round of a million; then
+    `items` may be few, or none, though `after` says that there is more to look at.
+    """
+    rows = list(
+        Consensus.objects.filter(
+            MAY_BE[kind], round__in=list(rounds), pk__gt=after, example__retracted_at__isnull=True
+        )
+        .order_by("pk")
+        .values(*COLUMNS)[:LOOKED_AT]
+    )
+    narrow = _decided_by_one([row["pk"] for row in rows if row["votes"] >= 3])
+    items: list[Item] = []
+    for row in rows:
+        kinds = _kinds(row, is_narrow=row["pk"] in narrow)
+        if kind in kinds or (kind == Kind.ALL and kinds):
+            items.append(
+                Item(
+                    row["pk"],
+                    row["example__uuid"],
+                    row["votes"],
+                    row["example__by_program"],
+                    frozenset(kinds),
+                )
+            )
+        if len(items) == size:
+            return Found(items, row["pk"] if row != rows[-1] or len(rows) == LOOKED_AT else None)
+    return Found(items, rows[-1]["pk"] if len(rows) == LOOKED_AT else None)
+
+
+def _kinds(row: Mapping[str, Any], *, is_narrow: bool) -> set[Kind]:
+    if row["decided_by"] == Consensus.DecidedBy.OWNER:
+        return {Kind.OWNER}
+    holds = {
+        Kind.NO_CONSENSUS: row["state"] == State.NO_CONSENSUS,
+        Kind.SPLIT: row["state"] == State.DECIDED and is_narrow,
+        Kind.FLAGGED: row["verdict"] in NOT_USABLE,
+        Kind.SAMPLE: is_sampled_for_review(row["example__uuid"], settings.SECRET_KEY),
+    }
+    return {kind for kind, true in holds.items() if true}
+
+
+def _decided_by_one(examples: Sequence[int]) -> set[int]:
+    """Those whose first choice has one vote more than the second, or as many."""
+    counts: dict[int, list[int]] = {}
+    rows = Validation.objects.filter(example__in=examples).order_by()
+    for pk, _, _, times in rows.values_list("example", "label", "verdict").annotate(Count("pk")):
+        counts.setdefault(pk, []).append(times)
+    return {pk for pk, n in counts.items() if len(n) > 1 and sorted(n)[-1] - sorted(n)[-2] <= 1}

@@ -1,0 +1,120 @@
+"""Dawid and Skene's model of a round's votes: fitted, stored, and shown beside the consensus."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import cast
+
+from django.db.models import QuerySet
+from django.utils.translation import gettext as _
+
+from dynabench.accounts.models import Annotator
+from tasks.models import Round
+from validation.decisions.consensus_rows import judging_of
+from validation.models import Judging, Validation
+from validation.rules.agreement import code_votes
+from validation.rules.dawid_skene import Aggregation, dawid_skene
+from validation.rules.posterior import Fitted
+from validation.rules.rates import Undefined
+from validation.statistics.counts import MOST_CHOICES
+
+GROWTH = 1.1
+"""A model is fitted anew when there are so many times the votes that it is from."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValidatorOpinion:
+    """What the model thinks of a validator.
+
+    reliability: the chance to name the true label (0-1). confusion: true label to given label to
+    probability.
+    """
+
+    annotator: Annotator
+    reliability: float
+    confusion: Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class SecondOpinion:
+    """A model fitted to all labels that are there now.
+
+    posteriors: example's id to label to probability. validators: least reliable first.
+    """
+
+    labels: Sequence[str]
+    prior: Mapping[str, float]
+    posteriors: Mapping[int, Mapping[str, float]]
+    validators: Sequence[ValidatorOpinion]
+    warnings: Sequence[str]
+
+
+def second_opinion(round: Round) -> SecondOpinion | Undefined:
+    """The posterior of each example and what the model thinks of each validator. Two queries.
+
+    All votes of the round are in memory at once.
+    """
+    found = _fitted(round)
+    if isinstance(found, Undefined):
+        return found
+    people = Annotator.objects.in_bulk(cast(Sequence[int], found.validators))
+    validators = [
+        ValidatorOpinion(
+            people[cast(int, who)],
+            float(found.reliability[row]),
+            {
+                true: dict(zip(found.labels, given, strict=True))
+                for true, given in zip(found.labels, found.confusion[row].tolist(), strict=True)
+            },
+        )
+        for row, who in enumerate(found.validators)
+    ]
+    return SecondOpinion(
+        found.labels,
+        dict(zip(found.labels, found.prior.tolist(), strict=True)),
+        {cast(int, pk): found.posterior_of(row) for row, pk in enumerate(found.items)},
+        sorted(validators, key=lambda one: one.reliability),
+        found.warnings,
+    )
+
+
+def fit(*, round: Round) -> Fitted | None:
+    """Fit the model to the round's votes and keep it for the votes to come; no lock.
+
+    Without labels nothing is kept, and the policy dawid-skene decides nothing.
+    """
+    judging_of(round)
+    found = _fitted(round)
+    model = None
+    if not isinstance(found, Undefined):
+        model = Fitted(
+            list(found.labels),
+            found.prior.tolist(),
+            found.crowd.tolist(),
+            {str(who): found.confusion[row].tolist() for row, who in enumerate(found.validators)},
+            _labels(round).count(),
+        )
+    Judging.objects.filter(round=round).update(model=asdict(model) if model else None)
+    return model
+
+
+def is_stale(judging: Judging) -> bool:
+    """Whether the round has a tenth more votes than its model is from, or has no model."""
+    fitted = judging.fitted
+    return fitted is None or _labels(judging.round).count() >= GROWTH * fitted.votes
+
+
+def _fitted(round: Round) -> Aggregation | Undefined:
+    rows = _labels(round).order_by("pk").values_list("example_id", "validator_id", "label")
+    votes = code_votes(rows.iterator())
+    if not votes.items:
+        return Undefined(_("nobody has given a label"))
+    if len(votes.labels) > MOST_CHOICES:
+        words = _("more than %(number)d different labels were given")
+        return Undefined(words % {"number": MOST_CHOICES})
+    return dawid_skene(votes)
+
+
+def _labels(round: Round) -> QuerySet[Validation]:
+    return Validation.objects.filter(
+        example__round=round, example__retracted_at__isnull=True, verdict=""
+    )

@@ -1,0 +1,1 @@
+"""History that was judged elsewhere: read line by line, stored whole or not at all."""

@@ -1,0 +1,67 @@
+"""The configuration of a task that an import makes, from the fields and labels it saw."""
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from tasks.config.checks import RESERVED
+from tasks.config.schema import dump_config, load_config
+from validation.rules.consensus import Policy
+
+ANSWER = "label"
+MOST_LABELS = 30
+"""With more different answers they are free text, not labels."""
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,59}")
+
+
+def created_config(
+    code: str,
+    context: Iterable[str],
+    inputs: Iterable[str],
+    labels: Iterable[str],
+    policy: Policy | None,
+    most_votes: int,
+) -> str:
+    """A configuration in YAML, whose answers are in the field `label`.
+
+    labels: every answer of an author, a model or a validator. most_votes: on one example.
+    Raises ConfigError.
+    """
+    context = _usable(context, {ANSWER})
+    inputs = _usable(inputs, {ANSWER, *context})
+    if not context and not inputs:
+        inputs = ["text"]
+    values = sorted({label.strip() for label in labels} - {""})
+    is_choice = 2 <= len(values) <= MOST_LABELS
+    answer = {"type": "multiclass", "labels": values} if is_choice else {"type": "long_text"}
+    config: dict[str, Any] = {
+        "version": 1,
+        "name": code.replace("-", " ").capitalize(),
+        "goal": {"text": "Write an example that the model gets wrong"},
+        "context": [{"name": name, "type": "text"} for name in context],
+        "input": [
+            *({"name": name, "type": "long_text"} for name in inputs),
+            {"name": ANSWER, **answer},
+        ],
+        "output": [{"name": ANSWER}],
+        "verdict": {"type": "exact_match", "fields": [ANSWER]}
+        if is_choice
+        else {"type": "string_f1", "field": ANSWER},
+        "metrics": {"main": "accuracy" if is_choice else "squad_f1"},
+        "validation": {"mode": "label" if is_choice else "verdict"},
+    }
+    if policy and policy.rule != "dawid-skene":
+        votes: dict[str, Any] = {"rule": policy.rule}
+        if policy.rule in ("n-equal", "at-least"):
+            votes["needed"] = policy.needed
+        if policy.rule != "n-equal":
+            votes["of"] = max(most_votes, policy.needed)
+        config["validation"]["votes"] = votes
+    return dump_config(load_config(json.dumps(config)))
+
+
+def _usable(names: Iterable[str], taken: set[str]) -> list[str]:
+    """The names that a configuration can give to a field, in their order."""
+    refused = {*RESERVED, *taken}
+    return [name for name in names if _NAME.fullmatch(name) and name not in refused]

@@ -1,0 +1,394 @@
+"""Storing imported history: streamed, all of a file or nothing, each uid once in its round."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache, partial
+from itertools import islice
+from typing import Any
+from uuid import uuid4
+
+from django.db import connection, transaction
+from django.utils import timezone
+
+from annotation.models import Example, TargetOutput
+from dynabench.accounts.services import log
+from tasks.config.schema import TaskConfig
+from tasks.models import Context, ContextBatch, Round, context_digest
+from validation.bulk_insert import Table
+from validation.decisions.consensus_rows import confirming
+from validation.decisions.replay import decided
+from validation.imports.rows import BadRow, Row, parse_line
+from validation.imports.task import ImportedTask, ImportRefused, Options
+from validation.models import Consensus, Judging, QueueItem, Validation
+from validation.rules.consensus import (
+    Decision,
+    Policy,
+    Vote,
+    decide,
+    is_verified,
+    validated_error,
+    votes_still_needed,
+)
+
+BATCH = 1000
+_json = json.JSONEncoder(ensure_ascii=False).encode
+_sorted_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
+OUTCOMES = {True: Example.Outcome.FOOLED, False: Example.Outcome.NOT_FOOLED}
+CONSENSUS = (
+    *("example_id", "round_id", "state", "label", "verdict", "votes", "still_needed"),
+    *("is_verified", "is_validated_error", "decided_by", "decided_at"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A good row and where it stands."""
+
+    number: int
+    text: bytes
+    row: Row
+    digest: str
+    context: str  # its digest
+
+
+@dataclass
+class Summary:
+    """What became of a file's lines; `rounds`: new examples by round."""
+
+    new: int = 0
+    known: int = 0
+    bad: int = 0
+    rounds: dict[str, int] = field(default_factory=dict)
+
+
+OnBad = Callable[[int, bytes, str], None]
+"""Told each bad line: its number, its bytes and the reason."""
+
+
+@transaction.atomic
+def import_examples(
+    *,
+    lines: Iterable[bytes],
+    options: Options,
+    on_bad: OnBad,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> Summary:
+    """Store the examples of a file, their votes and what these decide.
+
+    Locks each task, so that imports into it stand in line. Raises ImportRefused, after all bad
+    lines have been told, when one cannot be stored; nothing is stored then.
+    """
+    run = _Import(options, on_bad)
+    for done, batch in run.batches(lines):
+        run.store(batch)
+        on_progress(done)
+    if run.summary.bad and not options.skip_bad:
+        raise ImportRefused(
+            f"{run.summary.bad} of the lines cannot be stored, so nothing was. Mend the file, or "
+            "leave them out with --skip-bad."
+        )
+    run.finish()
+    return run.summary
+
+
+class _Import:
+    """One run over one file."""
+
+    def __init__(self, options: Options, on_bad: OnBad):
+        self.options = options
+        self.summary = Summary()
+        self._tell = on_bad
+        self._tasks: dict[str, ImportedTask] = {}
+        self._rounds: dict[tuple[str, int], _ImportedRound] = {}
+
+    def batches(self, lines: Iterable[bytes]) -> Iterator[tuple[int, list[Line]]]:
+        """Good lines, some hundred at a time, and how many lines were read for them."""
+        numbered = enumerate(lines, 1)
+        last = 0
+        while some := list(islice(numbered, BATCH)):
+            last = some[-1][0]
+            yield last, [line for number, text in some if (line := self._parsed(number, text))]
+
+    def _parsed(self, number: int, text: bytes) -> Line | None:
+        if not text.strip():
+            return None
+        try:
+            row = parse_line(text)
+        except BadRow as error:
+            self.bad(number, text, str(error))
+            return None
+        return Line(number, text, row, _digest(row), context_digest(dict(row.context)))
+
+    def bad(self, number: int, text: bytes, reason: str) -> None:
+        """Count and tell a line that cannot be stored."""
+        self.summary.bad += 1
+        self._tell(number, text, reason)
+
+    def store(self, batch: Sequence[Line]) -> None:
+        """Store good lines; after a bad one only if such lines are left out."""
+        groups: dict[tuple[str, int], list[Line]] = {}
+        for line in batch:
+            number = line.row.round if self.options.round is None else self.options.round
+            groups.setdefault((self.options.task or line.row.task, number), []).append(line)
+        for key, group in groups.items():
+            if self.summary.bad and not self.options.skip_bad:
+                return
+            round = self._round(*key)
+            bad_before = self.summary.bad
+            fresh = round.fresh(group, self.bad)
+            self.summary.known += len(group) - len(fresh) - (self.summary.bad - bad_before)
+            self.summary.new += len(fresh)
+            round.store(fresh)
+
+    def _round(self, code: str, number: int) -> "_ImportedRound":
+        if code not in self._tasks:
+            self._tasks[code] = ImportedTask(code, self.options)
+        if (code, number) not in self._rounds:
+            self._rounds[code, number] = _ImportedRound(self._tasks[code], number, self.options)
+        return self._rounds[code, number]
+
+    def finish(self) -> None:
+        """What can be said only after the last line."""
+        for task in self._tasks.values():
+            task.finish()
+        for round in self._rounds.values():
+            round.finish()
+            self.summary.rounds[str(round.round)] = round.new
+
+
+class _ImportedRound:
+    """A round that history goes into; closed if the import makes it."""
+
+    def __init__(self, task: ImportedTask, number: int, options: Options):
+        self.new = 0
+        self._task = task
+        self._file = options.file_name
+        self.round, created = Round.objects.get_or_create(
+            task=task.task, number=number, defaults={"state": Round.State.CLOSED}
+        )
+        self.round.task = task.task
+        if self.round.state == Round.State.RELEASED:
+            raise ImportRefused(f"{self.round} is released and does not change any more.")
+        self._policy, self._anew = self._settle(options.policy, created)
+        self._decide = lru_cache(10_000)(partial(_decided, self._policy, task.task.config))
+        self._now = connection.ops.adapt_datetimefield_value(timezone.now())
+        self._batch: ContextBatch | None = None
+        self._first = self._last = 0
+
+    def _settle(self, wanted: Policy | None, created: bool) -> tuple[Policy, bool]:
+        """The round's policy, and whether all its examples must be decided once all are stored."""
+        judging = Judging.objects.filter(round=self.round).first()
+        votes = self._task.task.config.validation.votes
+        now = Policy(**judging.policy) if judging else Policy.from_votes(votes)
+        policy = wanted or now
+        changes = not created and policy != now and self.round.examples.exists()
+        if changes and not self._is_history():
+            raise ImportRefused(
+                f"{self.round} is judged on the site. Leave --policy out, or import into another "
+                "round with --round."
+            )
+        Judging.objects.update_or_create(round=self.round, defaults={"policy": asdict(policy)})
+        return policy, changes or policy.rule == "dawid-skene"
+
+    def _is_history(self) -> bool:
+        """Whether all examples and votes were imported."""
+        votes = Validation.objects.filter(example__round=self.round, is_imported=False)
+        return not (self.round.examples.filter(uid__isnull=True).exists() or votes.exists())
+
+    def fresh(self, lines: Sequence[Line], bad: OnBad) -> list[Line]:
+        """The lines whose uid the round has not. Another example under a uid it has is bad."""
+        uids = [line.row.uid for line in lines]
+        have = dict(self.round.examples.filter(uid__in=uids).values_list("uid", "digest"))
+        found = []
+        for line in lines:
+            known = have.get(line.row.uid)
+            if known is None:
+                have[line.row.uid] = line.digest
+                found.append(line)
+            elif known != line.digest:
+                where = f"uid {line.row.uid} names another example of {self.round}"
+                bad(line.number, line.text, f"{where}; give it a uid of its own, or use --round")
+        return found
+
+    def store(self, lines: Sequence[Line]) -> None:
+        """Store new examples with their contexts, answers, votes and consensus."""
+        if not lines:
+            return
+        rows = [line.row for line in lines]
+        people, targets = self._task.people(rows), self._task.targets(rows)
+        contexts = self._contexts(lines)
+        ids = _tables().examples.reserve(len(rows))
+        self._first, self._last = self._first or ids[0], ids[-1]
+        self.new += len(rows)
+        _tables().examples.insert(
+            (
+                pk,
+                uuid4().hex,
+                line.row.uid,
+                self.round.pk,
+                contexts[line.context],
+                people.get(line.row.author),
+                _json(self._task.inputs(line.row)),
+                line.digest,
+                _json(line.row.metadata),
+                _outcome(line.row),
+            )
+            for pk, line in zip(ids, lines, strict=True)
+        )
+        _tables().outputs.insert(
+            (
+                pk,
+                *targets[row.answer.model],
+                _json({self._task.field: row.answer.label}),
+                None if row.answer.probs is None else _json(row.answer.probs),
+                0.0,
+                row.fooled,
+            )
+            for pk, row in zip(ids, rows, strict=True)
+            if row.answer
+        )
+        _tables().votes.insert(
+            (pk, people.get(worker), label, verdict, True)
+            for pk, row in zip(ids, rows, strict=True)
+            for worker, label, verdict in row.votes
+        )
+        if not self._anew:
+            _tables().consensus.insert(self._consensus(ids, rows))
+
+    def _consensus(self, ids: Sequence[int], rows: Sequence[Row]) -> Iterator[tuple[Any, ...]]:
+        for pk, row in zip(ids, rows, strict=True):
+            if row.votes:
+                pattern = tuple(sorted(vote[1:] for vote in row.votes))
+                model_label = row.answer.label if row.answer else None
+                said = self._decide(pattern, row.author_label, model_label, row.fooled)
+                yield pk, self.round.pk, *said, self._now if said[-1] else None
+
+    def _contexts(self, lines: Sequence[Line]) -> Mapping[str, int]:
+        """Digest to id; new contexts are retired, so that nobody is asked to write on them."""
+        wanted = {line.context: line.row.context for line in lines}
+        known = self.round.contexts.filter(digest__in=wanted)
+        found = dict(known.values_list("digest", "pk"))
+        new = [digest for digest in wanted if digest not in found]
+        if not new:
+            return found
+        if self._batch is None:
+            name = self._file[:200]
+            self._batch = ContextBatch.objects.create(round=self.round, file_name=name)
+        ids = _tables().contexts.reserve(len(new))
+        _tables().contexts.insert(
+            (pk, self.round.pk, self._batch.pk, _json(wanted[digest]), digest, True)
+            for pk, digest in zip(ids, new, strict=True)
+        )
+        return found | dict(zip(new, ids, strict=True))
+
+    def finish(self) -> None:
+        """Decide what could not be decided example by example; keep history out of the queue."""
+        if self._anew:
+            self._decide_anew()
+        if self.new:
+            self._mark_queue()
+            log(None, "examples.imported", self.round, file=self._file, rows=self.new)
+
+    def _decide_anew(self) -> None:
+        Consensus.objects.filter(round=self.round).delete()
+        QueueItem.objects.filter(round=self.round).delete()
+        cases = decided(self.round, self._policy)
+        while some := list(islice(cases, BATCH)):
+            _tables().consensus.insert(
+                (
+                    case.example_id,
+                    self.round.pk,
+                    *_said(case.decision, self._policy, case.is_verified, case.is_validated_error),
+                    self._now if case.decision.winner else None,
+                )
+                for case in some
+                if case.votes or case.decision.winner
+            )
+
+    def _mark_queue(self) -> None:
+        """Examples of a round that is only history are not handed out to be judged.
+
+        Where people write too, the queue looks again: ids of writers may lie between ours.
+        """
+        judging = Judging.objects.filter(round=self.round)
+        if self._is_history():
+            judging.update(filled_to=self._last)
+        else:
+            judging.filter(filled_to__gte=self._first).update(filled_to=self._first - 1)
+
+
+@dataclass(frozen=True)
+class _Tables:
+    examples: Table
+    outputs: Table
+    votes: Table
+    consensus: Table
+    contexts: Table
+
+
+@lru_cache(1)
+def _tables() -> _Tables:
+    return _Tables(
+        Table(
+            Example,
+            (
+                *("id", "uuid", "uid", "round_id", "context_id", "annotator_id", "inputs"),
+                *("digest", "metadata", "outcome"),
+            ),
+        ),
+        Table(
+            TargetOutput,
+            ("example_id", "target_id", "version_id", "output", "prob", "seconds", "fooled"),
+        ),
+        # Without the author: the site's rule that nobody judges their own example binds no history.
+        Table(Validation, ("example_id", "validator_id", "label", "verdict", "is_imported")),
+        Table(Consensus, CONSENSUS),
+        Table(Context, ("id", "round_id", "batch_id", "fields", "digest", "is_retired")),
+    )
+
+
+def _digest(row: Row) -> str:
+    """The same for the same example under the same uid; votes and answers are not in it."""
+    text = _sorted_json([row.uid, row.context, row.input, row.author_label])
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _outcome(row: Row) -> str:
+    if row.answer is None:
+        return Example.Outcome.NO_MODEL
+    return Example.Outcome.UNKNOWN if row.fooled is None else OUTCOMES[row.fooled]
+
+
+def _decided(
+    policy: Policy,
+    config: TaskConfig,
+    pattern: Iterable[tuple[str, str]],
+    author_label: str | None,
+    model_label: str | None,
+    fooled: bool | None,
+) -> tuple[Any, ...]:
+    """The columns of a consensus that its votes decide, from `state` to `decided_by`."""
+    votes = [Vote(label or None, verdict or None) for label, verdict in pattern]  # type: ignore[arg-type]
+    decision = decide(votes, policy)
+    outcome = Example.Outcome.UNKNOWN if fooled is None else OUTCOMES[fooled]
+    confirms = confirming(config, outcome)
+    wrong = validated_error(decision, author_label, model_label, fooled=fooled, confirms=confirms)
+    return _said(decision, policy, is_verified(decision, author_label, confirms), wrong)
+
+
+def _said(decision: Decision, policy: Policy, verified: bool, wrong: bool) -> tuple[Any, ...]:
+    votes = [vote for vote, times in decision.counts.items() for _ in range(times)]
+    owner = decision.winner if decision.by_owner else None
+    by = Consensus.DecidedBy.OWNER if decision.by_owner else Consensus.DecidedBy.VOTES
+    return (
+        decision.state,
+        decision.label or "",
+        decision.verdict or "",
+        len(votes),
+        0 if decision.winner else votes_still_needed(votes, policy, owner=owner),
+        verified,
+        wrong,
+        by if decision.winner else "",
+    )

@@ -1,0 +1,192 @@
+"""The task that history goes into, its people and its models."""
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.utils.text import slugify
+
+from dynabench.accounts.models import Annotator, User
+from dynabench.accounts.services import log
+from tasks.config.parsing import ConfigError
+from tasks.models import TargetModel, TargetVersion, Task, TaskMember
+from validation.bulk_insert import Table
+from validation.imports.config import MOST_LABELS, created_config
+from validation.imports.rows import Row
+from validation.rules.consensus import Policy
+
+MOST_REMEMBERED = 100_000
+
+
+class ImportRefused(Exception):
+    """The file cannot be imported; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What was asked for. task, round, policy: None leaves it to the rows and the task.
+
+    owner: the address of whom a task that is made belongs to; empty: the only superuser.
+    """
+
+    file_name: str
+    task: str | None = None
+    create: bool = False
+    owner: str = ""
+    round: int | None = None
+    policy: Policy | None = None
+    skip_bad: bool = False
+
+
+def _owner(address: str) -> User:
+    """Whom a task that is made belongs to. Raises ImportRefused."""
+    people = User.objects.filter(is_active=True)
+    wanted = {"email__iexact": address} if address else {"is_superuser": True}
+    found = list(people.filter(**wanted))
+    if len(found) != 1:
+        why = f"There is no account {address}" if address else "A new task needs an owner"
+        raise ImportRefused(f"{why}. Name one with --owner EMAIL.")
+    return found[0]
+
+
+class ImportedTask:
+    """A task, locked until the transaction ends. Made here, it gets what the rows show of it."""
+
+    def __init__(self, code: str, options: Options):
+        self._policy = options.policy
+        self._created = False
+        task = Task.objects.select_for_update(no_key=True).filter(code=code).first()
+        if task is None:
+            task = self._create(code, options)
+        self.task = task
+        self.field = task.config.answer_field
+        self._is_span = task.config.component(self.field).type == "span"
+        self._people: dict[str | None, int] = {}
+        self._targets: dict[str, tuple[int, int]] = {}
+        self._context: dict[str, None] = {}
+        self._input: dict[str, None] = {}
+        self._labels: set[str] = set()
+        self._most_votes = 0
+
+    def _create(self, code: str, options: Options) -> Task:
+        if not options.create:
+            known = ", ".join(Task.objects.values_list("code", flat=True).order_by("code"))
+            raise ImportRefused(
+                f"There is no task {code!r}. Tasks: {known or 'none'}. Name one with --task, or "
+                "make it with --create."
+            )
+        text = created_config(code, (), (), (), options.policy, 0)
+        task = Task(code=code, name=code.replace("-", " ").capitalize(), config_text=text)
+        task.is_visible = False  # until its owner has looked at it
+        try:
+            task.full_clean()
+        except ValidationError as error:
+            raise ImportRefused(f"{code!r} cannot be a task: {' '.join(error.messages)}") from None
+        owner = _owner(options.owner)
+        task.save()
+        TaskMember.objects.create(task=task, user=owner, role=TaskMember.Role.OWNER)
+        log(None, "task.created", task, user=owner.email)
+        self._created = True
+        return task
+
+    def inputs(self, row: Row) -> dict[str, Any]:
+        """What the author wrote, with the author's label under the task's answer field."""
+        if self._created:
+            self._note(row)
+        if row.author_label is None:
+            return dict(row.input)
+        return {**row.input, self.field: self._answer(row, row.author_label)}
+
+    def _answer(self, row: Row, label: str) -> Any:
+        """A span where the row says at which character of a context text it starts."""
+        start = row.metadata.get(f"{self.field}_start")
+        if self._is_span and type(start) is int and start >= 0:
+            end = start + len(label)
+            if any(isinstance(t, str) and t[start:end] == label for t in row.context.values()):
+                return {"text": label, "start": start, "end": end}
+        return label
+
+    def _note(self, row: Row) -> None:
+        self._context |= dict.fromkeys(row.context)
+        self._input |= dict.fromkeys(row.input)
+        self._most_votes = max(self._most_votes, len(row.votes))
+        if len(self._labels) <= MOST_LABELS:
+            said = [row.author_label, row.answer and row.answer.label]
+            self._labels |= {label for label in said if label}
+            self._labels |= {label for _, label, _ in row.votes if label}
+
+    def people(self, rows: Sequence[Row]) -> Mapping[str | None, int]:
+        """Annotators of the ids that the rows name; new ones are made."""
+        wanted = {worker for row in rows for worker, _, _ in row.votes}
+        wanted |= {row.author for row in rows}
+        if len(self._people) > MOST_REMEMBERED:
+            self._people.clear()
+        names = {
+            _fitting(f"{self.task.code}:{who}", 40): who
+            for who in wanted
+            if who is not None and who not in self._people
+        }
+        if names:
+            self._add_people(names)
+        return self._people
+
+    def _add_people(self, names: Mapping[str, str]) -> None:
+        known = dict(Annotator.objects.filter(pseudonym__in=names).values_list("pseudonym", "pk"))
+        new = [name for name in names if name not in known]
+        table = Table(Annotator, ("id", "pseudonym", "source"))
+        ids = table.reserve(len(new))
+        source = Annotator.Source.IMPORT
+        table.insert((pk, name, source) for pk, name in zip(ids, new, strict=True))
+        known |= dict(zip(new, ids, strict=True))
+        self._people |= {names[name]: pk for name, pk in known.items()}
+
+    def targets(self, rows: Iterable[Row]) -> Mapping[str, tuple[int, int]]:
+        """Target and version of the models that the rows name; new ones are made."""
+        for model in {row.answer.model for row in rows if row.answer} - self._targets.keys():
+            target, _ = TargetModel.objects.get_or_create(
+                task=self.task,
+                name=_target_name(self.task.code, model),
+                defaults={"adapter": "imported", "options": {"model": model}},
+            )
+            version, _ = TargetVersion.objects.get_or_create(target=target, digest="imported")
+            self._targets[model] = target.pk, version.pk
+        return self._targets
+
+    def finish(self) -> None:
+        """Give a task that was made here the configuration that its rows show."""
+        if not self._created:
+            return
+        try:
+            text = created_config(
+                self.task.code,
+                self._context,
+                self._input,
+                self._labels,
+                self._policy,
+                self._most_votes,
+            )
+        except ConfigError as error:
+            raise ImportRefused(
+                f"No configuration fits the rows of {self.task.code}: {error}. Make the task "
+                "first, then import into it."
+            ) from None
+        Task.objects.filter(pk=self.task.pk).update(config_text=text)
+
+
+def _fitting(name: str, longest: int) -> str:
+    """The name, or its beginning and a digest of it."""
+    if len(name) <= longest:
+        return name
+    return f"{name[: longest - 17]}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+
+
+def _target_name(code: str, model: str) -> str:
+    """One name for a task and a model; no code holds the underscore between them."""
+    name = f"{code}_{model}"
+    if re.fullmatch(r"[A-Za-z0-9_-]{1,60}", name):
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:16]
+    return f"{slugify(name)[:43]}-{digest}"

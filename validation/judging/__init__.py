@@ -1,0 +1,1 @@
+"""One person judges one example: the queue, what is blind, gold items, the page, the writes."""

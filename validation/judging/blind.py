@@ -1,0 +1,98 @@
+"""Who judges blindly, what is blind before a vote, and what is told after it."""
+
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from annotation.attempts.services import Refused
+from annotation.models import Example
+from dynabench.accounts.models import Annotator
+from tasks.config.components import WHOLE
+from tasks.config.schema import Component, TaskConfig
+from tasks.models import Task
+from tasks.permissions import can_read
+from validation.decisions.consensus_rows import label_field
+from validation.judging import gold
+from validation.models import Answer, GoldAnswer, Validation, Verdict
+
+
+class NotBlind(Refused):
+    """The person may read the task's labels."""
+
+    status = 403
+    code = "not_blind"
+
+
+def blind_inputs(config: TaskConfig, example: Example) -> dict[str, Any]:
+    """What the author wrote, by field.
+
+    For a blind label without the labels that the author chose, and without what was asked because
+    of them.
+    """
+    hidden = set(config.target_fields) if label_field(config) else set()
+    return {
+        component.name: value
+        for component in config.input
+        if component.name not in hidden
+        and not (label_field(config) and component.when)
+        and (value := example.inputs.get(component.name)) is not None
+    }
+
+
+def questions(config: TaskConfig, vote: Answer | None, example: Example) -> list[Component]:
+    """The task's questions that follow a vote; None: a flag that is about to be raised.
+
+    Before a vote no condition on what the author chose is looked at: it would tell the label.
+    """
+    verdict = verdict_of(config, vote, example) if vote else Verdict.FLAGGED
+    known = {} if vote is None and label_field(config) else example.inputs
+    return [
+        component
+        for component in config.metadata.validate
+        if component.type in WHOLE["metadata"]
+        and (component.when is None or component.when.holds(known, verdict=verdict))
+    ]
+
+
+def verdict_of(config: TaskConfig, vote: Answer, example: Example) -> str:
+    """What a vote says of the author's label: itself, or whether both are the same."""
+    field = label_field(config)
+    if vote.verdict or field is None:
+        return vote.verdict
+    same = vote.label == example.inputs.get(field)
+    return Verdict.CORRECT if same else Verdict.INCORRECT
+
+
+def asks_reveal(config: TaskConfig, vote: Answer) -> bool:
+    """Whether the author's label is shown after this vote: not after a flag or "cannot tell"."""
+    return config.validation.reveal and vote.verdict in ("", Verdict.CORRECT, Verdict.INCORRECT)
+
+
+def tells_label(config: TaskConfig, vote: Answer) -> bool:
+    """Whether what follows this vote tells something of the author's label: then it is final.
+
+    So do questions that are asked of some labels, or of who agrees with the author.
+    """
+    conditions = [c.when for c in config.metadata.validate if c.when] if label_field(config) else []
+    agreement = (Verdict.CORRECT, Verdict.INCORRECT) if vote.label else ()
+    return asks_reveal(config, vote) or any(
+        when.field or when.verdict in agreement for when in conditions
+    )
+
+
+def is_final(answer: Validation | GoldAnswer, task: Task) -> bool:
+    """Whether an answer cannot be taken back, because it was told what is right."""
+    if isinstance(answer, GoldAnswer) and gold.is_told(answer, task):
+        return True
+    return tells_label(task.config, answer)
+
+
+def reads_labels(validator: Annotator, task: Task) -> bool:
+    """Whether the person may read the task's labels, and so judges nothing of it."""
+    return validator.user is not None and can_read(validator.user, task)
+
+
+def check_is_blind(validator: Annotator, task: Task) -> None:
+    """Raises NotBlind for those who may read the task's labels."""
+    if reads_labels(validator, task):
+        raise NotBlind(_("You may read this task's labels, so others judge it."))

@@ -1,0 +1,24 @@
+"""What an automatic check says of a person's work; only evidence counts against anybody."""
+
+from enum import Enum
+
+from validation.rules.rates import wilson
+
+LEAST_GOLD = 8
+"""Gold items that a person has answered before they count."""
+GOLD_BOUND = 0.55
+
+
+class Check(Enum):
+    """The outcome of an automatic check. What could not be checked is unknown, never a fail."""
+
+    PASS = "pass"  # noqa: S105 - not a password
+    FAIL = "fail"
+    UNKNOWN = "unknown"
+
+
+def gold_check(correct: int, answered: int) -> Check:
+    """Whether a validator knows the answers that are known: Wilson's lower bound of their share."""
+    if answered < LEAST_GOLD:
+        return Check.UNKNOWN
+    return Check.PASS if wilson(correct, answered)[0] >= GOLD_BOUND else Check.FAIL

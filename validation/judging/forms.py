@@ -1,0 +1,198 @@
+"""The forms of the judge page, built from the task's configuration."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from annotation.models import Example
+from annotation.writing.forms import ComponentForm
+from tasks.config.schema import Component, TaskConfig
+from validation.decisions.consensus_rows import is_about_model, label_field
+from validation.models import Validation, Verdict
+from validation.rules.consensus import Vote
+
+
+def choices(config: TaskConfig, about_model: bool = False) -> list[tuple[str, str]]:
+    """What a validator can answer; `label:` or `verdict:` says which kind it is.
+
+    about_model: the verdict is about the model's answer (`derive.is_about_model`).
+    """
+    field = label_field(config)
+    if about_model:
+        own = [
+            (f"verdict:{Verdict.CORRECT}", gettext("Yes, the model is right")),
+            (f"verdict:{Verdict.INCORRECT}", gettext("No, the model is wrong")),
+        ]
+    elif field is None:
+        own = [
+            (f"verdict:{Verdict.CORRECT}", gettext("Correct")),
+            (f"verdict:{Verdict.INCORRECT}", gettext("Incorrect")),
+        ]
+    else:
+        own = [(f"label:{label.value}", label.words) for label in config.labels(field)]
+    cannot_tell = gettext("Cannot tell, or more than one could be right")
+    return [*own, (f"verdict:{Verdict.CANNOT_TELL}", cannot_tell)]
+
+
+class KeyedRadios(forms.RadioSelect):
+    """Radios that the keys 1 to 9 choose in keyboard mode."""
+
+    def create_option(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        option = super().create_option(*args, **kwargs)
+        number = int(option["index"]) + 1
+        if number <= 9:
+            option["attrs"]["data-key"] = str(number)
+        return option
+
+
+class VoteForm(forms.Form):
+    """One answer to one example."""
+
+    example = forms.UUIDField(widget=forms.HiddenInput)
+    answer = forms.ChoiceField(
+        widget=KeyedRadios, error_messages={"required": _("Choose an answer")}
+    )
+
+    def __init__(
+        self,
+        *args: Any,
+        config: TaskConfig,
+        legend: str,
+        about_model: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        offered = choices(config, about_model)
+        self.fields["answer"].choices = offered  # type: ignore[attr-defined]
+        self.fields["answer"].label = legend
+
+    @property
+    def vote(self) -> Vote:
+        """The chosen answer, once the form is valid."""
+        kind, _, value = self.cleaned_data["answer"].partition(":")
+        return Vote(label=value) if kind == "label" else Vote(verdict=value)
+
+
+class DecisionForm(VoteForm):
+    """An expert's answer to one example, and what its author reads about it."""
+
+    example = None  # type: ignore[assignment]  # the address names it
+    reason = forms.CharField(
+        max_length=500,
+        required=False,
+        label=_("Comment to the author"),
+        help_text=_("The author reads it with your decision, without your name."),
+        widget=forms.Textarea(attrs={"rows": 3}),
+    )
+
+    def __init__(self, *args: Any, decides: Example) -> None:
+        config = decides.round.task.config
+        about_model = is_about_model(config, decides.outcome)
+        asks = gettext("Is the model's answer correct?") if about_model else ""
+        super().__init__(*args, config=config, legend=asks or gettext("What is right?"))
+        flag = (f"verdict:{Verdict.FLAGGED}", gettext("Not usable: flag it"))
+        offered = [*choices(config, about_model), flag]
+        self.fields["answer"].choices = offered  # type: ignore[attr-defined]
+        named = ", ".join(answer for answer, _ in offered)
+        words = gettext("Choose one of: %(answers)s") % {"answers": named}
+        self.fields["answer"].error_messages["invalid_choice"] = words
+
+
+class QuestionForm(ComponentForm):
+    """The task's questions to validators, beside the fields of a subclass; values in `metadata`.
+
+    context: what spans are cut from.
+    """
+
+    def __init__(
+        self,
+        components: Sequence[Component],
+        data: Any = None,
+        *,
+        context: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(list(components), data)
+        self.context = context or {}
+
+    def clean(self) -> dict[str, Any]:
+        self.metadata = self.checked(self.context)
+        for component in self.components:
+            is_empty = component.name not in self.metadata and not self.has_error(component.name)
+            if component.required and is_empty:
+                self.add_error(component.name, gettext("Answer this question"))
+        return self.cleaned_data
+
+
+class FlagForm(QuestionForm):
+    """What is wrong with an example."""
+
+    example = forms.UUIDField(widget=forms.HiddenInput)
+    flag_reason = forms.ChoiceField(
+        choices=Validation.FlagReason.choices,
+        widget=forms.RadioSelect,
+        label=_("What is wrong with it?"),
+        error_messages={"required": _("Choose what is wrong")},
+    )
+    flag_comment = forms.CharField(max_length=500, required=False, label=_("In your own words"))
+
+    def __init__(self, *args: Any, has_passage: bool = True, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        reasons = Validation.FlagReason.choices
+        broken = Validation.FlagReason.BROKEN
+        shown = [one for one in reasons if has_passage or one[0] != broken]
+        self.fields["flag_reason"].choices = shown  # type: ignore[attr-defined]
+
+    def clean(self) -> dict[str, Any]:
+        super().clean()
+        other = self.cleaned_data.get("flag_reason") == Validation.FlagReason.OTHER
+        if other and not self.cleaned_data.get("flag_comment") and not self.metadata:
+            self.add_error("flag_comment", gettext("Say what is wrong"))
+        return self.cleaned_data
+
+
+class AfterForm(QuestionForm):
+    """What is asked once the vote is stored: whether one keeps it, and the task's questions."""
+
+    def __init__(
+        self,
+        components: Sequence[Component],
+        data: Any = None,
+        *,
+        config: TaskConfig,
+        reveal: bool,
+        about_model: bool = False,
+        context: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(components, data, context=context)
+        self.reveals = reveal
+        if reveal:
+            self.fields["reveal"] = forms.ChoiceField(
+                choices=Validation.Reveal.choices,
+                widget=forms.RadioSelect,
+                label=_("Do you keep your answer?"),
+                error_messages={"required": _("Choose one")},
+            )
+            self.fields["reveal_choice"] = forms.ChoiceField(
+                choices=[("", _("No change")), *choices(config, about_model)],
+                required=False,
+                label=_("If you change it: to what?"),
+            )
+            self.fields["reveal_comment"] = forms.CharField(
+                max_length=500, required=False, label=_("Why?")
+            )
+
+    def clean(self) -> dict[str, Any]:
+        super().clean()
+        changes = self.cleaned_data.get("reveal") == Validation.Reveal.CHANGE
+        if changes and not self.cleaned_data.get("reveal_choice"):
+            self.add_error("reveal_choice", gettext("Choose your new answer"))
+        return self.cleaned_data
+
+    @property
+    def revealed(self) -> dict[str, str]:
+        """The answers to the reveal step."""
+        names = ("reveal", "reveal_choice", "reveal_comment")
+        return {name: self.cleaned_data.get(name, "") for name in names}

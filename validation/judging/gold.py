@@ -1,0 +1,177 @@
+"""Gold items: examples whose answer is known, met among the others. Locks: docs/locking.md.
+
+A validator never learns which items are gold. Their answers are no votes.
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Exists, OuterRef
+from django.utils import timezone
+from django.utils.translation import gettext
+
+from annotation.attempts.services import Refused
+from annotation.models import Example
+from dynabench.accounts.models import Annotator, User
+from dynabench.accounts.services import log
+from tasks.models import Task
+from validation.decisions.consensus_rows import derive_all
+from validation.judging.evidence_checks import Check, gold_check
+from validation.judging.queue import JUDGED_STATES, Held
+from validation.models import Consensus, Gold, GoldAnswer, JudgeLease, QueueItem, Verdict
+from validation.rules.sampling import draw
+
+EVERY = 12
+"""One of so many items that a validator is given is gold, by chance."""
+
+
+class NoGold(Refused):
+    """An example cannot be gold, or is none."""
+
+    status = 409
+    code = "no_gold"
+
+
+def mark_gold(*, example: Example, owner: User, explanation: str = "") -> Gold:
+    """Make a decided example a gold item; what decided it is the right answer.
+
+    It leaves the queue. Of one that is gold already only the explanation changes. Locks the
+    example. Raises NoGold when it is undecided or withdrawn.
+    """
+    with transaction.atomic():
+        locked = _locked(example)
+        decided = Consensus.objects.filter(pk=locked.pk, state=Consensus.State.DECIDED).first()
+        if decided is None or decided.verdict == Verdict.CANNOT_TELL or locked.retracted_at:
+            raise NoGold(
+                gettext("Only an example with a clear decision can be gold. Decide it first.")
+            )
+        gold, is_new = Gold.objects.get_or_create(
+            example=locked,
+            defaults={
+                "label": decided.label,
+                "verdict": decided.verdict,
+                "explanation": explanation,
+                "made_by": owner,
+            },
+        )
+        if is_new:
+            QueueItem.objects.filter(pk=locked.pk).delete()
+            log(owner, "gold.marked", locked)
+        elif gold.explanation != explanation:
+            gold.explanation = explanation
+            gold.save(update_fields=["explanation"])
+            log(owner, "gold.explained", locked)
+    return gold
+
+
+def unmark_gold(*, example: Example, owner: User) -> None:
+    """Make it an example like all others; the answers to it are deleted and count for nothing.
+
+    Locks the example. Raises NoGold when it is not gold.
+    """
+    with transaction.atomic():
+        locked = _locked(example)
+        if not Gold.objects.filter(pk=locked.pk).delete()[0]:
+            raise NoGold(gettext("This example is not gold."))
+        JudgeLease.objects.filter(example=locked, is_gold=True).delete()
+        derive_all([locked])
+        log(owner, "gold.unmarked", locked)
+
+
+def _locked(example: Example) -> Example:
+    rows = Example.objects.select_related("round__task")
+    return rows.select_for_update(of=("self",), no_key=True).get(pk=example.pk)
+
+
+def is_turn(validator: Annotator, after: UUID) -> bool:
+    """Whether gold follows on that example; about each twelfth time."""
+    return draw(f"turn {validator.pk} {after}", settings.SECRET_KEY) % EVERY == 0
+
+
+def lease_gold(
+    validator: Annotator, task: Task, *, after: Held, lasts: timedelta
+) -> JudgeLease | None:
+    """A gold item that the validator has not seen, if it is the turn of one; no lock.
+
+    Whose turn it is depends on the item before and on a secret, so two tabs get the same item.
+    """
+    if not is_turn(validator, after.uuid):
+        return None
+    # What another tab was given at this instant is not seen yet: both choose the same item.
+    left = JudgeLease.objects.filter(until__lte=timezone.now(), validator=validator)
+    unseen = (
+        Gold.objects.filter(
+            ~Exists(left.filter(example=OuterRef("example"))),
+            example__round__task=task,
+            example__round__state__in=JUDGED_STATES,
+            example__retracted_at__isnull=True,
+        )
+        .exclude(example__annotator__in=[validator.pk, after.author or 0])
+        .values_list("pk", flat=True)
+    )
+    # Each validator meets them in an order of their own, so that nobody can tell others.
+    chosen = min(
+        unseen, key=lambda pk: draw(f"{validator.pk} {pk}", settings.SECRET_KEY), default=0
+    )
+    if not chosen:
+        return None
+    times = {"leased_at": timezone.now(), "until": timezone.now() + lasts}
+    lease, _ = JudgeLease.objects.get_or_create(
+        example_id=chosen,
+        validator=validator,
+        defaults={"takes_place": False, "is_gold": True, **times},
+    )
+    lease.example = Example.objects.select_related("context", "round__task").get(pk=chosen)
+    return lease
+
+
+def gold_answers(validator: Annotator, task: Task) -> Sequence[GoldAnswer]:
+    """What the validator answered to the task's gold items, oldest first. Two queries."""
+    mine = GoldAnswer.objects.filter(validator=validator)
+    if not mine.exists():  # most people in most tasks, on each page
+        return []
+    return list(mine.filter(gold__example__round__task=task).order_by("created_at", "pk"))
+
+
+def answers_to(example: Example, validator: Annotator) -> Sequence[GoldAnswer]:
+    """The validator's answer to this gold item, if there is one."""
+    return list(GoldAnswer.objects.filter(gold=example.pk, validator=validator))
+
+
+def check(answers: Sequence[GoldAnswer]) -> Check:
+    """Whether the answers since the last refresher show that a validator judges with care."""
+    counted = [answer.is_correct for answer in answers if answer.counts]
+    return gold_check(sum(counted), len(counted))
+
+
+def lock_answers(validator: Annotator) -> None:
+    """No other answer of the validator is stored or taken back until the transaction ends."""
+    Annotator.objects.select_for_update(no_key=True).values_list("pk").get(pk=validator.pk)
+
+
+def is_told(answer: GoldAnswer, task: Task) -> bool:
+    """Whether a refresher tells what is right, or has told it."""
+    answers = gold_answers(answer.validator, task)
+    is_counted = any(one.pk == answer.pk and one.counts for one in answers)
+    return not is_counted or check(answers) is Check.FAIL
+
+
+def store_answer(*, example: Example, validator: Annotator, **said: Any) -> GoldAnswer:
+    """Keep the answer to a gold item that the caller has locked. Raises Refused."""
+    gold = Gold.objects.filter(pk=example.pk).first()
+    if gold is None:
+        raise Refused(gettext("This example is no longer judged. Nothing is lost for you."))
+    gold.example = example
+    right = (gold.label, gold.verdict) == (said["label"], said["verdict"])
+    return GoldAnswer.objects.create(gold=gold, validator=validator, is_correct=right, **said)
+
+
+def finish_refresher(*, validator: Annotator, task: Task) -> None:
+    """The validator has read what they missed: only later answers count. One update, no lock."""
+    mine = GoldAnswer.objects.filter(validator=validator, gold__example__round__task=task)
+    if check(list(mine)) is Check.FAIL:
+        mine.update(counts=False)

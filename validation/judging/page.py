@@ -1,0 +1,291 @@
+"""The judge page's values. What is blind is never put into them."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+from django.db.models import prefetch_related_objects
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import get_language, gettext_noop, ngettext, override
+from django.utils.translation import gettext as _
+
+from annotation.models import Example
+from annotation.writing import result_panel
+from dynabench.accounts.models import Annotator
+from dynabench.lib.htmx import render_page
+from dynabench.lib.markdown import render_markdown
+from tasks.config.schema import TaskConfig
+from tasks.models import Task, parsed_config
+from tasks.permissions import can_moderate
+from validation.decisions.consensus_rows import confirming, is_about_model, label_field
+from validation.judging import blind, gold, services, vote_caps
+from validation.judging import queue as selectors
+from validation.judging.evidence_checks import Check
+from validation.judging.forms import FlagForm, VoteForm
+from validation.models import Choice, GoldAnswer, JudgeLease, Validation
+
+TEMPLATE = "validation/judge.html"
+BREAK_MINUTES = {True: 15, False: 45}  # whether the task is sensitive
+AWAY_MINUTES = 20
+OF_MODEL = {
+    "correct": gettext_noop("the model is right"),
+    "incorrect": gettext_noop("the model is wrong"),
+}
+
+
+def shown_inputs(config: TaskConfig, example: Example) -> list[tuple[str, str]]:
+    """(label, words) of what the author wrote, as far as `blind_inputs` shows it."""
+    return [
+        (
+            config.component(name).title.removeprefix("Your ").capitalize(),
+            config.display(name, value),
+        )
+        for name, value in blind.blind_inputs(config, example).items()
+    ]
+
+
+def legend(config: TaskConfig, outcome: str) -> str:
+    """The question above the answers."""
+    if is_about_model(config, outcome):
+        return _("Is the model's answer correct?")
+    texts = [c.title.lower() for c in config.context if c.type in ("text", "long_text")]
+    prompt = config.support.prompt_field if config.support else None
+    has_labels = label_field(config) is not None
+    if not config.target_fields:  # no model was asked, and the author gave no answer
+        return _("Is this example correct?")
+    if not texts or prompt:
+        return _("Which one is right?") if has_labels else _("Is the answer correct?")
+    if has_labels:
+        return _("Given the %(text)s, which one is right?") % {"text": texts[0]}
+    return _("Given the %(text)s, is the answer correct?") % {"text": texts[0]}
+
+
+def fields_of(form: FlagForm) -> SafeString:
+    """The fields that are seen, one below the other."""
+    return format_html_join(
+        "", "{}", ((field.as_field_group(),) for field in form.visible_fields())
+    )
+
+
+# Most pages show forms in which nothing is typed yet: the same for all examples of a task, in each
+# language.
+
+
+def vote_form(config: TaskConfig, outcome: str, data: Any = None) -> VoteForm:
+    """The question about an example with this outcome, and the answers to choose from."""
+    about_model = is_about_model(config, outcome)
+    asks = legend(config, outcome)
+    return VoteForm(data, config=config, legend=asks, about_model=about_model)
+
+
+@lru_cache(256)
+def blank_answer(config_text: str, outcome: str, language: str | None) -> SafeString:
+    """The answers to choose from. They do not tell the outcome: only whether a model answered."""
+    config = parsed_config(config_text)
+    with override(language):
+        return vote_form(config, outcome)["answer"].as_field_group()  # type: ignore[no-any-return]
+
+
+@lru_cache(256)
+def blank_flag(config_text: str, asked: Sequence[str], language: str | None) -> SafeString:
+    """The form of a flag, with these questions of the task."""
+    config = parsed_config(config_text)
+    with override(language):
+        questions = [c for c in config.metadata.validate if c.name in asked]
+        return fields_of(FlagForm(questions, has_passage=config.gives == "passage"))
+
+
+@dataclass
+class Desk:
+    """A validator at a task, with the example that they judge now, if there is one."""
+
+    task: Task
+    validator: Annotator
+    lease: JudgeLease | None
+    gold: Sequence[GoldAnswer]  # their answers to gold items so far
+    is_paused: bool = False  # for a refresher
+
+    @classmethod
+    def next(cls, task: Task, validator: Annotator) -> "Desk":
+        """The desk with the current example on it, or the next one."""
+        answers = gold.gold_answers(validator, task)
+        if gold.check(answers) is Check.FAIL:
+            return cls(task, validator, None, answers, is_paused=True)
+        lease = services.lease_next(validator=validator, task=task)
+        return cls(task, validator, lease, answers)
+
+    def page(
+        self,
+        form: VoteForm | None = None,
+        flag_form: FlagForm | None = None,
+        saved: Validation | GoldAnswer | None = None,
+    ) -> dict[str, Any]:
+        """Everything that the template names; `saved` is the vote that was stored just now."""
+        values: dict[str, Any] = {
+            "task": self.task,
+            "judged": judged_today(self.validator, self.task, self.gold),
+            "undo": self._last_answer(saved),
+        }
+        if self.is_paused:
+            return {**values, "missed": [shown_miss(self.task.config, one) for one in self.missed]}
+        if self.lease is None:
+            if blind.reads_labels(self.validator, self.task):
+                may_review = can_moderate(self.validator.user, self.task)  # type: ignore[arg-type]
+                return {**values, "reads_labels": True, "may_review": may_review}
+            return {**values, "full_round": vote_caps.full_round(self.validator, self.task)}
+        config, example = self.task.config, self.lease.example
+        text = self.task.config_text
+        asked = tuple(question.name for question in blind.questions(config, None, example))
+        spoken = get_language()
+        return {
+            **values,
+            "example": example,
+            "round": example.round,
+            "context": example.context,
+            "shown_context": result_panel.shown_context(config, example.context),
+            "shown_inputs": shown_inputs(config, example),
+            "form": form,
+            "answer_field": form["answer"].as_field_group()
+            if form
+            else blank_answer(text, example.outcome, spoken),
+            "model_said": model_said(config, example),
+            "flag_form": flag_form,
+            "flag_fields": fields_of(flag_form) if flag_form else blank_flag(text, asked, spoken),
+            "instructions": render_markdown(config.instructions),
+        }
+
+    @property
+    def missed(self) -> Sequence[GoldAnswer]:
+        """Their wrong answers to gold items since the last refresher."""
+        wrong = [answer for answer in self.gold if answer.counts and not answer.is_correct]
+        prefetch_related_objects(wrong, "gold__example__context")
+        return wrong
+
+    def _last_answer(self, saved: Validation | GoldAnswer | None) -> Validation | GoldAnswer | None:
+        """What can be taken back: a vote or an answer to gold, which look the same."""
+        last = saved or selectors.last_vote(self.validator, self.task)
+        since = last.created_at if last else timezone.now() - selectors.UNDO_TIME
+        if not saved and self.gold and self.gold[-1].created_at > since:
+            last = self.gold[-1]
+        return None if last is None or blind.is_final(last, self.task) else last
+
+
+def own_vote(validator: Annotator, uuid: UUID) -> Validation | GoldAnswer:
+    """Somebody's vote on an example, or their answer to a gold item. Raises Http404."""
+    rows = Validation.objects.select_related("example__context", "example__round__task")
+    vote = rows.filter(example__uuid=uuid, validator=validator, is_imported=False).first()
+    answers = GoldAnswer.objects.select_related(
+        "gold__example__context", "gold__example__round__task"
+    )
+    return vote or get_object_or_404(answers, gold__example__uuid=uuid, validator=validator)
+
+
+def judged_today(validator: Annotator, task: Task, answers: Sequence[GoldAnswer]) -> int:
+    """How many examples the validator has judged since 00:00 UTC, with gold items."""
+    today = timezone.now().date()
+    extra = sum(answer.created_at.date() == today for answer in answers)
+    return selectors.judged_today(validator, task) + extra
+
+
+def shown_miss(config: TaskConfig, answer: GoldAnswer) -> dict[str, Any]:
+    """A gold item that a validator missed, with what is right and why."""
+    return {
+        "context": result_panel.shown_context(config, answer.example.context),
+        "inputs": shown_inputs(config, answer.example),
+        "model_said": model_said(config, answer.example),
+        "said": choice_words(config, answer, answer.example.outcome),
+        "right": choice_words(config, answer.gold, answer.example.outcome),
+        "explanation": answer.gold.explanation,
+    }
+
+
+def choice_words(config: TaskConfig, choice: Choice, outcome: str) -> str:
+    """A label or a verdict in words."""
+    field = label_field(config) or config.answer_field
+    if choice.label:
+        return config.display(field, choice.label)
+    words = verdict_words(config, choice.verdict, outcome)
+    return words or choice.get_verdict_display()  # type: ignore[attr-defined, no-any-return]
+
+
+def verdict_words(config: TaskConfig, verdict: str, outcome: str) -> str:
+    """A verdict on a model's answer; empty where it is about the author's."""
+    return _(OF_MODEL.get(verdict, "")) if is_about_model(config, outcome) else ""
+
+
+def author_said(config: TaskConfig, example: Example) -> str:
+    """What the author claims, in words: a label, an answer, or that the model is right or not."""
+    claim = confirming(config, example.outcome)
+    if is_about_model(config, example.outcome):
+        return verdict_words(config, claim or "", example.outcome)
+    field = label_field(config) or config.answer_field
+    return config.display(field, example.inputs.get(field))
+
+
+def model_said(config: TaskConfig, example: Example) -> list[tuple[str, str]]:
+    """(name, answer) of each model, where these are what is judged; nobody sees who was fooled."""
+    if not is_about_model(config, example.outcome) or not example.pk:
+        return []
+    outputs = example.target_outputs.select_related("target")
+    return [(one.name, one.said) for one in result_panel.answers(example, config, list(outputs))]
+
+
+def revealed(config: TaskConfig, vote: Validation | GoldAnswer) -> dict[str, Any]:
+    """The author's label and the targets' answers, for a person who has voted."""
+    example = vote.example
+    answers = result_panel.answers(
+        example, config, list(example.target_outputs.select_related("target"))
+    )
+    return {
+        "author_said": author_said(config, example),
+        "answers": answers,
+        "you_said": choice_words(config, vote, example.outcome),
+    }
+
+
+def show(
+    request: HttpRequest,
+    desk: Desk,
+    said: str = "",
+    *,
+    status: int = 200,
+    **forms: Any,
+) -> HttpResponse:
+    """The judge page with its next example; `said`, or that it is saved, is the status line."""
+    values = desk.page(**forms)
+    said = said or (saved_words(values["judged"]) if forms.get("saved") else "")
+    values.update(said=said, break_minutes=break_minutes(request, desk.task))
+    return render_page(request, TEMPLATE, values, part="work", status=status)
+
+
+def saved_words(judged: int) -> str:
+    """That an answer is saved, and the number that the person has given today."""
+    words = ngettext("Saved. %(number)d judged.", "Saved. %(number)d judged.", judged)
+    return words % {"number": judged}
+
+
+def show_problem(request: HttpRequest, desk: Desk, example: Example, **forms: Any) -> HttpResponse:
+    """The page with what is wrong in a form, if its example is still the one on the desk."""
+    if desk.lease and desk.lease.example_id == example.pk:
+        return show(request, desk, status=422, **forms)
+    return show(request, desk, _("This is the example that you have now."), status=409)
+
+
+def break_minutes(request: HttpRequest, task: Task) -> int:
+    """Minutes since the person began, when a break is due; else 0.
+
+    The session is written only when they begin, when a break is offered and after an absence.
+    """
+    key, now, limit = f"judging-{task.pk}", int(time.time()), BREAK_MINUTES[task.is_sensitive]
+    minutes = (now - request.session.get(key, 0)) // 60
+    if minutes < limit:
+        return 0
+    request.session[key] = now
+    return limit if minutes < limit + AWAY_MINUTES else 0

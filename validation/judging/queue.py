@@ -1,0 +1,235 @@
+"""Reads about judging."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from annotation.models import Example
+from dynabench.accounts.models import Annotator
+from dynabench.lib.days import midnight
+from tasks.models import Round, Task
+from validation.models import Consensus, JudgeLease, QueueItem, Skip, Validation
+from validation.rules.sampling import is_judged
+
+UNDO_TIME = timedelta(minutes=10)
+AUTHOR_TIME = timedelta(hours=1)
+"""So long an author who is asked whether the model was fooled may answer before others judge."""
+JUDGED_STATES = [Round.State.OPEN, Round.State.PAUSED, Round.State.CLOSED]
+
+
+def rounds_to_fill(task: Task) -> Sequence[Round]:
+    """The rounds with examples that nobody has looked at to queue them, oldest first."""
+    last = Example.objects.filter(round=OuterRef("pk")).order_by("-pk").values("pk")[:1]
+    rounds = judged_rounds(task).annotate(last=Subquery(last))
+    return list(rounds.filter(last__gt=Coalesce("judging__filled_to", 0)))
+
+
+def rounds_with_places(task: Task) -> Sequence[Round]:
+    """The judged rounds in whose queue something still needs votes, oldest first."""
+    # A look at one end of an index for each round. For an EXISTS PostgreSQL reads all items.
+    most = QueueItem.objects.filter(round=OuterRef("pk")).order_by("-still_needed")
+    rounds = judged_rounds(task).annotate(most=Subquery(most.values("still_needed")[:1]))
+    return list(rounds.filter(most__gt=0))
+
+
+def judged_rounds(task: Task) -> QuerySet[Round]:
+    """The rounds that are judged now, oldest first: it is released first."""
+    return task.rounds.filter(state__in=JUDGED_STATES).order_by("number")
+
+
+# These by hand: each vote needs them, and Django takes ten times as long to build one as a database
+# takes to answer it.
+LATEST_LEASE = """
+SELECT lease.id, lease.until > %(now)s AND example.retracted_at IS NULL, example.annotator_id,
+  example.uuid, example.round_id, round.state
+FROM validation_judgelease AS lease JOIN annotation_example AS example
+  ON example.id = lease.example_id JOIN tasks_round AS round ON round.id = example.round_id
+WHERE lease.validator_id = %(validator)s AND round.task_id = %(task)s
+ORDER BY lease.until DESC LIMIT 1
+"""
+JUDGED_SINCE = """
+SELECT COUNT(*) FROM validation_validation AS vote JOIN annotation_example AS example
+  ON example.id = vote.example_id JOIN tasks_round AS round ON round.id = example.round_id
+WHERE vote.validator_id = %(validator)s AND vote.created_at >= %(since)s
+  AND round.task_id = %(task)s
+"""
+VOTES = "SELECT COUNT(*) FROM validation_validation WHERE validator_id = %(validator)s"
+VOTES_IN = """
+SELECT COUNT(*) FROM validation_validation AS vote JOIN annotation_example AS example
+  ON example.id = vote.example_id
+WHERE vote.validator_id = %(validator)s AND example.round_id = %(round)s
+"""
+# One level of `still_needed` at a time, so that the walk begins in the index at `start`.
+NEXT_PLACE = """
+SELECT item.example_id, lease.id
+FROM validation_queueitem AS item JOIN annotation_example AS example ON example.id = item.example_id
+  LEFT JOIN validation_judgelease AS lease
+  ON lease.example_id = item.example_id AND lease.validator_id = %(validator)s
+WHERE item.round_id = %(round)s AND item.still_needed = (SELECT MIN(level.still_needed)
+    FROM validation_queueitem AS level
+    WHERE level.round_id = %(round)s AND level.still_needed > %(above)s)
+  AND item.key >= %(start)s AND item.free > 0 AND example.retracted_at IS NULL
+  AND (example.outcome <> 'undecided' OR example.created_at < %(asked_until)s)
+  AND COALESCE(item.author_id, 0) NOT IN (%(validator)s, %(avoid)s)
+  AND NOT EXISTS (SELECT 1 FROM validation_validation AS vote
+    WHERE vote.example_id = item.example_id AND vote.validator_id = %(validator)s)
+  AND NOT EXISTS (SELECT 1 FROM validation_skip AS skip
+    WHERE skip.example_id = item.example_id AND skip.validator_id = %(validator)s)
+ORDER BY item.key LIMIT 1
+"""
+NEXT_LEVEL = """
+SELECT MIN(still_needed) FROM validation_queueitem
+WHERE round_id = %(round)s AND still_needed > %(above)s
+"""
+
+
+class Place(NamedTuple):
+    """A free place in the queue: its example's id, and that of the validator's old lease of it."""
+
+    example: int
+    lease: int | None
+
+
+def next_place(
+    round: int, validator: Annotator, avoid: int = 0, start: int = 0, *, lock: bool = False
+) -> Place | None:
+    """The place to give to the validator: nearly decided first, then by chance.
+
+    Walks the index queue_order from the key `start` on: a row of it is looked at, and taken,
+    unless the validator wrote, judged or skipped that example or it is by the author `avoid`.
+    With `lock` it locks the item of the queue, and passes by those that others are taking.
+    """
+    sql = NEXT_PLACE
+    if lock and connection.features.has_select_for_update_skip_locked:
+        sql += "FOR UPDATE OF item SKIP LOCKED"
+    above: int | None = 0
+    while above is not None:
+        values: dict[str, Any] = {"round": round, "validator": validator.pk, "avoid": avoid}
+        values |= {"start": start, "asked_until": timezone.now() - AUTHOR_TIME}
+        if found := _first(sql, **values, above=above):
+            return Place(*found)
+        (above,) = _first(NEXT_LEVEL, round=round, above=above) or (None,)
+    return None
+
+
+def _first(sql: str, **values: int | datetime) -> tuple[Any, ...] | None:
+    """The first row of what is written by hand."""
+    adapt = connection.ops.adapt_datetimefield_value  # SQLite keeps times as text
+    adapted = {n: adapt(v) if isinstance(v, datetime) else v for n, v in values.items()}
+    with connection.cursor() as cursor:
+        cursor.execute(sql, adapted)
+        return cursor.fetchone()  # type: ignore[no-any-return]
+
+
+class Held(NamedTuple):
+    """What tells whether a lease is current, and where the walk through the queue goes on."""
+
+    lease: int
+    is_current: bool  # the validator still has its example to judge
+    author: int | None
+    uuid: UUID
+    round: int
+    round_state: str
+
+
+def latest_lease(validator: Annotator, task: Task) -> Held | None:
+    """What the validator was handed last in this task."""
+    found = _first(LATEST_LEASE, validator=validator.pk, task=task.pk, now=timezone.now())
+    if found is None:
+        return None
+    lease, holds, author, uuid, round, state = found
+    is_current = bool(holds) and state in JUDGED_STATES
+    return Held(lease, is_current, author, UUID(str(uuid)), round, state)
+
+
+def last_vote(validator: Annotator, task: Task) -> Validation | None:
+    """The vote that can still be taken back."""
+    votes = Validation.objects.filter(
+        validator=validator,
+        example__round__task=task,
+        is_imported=False,
+        created_at__gt=timezone.now() - UNDO_TIME,
+    )
+    return votes.select_related("example").order_by("-created_at").first()
+
+
+def judged_today(validator: Annotator, task: Task) -> int:
+    """How many examples of the task the validator has judged since 00:00 UTC."""
+    found = _first(JUDGED_SINCE, validator=validator.pk, task=task.pk, since=midnight())
+    return int(found[0]) if found else 0
+
+
+def passed_today(validator: Annotator, task: Task) -> int:
+    """How many examples the validator has skipped, or answered and taken back, since 00:00 UTC."""
+    mine = {"validator": validator, "example__round__task": task}
+    skipped = Skip.objects.filter(**mine, created_at__gte=midnight())
+    return skipped.count() + JudgeLease.objects.filter(**mine, undone_at__gte=midnight()).count()
+
+
+def has_given(most: int, round: int, validator: Annotator) -> bool:
+    """Whether the validator has given so many votes in the round.
+
+    Few votes in all answer it from an index alone; a round's own are looked for in their examples.
+    """
+    values = {"validator": validator.pk, "round": round}
+    return all(_first(sql, **values)[0] >= most for sql in (VOTES, VOTES_IN))  # type: ignore[index]
+
+
+def round_numbers(*rounds: Round) -> Mapping[int, Mapping[str, int]]:
+    """By round id: collected, fooled, judged, decided, verified and validated_errors, by people.
+
+    by_programs: how many were written by programs. Without retracted examples. One query, whatever
+    the number of rounds.
+    """
+    decided = Q(consensus__state=Consensus.State.DECIDED)
+    rows = (
+        Example.objects.filter(round__in=rounds, retracted_at__isnull=True)
+        .values("round", "by_program")
+        .annotate(
+            collected=Count("pk"),
+            fooled=Count("pk", filter=Q(outcome=Example.Outcome.FOOLED)),
+            judged=Count("pk", filter=Q(consensus__votes__gt=0)),
+            decided=Count("pk", filter=decided),
+            verified=Count("pk", filter=Q(consensus__is_verified=True)),
+            validated_errors=Count("pk", filter=Q(consensus__is_validated_error=True)),
+        )
+        .order_by()
+    )
+    names = ("collected", "fooled", "judged", "decided", "verified", "validated_errors")
+    found = {round.pk: dict.fromkeys((*names, "by_programs"), 0) for round in rounds}
+    for pk, by_program, *counts in rows.values_list("round", "by_program", *names):
+        if by_program:
+            found[pk]["by_programs"] = counts[0]
+        else:
+            found[pk] |= zip(names, counts, strict=True)
+    return found
+
+
+def waiting_examples(rounds: Sequence[Round]) -> Counter[int]:
+    """How many examples of each round need votes: queued, and not yet looked at. Two queries."""
+    live = [round.pk for round in rounds if round.state in JUDGED_STATES]
+    share = {r.pk: r.task.config.validation.judge_not_fooled for r in rounds if r.pk in live}
+    queued = QueueItem.objects.filter(round__in=live, still_needed__gt=0).order_by()
+    kept = queued.filter(example__retracted_at__isnull=True)
+    waiting = Counter(dict(kept.values_list("round").annotate(Count("pk"))))
+    unseen = Example.objects.filter(
+        Q(round__judging__isnull=True) | Q(pk__gt=F("round__judging__filled_to")),
+        Q(consensus__isnull=True) | Q(consensus__still_needed__gt=0),
+        ~Exists(QueueItem.objects.filter(pk=OuterRef("pk"))),
+        round__in=live,
+        retracted_at__isnull=True,
+    ).values_list("round", "uuid", "outcome")
+    waiting.update(
+        r
+        for r, uuid, outcome in unseen.iterator()
+        if is_judged(uuid, outcome, share[r], settings.SECRET_KEY)
+    )
+    return waiting

@@ -1,0 +1,489 @@
+"""Writes about judging: places in the queue, votes, owners' decisions. Locks: docs/locking.md."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import IntegrityError, connection, transaction
+from django.db.models import F
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from annotation.attempts.services import CapReached, ForPeople, Refused
+from annotation.models import Example
+from dynabench.accounts.models import Annotator, User
+from dynabench.accounts.services import log
+from tasks.models import Round, Task
+from tasks.services import close_if_due
+from validation.decisions.consensus_rows import derive_all, derive_one, judging_of
+from validation.decisions.policies import derive_round
+from validation.judging import blind, gold, vote_caps
+from validation.judging import queue as selectors
+from validation.judging.queue import Held, Place
+from validation.models import (
+    GoldAnswer,
+    JudgeLease,
+    Judging,
+    OwnerDecision,
+    QueueItem,
+    Skip,
+    Validation,
+)
+from validation.rules.consensus import Policy, Vote, votes_still_needed
+from validation.rules.sampling import is_judged, order_key
+
+LEASE_TIME = timedelta(minutes=15)
+PASSES = 20
+"""So many examples of a task a person may skip, or answer and take back, in a day."""
+WALKS = 32
+"""One walk of so many through the queue starts anew at its front."""
+CHUNK = 500
+
+
+class NotHandedOut(Refused):
+    """The example was never given to this validator."""
+
+    code = "not_handed_out"
+
+
+class TooLate(Refused):
+    """The example needs no vote of this validator any more."""
+
+    status = 409
+    code = "too_late"
+
+
+class NoDecision(Refused):
+    """An owner's decision cannot be made, or there is none."""
+
+    status = 409
+    code = "no_decision"
+
+
+# The queue
+
+
+def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
+    """What the validator judges now: the current example, or the next one for 15 minutes.
+
+    Avoids the author of the last one unless there is no other. Locks the item of the queue that it
+    takes; items that others are taking are passed by. None: nothing to judge, or the validator has
+    given all votes that one person may give, or may read the labels.
+    """
+    if blind.reads_labels(validator, task):
+        return None
+    latest = selectors.latest_lease(validator, task)
+    if latest and latest.is_current:
+        rows = JudgeLease.objects.select_related("example__context", "example__round")
+        return rows.get(pk=latest.lease)
+    if latest and (lease := gold.lease_gold(validator, task, after=latest, lasts=LEASE_TIME)):
+        return lease
+    return (latest and _go_on(validator, task, latest)) or _start_anew(validator, task, latest)
+
+
+def _go_on(validator: Annotator, task: Task, latest: Held) -> JudgeLease | None:
+    """The next place after the last one, so that the walk does not pass by all that was judged.
+
+    Now and then by chance none, for the sake of what came back at the front meanwhile.
+    """
+    if latest.round_state not in selectors.JUDGED_STATES or latest.uuid.int % WALKS == 0:
+        return None
+    if not vote_caps.may_go_on(validator, task, latest):
+        return None
+    return _take_next(
+        latest.round, validator, latest.author, start=order_key(latest.uuid, settings.SECRET_KEY)
+    )
+
+
+def _start_anew(validator: Annotator, task: Task, latest: Held | None) -> JudgeLease | None:
+    """The first place of all rounds, the oldest round first."""
+    return_expired()
+    avoid = latest.author if latest else None
+
+    def open_to(rounds: Sequence[Round]) -> Iterator[Round]:
+        return (one for one in rounds if vote_caps.may_judge(validator, task, one.pk))
+
+    for round in open_to(selectors.rounds_with_places(task)):
+        if lease := _take_next(round.pk, validator, avoid):
+            return lease
+    for round in open_to(selectors.rounds_to_fill(task)):
+        if fill_queue(round=round) and (lease := _take_next(round.pk, validator, avoid)):
+            return lease
+    for round in open_to(selectors.rounds_with_places(task)):
+        if lease := _take_last(round.pk, validator):
+            return lease
+    return None
+
+
+def _can_be_judged(example: Example) -> bool:
+    return example.retracted_at is None and example.round.state in selectors.JUDGED_STATES
+
+
+def _take_next(
+    round: int, validator: Annotator, avoid: int | None, start: int = 0
+) -> JudgeLease | None:
+    """The first place that is free and that nobody is taking at this very moment."""
+    with transaction.atomic():
+        found = selectors.next_place(round, validator, avoid or 0, start, lock=True)
+        return _lease(found, validator) if found else None
+
+
+def _take_last(round: int, validator: Annotator) -> JudgeLease | None:
+    """A place by any author, even if others are taking it just now: then wait for them.
+
+    One item is locked at a time. A walk that waits would keep what it found taken, and two such
+    walks would wait for each other.
+    """
+    while found := selectors.next_place(round, validator):
+        with transaction.atomic():
+            same = QueueItem.objects.filter(pk=found.example, still_needed__gt=0, free__gt=0)
+            if same.select_for_update(of=("self",)).first():
+                return _lease(found, validator)
+    return None
+
+
+def _lease(place: Place, validator: Annotator) -> JudgeLease:
+    """Give a place of its locked item to the validator."""
+    now = timezone.now()
+    example = Example.objects.select_related("context", "round").get(pk=place.example)
+    times = {"leased_at": now, "until": now + LEASE_TIME}
+    mine = JudgeLease.objects.filter(example=example, validator=validator)
+    if place.lease:
+        is_given = mine.filter(takes_place=False).update(takes_place=True, **times)
+        lease = mine.get()
+    else:
+        try:
+            with transaction.atomic():
+                lease = mine.create(example=example, validator=validator, **times)
+            is_given = 1
+        except IntegrityError:
+            lease, is_given = mine.get(), 0
+    if is_given:  # else another tab of the same person was first
+        QueueItem.objects.filter(pk=place.example).update(free=F("free") - 1)
+    lease.example = example
+    return lease
+
+
+def return_expired() -> None:
+    """Free the places of leases that ran out; no lock, one update each decides who does it."""
+    expired = JudgeLease.objects.filter(takes_place=True, until__lte=timezone.now())
+    for pk, example in expired.order_by("until").values_list("pk", "example")[:CHUNK]:
+        with transaction.atomic():
+            _free(example, expired.filter(pk=pk).update(takes_place=False))
+
+
+def _leave(lease: JudgeLease) -> int:
+    """End a lease; returns 1 if it took a place, which the caller must free, else 0."""
+    mine, now = JudgeLease.objects.filter(pk=lease.pk), timezone.now()
+    if mine.filter(takes_place=True).update(takes_place=False, until=now):
+        return 1
+    mine.update(until=now)
+    return 0
+
+
+def _free(example_id: int, places: int) -> None:
+    if places:
+        QueueItem.objects.filter(pk=example_id).update(free=F("free") + places)
+
+
+def fill_queue(*, round: Round) -> int:
+    """Queue further examples of the round, those that have not been looked at; returns how many.
+
+    Locks the round's judging. An example enters its round under the round's lock, so ids grow as
+    examples become visible and a mark suffices.
+    """
+    judging_of(round)
+    share = round.task.config.validation.judge_not_fooled
+    with transaction.atomic():
+        judging = Judging.objects.select_for_update(of=("self",)).get(round=round)
+        at_first = votes_still_needed([], Policy(**judging.policy))
+        items: list[QueueItem] = []
+        while not items:
+            rows = _unseen(round, judging.filled_to)
+            if not rows:
+                break
+            judging.filled_to = rows[-1].pk
+            items = [item for row in rows if (item := _queue_item(row, at_first, share))]
+            judging.save(update_fields=["filled_to"])
+        QueueItem.objects.bulk_create(items, ignore_conflicts=True)
+    return len(items)
+
+
+def _unseen(round: Round, filled_to: int) -> Sequence[Example]:
+    rows = Example.objects.filter(round=round, pk__gt=filled_to).order_by("pk")
+    return list(rows.select_related("consensus", "gold")[:CHUNK])
+
+
+def _queue_item(example: Example, at_first: int, share: float) -> QueueItem | None:
+    """The place of an example in the queue; None when it is not to be judged."""
+    consensus = getattr(example, "consensus", None)
+    if consensus is None and not is_judged(
+        example.uuid, example.outcome, share, settings.SECRET_KEY
+    ):
+        return None
+    needed = consensus.still_needed if consensus else at_first
+    if not needed or example.retracted_at or hasattr(example, "gold"):
+        return None
+    return QueueItem(
+        example=example,
+        round_id=example.round_id,
+        author_id=example.annotator_id,
+        still_needed=needed,
+        free=needed,
+        key=order_key(example.uuid, settings.SECRET_KEY),
+    )
+
+
+def skip_example(*, validator: Annotator, example: Example) -> None:
+    """Pass an example by for good; its place is free again.
+
+    No lock: a unique constraint and one update. Many tabs pass by no more than the cap: the next
+    example is handed out only afterwards. Raises NotHandedOut, CapReached.
+    """
+    lease = _lease_of(validator, example)
+    _check_may_pass(validator, example.round.task)
+    with transaction.atomic():
+        Skip.objects.bulk_create(
+            [Skip(example=example, validator=validator)], ignore_conflicts=True
+        )
+        _free(lease.example_id, _leave(lease))
+
+
+def _check_may_pass(validator: Annotator, task: Task) -> None:
+    """Raises CapReached for who has passed by enough today.
+
+    Otherwise a few accounts of one person would walk to an example of their choice.
+    """
+    if selectors.passed_today(validator, task) >= PASSES:
+        said = _(
+            "You have skipped or taken back %(number)d examples of this task today, which is the "
+            "most. Judge this one, or say that you cannot tell."
+        )
+        raise CapReached(said % {"number": PASSES})
+
+
+def _lease_of(validator: Annotator, example: Example) -> JudgeLease:
+    try:
+        return JudgeLease.objects.get(validator=validator, example=example)
+    except JudgeLease.DoesNotExist:
+        said = _("This example was not given to you to judge.")
+        raise NotHandedOut(said) from None
+
+
+# Votes
+
+
+def cast_validation(
+    *,
+    validator: Annotator,
+    example: Example,
+    vote: Vote,
+    flag_reason: str = "",
+    comment: str = "",
+    metadata: Mapping[str, Any] | None = None,
+    by_program: bool = False,
+) -> Validation | GoldAnswer:
+    """Store a vote and what all votes decide now; then close the round if that filled its budget.
+
+    The same vote again is what was stored: the answer to an earlier request may have been lost.
+    Of a gold item only the answer is stored.
+
+    Locks the example, as retracting it does; for gold the validator too, whose other answers tell
+    whether this one can be taken back. Raises NotHandedOut, TooLate, CapReached, ForPeople,
+    NotBlind, Refused.
+    """
+    blind.check_is_blind(validator, example.round.task)
+    if by_program:
+        check_programs_judge(example.round.task)
+    lease = _lease_of(validator, example)
+    with transaction.atomic():
+        locked = _locked(example)
+        said = _said(validator, vote, lease) | {
+            "flag_reason": flag_reason,
+            "comment": comment,
+            "metadata": dict(metadata or {}),
+            "by_program": by_program,
+        }
+        if lease.is_gold:
+            gold.lock_answers(validator)
+            answers = gold.answers_to(locked, validator)
+            if (before := _said_before(answers, said)) is not None:
+                return before
+            _check_may_vote(locked, validator, lease, answers)
+            _leave(lease)
+            return gold.store_answer(example=locked, **said)
+        votes = list(locked.validations.all())
+        if (before := _said_before(votes, said)) is not None:
+            return before
+        _check_may_vote(locked, validator, lease, votes)
+        cast = Validation.objects.create(example=locked, author_id=locked.annotator_id, **said)
+        derive_one(locked, [*votes, cast], freed=_leave(lease))
+    close_if_due(round=locked.round)  # after the example is free: it locks the round
+    return cast
+
+
+def check_programs_judge(task: Task) -> None:
+    """Raises ForPeople where the configuration does not let programs judge."""
+    if not task.config.programs.judge:
+        raise ForPeople(
+            "Only people judge in this task. Its owners may write `programs: {judge: true}` into "
+            "its configuration."
+        )
+
+
+def _locked(example: Example) -> Example:
+    """The example as it is once it is locked, until the transaction ends.
+
+    Rows that point at it may still be inserted. Its consensus and its round's policy are read in a
+    statement after that of the lock, because others may have changed them while it waited.
+    """
+    if connection.features.has_select_for_update:  # SQLite has locked the whole database
+        Example.objects.select_for_update(no_key=True).values_list("pk").get(pk=example.pk)
+    locked = Example.objects.select_related("round__judging", "consensus").get(pk=example.pk)
+    locked.round.task = example.round.task
+    return locked
+
+
+def _said(validator: Annotator, vote: Vote, lease: JudgeLease) -> dict[str, Any]:
+    """What any answer says of the example, by whom and when."""
+    now = timezone.now()
+    return {
+        "validator": validator,
+        "label": vote.label or "",
+        "verdict": vote.verdict or "",
+        "seconds": (now - lease.leased_at).total_seconds(),
+        "created_at": now,
+    }
+
+
+def _said_before(
+    answers: Sequence[Validation] | Sequence[GoldAnswer], said: Mapping[str, Any]
+) -> Validation | GoldAnswer | None:
+    """The validator's own answer that says the same."""
+    same = ("validator_id", "label", "verdict", "flag_reason", "comment")
+    wanted = {**said, "validator_id": said["validator"].pk}
+    return next((a for a in answers if all(getattr(a, n) == wanted[n] for n in same)), None)
+
+
+def _check_may_vote(
+    example: Example,
+    validator: Annotator,
+    lease: JudgeLease,
+    votes: Sequence[Validation] | Sequence[GoldAnswer],
+) -> None:
+    if example.annotator_id == validator.pk:
+        raise Refused(_("You wrote this example. Others judge it."))
+    if example.retracted_at is not None:
+        raise TooLate(_("The author has taken this example back. Nothing is lost for you."))
+    if not _can_be_judged(example):
+        raise TooLate(_("The round was released while you judged. Nothing is lost for you."))
+    if any(vote.validator_id == validator.pk for vote in votes):
+        raise TooLate(_("You have judged this example already. Your first answer counts."))
+    if lease.until <= timezone.now():
+        if not _still_needed(example):
+            raise TooLate(_("Others have decided this example since your 15 minutes ran out."))
+        if not vote_caps.may_judge(validator, example.round.task, example.round_id):
+            raise CapReached(_("You have given all votes that one person may give in this round."))
+
+
+def _still_needed(example: Example) -> bool:
+    return QueueItem.objects.filter(pk=example.pk, still_needed__gt=0).exists()
+
+
+def undo_validation(*, validator: Annotator, validation: Validation | GoldAnswer) -> Example:
+    """Take back one's own vote within ten minutes; the example is one's current one again.
+
+    Not once something of what is right was told. Locks the example, and as `cast_validation` the
+    validator. It takes a place again unless others have taken what was left. Raises TooLate,
+    NotHandedOut, NotBlind, CapReached.
+    """
+    example, task = validation.example, validation.example.round.task
+    blind.check_is_blind(validator, task)
+    lease = _lease_of(validator, example)
+    _check_may_pass(validator, task)
+    now = timezone.now()
+    with transaction.atomic():
+        locked = _locked(example)
+        if lease.is_gold:
+            gold.lock_answers(validator)
+        if blind.is_final(validation, task):
+            raise TooLate(_("What is right was shown to you, so your answer stays."))
+        recent = type(validation).objects.filter(
+            pk=validation.pk, validator=validator, created_at__gt=now - selectors.UNDO_TIME
+        )
+        if not recent.delete()[0]:
+            raise TooLate(_("An answer can be taken back for ten minutes."))
+        if not lease.is_gold:
+            derive_one(locked, list(locked.validations.all()))
+        place = QueueItem.objects.filter(pk=locked.pk, free__gt=0).update(free=F("free") - 1)
+        JudgeLease.objects.filter(pk=lease.pk).update(
+            takes_place=bool(place), leased_at=now, until=now + LEASE_TIME, undone_at=now
+        )
+    return locked
+
+
+def answer_afterwards(
+    *,
+    validation: Validation | GoldAnswer,
+    reveal: Mapping[str, str],
+    metadata: Mapping[str, Any],
+) -> None:
+    """Keep what the validator says once the author's label is shown; the last save wins.
+
+    The vote itself stays as it was.
+    """
+    validation.reveal = reveal.get("reveal", "")
+    validation.reveal_choice = reveal.get("reveal_choice", "")
+    validation.reveal_comment = reveal.get("reveal_comment", "")
+    validation.metadata = {**validation.metadata, **metadata}
+    validation.save(update_fields=["reveal", "reveal_choice", "reveal_comment", "metadata"])
+
+
+# Decisions
+
+
+def override_consensus(
+    *, example: Example, owner: User, choice: Vote, reason: str = ""
+) -> OwnerDecision:
+    """An owner decides over all votes; an earlier decision is withdrawn. Locks the example.
+
+    Raises NoDecision when the example is withdrawn.
+    """
+    with transaction.atomic():
+        locked = _locked(example)
+        if locked.retracted_at is not None:
+            raise NoDecision(_("This example is withdrawn already."))
+        locked.owner_decisions.filter(withdrawn_at__isnull=True).update(withdrawn_at=timezone.now())
+        decision = OwnerDecision.objects.create(
+            example=locked,
+            owner=owner,
+            label=choice.label or "",
+            verdict=choice.verdict or "",
+            reason=reason,
+        )
+        derive_all([locked])
+        log(owner, "consensus.overridden", locked, choice=choice.label or choice.verdict)
+    return decision
+
+
+def withdraw_override(*, example: Example, owner: User) -> None:
+    """Let the votes decide again. Locks the example. Raises NoDecision."""
+    with transaction.atomic():
+        locked = _locked(example)
+        standing = locked.owner_decisions.filter(withdrawn_at__isnull=True)
+        if not standing.update(withdrawn_at=timezone.now()):
+            raise NoDecision(_("No decision of an owner stands here."))
+        derive_all([locked])
+        log(owner, "consensus.override_withdrawn", locked)
+
+
+def rederive(*, round: Round, policy: Policy) -> int:
+    """Decide the whole round by another policy; returns how many examples changed.
+
+    Locks as `policies.derive_round`. A vote meanwhile is counted by the new policy, or before its
+    example's turn comes.
+    """
+    Judging.objects.update_or_create(round=round, defaults={"policy": asdict(policy)})
+    return derive_round(round=round)

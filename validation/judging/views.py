@@ -1,0 +1,207 @@
+"""The pages on which people judge what others wrote."""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST
+
+from annotation.access import gate_is_shut, writer
+from annotation.attempts.services import Refused
+from annotation.models import Example
+from dynabench.accounts.models import Annotator
+from dynabench.accounts.services import annotator_of
+from dynabench.lib.htmx import htmx_partial, render_page
+from tasks.access import find_task
+from tasks.models import Task
+from validation.decisions.consensus_rows import is_about_model
+from validation.judging import blind, gold, services
+from validation.judging import page as judging
+from validation.judging.forms import AfterForm, FlagForm
+from validation.judging.page import Desk
+from validation.models import GoldAnswer, Validation
+from validation.rules.consensus import Vote
+
+
+def _gate(task: Task) -> HttpResponse:
+    return redirect(reverse("annotation:gate", args=[task.code]) + "?for=judge")
+
+
+def _example(request: HttpRequest, task: Task) -> Example:
+    """The example that a form names."""
+    try:
+        uuid = UUID(request.POST.get("example", ""))
+    except ValueError:
+        raise Http404 from None
+    rows = Example.objects.select_related("round", "context")
+    example = get_object_or_404(rows, uuid=uuid, round__task=task)
+    example.round.task = task
+    return example
+
+
+def _go_on(
+    request: HttpRequest,
+    task: Task,
+    validator: Annotator,
+    said: str = "",
+    saved: Validation | GoldAnswer | None = None,
+) -> HttpResponse:
+    """The next example in the same answer; without htmx by a redirect. Says what is saved."""
+    if htmx_partial(request):
+        return judging.show(request, Desk.next(task, validator), said, saved=saved)
+    judged = judging.judged_today(validator, task, gold.gold_answers(validator, task))
+    messages.success(request, said or judging.saved_words(judged))
+    return redirect("validation:judge", code=task.code)
+
+
+def _sorry(request: HttpRequest, task: Task, validator: Annotator, error: Refused) -> HttpResponse:
+    """Why the answer was not taken, above what there is to judge now."""
+    desk = Desk.next(task, validator)
+    return judging.show(request, desk, str(error), status=error.status)
+
+
+@require_http_methods(["GET", "POST"])
+def judge(request: HttpRequest, code: str) -> HttpResponse:
+    """Judge one example blindly; a POST stores the answer and brings the next one."""
+    task = find_task(request, code)
+    validator = writer(request, task)
+    if gate_is_shut(request, task):
+        return _gate(task)
+    if request.method == "GET":
+        return judging.show(request, Desk.next(task, validator))
+    example = _example(request, task)
+    form = judging.vote_form(task.config, example.outcome, request.POST)
+    if not form.is_valid():
+        return judging.show(request, Desk.next(task, validator), form=form, status=422)
+    try:
+        vote = services.cast_validation(validator=validator, example=example, vote=form.vote)
+    except Refused as error:
+        return _sorry(request, task, validator, error)
+    return _after_or_next(request, task, validator, vote)
+
+
+def _after_or_next(
+    request: HttpRequest, task: Task, validator: Annotator, vote: Validation | GoldAnswer
+) -> HttpResponse:
+    """What is asked after this vote, or else the next example."""
+    config = task.config
+    if blind.asks_reveal(config, vote) or blind.questions(config, vote, vote.example):
+        if not htmx_partial(request):
+            return redirect("validation:after", uuid=vote.example.uuid)
+        return _show_after(request, task, vote, _after_form(task, vote))
+    return _go_on(request, task, validator, saved=vote)
+
+
+@require_POST
+def flag(request: HttpRequest, code: str) -> HttpResponse:
+    """Say that an example should not be judged at all, and why; that is a vote too."""
+    task = find_task(request, code)
+    validator = writer(request, task)
+    if gate_is_shut(request, task):
+        return _gate(task)
+    example = _example(request, task)
+    form = FlagForm(
+        blind.questions(task.config, None, example),
+        request.POST,
+        context=example.context.fields,
+        has_passage=task.config.gives == "passage",
+    )
+    if not form.is_valid():
+        return judging.show(request, Desk.next(task, validator), flag_form=form, status=422)
+    try:
+        services.cast_validation(
+            validator=validator,
+            example=example,
+            vote=Vote(verdict="flagged"),
+            flag_reason=form.cleaned_data["flag_reason"],
+            comment=form.cleaned_data["flag_comment"],
+            metadata=form.metadata,
+        )
+    except Refused as error:
+        return _sorry(request, task, validator, error)
+    return _go_on(request, task, validator, _("Thank you. The task owner will look at it."))
+
+
+@require_POST
+def skip(request: HttpRequest, code: str) -> HttpResponse:
+    """Pass an example by; it does not come back."""
+    task = find_task(request, code)
+    validator = writer(request, task)
+    if gate_is_shut(request, task):
+        return _gate(task)
+    try:
+        services.skip_example(validator=validator, example=_example(request, task))
+    except Refused as error:
+        return _sorry(request, task, validator, error)
+    return _go_on(request, task, validator, _("Skipped. It will not come back."))
+
+
+@require_POST
+def refresher(request: HttpRequest, code: str) -> HttpResponse:
+    """The examples that were missed are read; judging goes on."""
+    task = find_task(request, code)
+    validator = writer(request, task)
+    if gate_is_shut(request, task):
+        return _gate(task)
+    gold.finish_refresher(validator=validator, task=task)
+    return _go_on(request, task, validator, _("Thank you. Here is your next example."))
+
+
+def _own_vote(request: HttpRequest, uuid: UUID) -> tuple[Annotator, Validation | GoldAnswer]:
+    """The signed-in person, and their vote on an example, or their answer to a gold item."""
+    validator = annotator_of(request.user)  # type: ignore[arg-type]
+    return validator, judging.own_vote(validator, uuid)
+
+
+@require_POST
+def undo(request: HttpRequest, uuid: UUID) -> HttpResponse:
+    """Take back one's own answer; its example is shown again."""
+    validator, vote = _own_vote(request, uuid)
+    task = vote.example.round.task
+    try:
+        services.undo_validation(validator=validator, validation=vote)
+    except Refused as error:
+        return _sorry(request, task, validator, error)
+    return _go_on(request, task, validator, _("Your answer was taken back."))
+
+
+def _after_form(task: Task, vote: Validation | GoldAnswer, data: Any = None) -> AfterForm:
+    return AfterForm(
+        blind.questions(task.config, vote, vote.example),
+        data,
+        config=task.config,
+        reveal=blind.asks_reveal(task.config, vote),
+        about_model=is_about_model(task.config, vote.example.outcome),
+        context=vote.example.context.fields,
+    )
+
+
+def _show_after(
+    request: HttpRequest, task: Task, vote: Validation | GoldAnswer, form: AfterForm
+) -> HttpResponse:
+    undo = None if blind.is_final(vote, task) else vote
+    values = {"task": task, "undo": undo, "example": vote.example, "form": form}
+    if form.reveals:
+        values.update(judging.revealed(task.config, vote))
+    status = 422 if form.errors else 200
+    return render_page(request, "validation/after.html", values, part="work", status=status)
+
+
+@require_http_methods(["GET", "POST"])
+def after(request: HttpRequest, uuid: UUID) -> HttpResponse:
+    """What is asked once the vote is stored; the author's label too, if the task shows it."""
+    validator, vote = _own_vote(request, uuid)
+    task = vote.example.round.task
+    if gate_is_shut(request, task):
+        return _gate(task)
+    if request.method == "GET":
+        return _show_after(request, task, vote, _after_form(task, vote))
+    form = _after_form(task, vote, request.POST)
+    if not form.is_valid():
+        return _show_after(request, task, vote, form)
+    services.answer_afterwards(validation=vote, reveal=form.revealed, metadata=form.metadata)
+    return _go_on(request, task, validator, saved=vote)

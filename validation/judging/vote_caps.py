@@ -1,0 +1,63 @@
+"""The cap on one person's share of the votes of a large round.
+
+It is soft by one in a thousand: counting somebody's votes takes as long as there are votes.
+"""
+
+from django.core.cache import cache
+from django.db.models import Count
+
+from annotation import selectors as writing
+from annotation.models import Example
+from dynabench.accounts.models import Annotator
+from tasks.models import Round, Task
+from validation.decisions.consensus_rows import policy_of
+from validation.judging.queue import Held, has_given, rounds_to_fill, rounds_with_places
+from validation.rules.consensus import votes_still_needed
+
+KEPT_SECONDS = 300
+"""So long the size of a round is not counted again."""
+LOOKED_AT = 1000
+"""Somebody who may give twice as many votes is looked at half as often."""
+
+
+def may_judge(validator: Annotator, task: Task, round: int) -> bool:
+    """Whether somebody has not given all votes yet that one person may give in the round."""
+    most = most_votes(task, round)
+    return most is None or not has_given(most, round, validator)
+
+
+def may_go_on(validator: Annotator, task: Task, latest: Held) -> bool:
+    """The same in the round of the last example; now and then, where one may give many votes."""
+    most = most_votes(task, latest.round)
+    if most is None or latest.uuid.int % (1 + most // LOOKED_AT):
+        return True
+    return not has_given(most, latest.round, validator)
+
+
+def full_round(validator: Annotator, task: Task) -> Round | None:
+    """A round that needs votes, but none of this person any more."""
+    rounds = (*rounds_with_places(task), *rounds_to_fill(task))
+    return next((one for one in rounds if not may_judge(validator, task, one.pk)), None)
+
+
+def most_votes(task: Task, round: int) -> int | None:
+    """How many votes one person may give in the round; None: any number. Mostly no query."""
+    share = task.config.limits.share_of_votes
+    if share == 1:
+        return None
+    key = f"votes-wanted:{round}"
+    wanted: int = cache.get_or_set(key, lambda: votes_wanted(round), KEPT_SECONDS)  # type: ignore[assignment]
+    return int(share * wanted) if wanted else None
+
+
+def votes_wanted(round: int) -> int:
+    """How many votes the examples that are judged need at least; 0 while the round is small."""
+    examples = Example.objects.filter(round=round, retracted_at__isnull=True)
+    if examples[: writing.LARGE].count() < writing.LARGE:
+        return 0
+    its = Round.objects.select_related("task").get(pk=round)
+    share = its.task.config.validation.judge_not_fooled
+    outcomes = dict(examples.order_by().values_list("outcome").annotate(Count("pk")))
+    not_fooled = outcomes.pop(Example.Outcome.NOT_FOOLED, 0)
+    judged = sum(outcomes.values()) + share * not_fooled
+    return int(judged * votes_still_needed([], policy_of(its)))

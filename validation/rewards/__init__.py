@@ -1,0 +1,1 @@
+"""Points for what a person wrote and judged."""

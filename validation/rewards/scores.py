@@ -1,0 +1,162 @@
+"""What one person's examples and judgements are worth, read from what is stored now."""
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+
+from django.db.models import Count
+from django.utils import timezone
+
+from annotation.models import Example
+from annotation.rules.near_duplicates import jaccard
+from dynabench.accounts.models import Annotator
+from tasks.config.schema import TaskConfig
+from tasks.models import Task
+from validation.decisions.consensus_rows import label_field
+from validation.judging.queue import UNDO_TIME
+from validation.models import Consensus, Validation, Verdict
+from validation.rewards.points import example_points, novelty, scarcity
+from validation.rules.agreement import Reliability, code_votes, reliabilities
+
+EARLIER = 50
+"""How many of the author's earlier texts a text is compared with."""
+LATEST = 200
+"""How many of a person's latest judgements their agreement is taken from."""
+ENOUGH = 8
+"""Judgements below which no agreement is shown."""
+
+
+def points_of(author: Annotator, examples: Sequence[Example]) -> Mapping[int, float]:
+    """Points by id of those of the author's examples that are decided and not retracted.
+
+    What programs wrote earns none.
+    The examples come with `round__task` and `consensus`. Three queries, and at most 50 comparisons
+    for each example that fooled a model.
+    """
+    decided = [e for e in examples if is_decided(e) and not e.by_program]
+    earlier = _earlier_texts(author, [e for e in decided if e.consensus.is_validated_error])
+    verified = _verified_labels({example.round_id for example in decided})
+    return {
+        example.pk: example_points(
+            verified=example.consensus.is_verified,
+            is_wrong=_is_wrong(example.consensus),
+            fooled=example.consensus.is_validated_error,
+            novelty=_novelty(example, earlier.get(example.pk, [])),
+            scarcity=_scarcity(example, verified),
+        )
+        for example in decided
+    }
+
+
+def is_decided(example: Example) -> bool:
+    """Whether there is a consensus on an example that still counts."""
+    consensus = getattr(example, "consensus", None)
+    return bool(
+        consensus and consensus.state == Consensus.State.DECIDED and not example.retracted_at
+    )
+
+
+def _is_wrong(consensus: Consensus) -> bool:
+    """Whether people agree that the author's label is not right."""
+    return not consensus.is_verified and consensus.verdict not in (
+        Verdict.CANNOT_TELL,
+        Verdict.FLAGGED,
+    )
+
+
+def written(config: TaskConfig, inputs: Mapping[str, object]) -> str:
+    """What a person wrote in free text, without the fields that the verdict compares."""
+    names = [c.name for c in config.input if c.type in ("text", "long_text")]
+    return " ".join(str(inputs.get(n, "")) for n in names if n not in config.target_fields)
+
+
+def _earlier_texts(author: Annotator, examples: Sequence[Example]) -> Mapping[int, list[str]]:
+    """By example: what it is compared with.
+
+    The author's last 50 texts before it that fooled a model in the same task, and the earlier text
+    of somebody else that was found to be nearly the same when it was sent.
+    """
+    tasks = {example.round.task_id: example.round.task for example in examples}
+    fooling: dict[int, list[int]] = {pk: [] for pk in tasks}
+    rows = Example.objects.filter(
+        annotator=author,
+        round__task__in=tasks,
+        outcome=Example.Outcome.FOOLED,
+        retracted_at__isnull=True,
+    )
+    for pk, task in rows.order_by("pk").values_list("pk", "round__task"):
+        fooling[task].append(pk)
+    before: dict[int, list[int]] = {}
+    for example in examples:
+        ids = fooling[example.round.task_id]
+        end = bisect_left(ids, example.pk)
+        others = [example.resembles_id] if example.resembles_id else []
+        before[example.pk] = ids[max(0, end - EARLIER) : end] + others
+    wanted = {pk for ids in before.values() for pk in ids}
+    found = Example.objects.filter(pk__in=wanted).values_list("pk", "inputs", "round__task")
+    texts = {pk: written(tasks[task].config, inputs) for pk, inputs, task in found}
+    return {pk: [texts[one] for one in ids] for pk, ids in before.items()}
+
+
+def _novelty(example: Example, earlier: Sequence[str]) -> float:
+    text = written(example.round.task.config, example.inputs)
+    return novelty(max((jaccard(text, one) for one in earlier), default=0.0))
+
+
+def _verified_labels(rounds: set[int]) -> Mapping[int, Mapping[str, int]]:
+    """By round: how many verified examples have each label."""
+    counts: dict[int, dict[str, int]] = {}
+    rows = Consensus.objects.filter(
+        round__in=rounds,
+        is_verified=True,
+        example__retracted_at__isnull=True,
+        example__by_program=False,
+    ).exclude(label="")
+    for round, label, number in rows.values_list("round", "label").annotate(Count("pk")):
+        counts.setdefault(round, {})[label] = number
+    return counts
+
+
+def _scarcity(example: Example, verified: Mapping[int, Mapping[str, int]]) -> float:
+    field, label = label_field(example.round.task.config), example.consensus.label
+    if field is None or not label:
+        return 0.0
+    counts = verified.get(example.round_id, {})
+    labels = len(example.round.task.config.labels(field))
+    return scarcity(counts.get(label, 0), sum(counts.values()), labels)
+
+
+def agreement_by_task(validator: Annotator) -> Mapping[int, Reliability]:
+    """By task: how much a person's latest 200 judgements agree with the others'. Two queries.
+
+    Only examples that need no further vote, and only votes that cannot be taken back any more, so
+    that nobody learns what others say before they have spoken. Tasks with fewer than 8 are left
+    out.
+    """
+    mine = Validation.objects.filter(
+        validator=validator,
+        is_imported=False,
+        by_program=False,
+        created_at__lt=timezone.now() - UNDO_TIME,
+        example__consensus__still_needed=0,
+        example__retracted_at__isnull=True,
+    ).order_by("-created_at")
+    latest = list(mine.values_list("example", flat=True)[:LATEST])
+    rows = (
+        Validation.objects.filter(example__in=latest)
+        .exclude(verdict__in=[Verdict.FLAGGED, Verdict.CANNOT_TELL])
+        .values_list("example__round__task", "example", "validator", "label", "verdict")
+    )
+    votes: dict[int, list[tuple[int, int | None, str]]] = {}
+    for task, example, person, label, verdict in rows:
+        votes.setdefault(task, []).append((example, person, label or verdict))
+    found = {
+        task: reliabilities(code_votes(cast)).get(validator.pk) for task, cast in votes.items()
+    }
+    return {task: one for task, one in found.items() if one and one.items >= ENOUGH}
+
+
+def tasks_of(annotator: Annotator) -> list[Task]:
+    """The tasks in which a person has written or judged, by name."""
+    wrote = Example.objects.filter(annotator=annotator).values("round__task")
+    judged = Validation.objects.filter(validator=annotator).values("example__round__task")
+    return list(Task.objects.filter(pk__in=wrote.union(judged)))

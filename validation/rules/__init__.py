@@ -1,0 +1,1 @@
+"""Pure rules: when votes decide, agreement, Dawid and Skene's model, rates with intervals."""

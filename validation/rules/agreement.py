@@ -1,0 +1,232 @@
+"""How much validators agree beyond chance, together and each with the others.
+
+Only labels (or verdicts) are passed in; “cannot tell” is a missing vote. The functions over all
+items take a table of items × labels with the number of votes in each cell; `weights` says how many
+items have that row, so that the few different rows of a large round suffice.
+"""
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dynabench.lib.words import gettext_noop
+from validation.rules.rates import Rate, Undefined, rate, wilson
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+ItemVote = tuple[Hashable, Hashable | None, str]
+"""Item, validator (None: a person of their own), label."""
+
+NO_VOTES = gettext_noop("no example has a vote")
+NO_PAIRS = gettext_noop("no example has two votes")
+ALL_THE_SAME = gettext_noop("all votes are the same label, so chance explains them")
+
+
+@dataclass(frozen=True)
+class CodedVotes:
+    """Votes as numbers: three arrays of one entry a vote, and what the numbers stand for.
+
+    Validators from `len(validators)` on are unknown people of one vote each. Labels are sorted;
+    items and validators come in the order of their first vote.
+    """
+
+    items: Sequence[Hashable]
+    validators: Sequence[Hashable]
+    labels: Sequence[str]
+    item: "Ints"
+    validator: "Ints"
+    label: "Ints"
+
+    def table(self) -> "Ints":
+        """Votes of each item for each label: items × labels."""
+        return _cross(self.item, self.label, len(self.items), len(self.labels))
+
+
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """One validator against the others on the same items.
+
+    agreement: mean share (0-1) of the others' votes that are equal, with Wilson's interval over the
+    `items` judged with somebody else. kappa: the part of it beyond chance, at most 1.
+    """
+
+    agreement: Rate
+    by_chance: float
+    kappa: float | Undefined
+
+    @property
+    def items(self) -> int:
+        return self.agreement.n
+
+
+def code_votes(votes: Iterable[ItemVote]) -> CodedVotes:
+    """Number the items, validators and labels of some votes."""
+    import numpy as np
+
+    rows = list(votes)
+    items: dict[Hashable, int] = {}
+    validators: dict[Hashable, int] = {}
+    item = [items.setdefault(row[0], len(items)) for row in rows]
+    known = [
+        -1 if row[1] is None else validators.setdefault(row[1], len(validators)) for row in rows
+    ]
+    labels = sorted({row[2] for row in rows})
+    numbers = {label: number for number, label in enumerate(labels)}
+    validator = np.array(known, dtype=np.int64)
+    unknown = validator < 0
+    validator[unknown] = len(validators) + np.arange(unknown.sum())
+    return CodedVotes(
+        tuple(items),
+        tuple(validators),
+        labels,
+        np.array(item, dtype=np.int64),
+        validator,
+        np.array([numbers[row[2]] for row in rows], dtype=np.int64),
+    )
+
+
+def fleiss_kappa(table: Any, weights: Any = None) -> float | Undefined:
+    """Fleiss' kappa (1971, equations 3 to 7) of items × labels.
+
+    Where items have different numbers of votes, each item's agreement is that of its own pairs,
+    items with two votes or more count alike, and a label's share is over all votes on them.
+    """
+    import numpy as np
+
+    counts, times = _with_pairs(table, weights)
+    if not len(counts):
+        return Undefined(NO_PAIRS)
+    votes = counts.sum(axis=1)
+    agreement = (counts * (counts - 1)).sum(axis=1) / (votes * (votes - 1))
+    shares = times @ counts / (times @ votes)
+    by_chance = float(shares @ shares)
+    observed = float(np.average(agreement, weights=times))
+    return _beyond(observed, by_chance)
+
+
+def krippendorff_alpha(table: Any, weights: Any = None) -> float | Undefined:
+    """Krippendorff's alpha for nominal labels and missing votes (2011, section C).
+
+    Each pair of votes on an item counts 1/(votes - 1), so each vote counts once; votes that are
+    alone on their item are left out.
+    """
+    counts, times = _with_pairs(table, weights)
+    if not len(counts):
+        return Undefined(NO_PAIRS)
+    votes = counts.sum(axis=1)
+    totals = times @ counts
+    n = float(totals.sum())
+    same = float(times @ ((counts * (counts - 1)).sum(axis=1) / (votes - 1))) / n
+    by_chance = float(totals @ (totals - 1)) / (n * (n - 1))
+    return _beyond(same, by_chance)
+
+
+def unanimous_share(table: Any, weights: Any = None) -> Rate | Undefined:
+    """Share of the examples with a vote on which all votes are equal (one vote is)."""
+    counts, times = _arrays(table, weights)
+    votes = counts.sum(axis=1)
+    unanimous = (counts.max(axis=1, initial=0) == votes) & (votes > 0)
+    return rate(int(times @ unanimous), int(times @ (votes > 0)), NO_VOTES)
+
+
+def majority_share(with_consensus: int, with_votes: int) -> Rate | Undefined:
+    """Share of the examples with a vote that have a consensus, by whichever policy."""
+    return rate(with_consensus, with_votes, NO_VOTES)
+
+
+def reliabilities(votes: CodedVotes) -> dict[Hashable, Reliability]:
+    """Each known validator who shares an item with others, against those others (leave-one-out).
+
+    Chance: the validator's own labels against labels drawn from all votes of other people, not
+    only from the same items; to agree on a rare label therefore shows more.
+    """
+    import numpy as np
+
+    people, kinds = len(votes.validators), len(votes.labels)
+    if not kinds:
+        return {}
+    mine = _per_item_and_validator(votes)
+    table = votes.table()
+    others = table[mine.item].sum(axis=1) - mine.counts.sum(axis=1)
+    equal = (mine.counts * (table[mine.item] - mine.counts)).sum(axis=1)
+    counts = (mine.validator < people) & (others > 0)
+    who, own = mine.validator[counts], mine.counts[counts]
+    share = equal[counts] / (own.sum(axis=1) * others[counts])
+    items = np.bincount(who, minlength=people)
+    agreed = np.bincount(who, share, minlength=people)
+    weight = own / own.sum(axis=1, keepdims=True)
+    own_shares = (
+        np.column_stack([np.bincount(who, weight[:, k], minlength=people) for k in range(kinds)])
+        / np.maximum(items, 1)[:, None]
+    )
+    cast = _cross(votes.validator, votes.label, votes.validator.max(initial=-1) + 1, kinds)[:people]
+    left = table.sum(axis=0) - cast
+    chance = (own_shares * left).sum(axis=1) / np.maximum(left.sum(axis=1), 1)
+    return {
+        votes.validators[v]: _reliability(float(agreed[v]), int(items[v]), float(chance[v]))
+        for v in np.flatnonzero(items).tolist()
+    }
+
+
+def _reliability(agreed: float, items: int, by_chance: float) -> Reliability:
+    agreed = min(agreed, items)  # sums of shares can end a rounding error above
+    share = agreed / items
+    agreement = Rate(share, *wilson(agreed, items), items, "wilson")
+    return Reliability(agreement, by_chance, _beyond(share, by_chance))
+
+
+def _beyond(observed: float, by_chance: float) -> float | Undefined:
+    """The share of the agreement possible beyond chance that is reached."""
+    if by_chance > 1 - 1e-12:
+        return Undefined(ALL_THE_SAME)
+    return (observed - by_chance) / (1 - by_chance)
+
+
+def _arrays(table: Any, weights: Any) -> tuple["Floats", "Floats"]:
+    """The table and the weights of its rows as numbers."""
+    import numpy as np
+
+    counts = np.asarray(table, dtype=np.float64)
+    if counts.ndim != 2:
+        raise ValueError("A table of votes has one row for each item and one column a label.")
+    times = np.ones(len(counts)) if weights is None else np.asarray(weights, dtype=np.float64)
+    return counts, times
+
+
+def _with_pairs(table: Any, weights: Any) -> tuple["Floats", "Floats"]:
+    """The rows with two votes or more; only they can show agreement."""
+    counts, times = _arrays(table, weights)
+    kept = (counts.sum(axis=1) >= 2) & (times > 0)
+    return counts[kept], times[kept]
+
+
+def _cross(rows: "Ints", columns: "Ints", height: int, width: int) -> "Ints":
+    """How often each pair occurs: height × width."""
+    import numpy as np
+
+    found = np.bincount(rows * width + columns, minlength=height * width)
+    return found.reshape(height, width)
+
+
+@dataclass(frozen=True)
+class _Own:
+    """The votes of one validator on one item, a row for each such pair."""
+
+    item: "Ints"
+    validator: "Ints"
+    counts: "Ints"
+    """Rows × labels; more than one vote where a validator voted again."""
+
+
+def _per_item_and_validator(votes: CodedVotes) -> _Own:
+    import numpy as np
+
+    people = votes.validator.max(initial=-1) + 1
+    pairs, which = np.unique(votes.item * people + votes.validator, return_inverse=True)
+    counts = _cross(which, votes.label, len(pairs), len(votes.labels))
+    return _Own(pairs // max(people, 1), pairs % max(people, 1), counts)

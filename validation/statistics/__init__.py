@@ -1,0 +1,5 @@
+"""Numbers of rounds and people: counted, defined, reported and cached."""
+
+from validation.rules.rates import clustered_rate
+
+__all__ = ["clustered_rate"]

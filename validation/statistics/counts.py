@@ -1,0 +1,365 @@
+"""What a round's numbers are counted from: a few aggregate queries, for it or for its parts.
+
+The database counts alike examples together; Python sees one row for each kind of them, never the
+examples.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, repeat
+from operator import itemgetter
+from typing import Any
+
+from django.db import connection
+from django.db.models import (
+    Case,
+    CharField,
+    Count,
+    F,
+    FilteredRelation,
+    Q,
+    QuerySet,
+    Value,
+    When,
+)
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast, Left, TruncDay, TruncWeek
+
+from annotation.models import Example
+from tasks.config.schema import TaskConfig
+from tasks.models import Round
+from validation.decisions.consensus_rows import ASKED, FOOLED, is_about_model, label_field
+from validation.models import Consensus, Validation, Verdict
+from validation.rules.rates import Collected, Compared, compare
+
+BY = ("target", "tag", "label", "day", "week")
+"""What a round can be broken down by: the target that answered, the tag of the context, the
+author's label, the day or week (its Monday) of writing."""
+MOST_CHOICES = 60
+"""Beyond so many different answers they are free text."""
+
+Choice = tuple[str, str]
+"""Label and verdict of a vote."""
+Examples = QuerySet[Any, Any]
+Key = tuple[int, str | None]
+"""A round's id and the value that it is broken down by; "" where it is not broken down."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What the examples that one count stands for have in common."""
+
+    author: int | None
+    outcome: str
+    judged: bool
+    decided: bool
+    winner: str  # label or verdict, where decided
+    verified: bool
+    validated_error: bool
+
+    def counted(self, times: int) -> Collected:
+        """The cell as `statistics.round_rates` takes it."""
+        known = self.outcome in (Example.Outcome.FOOLED, Example.Outcome.NOT_FOOLED)
+        return Collected(
+            collected=times,
+            with_outcome=times * known,
+            fooled=times * (self.outcome == Example.Outcome.FOOLED),
+            with_model=times * (self.outcome != Example.Outcome.NO_MODEL),
+            judged=times * self.judged,
+            decided=times * self.decided,
+            verified=times * self.verified,
+            verified_fooled=times * self.validated_error,
+        )
+
+
+@dataclass
+class Part:
+    """Everything that is counted of a round, of a part of it, or of several.
+
+    What people wrote and how people voted on that; of programs only how much there is.
+    """
+
+    cells: Counter[Cell] = field(default_factory=Counter)
+    votes_by: Counter[tuple[int | None, Choice]] = field(default_factory=Counter)
+    patterns: Counter[tuple[int, ...]] = field(default_factory=Counter)
+    """How many examples have so many votes for each choice."""
+    compared: Counter[tuple[int | None, Compared]] = field(default_factory=Counter)
+    """How many examples of an author compare so."""
+    program_examples: int = 0
+    program_votes: int = 0
+    """On what people wrote."""
+
+    def __iadd__(self, other: "Part") -> "Part":
+        self.cells += other.cells
+        self.votes_by += other.votes_by
+        self.patterns += other.patterns
+        self.compared += other.compared
+        self.program_examples += other.program_examples
+        self.program_votes += other.program_votes
+        return self
+
+    def authors(self) -> list[Collected]:
+        """Counts of each known author; each example of an unknown one apart."""
+        known: dict[int, list[Collected]] = {}
+        alone: list[Collected] = []
+        for cell, times in self.cells.items():
+            if cell.author is None:
+                alone += [cell.counted(1)] * times
+            else:
+                known.setdefault(cell.author, []).append(cell.counted(times))
+        return alone + [parts[0] if len(parts) == 1 else sum_of(parts) for parts in known.values()]
+
+    def authors_compared(self) -> Iterator[Compared]:
+        """Each known author's votes that are held against others; each unknown author's apart."""
+        known: dict[int, list[int]] = {}
+        for (author, one), times in self.compared.items():
+            if author is None:
+                yield from repeat(one, times)
+                continue
+            sums = known.setdefault(author, [0, 0, 0])
+            sums[0] += one.votes * times
+            sums[1] += one.human * times
+            sums[2] += one.model * times
+        yield from (Compared(*sums) for sums in known.values())
+
+
+def sum_of(authors: Iterable[Collected]) -> Collected:
+    """The counts of several authors together."""
+    names = Collected.__dataclass_fields__
+    sums = dict.fromkeys(names, 0)
+    for author in authors:
+        for name in names:
+            sums[name] += getattr(author, name)
+    return Collected(**sums)
+
+
+@dataclass
+class Counted:
+    """Parts of rounds by `Key`, and the choices that the votes have, in the patterns' order."""
+
+    parts: dict[Key, Part]
+    choices: Sequence[Choice] = ()
+
+    def part(self, round: int, value: str | None) -> Part:
+        """The part of a round with this value, made where there is none."""
+        key = round, value
+        if key not in self.parts:
+            self.parts[key] = Part()
+        return self.parts[key]
+
+    def of(self, round: int) -> dict[str | None, Part]:
+        """A round's parts by value, sorted; what has no value comes last."""
+        found = {value: part for (pk, value), part in self.parts.items() if pk == round}
+        return dict(sorted(found.items(), key=lambda one: (not one[0], one[0] or "")))
+
+
+def count(rounds: Sequence[Round], by: str | None = None, *, stored: bool = True) -> Counted:
+    """All that is counted of rounds of one task, or of their parts `by` one of BY; three queries.
+
+    stored: with the cells, which tell what is stored of consensus. Raises ValueError for labels
+    where the author chooses none.
+    """
+    counted = _empty(rounds, by)
+    if not rounds:  # Django has no SQL for the examples of none
+        return counted
+    examples = _examples(rounds, by)
+    by_people = examples.filter(by_program=False)
+    _count_votes(counted, by_people)
+    choices = {choice for part in counted.parts.values() for _, choice in part.votes_by}
+    counted.choices = sorted(choices)
+    if len(choices) > MOST_CHOICES:
+        _count_free_patterns(counted, by_people)
+    elif choices:
+        config = rounds[0].task.config
+        about = is_about_model(config, Example.Outcome.UNDECIDED)
+        _count_patterns(counted, _with_answers(by_people, config, by), about)
+    if stored:
+        _count_cells(counted, examples, by)
+    return counted
+
+
+def count_cells(rounds: Sequence[Round], by: str | None = None) -> Counted:
+    """What is stored of consensus alone, of rounds of any tasks; one query. by: as of `count`."""
+    counted = _empty(rounds, by)
+    _count_cells(counted, _examples(rounds, by), by)
+    return counted
+
+
+def _empty(rounds: Sequence[Round], by: str | None) -> Counted:
+    """A round without examples has a part too, unless it is broken down."""
+    return Counted({} if by else {(round.pk, ""): Part() for round in rounds})
+
+
+# Queries
+
+
+def _examples(rounds: Sequence[Round], by: str | None) -> Examples:
+    """The examples that stand, with what each count groups by. By target: once for each answer."""
+    found = Example.objects.filter(round__in=rounds, retracted_at__isnull=True).order_by()
+    values: Mapping[str | None, Any] = {
+        None: lambda: Value("", CharField()),
+        "target": lambda: F("target_outputs__target__name"),
+        "tag": lambda: F("context__tag"),
+        "label": lambda: KeyTextTransform(_author_label(rounds[0].task.config), "inputs"),
+        "day": lambda: Left(Cast(TruncDay("created_at"), CharField()), 10),
+        "week": lambda: Left(Cast(TruncWeek("created_at"), CharField()), 10),
+    }
+    return found.annotate(
+        in_round=F("round_id"), author=F("annotator_id"), value=values[by](), result=_result(by)
+    )
+
+
+def _author_label(config: TaskConfig) -> str:
+    """The field of the author's label. Raises ValueError where the author chooses none."""
+    for name in config.target_fields:
+        if config.labels(name):
+            return name
+    raise ValueError("Authors of this task choose no label, so there is nothing to break down by.")
+
+
+def _result(by: str | None) -> Any:
+    """Whether the example fooled the targets; by target, whether it fooled this one."""
+    if by != "target":
+        return F("outcome")
+    return Case(
+        When(target_outputs__fooled=True, then=Value(Example.Outcome.FOOLED)),
+        When(target_outputs__fooled=False, then=Value(Example.Outcome.NOT_FOOLED)),
+        default=F("outcome"),
+        output_field=CharField(),
+    )
+
+
+def _validated_error(by: str | None) -> Any:
+    """Whether it is a validated model error; by target, of this one."""
+    if by != "target":
+        return F("consensus__is_validated_error")
+    return Case(
+        When(target_outputs__fooled=True, then=F("consensus__is_verified")),
+        When(target_outputs__fooled=False, then=Value(False)),
+        default=F("consensus__is_validated_error"),
+    )
+
+
+def _with_answers(examples: Any, config: TaskConfig, by: str | None) -> Any:
+    """With what the target said in the field that votes are about: the first, or by target each."""
+    field = label_field(config)
+    if field is None:
+        return examples.annotate(said=Value(None, CharField()))
+    if by == "target":
+        return examples.annotate(said=KeyTextTransform(field, "target_outputs__output"))
+    first = FilteredRelation("target_outputs", condition=Q(target_outputs__position=0))
+    return examples.annotate(first=first, said=KeyTextTransform(field, "first__output"))
+
+
+def _count_cells(counted: Counted, examples: Examples, by: str | None) -> None:
+    """One row for each combination of what `Cell` holds, by part."""
+    names = ("in_round", "value", "by_program", "author", "result")
+    consensus = [f"consensus__{name}" for name in ("state", "label", "verdict", "is_verified")]
+    rows = (
+        examples.annotate(judged=Q(consensus__votes__gt=0), wrong=_validated_error(by))
+        .values_list(*names, "judged", *consensus, "wrong")
+        .annotate(times=Count("pk"))
+    )
+    for round, value, by_program, author, result, judged, state, *decided, times in rows:
+        if by_program:
+            counted.part(round, value).program_examples += times
+            continue
+        label, verdict, verified, wrong = decided
+        cell = Cell(
+            author,
+            result,
+            bool(judged),
+            state == Consensus.State.DECIDED,
+            label or verdict or "",
+            bool(verified),
+            bool(wrong),
+        )
+        counted.part(round, value).cells[cell] += times
+
+
+def _count_votes(counted: Counted, examples: Examples) -> None:
+    rows = _rows(
+        "SELECT x.in_round, x.value, v.validator_id, v.label, v.verdict, v.by_program, COUNT(*) "
+        "FROM {votes} v JOIN ({examples}) x ON x.id = v.example_id "
+        "GROUP BY v.validator_id, v.label, v.verdict, v.by_program, x.in_round, x.value",
+        examples.values_list("id", "in_round", "value"),
+    )
+    for round, value, who, label, verdict, by_program, times in rows:
+        if by_program:
+            counted.part(round, value).program_votes += times
+        else:
+            counted.part(round, value).votes_by[who, (label, verdict)] += times
+
+
+def _count_patterns(counted: Counted, examples: Examples, about: bool) -> None:
+    """How many examples of an author have which numbers of votes and which answer of the target."""
+    columns = ", ".join(f"c{n}" for n in range(len(counted.choices)))
+    sums = ", ".join(
+        f"SUM(CASE WHEN v.label = %s AND v.verdict = %s THEN 1 ELSE 0 END) AS c{n}"
+        for n in range(len(counted.choices))
+    )
+    names = ("in_round", "value", "author", "result", "said")
+    kept = ", ".join(names)
+    # Grouped first by what differs most: rows that are alike are told apart sooner.
+    rows = _rows(
+        f"SELECT {kept}, {columns}, COUNT(*) FROM (SELECT {kept}, {sums} "  # noqa: S608
+        "FROM {votes} v JOIN ({examples}) x ON x.id = v.example_id "
+        f"WHERE NOT v.by_program GROUP BY x.id, {kept}) one "
+        f"GROUP BY author, {columns}, result, said, in_round, value",
+        examples.values_list("id", *names),
+        [text for choice in counted.choices for text in choice],
+    )
+    known: dict[tuple[Any, ...], Compared] = {}
+    for round, value, author, result, said, *votes, times in rows:
+        part, pattern = counted.part(round, value), tuple(votes)
+        part.patterns[pattern] += times
+        case = (result, said, pattern)
+        if case not in known:
+            known[case] = compare(pattern, _target_right(counted.choices, result, said, about))
+        part.compared[author, known[case]] += times
+
+
+def _target_right(
+    choices: Sequence[Choice], result: str, said: str | None, about_model: bool
+) -> list[bool | None]:
+    """For each choice whether the target is right if it is; None where nobody can say.
+
+    A label is what the target said or not; “correct” is the author's label, which a target that
+    was fooled did not say. Other verdicts do not tell which label is right. about_model: they are
+    about the target's own answer.
+    """
+    fooled = FOOLED.get(result)
+    by_verdict: dict[str, bool | None] = {Verdict.CORRECT: None if fooled is None else not fooled}
+    if about_model and result in ASKED:
+        by_verdict = {Verdict.CORRECT: True, Verdict.INCORRECT: False}
+    return [
+        (said == label if said is not None else None) if label else by_verdict.get(verdict)
+        for label, verdict in choices
+    ]
+
+
+def _count_free_patterns(counted: Counted, examples: Examples) -> None:
+    """The patterns without saying which answers they are: the numbers of equal answers."""
+    rows = _rows(
+        "SELECT x.in_round, x.value, x.id, COUNT(*) FROM {votes} v "
+        "JOIN ({examples}) x ON x.id = v.example_id WHERE NOT v.by_program "
+        "GROUP BY x.in_round, x.value, x.id, v.label, v.verdict ORDER BY x.in_round, x.value, x.id",
+        examples.values_list("id", "in_round", "value"),
+    )
+    for (round, value, _), group in groupby(rows, itemgetter(0, 1, 2)):
+        pattern = tuple(sorted((times for *_, times in group), reverse=True))
+        counted.part(round, value).patterns[pattern] += 1
+
+
+def _rows(sql: str, examples: Examples, before: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+    """The rows of a query over votes and some columns of examples; `before`: what stands first.
+
+    Only names of tables and columns are put into the text; values are parameters.
+    """
+    inner, values = examples.query.sql_with_params()
+    sql = sql.format(examples=inner, votes=Validation._meta.db_table)
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [*before, *values])
+        while some := cursor.fetchmany(2000):
+            yield from some

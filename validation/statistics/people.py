@@ -1,0 +1,255 @@
+"""How well each author writes and each validator judges, for the task's owners.
+
+docs/statistics.md, “People”, defines each number. What their programs wrote or judged is in none.
+Nothing here pays, pauses or excludes anybody.
+"""
+
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from django.db.models import Count, Q, QuerySet
+
+from annotation.models import Example
+from dynabench.accounts.models import Annotator
+from tasks.models import Round
+from validation.judging.evidence_checks import Check, gold_check
+from validation.models import Consensus, GoldAnswer, Skip, Validation, Verdict
+from validation.rules.agreement import Reliability, code_votes, reliabilities
+from validation.rules.rates import Rate, Undefined, rate
+from validation.statistics.counts import MOST_CHOICES
+from validation.statistics.report import FREE_TEXT
+
+UNKNOWN_TYPING = "no browser told how the texts were typed"
+NOT_TIMED = Undefined("no time was measured")
+NO_LABELS = Undefined("nobody else judged the same examples")
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorStatistics:
+    """One author's examples that stand (retracted ones are in no number).
+
+    wins: fooling examples, one for each chain of edits. validity: verified of decided. vmer:
+    validated model errors of all tries. duplicates: tries that are nearly the same as an earlier
+    text of somebody else. paste_share: texts of which more than half was pasted, of those whose
+    typing is known. median_seconds: from shown to sent; median_active_seconds: of typing.
+    label_flip: decided otherwise than the author said.
+    """
+
+    annotator: Annotator
+    tries: int
+    fooled: int
+    wins: int
+    judged: int
+    validity: Rate | Undefined
+    vmer: Rate | Undefined
+    duplicates: int
+    paste_share: Rate | Undefined
+    median_seconds: float | Undefined
+    median_active_seconds: float | Undefined
+    label_flip: Rate | Undefined
+
+
+@dataclass(frozen=True, slots=True)
+class ValidatorStatistics:
+    """One validator's votes on examples that stand; answers to gold items are no votes.
+
+    reliability: leave-one-out agreement with the others, kappa: its part beyond chance. gold: right
+    answers of all to gold items. gold_check: only of those since the last refresher.
+    median_seconds: from handing out to the answer.
+    """
+
+    annotator: Annotator
+    votes: int
+    reliability: Rate | Undefined
+    kappa: float | Undefined
+    gold: Rate | Undefined
+    gold_check: Check
+    median_seconds: float | Undefined
+    cannot_tell: Rate | Undefined
+    flags: int
+    skips: int
+
+
+def author_statistics(rounds: Sequence[Round]) -> list[AuthorStatistics]:
+    """Each known author of the rounds, most tries first. Three queries.
+
+    Memory: the people, and one number for each example.
+    """
+    examples = Example.objects.filter(
+        round__in=rounds, retracted_at__isnull=True, annotator__isnull=False, by_program=False
+    )
+    people = _people(examples.values("annotator"))
+    writing = _writing(examples)
+    found = [
+        _author(people[row["annotator"]], writing[row["annotator"]], row)
+        for row in _author_counts(examples)
+    ]
+    return sorted(found, key=lambda one: (-one.tries, one.annotator.pseudonym))
+
+
+@dataclass
+class _Writing:
+    """What is summed up in passing over one author's examples."""
+
+    seconds: "array[float]" = field(default_factory=lambda: array("f"))
+    active: "array[float]" = field(default_factory=lambda: array("f"))
+    pasted: int = 0
+    won: set[int] = field(default_factory=set)  # the first examples of chains
+
+
+def _writing(examples: QuerySet[Example]) -> Mapping[int, _Writing]:
+    """By author. An edit comes after what it edits, so one pass finds where chains begin."""
+    found: dict[int, _Writing] = defaultdict(_Writing)
+    begins: dict[int, tuple[int, int]] = {}  # example: where its chain began, author
+    rows = examples.order_by("pk").values_list(
+        "pk", "annotator", "parent", "outcome", "shown_at", "created_at", "typing"
+    )
+    for pk, who, parent, outcome, shown, sent, typing in rows.iterator():
+        start, author = begins.get(parent, (pk, who))  # type: ignore[arg-type]
+        begins[pk] = (start if author == who else pk), who  # others' examples begin no own chain
+        mine = found[who]
+        if outcome == Example.Outcome.FOOLED:
+            mine.won.add(begins[pk][0])
+        if shown:
+            mine.seconds.append((sent - shown).total_seconds())
+        if typing:
+            mine.active.append(typing["active"])
+            mine.pasted += typing["pasted"] * 2 > typing["characters"]
+    return found
+
+
+def _author_counts(examples: QuerySet[Example]) -> Any:
+    decided = Q(consensus__state=Consensus.State.DECIDED)
+    flipped = decided & Q(consensus__is_verified=False)
+    opposed = (Verdict.CORRECT, Verdict.INCORRECT)  # of a model's answer the author said either
+    says_otherwise = ~Q(consensus__label="") | Q(consensus__verdict__in=opposed)
+    return (
+        examples.order_by()
+        .values("annotator")
+        .annotate(
+            tries=Count("pk"),
+            fooled=Count("pk", filter=Q(outcome=Example.Outcome.FOOLED)),
+            duplicates=Count("resembles"),
+            judged=Count("pk", filter=Q(consensus__votes__gt=0)),
+            decided=Count("pk", filter=decided),
+            verified=Count("pk", filter=Q(consensus__is_verified=True)),
+            errors=Count("pk", filter=Q(consensus__is_validated_error=True)),
+            flipped=Count("pk", filter=flipped & says_otherwise),
+        )
+    )
+
+
+def _author(annotator: Annotator, writing: _Writing, counts: Mapping[str, int]) -> AuthorStatistics:
+    undecided = "no example has a consensus"
+    judged = counts["judged"]
+    return AuthorStatistics(
+        annotator,
+        counts["tries"],
+        counts["fooled"],
+        len(writing.won),
+        judged,
+        validity=rate(counts["verified"], counts["decided"], undecided),
+        vmer=rate(counts["errors"], counts["tries"])
+        if counts["decided"]
+        else Undefined(undecided if judged else "no example has been judged"),
+        duplicates=counts["duplicates"],
+        paste_share=rate(writing.pasted, len(writing.active), UNKNOWN_TYPING),
+        median_seconds=median(writing.seconds) if writing.seconds else NOT_TIMED,
+        median_active_seconds=median(writing.active)
+        if writing.active
+        else Undefined(UNKNOWN_TYPING),
+        label_flip=rate(counts["flipped"], counts["decided"], undecided),
+    )
+
+
+def validator_statistics(rounds: Sequence[Round]) -> list[ValidatorStatistics]:
+    """Each known validator of the rounds, most votes first. Six queries.
+
+    Memory: the people, and some numbers for each vote.
+    """
+    votes = Validation.objects.filter(
+        example__round__in=rounds, example__retracted_at__isnull=True, by_program=False
+    ).order_by("pk")
+    known = votes.filter(validator__isnull=False)
+    people = _people(known.values("validator"))
+    answers: dict[int, Counter[str]] = defaultdict(Counter)
+    for who, verdict, times in (
+        known.order_by().values_list("validator", "verdict").annotate(Count("pk"))
+    ):
+        answers[who][verdict] += times
+    seconds = _medians(known.values_list("validator", "seconds").iterator())
+    skips = Counter(
+        Skip.objects.filter(example__round__in=rounds).values_list("validator", flat=True)
+    )
+    reliable = _reliabilities(votes)
+    golden = _gold(rounds)
+    found = [
+        _validator(people[who], verdicts, seconds, skips[who], reliable, golden[who])
+        for who, verdicts in answers.items()
+    ]
+    return sorted(found, key=lambda one: (-one.votes, one.annotator.pseudonym))
+
+
+def _validator(
+    annotator: Annotator,
+    verdicts: Counter[str],
+    seconds: Mapping[int, float],
+    skips: int,
+    reliable: Mapping[int, Reliability] | Undefined,
+    golden: Counter[str],
+) -> ValidatorStatistics:
+    own = reliable if isinstance(reliable, Undefined) else reliable.get(annotator.pk, NO_LABELS)
+    votes = verdicts.total()
+    return ValidatorStatistics(
+        annotator,
+        votes,
+        reliability=own if isinstance(own, Undefined) else own.agreement,
+        kappa=own if isinstance(own, Undefined) else own.kappa,
+        gold=rate(golden["correct"], golden["answered"], "no gold item was answered"),
+        gold_check=gold_check(golden["correct that count"], golden["count"]),
+        median_seconds=seconds.get(annotator.pk, NOT_TIMED),
+        cannot_tell=rate(verdicts[Verdict.CANNOT_TELL], votes),
+        flags=verdicts[Verdict.FLAGGED],
+        skips=skips,
+    )
+
+
+def _reliabilities(votes: QuerySet[Validation]) -> Mapping[int, Reliability] | Undefined:
+    """Over labels; over verdicts where nobody gave a label; not over free text. One query."""
+    rows = list(votes.values_list("example", "validator", "label", "verdict").iterator())
+    labels = [(example, who, label) for example, who, label, _ in rows if label]
+    if len({label for *_, label in labels}) > MOST_CHOICES:
+        return Undefined(FREE_TEXT)
+    verdicts = [
+        (example, who, verdict)
+        for example, who, _, verdict in rows
+        if verdict not in ("", Verdict.CANNOT_TELL)
+    ]
+    return reliabilities(code_votes(labels or verdicts))  # type: ignore[return-value]
+
+
+def _gold(rounds: Sequence[Round]) -> Mapping[int, Counter[str]]:
+    """Each validator's answers to gold items: all, and those since their last refresher."""
+    found: dict[int, Counter[str]] = defaultdict(Counter)
+    answers = GoldAnswer.objects.filter(gold__example__round__in=rounds, by_program=False)
+    for who, correct, counts in answers.values_list("validator", "is_correct", "counts"):
+        found[who].update({"answered": 1, "correct": correct, "count": counts})
+        found[who]["correct that count"] += correct and counts
+    return found
+
+
+def _people(ids: QuerySet) -> Mapping[int, Annotator]:  # type: ignore[type-arg]
+    return {one.pk: one for one in Annotator.objects.filter(pk__in=ids)}
+
+
+def _medians(rows: Iterable[tuple[int, float | None]]) -> Mapping[int, float]:
+    """Person to the median of their times in seconds."""
+    times: dict[int, array[float]] = defaultdict(lambda: array("f"))
+    for who, took in rows:
+        if took is not None:
+            times[who].append(took)
+    return {who: median(values) for who, values in times.items()}

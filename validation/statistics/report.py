@@ -1,0 +1,249 @@
+"""The numbers of a task's rounds, from a few aggregate queries and the pure functions.
+
+docs/statistics.md defines each of them.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from dynabench.lib.words import gettext_noop
+from tasks.models import Round
+from validation.decisions.replay import Case, decided
+from validation.rules.agreement import (
+    fleiss_kappa,
+    krippendorff_alpha,
+    majority_share,
+    unanimous_share,
+)
+from validation.rules.consensus import Policy
+from validation.rules.rates import Collected, Rate, Undefined, human_and_model, round_rates
+from validation.statistics.counts import MOST_CHOICES, Cell, Choice, Counted, Part, count, sum_of
+
+NO_AUTHOR = gettext_noop("no example's author is known")
+FREE_TEXT = f"more than {MOST_CHOICES} different answers were given: agreement is about labels"
+ALL = 0
+"""Stands for a round's id where the parts of all rounds are added up."""
+ORDER = (
+    *("collected", "fooled", "judged", "decided", "verified", "verified_fooled"),
+    *("mer", "vmer", "fooled_of_decided", "consensus_labels", "majority_share"),
+    *("unanimous_share", "fleiss_kappa", "krippendorff_alpha"),
+    *("validators", "authors", "votes"),
+)
+PROGRAMS = ("program_examples", "program_votes")
+COMPARED = ("human_accuracy", "model_accuracy", "human_model_gap")
+RATES = ("mer", "vmer", "fooled_of_decided", "majority_share", "unanimous_share", *COMPARED)
+
+Number = int | float | Rate | Undefined | Mapping[str, int] | None
+
+
+def task_report(
+    rounds: Sequence[Round], *, code: str, policy: Policy | None = None
+) -> dict[str, Any]:
+    """The numbers of each round and of all together, ready for JSON.
+
+    With a policy all is decided anew by it, in memory; else what is stored counts.
+    """
+    counted = count(rounds, stored=policy is None)
+    for round in rounds if policy else ():
+        assert policy
+        _count_decided(counted.part(round.pk, ""), decided(round, policy))
+    each = {pk: numbers(part, counted.choices) for (pk, _), part in counted.parts.items()}
+    alone = next(iter(each.values())) if len(each) == 1 else None
+    together = alone or numbers(_together(counted.parts.values()), counted.choices)
+    notes = {"round": "all rounds together", **together["notes"]}
+    return {
+        "task": code,
+        "rounds": [{"round": round.number, **each[round.pk]} for round in rounds],
+        "all": {"round": None, **together, "notes": notes},
+    }
+
+
+def report_by(rounds: Sequence[Round], *, code: str, by: str) -> dict[str, Any]:
+    """The same numbers for each part of each round; `by` is one of `breakdowns.BY`.
+
+    Raises ValueError for labels where authors choose none.
+    """
+    counted = count(rounds, by)
+    everything = Counted({}, counted.choices)
+    for (_, value), part in counted.parts.items():
+        whole = everything.part(ALL, value)
+        whole += part
+
+    def parts(of: Counted, round: int) -> list[dict[str, Any]]:
+        return [{by: value, **numbers(p, of.choices)} for value, p in of.of(round).items()]
+
+    return {
+        "task": code,
+        "by": by,
+        "rounds": [{"round": r.number, "parts": parts(counted, r.pk)} for r in rounds],
+        "all": {"round": None, "parts": parts(everything, ALL)},
+    }
+
+
+def _together(parts: Iterable[Part]) -> Part:
+    whole = Part()
+    for part in parts:
+        whole += part
+    return whole
+
+
+def measured(part: Part, choices: Sequence[Choice]) -> dict[str, Number]:
+    """Every number of a part by its name; a share with its interval, or why it is unknown."""
+    return {
+        **standing(part),
+        **_labels(part.cells),
+        **_agreement(part, choices),
+        **_people(part),
+        **_compared(part, choices),
+        "program_examples": part.program_examples,
+        "program_votes": part.program_votes,
+    }
+
+
+def standing(part: Part) -> dict[str, Number]:
+    """Those of them that need no votes but what is stored of consensus."""
+    authors = part.authors()
+    total = sum_of(authors)
+    return {
+        "collected": total.collected,
+        "judged": total.judged,
+        "decided": total.decided,
+        "verified": total.verified,
+        **_rates(authors, total),
+    }
+
+
+def numbers(part: Part, choices: Sequence[Choice]) -> dict[str, Any]:
+    """Every number of a part, for JSON."""
+    return as_json(measured(part, choices))
+
+
+def as_json(found: Mapping[str, Number]) -> dict[str, Any]:
+    """Measured numbers in their order. Unknown ones are None, with the reason under `notes`."""
+    names = (*ORDER, *COMPARED, *PROGRAMS)
+    notes = {name: v.reason for name in names if isinstance(v := found[name], Undefined)}
+    shown = {name: _shown(found[name]) for name in names}
+    return {
+        **{name: shown[name] for name in ORDER},
+        "notes": notes,
+        **{name: shown[name] for name in (*COMPARED, *PROGRAMS)},
+    }
+
+
+def flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of JSON numbers for a table: one column each for a rate's value, interval and n.
+
+    Unknown ones are empty. Without what has other columns in each round: labels and reasons.
+    """
+    columns: dict[str, Any] = {}
+    for name, value in row.items():
+        if name in ("consensus_labels", "notes"):
+            continue
+        columns[name] = value
+        if name in RATES:
+            known = value or dict.fromkeys(("value", "low", "high", "n", "method"))
+            columns[name] = known["value"]
+            columns |= {f"{name}_{part}": known[part] for part in ("low", "high", "n", "method")}
+    return columns
+
+
+def _compared(part: Part, choices: Sequence[Choice]) -> Mapping[str, Rate | Undefined]:
+    if len(choices) > MOST_CHOICES:
+        return dict.fromkeys(COMPARED, Undefined(FREE_TEXT))
+    return human_and_model(part.authors_compared())
+
+
+def _rates(authors: Sequence[Collected], total: Collected) -> dict[str, Number]:
+    rates = round_rates(authors)
+    mer, vmer = rates["mer"], rates["vmer"]
+    return {
+        "fooled": mer if isinstance(mer, Undefined) else total.fooled,
+        "mer": mer,
+        "verified_fooled": total.verified_fooled if total.with_model and total.judged else vmer,
+        "vmer": vmer,
+        "fooled_of_decided": rates["fooled_of_decided"],
+    }
+
+
+def _labels(cells: Mapping[Cell, int]) -> dict[str, Number]:
+    """Consensus labels (or verdicts) and `none`, over judged examples and those decided without."""
+    labels: Counter[str] = Counter()
+    judged = with_consensus = 0
+    for cell, times in cells.items():
+        if cell.decided:
+            labels[cell.winner] += times
+        elif cell.judged:
+            labels["none"] += times
+        judged += times * cell.judged
+        with_consensus += times * (cell.judged and cell.decided)
+    named = {name: labels[name] for name in sorted(labels) if name != "none"}
+    return {
+        "consensus_labels": {**named, "none": labels["none"]},
+        "majority_share": majority_share(with_consensus, judged),
+    }
+
+
+def _agreement(part: Part, choices: Sequence[Choice]) -> dict[str, Number]:
+    """Agreement over labels; over verdicts where nobody gave a label."""
+    import numpy as np
+
+    width = max(map(len, part.patterns), default=len(choices))
+    table = np.zeros((len(part.patterns), width))
+    for row, pattern in enumerate(part.patterns):
+        table[row, : len(pattern)] = pattern
+    weights = np.array(list(part.patterns.values()))
+    unanimous = unanimous_share(table, weights)
+    if len(choices) > MOST_CHOICES:
+        return {
+            "unanimous_share": unanimous,
+            "fleiss_kappa": Undefined(FREE_TEXT),
+            "krippendorff_alpha": Undefined(FREE_TEXT),
+        }
+    labels = [n for n, (label, _) in enumerate(choices) if label]
+    verdicts = [n for n, (_, verdict) in enumerate(choices) if verdict not in ("", "cannot_tell")]
+    counted = table[:, labels if table[:, labels].any() else verdicts]
+    return {
+        "unanimous_share": unanimous,
+        "fleiss_kappa": fleiss_kappa(counted, weights),
+        "krippendorff_alpha": krippendorff_alpha(counted, weights),
+    }
+
+
+def _people(part: Part) -> dict[str, Number]:
+    """Each vote of an unknown person is by another one; unknown authors cannot be counted."""
+    validators = {who for who, _ in part.votes_by}
+    unknown = sum(times for (who, _), times in part.votes_by.items() if who is None)
+    authors = {cell.author for cell in part.cells} - {None}
+    nobody = part.cells and not authors
+    return {
+        "validators": len(validators - {None}) + unknown,
+        "authors": Undefined(NO_AUTHOR) if nobody else len(authors),
+        "votes": part.votes_by.total(),
+    }
+
+
+def _shown(value: Number) -> Any:
+    if isinstance(value, Undefined):
+        return None
+    if isinstance(value, Rate):
+        names = ("value", "low", "high", "n", "method")
+        return {name: getattr(value, name) for name in names}
+    return value
+
+
+def _count_decided(part: Part, cases: Iterable[Case]) -> None:
+    for case in cases:
+        if case.by_program:
+            part.program_examples += 1
+            continue
+        cell = Cell(
+            case.annotator_id,
+            case.outcome,
+            case.votes > 0,
+            case.decision.state == "decided",
+            case.decision.label or case.decision.verdict or "",
+            case.is_verified,
+            case.is_validated_error,
+        )
+        part.cells[cell] += 1
