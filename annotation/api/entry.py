@@ -10,7 +10,7 @@ from rest_framework.reverse import reverse
 from annotation.access import gate_is_shut, writer
 from annotation.attempts import services
 from dynabench.accounts.models import Annotator
-from dynabench.lib.api import Refused
+from dynabench.lib.errors import Refused
 from tasks.models import Task
 
 

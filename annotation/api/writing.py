@@ -31,7 +31,8 @@ from annotation.writing.page import FAILED_STATUS, FAILURES, NO_ANSWER, Work
 from dynabench.accounts.api import once
 from dynabench.accounts.idempotency import HEADER
 from dynabench.accounts.models import ApiToken
-from dynabench.lib.api import Refused, read
+from dynabench.lib.api import read
+from dynabench.lib.errors import Refused
 from tasks.access import find_task
 from tasks.config.schema import validate_inputs
 

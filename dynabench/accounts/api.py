@@ -16,8 +16,9 @@ from rest_framework.views import APIView
 from dynabench.accounts.idempotency import HEADER, answer_once
 from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.services import annotator_of
-from dynabench.accounts.tokens import LONGEST, TokenRefused, create_token, revoke_token
-from dynabench.lib.api import Refused, read
+from dynabench.accounts.tokens import LONGEST, create_token, revoke_token
+from dynabench.lib.api import read
+from dynabench.lib.errors import Refused
 
 View = TypeVar("View", bound=APIView)
 Handler = Callable[..., Response]
@@ -114,10 +115,7 @@ class Tokens(generics.ListAPIView[ApiToken]):
                 status=403,
             )
         assert isinstance(request.user, User)
-        try:
-            token, key = create_token(user=request.user, **asked)
-        except TokenRefused as error:
-            raise Refused(str(error), field=error.field, status=422) from None
+        token, key = create_token(user=request.user, **asked)
         return Response({**Token(token).data, "key": key}, status.HTTP_201_CREATED)
 
 

@@ -16,7 +16,7 @@ from rest_framework.response import Response
 from rest_framework.utils.encoders import JSONEncoder
 
 from dynabench.accounts.models import IdempotentAnswer, User
-from dynabench.lib.api import Refused
+from dynabench.lib.errors import Refused
 
 HEADER = "Idempotency-Key"
 KEPT = timedelta(days=1)

@@ -10,7 +10,8 @@ from django.views.decorators.http import require_http_methods
 
 from dynabench.accounts.forms import TokenForm
 from dynabench.accounts.models import ApiToken, User
-from dynabench.accounts.tokens import TokenRefused, create_token, revoke_token
+from dynabench.accounts.tokens import create_token, revoke_token
+from dynabench.lib.refusals import as_form_error
 
 
 @never_cache
@@ -21,11 +22,8 @@ def tokens(request: HttpRequest) -> HttpResponse:
     assert isinstance(request.user, User)
     form = TokenForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
-        try:
+        with as_form_error(form):
             token, key = create_token(user=request.user, **form.cleaned_data)
-        except TokenRefused as error:
-            form.add_error(error.field, str(error))
-        else:
             values = {"token": token, "key": key}
             return render(request, "accounts/token_made.html", values, status=201)
     values = {"tokens": ApiToken.objects.filter(user=request.user), "form": form}

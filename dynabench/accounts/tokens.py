@@ -12,18 +12,11 @@ from django.utils.translation import ngettext
 
 from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.services import log
+from dynabench.lib.errors import Refused
 
 LONGEST = 366
 MOST = 50
 EVERY = timedelta(minutes=1)  # between two notes of the last use
-
-
-class TokenRefused(Exception):
-    """A token cannot be made so; the message says what to mend. field: of the form."""
-
-    def __init__(self, message: str, field: str) -> None:
-        super().__init__(message)
-        self.field = field
 
 
 def digest_of(key: str) -> str:
@@ -35,26 +28,30 @@ def digest_of(key: str) -> str:
 def create_token(
     *, user: User, name: str, scopes: Sequence[str], days: int
 ) -> tuple[ApiToken, str]:
-    """A token that ends after `days`, and its key, which nobody sees again. Raises TokenRefused.
+    """A token that ends after `days`, and its key, which nobody sees again. Raises Refused.
 
     Locks the user, for the cap.
     """
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=user.pk)
     if not name.strip():
-        raise TokenRefused(_("Enter a name, such as the machine that it is for."), "name")
+        raise Refused(
+            _("Enter a name, such as the machine that it is for."), field="name", status=422
+        )
     if unknown := set(scopes) - set(ApiToken.Scope):
-        raise TokenRefused(_("There is no scope %(scope)s.") % {"scope": min(unknown)}, "scopes")
+        raise Refused(
+            _("There is no scope %(scope)s.") % {"scope": min(unknown)}, field="scopes", status=422
+        )
     if not scopes:
-        raise TokenRefused(_("Choose at least one scope."), "scopes")
+        raise Refused(_("Choose at least one scope."), field="scopes", status=422)
     if not 1 <= days <= LONGEST:
-        raise TokenRefused(_("Choose 1 to %(most)d days.") % {"most": LONGEST}, "days")
+        raise Refused(_("Choose 1 to %(most)d days.") % {"most": LONGEST}, field="days", status=422)
     if ApiToken.objects.filter(user=user).count() >= MOST:
         words = ngettext(
             "You have %(most)d token. Revoke one first.",
             "You have %(most)d tokens. Revoke one first.",
             MOST,
         )
-        raise TokenRefused(words % {"most": MOST}, "name")
+        raise Refused(words % {"most": MOST}, field="name", status=422)
     key = f"dyna_{secrets.token_urlsafe(32)}"
     token = ApiToken.objects.create(
         user=user,

@@ -17,7 +17,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import ListSerializer, Serializer
 
-from dynabench.lib.outages import Outage, note_reason, outage_of
+from dynabench.lib.errors import Refused
+from dynabench.lib.outages import note_reason, outage_of
 
 RANGE = re.compile(r"bytes=(\d+)-(\d*)$")
 BLOCK = 2**16
@@ -26,25 +27,12 @@ PAGING = ("cursor", "page_size", "format")
 OCTETS = "application/octet-stream"  # not guessed by the name: the schema says it of every file
 
 
-class Refused(exceptions.APIException):
-    """A rule of the platform says no. code: one word for programs; field: which one to mend."""
+class Problem(exceptions.APIException):
+    """A refusal or an outage as the framework knows errors."""
 
-    status_code: int = status.HTTP_409_CONFLICT
-    default_code = "refused"
-
-    def __init__(
-        self, message: str, *, code: str = "refused", status: int = 409, field: str = ""
-    ) -> None:
+    def __init__(self, message: str, code: str, status: int, *, wait: int = 0, field: str = ""):
         super().__init__(message, code)
-        self.status_code, self.field = status, field
-
-
-class Unavailable(exceptions.APIException):
-    """A part of the site is down, or a lock was not to be had in time."""
-
-    def __init__(self, outage: Outage) -> None:
-        super().__init__(outage.told, outage.code)
-        self.status_code, self.wait = outage.status, outage.wait_seconds
+        self.status_code, self.field, self.wait = status, field, wait or None
 
 
 def answer_error(error: Exception, context: Mapping[str, Any]) -> Response | None:
@@ -55,7 +43,11 @@ def answer_error(error: Exception, context: Mapping[str, Any]) -> Response | Non
     from rest_framework.views import exception_handler  # at the top it would import this module
 
     outage = outage_of(error)
-    told = Unavailable(outage) if outage else error
+    told = error
+    if isinstance(error, Refused):
+        told = Problem(str(error), error.code, error.status, wait=error.wait, field=error.field)
+    elif outage:
+        told = Problem(outage.told, outage.code, outage.status, wait=outage.wait_seconds)
     response = exception_handler(told, dict(context))
     if response is None:
         return None

@@ -9,8 +9,8 @@ from django.shortcuts import render
 from django.utils.translation import gettext as _
 
 from dynabench.lib.disk import check_room
+from dynabench.lib.errors import Unavailable
 from dynabench.lib.outages import unavailable
-from dynabench.lib.unavailable import Unavailable
 
 Most = int | Callable[[HttpRequest], int]
 View = TypeVar("View", bound=Callable[..., Any])

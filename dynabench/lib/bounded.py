@@ -20,7 +20,7 @@ from pathlib import Path
 from threading import BoundedSemaphore
 from typing import Any, TypeVar
 
-from dynabench.lib.unavailable import Unavailable
+from dynabench.lib.errors import Unavailable
 from dynabench.lib.words import gettext_noop
 
 T = TypeVar("T")

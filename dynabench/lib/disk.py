@@ -6,7 +6,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from dynabench.lib.unavailable import Unavailable
+from dynabench.lib.errors import Unavailable
 from dynabench.lib.words import gettext_noop
 
 logger = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template import loader
 
-from dynabench.lib.unavailable import Unavailable
+from dynabench.lib.errors import Unavailable
 
 LOCKED = re.compile(r"\b(dead)?lock|is locked")
 FULL = re.compile(r"disk is full|No space left")

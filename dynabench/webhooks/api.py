@@ -13,10 +13,10 @@ from rest_framework.views import APIView
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
-from dynabench.lib.api import Pages, Refused, read
+from dynabench.lib.api import Pages, read
+from dynabench.lib.errors import Refused
 from dynabench.webhooks import services
 from dynabench.webhooks.models import Delivery, Webhook
-from dynabench.webhooks.services import WebhookRefused
 from tasks.selectors import listed_tasks
 
 
@@ -91,10 +91,6 @@ def _find(request: Request, pk: int) -> tuple[Webhook, User]:
     return get_object_or_404(rows, pk=pk, user=request.user), request.user
 
 
-def _refused(error: WebhookRefused) -> Refused:
-    return Refused(str(error), field=error.field, status=422 if error.field else 409)
-
-
 class Webhooks(generics.ListAPIView[Webhook]):
     """One's webhooks."""
 
@@ -122,10 +118,7 @@ class Webhooks(generics.ListAPIView[Webhook]):
         task = listed_tasks(request.user).filter(code=code).first() if code else None
         if code and task is None:
             raise Refused("There is no task of that code.", field="task", status=422)
-        try:
-            made, secret = services.create_webhook(user=request.user, **{**asked, "task": task})
-        except WebhookRefused as error:
-            raise _refused(error) from None
+        made, secret = services.create_webhook(user=request.user, **{**asked, "task": task})
         return Response({**WebhookShown(made).data, "secret": secret}, status.HTTP_201_CREATED)
 
 
@@ -146,10 +139,7 @@ class WebhookView(APIView):
         hook, user = _find(request, pk)
         asked = read(WebhookChange, request)
         now = {"url": hook.url, "events": hook.events, "is_on": hook.is_on}
-        try:
-            services.change_webhook(webhook=hook, actor=user, **{**now, **asked})
-        except WebhookRefused as error:
-            raise _refused(error) from None
+        services.change_webhook(webhook=hook, actor=user, **{**now, **asked})
         return Response(WebhookShown(hook).data)
 
     @extend_schema(operation_id="webhook_delete", responses={204: None})
@@ -203,10 +193,7 @@ class TestView(APIView):
     def post(self, request: Request, pk: int) -> Response:
         """Send an event that says nothing, at once; the log has what came of it."""
         hook, _ = _find(request, pk)
-        try:
-            made = services.send_test(webhook=hook)
-        except WebhookRefused as error:
-            raise _refused(error) from None
+        made = services.send_test(webhook=hook)
         made.refresh_from_db()
         return Response(DeliveryShown(made).data, status.HTTP_202_ACCEPTED)
 
@@ -222,10 +209,7 @@ class AgainView(APIView):
         """Send what arrived or was given up once more, under the same id."""
         hook, _ = _find(request, pk)
         found = get_object_or_404(hook.deliveries.select_related("webhook"), pk=delivery)
-        try:
-            services.send_again(delivery=found)
-        except WebhookRefused as error:
-            raise _refused(error) from None
+        services.send_again(delivery=found)
         found.refresh_from_db()
         return Response(DeliveryShown(found).data, status.HTTP_202_ACCEPTED)
 

@@ -13,6 +13,7 @@ from django.utils.translation import gettext_noop
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.lib.encryption import encrypt
+from dynabench.lib.errors import Refused
 from dynabench.lib.queue import enqueue
 from dynabench.webhooks.models import Delivery, Webhook
 from dynabench.webhooks.signing import new_secret
@@ -27,26 +28,18 @@ DELIVER = "dynabench.webhooks.jobs.deliver_due"
 State = Delivery.State
 
 
-class WebhookRefused(Exception):
-    """It cannot be so; the message says what to mend. field: of the form, empty for all of it."""
-
-    def __init__(self, message: str, field: str = "") -> None:
-        super().__init__(message)
-        self.field = field
-
-
 @transaction.atomic
 def create_webhook(
     *, user: User, url: str, events: Sequence[str], task: Task | None = None
 ) -> tuple[Webhook, str]:
     """A webhook, and the secret that signs what it is told, which nobody sees again.
 
-    `task` is one that the person may see. Raises WebhookRefused. Locks the user, for the cap.
+    `task` is one that the person may see. Raises Refused. Locks the user, for the cap.
     """
     _check(url, events)
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=user.pk)
     if user.webhooks.count() >= MOST:
-        raise WebhookRefused(_("You have %(most)d webhooks. Delete one first.") % {"most": MOST})
+        raise Refused(_("You have %(most)d webhooks. Delete one first.") % {"most": MOST})
     secret = new_secret()
     made = Webhook.objects.create(
         user=user,
@@ -66,7 +59,7 @@ def change_webhook(
 ) -> None:
     """Change the address, the events, or whether it is on; what waits goes to the new address.
 
-    Switched on again, it is told of what happens from then on. Raises WebhookRefused. No lock:
+    Switched on again, it is told of what happens from then on. Raises Refused. No lock:
     the last change holds.
     """
     _check(url, events)
@@ -113,7 +106,7 @@ def delete_webhook(*, webhook: Webhook, actor: User) -> None:
 
 @transaction.atomic
 def send_test(*, webhook: Webhook) -> Delivery:
-    """Have a queue worker send an event that says nothing. Raises WebhookRefused.
+    """Have a queue worker send an event that says nothing. Raises Refused.
 
     Locks the user, for the cap: people choose the address, and it may be somebody else's.
     """
@@ -123,7 +116,7 @@ def send_test(*, webhook: Webhook) -> Delivery:
     recent = Delivery.objects.filter(webhook__user=webhook.user_id, event=TEST)
     if recent.filter(created_at__gt=now - timedelta(hours=1)).count() >= MOST_TESTS:
         enough = _("%(most)d tests an hour are enough. Try again later.")
-        raise WebhookRefused(enough % {"most": MOST_TESTS})
+        raise Refused(enough % {"most": MOST_TESTS})
     made = Delivery.objects.create(
         webhook=webhook,
         event=TEST,
@@ -138,7 +131,7 @@ def send_test(*, webhook: Webhook) -> Delivery:
 
 @transaction.atomic
 def send_again(*, delivery: Delivery) -> None:
-    """Have what was sent or given up sent once more, under the same id. Raises WebhookRefused.
+    """Have what was sent or given up sent once more, under the same id. Raises Refused.
 
     No lock: one update, which a delivery that waits passes by.
     """
@@ -150,7 +143,7 @@ def send_again(*, delivery: Delivery) -> None:
 
 def _refuse_off(webhook: Webhook) -> None:
     if not webhook.is_on:
-        raise WebhookRefused(_("It is switched off. Switch it on first."))
+        raise Refused(_("It is switched off. Switch it on first."))
 
 
 def _in_order(events: Sequence[str]) -> list[str]:
@@ -159,13 +152,13 @@ def _in_order(events: Sequence[str]) -> list[str]:
 
 def _check(url: str, events: Sequence[str]) -> None:
     if not events:
-        raise WebhookRefused(_("Choose at least one event."), "events")
+        raise Refused(_("Choose at least one event."), field="events", status=422)
     if unknown := set(events) - set(Webhook.Event):
         missing = _("There is no event %(event)s.") % {"event": min(unknown)}
-        raise WebhookRefused(missing, "events")
+        raise Refused(missing, field="events", status=422)
     try:
         parsed = parse_url(url)
     except EndpointError as error:
-        raise WebhookRefused(_(str(error)), "url") from None
+        raise Refused(_(str(error)), field="url", status=422) from None
     if parsed.scheme != "https" and parsed.host not in settings.WEBHOOK_PRIVATE_HOSTS:
-        raise WebhookRefused(_("The address must begin with https://."), "url")
+        raise Refused(_("The address must begin with https://."), field="url", status=422)

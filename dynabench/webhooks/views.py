@@ -10,10 +10,10 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dynabench.accounts.models import User
+from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.webhooks import services
 from dynabench.webhooks.forms import WebhookForm
 from dynabench.webhooks.models import Webhook
-from dynabench.webhooks.services import WebhookRefused
 
 SHOWN = 100
 
@@ -30,11 +30,8 @@ def webhooks(request: HttpRequest) -> HttpResponse:
     assert isinstance(request.user, User)
     form = WebhookForm(request.user, request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
-        try:
+        with as_form_error(form):
             made, secret = services.create_webhook(user=request.user, **form.cleaned_data)
-        except WebhookRefused as error:
-            form.add_error(error.field or None, str(error))
-        else:
             values = {"webhook": made, "secret": secret}
             return render(request, "webhooks/made.html", values, status=201)
     hooks = request.user.webhooks.select_related("task")
@@ -55,13 +52,11 @@ def switch(request: HttpRequest, pk: int) -> HttpResponse:
     """Switch a webhook on or off."""
     hook, user = _mine(request, pk)
     is_on = request.POST.get("on") == "1"
-    try:
+    with as_message(request):
         services.change_webhook(
             webhook=hook, actor=user, url=hook.url, events=hook.events, is_on=is_on
         )
         messages.success(request, _("It is on.") if is_on else _("It is off."))
-    except WebhookRefused as error:
-        messages.error(request, str(error))
     return redirect("webhooks:webhook", pk)
 
 
@@ -79,11 +74,9 @@ def secret(request: HttpRequest, pk: int) -> HttpResponse:
 def test(request: HttpRequest, pk: int) -> HttpResponse:
     """Send a test."""
     hook = _mine(request, pk)[0]
-    try:
+    with as_message(request):
         services.send_test(webhook=hook)
         messages.success(request, _("The test is on its way. Load this page again in a moment."))
-    except WebhookRefused as error:
-        messages.error(request, str(error))
     return redirect("webhooks:webhook", pk)
 
 
@@ -92,11 +85,9 @@ def again(request: HttpRequest, pk: int, delivery: UUID) -> HttpResponse:
     """Send a delivery again."""
     hook = _mine(request, pk)[0]
     found = get_object_or_404(hook.deliveries.select_related("webhook"), pk=delivery)
-    try:
+    with as_message(request):
         services.send_again(delivery=found)
         messages.success(request, _("It is sent again."))
-    except WebhookRefused as error:
-        messages.error(request, str(error))
     return redirect("webhooks:webhook", pk)
 
 

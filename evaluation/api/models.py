@@ -15,7 +15,8 @@ from rest_framework.views import APIView
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.services import annotator_of
-from dynabench.lib.api import Pages, Refused, read
+from dynabench.lib.api import Pages, read
+from dynabench.lib.errors import Refused
 from evaluation.access import find_model, find_owned
 from evaluation.api.model_data import (
     CardSerializer,

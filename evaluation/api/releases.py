@@ -12,7 +12,8 @@ from rest_framework.response import Response
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
-from dynabench.lib.api import Refused, check_form, read
+from dynabench.lib.api import check_form, read
+from dynabench.lib.errors import Refused
 from evaluation.models import Dataset
 from evaluation.releases.build import Options
 from evaluation.releases.cards import LICENSES

@@ -23,7 +23,8 @@ from rest_framework.views import APIView
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
-from dynabench.lib.api import Refused, lines, wanted
+from dynabench.lib.api import lines, wanted
+from dynabench.lib.errors import Refused
 from evaluation.access import find_model, find_run, find_wrong
 from evaluation.api.models import NewestFirst
 from evaluation.models import EvaluationRun, EvaluationSet, Score

@@ -18,7 +18,8 @@ from rest_framework.views import APIView
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
-from dynabench.lib.api import Refused, lines, read
+from dynabench.lib.api import lines, read
+from dynabench.lib.errors import Refused
 from evaluation.inference.precheck import CHECK_SECONDS
 from evaluation.inference.requests import model_for, text_for_models
 from evaluation.models import EvaluationSet, EvaluationSetVersion

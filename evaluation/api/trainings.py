@@ -13,7 +13,8 @@ from rest_framework.views import APIView
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
-from dynabench.lib.api import NewestFirst, Refused, read
+from dynabench.lib.api import NewestFirst, read
+from dynabench.lib.errors import Refused
 from evaluation.models import TrainingRun
 from evaluation.training.services import (
     MOST_WEIGHT,

@@ -17,8 +17,9 @@ from rest_framework.views import APIView
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
-from dynabench.lib.api import Refused, read
+from dynabench.lib.api import read
 from dynabench.lib.bodies import takes
+from dynabench.lib.errors import Refused
 from evaluation.models import Upload
 from evaluation.uploads.chunked import (
     PIECE_BYTES,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from dynabench.lib.disk import check_room
-from dynabench.lib.unavailable import Unavailable
+from dynabench.lib.errors import Unavailable
 from evaluation.contract import GIB
 from tasks.targets.serving.errors import MisconfiguredError
 from tasks.targets.serving.spec import HUB_FILES, ModelSpec, check_pinned

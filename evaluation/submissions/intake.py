@@ -19,8 +19,8 @@ from django.utils.translation import gettext_noop
 
 from dynabench.lib.bounded import Bounds, OutOfBounds, bounded
 from dynabench.lib.encryption import decrypt
+from dynabench.lib.errors import Unavailable
 from dynabench.lib.scratch import scratch
-from dynabench.lib.unavailable import Unavailable
 from evaluation.contract import GIB, MIB, Outcome, Runnable, Runner
 from evaluation.inference.precheck import (
     NotNow,

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 
-from dynabench.lib.api import Refused, check_query
+from dynabench.lib.api import check_query
+from dynabench.lib.errors import Refused
 from leaderboard.board.query import Asked, asked
 from leaderboard.board.views import start_of
 from leaderboard.scoring.weights import WeightsError

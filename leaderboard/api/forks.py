@@ -13,7 +13,8 @@ from rest_framework.views import APIView
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.people import public_name
-from dynabench.lib.api import Refused, read
+from dynabench.lib.api import read
+from dynabench.lib.errors import Refused
 from leaderboard import models
 from leaderboard.board.views import start_of
 from leaderboard.scoring.weights import METRIC, MOST, SET, Weighting, WeightsError, check_names

@@ -11,7 +11,8 @@ from rest_framework.views import APIView
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken
-from dynabench.lib.api import Pages, Refused, read, versioned
+from dynabench.lib.api import Pages, read, versioned
+from dynabench.lib.errors import Refused
 from leaderboard.api.schemas import Kept
 from leaderboard.board.exports import bibtex
 from leaderboard.models import Snapshot

@@ -11,7 +11,8 @@ from rest_framework.views import APIView
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken
-from dynabench.lib.api import Refused, read
+from dynabench.lib.api import read
+from dynabench.lib.errors import Refused
 from tasks.access import find_edited, find_task
 from tasks.config.parsing import MAX_BYTES, ConfigError, Problem
 from tasks.config.schema import json_schema

@@ -13,8 +13,9 @@ from rest_framework.views import APIView
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken
-from dynabench.lib.api import Refused, read
+from dynabench.lib.api import read
 from dynabench.lib.bodies import keep_body, takes
+from dynabench.lib.errors import Refused
 from tasks.access import find_edited, find_task
 from tasks.api.serializers import ContextSerializer
 from tasks.contexts.files import Summary

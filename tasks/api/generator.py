@@ -11,7 +11,8 @@ from rest_framework.views import APIView
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken
-from dynabench.lib.api import Refused, check_form, read
+from dynabench.lib.api import check_form, read
+from dynabench.lib.errors import Refused
 from tasks.access import find_edited, find_task
 from tasks.models import Generator
 from tasks.permissions import can_read

@@ -12,7 +12,8 @@ from rest_framework.views import APIView
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
-from dynabench.lib.api import Refused, read
+from dynabench.lib.api import read
+from dynabench.lib.errors import Refused
 from tasks.access import find_task
 from tasks.members import MemberRefused, account_of, change_members
 from tasks.models import Task, TaskMember

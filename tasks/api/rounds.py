@@ -12,7 +12,8 @@ from rest_framework.response import Response
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken
-from dynabench.lib.api import Refused, check_form, read
+from dynabench.lib.api import check_form, read
+from dynabench.lib.errors import Refused
 from tasks.access import find_edited
 from tasks.api.serializers import RoundSerializer
 from tasks.api.tasks import OfTask

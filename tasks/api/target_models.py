@@ -12,7 +12,8 @@ from rest_framework.views import APIView
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken
-from dynabench.lib.api import Refused, check_form, read
+from dynabench.lib.api import check_form, read
+from dynabench.lib.errors import Refused
 from dynabench.lib.places import shown_source
 from tasks.access import find_edited, find_task
 from tasks.line_files import unstorable

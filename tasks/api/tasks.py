@@ -13,7 +13,8 @@ from rest_framework.views import APIView
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
-from dynabench.lib.api import Refused, read, wanted
+from dynabench.lib.api import read, wanted
+from dynabench.lib.errors import Refused
 from tasks.access import find_edited, find_task
 from tasks.api.config import wrong_text
 from tasks.api.serializers import (

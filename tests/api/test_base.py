@@ -10,8 +10,9 @@ from rest_framework.test import APIClient
 from rest_framework.views import APIView
 
 from dynabench.accounts.models import ApiToken, IdempotentAnswer, LogEntry
-from dynabench.accounts.tokens import TokenRefused, create_token, digest_of
+from dynabench.accounts.tokens import create_token, digest_of
 from dynabench.lib.api import _by_field, read
+from dynabench.lib.errors import Refused
 from tasks.models import TaskMember
 from tests.factories import PASSWORD, RoundFactory
 
@@ -53,7 +54,7 @@ def test_only_the_digest_of_a_key_is_kept(alice):
     ],
 )
 def test_what_a_token_cannot_be(alice, told, field, words):
-    with pytest.raises(TokenRefused, match=words) as refused:
+    with pytest.raises(Refused, match=words) as refused:
         create_token(user=alice, **{"name": "a", "scopes": ["read"], "days": 1, **told})
     assert refused.value.field == field
     assert not ApiToken.objects.exists()

@@ -15,7 +15,7 @@ from dynabench.accounts import idempotency
 from dynabench.accounts.api import once
 from dynabench.accounts.idempotency import LEASE, purge_answers
 from dynabench.accounts.models import IdempotentAnswer
-from dynabench.lib.api import Refused
+from dynabench.lib.errors import Refused
 
 
 class Counting(APIView):

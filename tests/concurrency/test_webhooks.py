@@ -3,11 +3,12 @@
 import pytest
 from django.utils import timezone
 
+from dynabench.lib.errors import Refused
 from dynabench.webhooks import delivery
 from dynabench.webhooks.delivery import note_events, send_due
 from dynabench.webhooks.jobs import deliver_due
 from dynabench.webhooks.models import Delivery, Webhook
-from dynabench.webhooks.services import MOST, WebhookRefused, create_webhook
+from dynabench.webhooks.services import MOST, create_webhook
 from leaderboard.models import Snapshot
 from tests.factories import TaskFactory, UserFactory
 from tests.unit.tasks.endpoints.conftest import serve  # noqa: F401
@@ -78,7 +79,7 @@ def test_many_tabs_make_no_more_than_the_cap(at_once):
     def make(_):
         try:
             return create_webhook(user=user, url="https://a.test", events=["round.closed"])
-        except WebhookRefused:
+        except Refused:
             return None
 
     for _ in range(MOST - 2):

@@ -15,12 +15,13 @@ from django_q.models import OrmQ
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.encryption import decrypt
+from dynabench.lib.errors import Refused
 from dynabench.webhooks import delivery as delivering
 from dynabench.webhooks import services
 from dynabench.webhooks.delivery import FAILS_FOR, WAITS, claim, note_events
 from dynabench.webhooks.jobs import deliver_due
 from dynabench.webhooks.models import Delivery, Webhook
-from dynabench.webhooks.services import MOST, MOST_TESTS, WebhookRefused, create_webhook, send_test
+from dynabench.webhooks.services import MOST, MOST_TESTS, create_webhook, send_test
 from dynabench.webhooks.signing import signature
 from evaluation.models import EvaluationRun, Submission
 from leaderboard.models import Snapshot
@@ -364,7 +365,7 @@ def test_the_command(hook, nli, capsys):
     ],
 )
 def test_what_a_webhook_cannot_be(alice, told, field, words):
-    with pytest.raises(WebhookRefused, match=words) as refused:
+    with pytest.raises(Refused, match=words) as refused:
         create_webhook(user=alice, **{"url": "https://a.test", "events": ALL, **told})
     assert refused.value.field == field
     assert not Webhook.objects.exists()
@@ -373,7 +374,7 @@ def test_what_a_webhook_cannot_be(alice, told, field, words):
 def test_nobody_has_more_than_some(alice):
     for _ in range(MOST):
         create_webhook(user=alice, url="https://a.test", events=ALL)
-    with pytest.raises(WebhookRefused, match=f"You have {MOST}"):
+    with pytest.raises(Refused, match=f"You have {MOST}"):
         create_webhook(user=alice, url="https://a.test", events=ALL)
 
 
@@ -397,5 +398,5 @@ def test_a_test_rings_and_is_sent_at_once(hook):
 def test_tests_have_a_cap(hook):
     for _ in range(MOST_TESTS):
         send_test(webhook=hook)
-    with pytest.raises(WebhookRefused, match="an hour are enough"):
+    with pytest.raises(Refused, match="an hour are enough"):
         send_test(webhook=hook)

@@ -18,7 +18,8 @@ from annotation.models import Example
 from annotation.writing.result_panel import read_context
 from dynabench.accounts.api import once
 from dynabench.accounts.models import Annotator, ApiToken
-from dynabench.lib.api import Refused, read
+from dynabench.lib.api import read
+from dynabench.lib.errors import Refused
 from tasks.access import find_task
 from tasks.config.schema import TaskConfig
 from tasks.models import Task

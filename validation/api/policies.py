@@ -13,7 +13,8 @@ from annotation.api.entry import refusals
 from annotation.models import Example
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
-from dynabench.lib.api import Refused, check_form, read
+from dynabench.lib.api import check_form, read
+from dynabench.lib.errors import Refused
 from tasks.access import find_edited
 from tasks.models import Round
 from validation.api.statistics import RateSerializer

@@ -10,7 +10,7 @@ import pytest
 
 from dynabench.lib import bounded as module
 from dynabench.lib.bounded import MIB, TOO_DEEP, TOO_LARGE, TOO_LONG, Bounds, OutOfBounds, bounded
-from dynabench.lib.unavailable import Unavailable
+from dynabench.lib.errors import Unavailable
 from evaluation.uploads.archives import ArchiveRefused, check_archive
 
 

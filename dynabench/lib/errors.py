@@ -1,0 +1,33 @@
+"""Errors that are answers: the site refuses a request, or cannot serve it at present.
+
+Services raise them. `dynabench.lib.refusals` and `dynabench.lib.api` answer them.
+"""
+
+
+class Refused(Exception):
+    """A rule forbids the request; the message says what to do instead.
+
+    code: one word for programs. status: of the HTTP response. field: the form field to mend, or "".
+    wait: the seconds after which the same request may succeed; 0 if it never does.
+    """
+
+    code = "refused"
+    status = 409
+    wait = 0
+
+    def __init__(self, message: str, *, code: str = "", status: int = 0, field: str = "") -> None:
+        super().__init__(message)
+        self.code = code or self.code
+        self.status = status or self.status
+        self.field = field
+
+
+class Unavailable(Exception):
+    """The server lacks something at present; the same request may succeed in `wait` seconds.
+
+    status: 503; 507 if the disk is full (RFC 4918, 11.5).
+    """
+
+    def __init__(self, message: str, *, status: int = 503, wait: int = 30) -> None:
+        super().__init__(message)
+        self.status, self.wait = status, wait

@@ -1,0 +1,45 @@
+"""Turn a refusal into a form error, a message on the next page or the last line of a command.
+
+The API needs none of these: `dynabench.lib.api.answer_error` answers every refusal.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.contrib import messages
+from django.core.management.base import CommandError
+from django.forms import BaseForm
+from django.http import HttpRequest
+
+from dynabench.lib.errors import Refused
+
+
+@contextmanager
+def as_form_error(form: BaseForm, *also: type[Exception]) -> Iterator[None]:
+    """Add a refusal to the form, at the field that it names if the form has it.
+
+    also: further exceptions whose message is for people.
+    """
+    try:
+        yield
+    except (Refused, *also) as error:
+        field = getattr(error, "field", "")
+        form.add_error(field if field in form.fields else None, str(error))
+
+
+@contextmanager
+def as_message(request: HttpRequest, *also: type[Exception]) -> Iterator[None]:
+    """Show a refusal on the next page."""
+    try:
+        yield
+    except (Refused, *also) as error:
+        messages.error(request, str(error))
+
+
+@contextmanager
+def as_command_error(*also: type[Exception]) -> Iterator[None]:
+    """End a command with a refusal's message; decorates `handle`, too."""
+    try:
+        yield
+    except (Refused, *also) as error:
+        raise CommandError(str(error)) from None
