@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 from annotation import selectors
 from dynabench.accounts.models import Annotator
 from tasks.models import Round, Task
-from tasks.services import close_if_due
+from tasks.rounds.states import close_if_due
 
 LIVE = (Round.State.OPEN, Round.State.PAUSED)
 

@@ -35,7 +35,7 @@ from dynabench.accounts.services import annotator_of
 from annotation.attempts.services import assign
 from tasks.models import Round, RoundTarget, TargetModel, Task
 from tasks.services import install_official_tasks
-from tasks.targets.services import register_target
+from tasks.rounds.loop import register_target
 install_official_tasks()
 task = Task.objects.get(code="sentiment")
 text = re.sub(r"^limits:.*?(?=^[a-z]|\\Z)", "", task.config_text, flags=re.S | re.M)

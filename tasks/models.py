@@ -16,7 +16,6 @@ from django.utils.translation import gettext_noop
 from dynabench.accounts.people import public_name
 from tasks.budgets import Budget
 from tasks.config.schema import TaskConfig, load_config
-from tasks.contexts.files import context_digest as context_digest
 
 # A configuration is frozen, so all rows with the same text share one parsed object.
 parsed_config = lru_cache(maxsize=256)(load_config)
@@ -298,7 +297,7 @@ class Round(models.Model):
 
     @property
     def has_fixed_targets(self) -> bool:
-        """Whether its targets stay what they are; the database holds it (`tasks.targets.fixed`)."""
+        """Whether its targets stay what they are; the database holds it (`tasks.rounds.fixed`)."""
         return self.opened_at is not None or self.state == self.State.RELEASED
 
     @property

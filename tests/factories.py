@@ -5,7 +5,8 @@ from factory.django import DjangoModelFactory
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import annotator_of
-from tasks.models import Context, Round, RoundTarget, TargetModel, Task, context_digest
+from tasks.contexts.files import context_digest
+from tasks.models import Context, Round, RoundTarget, TargetModel, Task
 from tasks.services import OFFICIAL
 
 PASSWORD = "correct horse battery"

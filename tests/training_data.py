@@ -9,9 +9,9 @@ from dynabench.lib.queue import enqueue
 from evaluation.models import Dataset, DatasetItem
 from evaluation.releases.build import Options
 from tasks.models import Round, TargetModel, Task
+from tasks.rounds.loop import register_target
 from tasks.services import OFFICIAL
 from tasks.targets.connect import serving_of
-from tasks.targets.services import register_target
 from tests.factories import RoundFactory, TaskFactory
 from tests.serving_models import tiny_model
 

@@ -23,8 +23,9 @@ from annotation.rules.near_duplicates import are_alike, band_keys, written_text
 from annotation.rules.outcome import Ensemble, Outcome, TargetVerdict, judge, resolve
 from dynabench.accounts.models import Annotator
 from tasks.config.schema import TaskConfig
-from tasks.models import Context, Round, RoundTarget, Task, context_digest
-from tasks.services import close_if_due
+from tasks.contexts.files import context_digest
+from tasks.models import Context, Round, RoundTarget, Task
+from tasks.rounds.states import close_if_due
 from tasks.targets.connect import version_of
 from tasks.targets.endpoints.base import Prediction
 

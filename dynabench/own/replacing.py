@@ -10,9 +10,8 @@ from django.views.decorators.http import require_http_methods
 from dynabench.own.access import owned_task
 from tasks.admin.roles import person
 from tasks.permissions import can_edit
-from tasks.round_forms import ReplaceForm
-from tasks.services import RoundError
-from tasks.targets.replacing import replace_target
+from tasks.rounds.forms import ReplaceForm
+from tasks.rounds.loop import RoundError, replace_target
 
 
 @require_http_methods(["GET", "POST"])

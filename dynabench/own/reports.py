@@ -12,9 +12,9 @@ from annotation.moderation import resolve_reports
 from dynabench.accounts.people import shown_name
 from dynabench.own.access import owned_task
 from tasks.admin.roles import person
+from tasks.contexts.services import set_retired
 from tasks.models import Context
 from tasks.permissions import can_edit
-from tasks.services import set_retired
 
 A_PAGE = 20
 

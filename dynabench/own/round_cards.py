@@ -11,8 +11,8 @@ from django.utils.translation import gettext_noop, ngettext
 
 from tasks.budgets import Line, Used, lines
 from tasks.models import Context, Round, Task
+from tasks.rounds.states import NEXT_STATES
 from tasks.selectors import writers
-from tasks.services import NEXT_STATES
 from validation.judging.queue import round_numbers, waiting_examples
 from validation.models import Consensus
 

@@ -15,8 +15,10 @@ from dynabench.own.round_cards import STEPS, State, cards, closing, step
 from tasks.admin.roles import person
 from tasks.models import Round, Task
 from tasks.permissions import can_edit, can_own
-from tasks.round_forms import RoundForm
-from tasks.services import RoundError, change_round, close_if_due, plan_round, set_round_state
+from tasks.rounds.forms import RoundForm
+from tasks.rounds.loop import RoundError
+from tasks.rounds.services import change_round, plan_round
+from tasks.rounds.states import close_if_due, set_round_state
 
 PAGE = "own/rounds.html"
 

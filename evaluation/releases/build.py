@@ -24,7 +24,8 @@ from evaluation.releases.rows import CHUNK, Freezer, counts_of, releasable, to_j
 from evaluation.releases.splits import DEV, PROGRAM, SPLITS, TEST, TRAIN, Dealer, Sizes, make_plan
 from tasks.config.schema import TaskConfig
 from tasks.models import Round
-from tasks.services import RoundError, set_round_state
+from tasks.rounds.loop import RoundError
+from tasks.rounds.states import set_round_state
 from validation.bulk_insert import Table
 from validation.statistics.report import task_report
 

@@ -15,9 +15,11 @@ from evaluation.models import TrainingRun
 from evaluation.submissions.sample_inputs import NOT_OPENED, current_target, latest_datasets
 from evaluation.task_shape import Untrainable, shape_of
 from tasks.models import Context, Round, TargetModel, Task
-from tasks.services import OFFICIAL, RoundError, plan_round
+from tasks.rounds.loop import RoundError, register_target
+from tasks.rounds.services import plan_round
+from tasks.services import OFFICIAL
 from tasks.targets.connect import serving_of
-from tasks.targets.services import TargetRefused, register_target
+from tasks.targets.services import TargetRefused
 
 SEED = "seed"
 MOST_WEIGHT = 100

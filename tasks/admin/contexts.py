@@ -7,9 +7,8 @@ from django.http import HttpRequest
 
 from dynabench.accounts.services import log
 from tasks.admin.roles import EDITORS, NOBODY, READERS, RoleAdmin, count_of, person, shielded
-from tasks.contexts.imports import ImportRefused, undo_import
+from tasks.contexts.services import ImportRefused, set_retired, undo_import
 from tasks.models import Context, ContextBatch, Round
-from tasks.services import set_retired
 
 
 class RoundFilter(admin.SimpleListFilter):

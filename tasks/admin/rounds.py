@@ -17,21 +17,15 @@ from dynabench.accounts.services import log
 from dynabench.lib.bodies import FORM_BYTES, takes
 from tasks.admin.roles import EDITORS, OWNERS, READERS, ByRole, RoleAdmin, count_of, person
 from tasks.contexts.files import histogram
-from tasks.contexts.imports import (
-    FINISHED,
-    MAX_BYTES,
-    ImportRefused,
-    UploadGone,
-    import_contexts,
-    keep_upload,
-    kept_upload,
-    preview_contexts,
-)
+from tasks.contexts.services import FINISHED, ImportRefused, import_contexts, preview_contexts
+from tasks.contexts.uploads import MAX_BYTES, UploadGone, keep_upload, kept_upload
 from tasks.line_files import FileError
 from tasks.models import Round, RoundTarget, TargetModel
+from tasks.rounds.fixed import lifted
+from tasks.rounds.loop import RoundError
+from tasks.rounds.services import change_round
+from tasks.rounds.states import NEXT_STATES, set_round_state
 from tasks.selectors import writers
-from tasks.services import NEXT_STATES, RoundError, change_round, set_round_state
-from tasks.targets.fixed import lifted
 
 State = Round.State
 STEPS = {

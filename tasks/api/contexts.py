@@ -19,17 +19,17 @@ from dynabench.lib.errors import Refused
 from tasks.access import find_edited, find_task
 from tasks.api.serializers import ContextSerializer
 from tasks.contexts.files import Summary
-from tasks.contexts.imports import (
-    MAX_BYTES,
+from tasks.contexts.services import (
     ImportRefused,
     import_contexts,
     preview_contexts,
+    set_retired,
     undo_import,
 )
+from tasks.contexts.uploads import MAX_BYTES
 from tasks.line_files import FileError
 from tasks.models import Context, ContextBatch
 from tasks.permissions import can_read
-from tasks.services import set_retired
 
 LARGEST_JSON = 32 << 20  # MAX_BYTES and what JSON puts before quotes and line breaks
 

@@ -18,10 +18,11 @@ from tasks.access import find_edited
 from tasks.api.serializers import RoundSerializer
 from tasks.api.tasks import OfTask
 from tasks.models import Round, Task
-from tasks.round_forms import ReplaceForm, RoundForm
+from tasks.rounds.forms import ReplaceForm, RoundForm
+from tasks.rounds.loop import RoundError, replace_target
+from tasks.rounds.services import change_round, plan_round
+from tasks.rounds.states import set_round_state
 from tasks.selectors import known_rounds
-from tasks.services import RoundError, change_round, plan_round, set_round_state
-from tasks.targets.replacing import replace_target
 
 WANTED_STATES = [one for one in Round.State.choices if one[0] != Round.State.RELEASED]
 MOST = 2**31 - 1  # of a whole number in PostgreSQL

@@ -9,46 +9,14 @@ from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
+from dynabench.lib.rows import changed_fields
 from tasks.models import Generator, Round, TargetModel, Task
 from tasks.permissions import fixed_settings
-from tasks.services import changed_fields, loop_of, set_targets
 from tasks.targets.versions import made_another
 
 
 class TargetRefused(Exception):
     """A target cannot be registered or changed so; the message says why."""
-
-
-@transaction.atomic
-def register_target(
-    *,
-    task: Task,
-    name: str,
-    round: Round | None = None,
-    actor: User | None = None,
-    **fields: Any,
-) -> TargetModel:
-    """Create or update the task's target `name` and put it into a round's loop.
-
-    Locks the round, then the target. Raises RoundError when the round was opened, TargetRefused.
-    """
-    if round is not None:
-        round = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
-    target, created = TargetModel.objects.get_or_create(
-        name=name, defaults={"task": task, **fields}
-    )
-    noted: dict[str, Any] = {"fields": sorted(fields)}
-    if not created:
-        if target.task_id != task.pk:
-            raise TargetRefused(_("Another task has a target of this name. Take another one."))
-        target, noted = _changed_target(target, fields)
-    if round is not None:
-        joined = loop_of(round)
-        noted["round"] = str(round)
-        if target not in joined:
-            noted |= set_targets(round, [*joined, target])
-    log(actor, "target.registered" if created else "target.changed", target, **noted)
-    return target
 
 
 @transaction.atomic
@@ -73,7 +41,7 @@ def change_target(*, target: TargetModel, actor: User, fields: Mapping[str, Any]
     Locks the target, so that it is not sent elsewhere while it gets a secret.
     """
     _check_settings(actor, _locked_target(target), fields)
-    changed, noted = _changed_target(target, fields)
+    changed, noted = changed_target(target, fields)
     log(actor, "target.changed", changed, **noted)
     return changed
 
@@ -82,7 +50,7 @@ def _locked_target(target: TargetModel) -> TargetModel:
     return TargetModel.objects.select_for_update(of=("self",), no_key=True).get(pk=target.pk)
 
 
-def _changed_target(
+def changed_target(
     target: TargetModel, fields: Mapping[str, Any]
 ) -> tuple[TargetModel, dict[str, Any]]:
     """The target with other settings, and what to log. Locks it, as opening a round does.

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
-from tasks.models import TargetModel, TargetVersion, context_digest
+from tasks.contexts.files import context_digest
+from tasks.models import TargetModel, TargetVersion
 
 IDENTITY = ("adapter", "source", "revision", "options", "serving")
 

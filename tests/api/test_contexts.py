@@ -6,7 +6,7 @@ import pytest
 
 from dynabench.accounts.models import LogEntry
 from dynabench.lib.bounded import MIB, TOO_LARGE
-from tasks.contexts import imports as context_imports
+from tasks.contexts import services
 from tasks.models import Context, ContextBatch, TaskMember
 from tests.api.test_base import error
 from tests.factories import ContextFactory, RoundFactory
@@ -110,8 +110,8 @@ def test_a_file_may_be_larger_than_a_form(editor, nli, settings):
 
 
 def test_a_file_that_takes_all_memory_is_an_error_of_the_text(editor, nli, monkeypatch):
-    monkeypatch.setattr(context_imports, "MEMORY_BYTES", 10 * MIB)
-    monkeypatch.setattr(context_imports, "UNFOLDED", 0)
+    monkeypatch.setattr(services, "MEMORY_BYTES", 10 * MIB)
+    monkeypatch.setattr(services, "UNFOLDED", 0)
     reply = bring(editor, '{"premise": "x", "metadata": {"a": [%s[]]}}' % ("[]," * 700_000))
     assert (reply.status_code, error(reply)["fields"]["text"]) == (422, [TOO_LARGE])
     assert not ContextBatch.objects.exists()

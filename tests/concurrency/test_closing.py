@@ -14,7 +14,9 @@ from annotation.models import Assignment, Attempt, Example
 from dynabench.accounts.models import Annotator, LogEntry
 from tasks.config_saving import ConfigStale, digest, save_config
 from tasks.models import Round, Task
-from tasks.services import RoundError, close_if_due, plan_round, set_round_state
+from tasks.rounds.loop import RoundError
+from tasks.rounds.services import plan_round
+from tasks.rounds.states import close_if_due, set_round_state
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 from validation.judging.services import cast_validation, lease_next
 from validation.models import Consensus, Judging, Validation

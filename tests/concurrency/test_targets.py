@@ -5,10 +5,10 @@ import time
 import pytest
 
 from dynabench.accounts.models import LogEntry
-from tasks import services
 from tasks.models import Round, TargetModel, TaskMember
-from tasks.services import RoundError, set_round_state
-from tasks.targets.replacing import replace_target
+from tasks.rounds import states
+from tasks.rounds.loop import RoundError, replace_target
+from tasks.rounds.states import set_round_state
 from tasks.targets.services import TargetRefused, change_target
 from tests.factories import (
     ContextFactory,
@@ -52,14 +52,14 @@ def test_a_round_opens_with_the_target_that_answered(at_once, monkeypatch):
     ContextFactory(round=round)
     target = scripted_target(round, label="neutral")
     boss = UserFactory(is_superuser=True)
-    log = services.log
+    log = states.log
 
     def slow(actor, action, *rest, **data):  # between the look at the targets and the commit
         if action == "round.open":
             time.sleep(0.05)
         return log(actor, action, *rest, **data)
 
-    monkeypatch.setattr(services, "log", slow)
+    monkeypatch.setattr(states, "log", slow)
 
     def deed(what):
         try:

@@ -20,7 +20,7 @@ from annotation.models import Assignment, Attempt, Example
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
 from tasks.models import Round, RoundTarget
-from tasks.services import set_round_state
+from tasks.rounds.states import set_round_state
 from tasks.targets.endpoints.base import Prediction
 from tests.factories import (
     ContextFactory,
@@ -154,7 +154,7 @@ def test_an_attempt_is_finished_once(round, annotators, at_once):
 
 def test_nothing_enters_a_closed_round(round, annotators, at_once, monkeypatch):
     """Lock: the round, in `finish_attempt` and in `set_round_state`. Nobody gets time to finish."""
-    monkeypatch.setattr("tasks.services.WRITING_TIME", timedelta(0))
+    monkeypatch.setattr("tasks.rounds.states.WRITING_TIME", timedelta(0))
     scripted_target(round, label="entailment")
     entries = list(RoundTarget.objects.select_related("target"))
     for repeat in REPEATS:
@@ -243,7 +243,7 @@ def test_one_round_is_live(round, at_once):
     """Lock and constraint round_one_live, in `set_round_state`."""
     from django.db import IntegrityError
 
-    from tasks.services import RoundError
+    from tasks.rounds.loop import RoundError
 
     Round.objects.update(state="closed")
     for repeat in range(10):

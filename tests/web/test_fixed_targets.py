@@ -12,9 +12,10 @@ from annotation.models import Attempt, Example
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
 from tasks.models import Round, RoundTarget, TargetModel
-from tasks.services import RoundError, change_round, set_round_state
-from tasks.targets.replacing import replace_target
-from tasks.targets.services import TargetRefused, change_target, register_target
+from tasks.rounds.loop import RoundError, register_target, replace_target
+from tasks.rounds.services import change_round
+from tasks.rounds.states import set_round_state
+from tasks.targets.services import TargetRefused, change_target
 from tests.factories import scripted_target
 from tests.web.admin.conftest import Role, change_url, foreign, people, sign_in  # noqa: F401
 from tests.web.admin.test_rounds import new_targets, round_form
@@ -118,7 +119,7 @@ def test_the_admin_shows_the_targets_of_an_opened_round_to_read_only(editor, ope
 
 def test_a_round_that_opens_while_the_admins_form_is_sent(editor, opened, monkeypatch):
     monkeypatch.setattr(Round, "has_fixed_targets", False)  # as it was when the form was made
-    monkeypatch.setattr("tasks.services.set_targets", refuse)
+    monkeypatch.setattr("tasks.rounds.services.set_targets", refuse)
     page = editor.post(
         change_url("tasks_round", opened), new_targets(opened, another(opened.task)), follow=True
     )
@@ -311,7 +312,7 @@ def test_what_was_asked_is_what_opens(nli, target, monkeypatch):
         TargetModel.objects.update(options={"label": "entailment"})
         return {}
 
-    monkeypatch.setattr("tasks.services.ask_targets", meanwhile)
+    monkeypatch.setattr("tasks.rounds.states.ask_targets", meanwhile)
     with pytest.raises(RoundError, match="scripted"):
         set_round_state(round=nli, state="open", actor=None)
 
@@ -319,7 +320,7 @@ def test_what_was_asked_is_what_opens(nli, target, monkeypatch):
         scripted_target(nli, "second", label="neutral")
         return {}
 
-    monkeypatch.setattr("tasks.services.ask_targets", joined)
+    monkeypatch.setattr("tasks.rounds.states.ask_targets", joined)
     with pytest.raises(RoundError):
         set_round_state(round=nli, state="open", actor=None)
     assert Round.objects.get().state == "ready"

@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 from annotation.models import Assignment
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
-from tasks.contexts.imports import ImportRefused, import_contexts, undo_import
+from tasks.contexts.services import ImportRefused, import_contexts, undo_import
 from tasks.models import Context, ContextBatch, Round
 from tasks.services import OFFICIAL
 from tests.factories import RoundFactory

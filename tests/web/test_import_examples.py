@@ -21,8 +21,10 @@ from dynabench.own.activity import count_activity
 from evaluation.models import Dataset
 from evaluation.releases.cards import made_against
 from tasks.models import Context, Round, TargetModel, Task
-from tasks.round_forms import RoundForm
-from tasks.services import RoundError, plan_round, set_round_state
+from tasks.rounds.forms import RoundForm
+from tasks.rounds.loop import RoundError
+from tasks.rounds.services import plan_round
+from tasks.rounds.states import set_round_state
 from tests.factories import PASSWORD, UserFactory, importing
 from validation.judging.services import fill_queue, rederive
 from validation.models import Consensus, Judging, Validation

@@ -4,8 +4,9 @@ import pytest
 
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import log
+from tasks.contexts.services import set_retired
 from tasks.models import TaskMember
-from tasks.services import set_retired, set_round_state
+from tasks.rounds.states import set_round_state
 from tests.factories import RoundFactory, TaskFactory
 
 URL = "/own/nli/log/"

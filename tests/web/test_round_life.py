@@ -13,8 +13,9 @@ from annotation.models import Assignment, Example
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
 from tasks.models import Round
+from tasks.rounds.loop import RoundError
+from tasks.rounds.states import close_if_due, set_round_state
 from tasks.selectors import used, writers
-from tasks.services import RoundError, close_if_due, set_round_state
 from tests.factories import RoundFactory, scripted_target
 from tests.web.test_write import open_form
 from validation.judging.services import cast_validation, lease_next

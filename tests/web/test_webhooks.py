@@ -26,7 +26,7 @@ from dynabench.webhooks.signing import signature
 from evaluation.models import EvaluationRun, Submission
 from leaderboard.models import Snapshot
 from tasks.models import TaskMember
-from tasks.services import set_round_state
+from tasks.rounds.states import set_round_state
 from tests.evaluations import accepted_model, queued_run, set_version
 from tests.factories import UserFactory
 from tests.webhooks import (  # noqa: F401

@@ -15,7 +15,8 @@ from django.utils import timezone
 from annotation.models import Example, TargetOutput
 from dynabench.accounts.services import log
 from tasks.config.schema import TaskConfig
-from tasks.models import Context, ContextBatch, Round, context_digest
+from tasks.contexts.files import context_digest
+from tasks.models import Context, ContextBatch, Round
 from validation.bulk_insert import Table
 from validation.decisions.consensus_rows import confirming
 from validation.decisions.replay import decided

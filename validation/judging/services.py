@@ -16,7 +16,7 @@ from annotation.models import Example
 from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import log
 from tasks.models import Round, Task
-from tasks.services import close_if_due
+from tasks.rounds.states import close_if_due
 from validation.decisions.consensus_rows import derive_all, derive_one, judging_of
 from validation.decisions.policies import derive_round
 from validation.judging import blind, gold, vote_caps

@@ -24,8 +24,10 @@ from dynabench.accounts.models import User, confirm_address
 from dynabench.lib.queue import every_minute
 from evaluation.training.starters import STARTERS, starter_folder
 from tasks.models import Round, Task, TaskMember
-from tasks.services import RoundError, install_official_tasks, set_round_state
-from tasks.targets.services import TargetRefused, register_target
+from tasks.rounds.loop import RoundError, register_target
+from tasks.rounds.states import set_round_state
+from tasks.services import install_official_tasks
+from tasks.targets.services import TargetRefused
 
 ROLES = ("admin", "owner", "annotator", "validator")
 MANAGE = [sys.executable, str(settings.BASE_DIR / "manage.py")]

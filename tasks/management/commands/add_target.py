@@ -8,11 +8,11 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
 from tasks.models import Round, TargetModel, Task
-from tasks.services import RoundError
+from tasks.rounds.loop import RoundError, register_target
 from tasks.targets.connect import endpoint_of, serving_of, spec_of
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.registry import ADAPTERS
-from tasks.targets.services import TargetRefused, register_target
+from tasks.targets.services import TargetRefused
 from tasks.targets.serving.errors import MisconfiguredError
 from tasks.targets.serving.spec import open_folder
 

@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from tasks.models import Round
-from tasks.services import close_if_due
+from tasks.rounds.states import close_if_due
 
 
 class Command(BaseCommand):

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from tasks.contexts.files import Summary
-from tasks.contexts.imports import FINISHED, ImportRefused, import_contexts, preview_contexts
+from tasks.contexts.services import FINISHED, ImportRefused, import_contexts, preview_contexts
 from tasks.line_files import FileError
 from tasks.models import Round, Task
 

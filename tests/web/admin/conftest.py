@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from annotation.models import Example, Report
 from dynabench.accounts.services import annotator_of
-from tasks.contexts import imports as context_imports
+from tasks.contexts import uploads
 from tasks.models import ContextBatch, Generator, Task, TaskMember
 from tests.factories import (
     ContextFactory,
@@ -29,7 +29,7 @@ MODELS = [
 
 @pytest.fixture(autouse=True)
 def _uploads(tmp_path, monkeypatch):
-    monkeypatch.setattr(context_imports, "UPLOADS", tmp_path / "uploads")
+    monkeypatch.setattr(uploads, "UPLOADS", tmp_path / "uploads")
 
 
 def sign_in(user):

@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from annotation.models import Report
 from dynabench.accounts.services import annotator_of
-from tasks.contexts import imports as context_imports
+from tasks.contexts import uploads
 from tasks.models import Context, ContextBatch, Round, TaskMember
 from tests.factories import (
     ContextFactory,
@@ -57,7 +57,7 @@ def test_contexts_are_previewed_then_imported(editor, nli, people):
     assert "New contexts in nli round 1: 1." in done.text
     context = nli.contexts.get(tag="city")
     assert context.batch.imported_by == people[Role.EDITOR]
-    assert not list(context_imports.UPLOADS.iterdir())
+    assert not list(uploads.UPLOADS.iterdir())
 
 
 def test_a_second_click_imports_nothing_twice(editor, nli):
@@ -88,16 +88,16 @@ def test_a_ticket_is_of_one_person_one_round_and_one_hour(editor, owner, nli, mo
 
 def test_old_uploads_are_swept(editor, nli):
     upload(editor, nli, LINES[0])
-    (old,) = context_imports.UPLOADS.iterdir()
+    (old,) = uploads.UPLOADS.iterdir()
     assert old.stat().st_mode & 0o077 == 0
     os.utime(old, (0, 0))
     upload(editor, nli, LINES[0])
-    assert old not in context_imports.UPLOADS.iterdir()
+    assert old not in uploads.UPLOADS.iterdir()
 
 
 def test_files_that_cannot_be_read_are_refused(editor, nli, monkeypatch):
     assert "name the file .jsonl or .csv" in upload(editor, nli, "x", "a.xlsx").text
-    assert not list(context_imports.UPLOADS.iterdir())
+    assert not list(uploads.UPLOADS.iterdir())
     monkeypatch.setattr("tasks.admin.rounds.MAX_BYTES", 10)
     assert "larger than 20 MB" in upload(editor, nli, LINES[0]).text
 

@@ -9,7 +9,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from tasks.models import Round, Task
-from tasks.services import NO_CONTEXTS
+from tasks.rounds.services import NO_CONTEXTS
 
 LABELS = {
     "description": _("Description"),

@@ -1,17 +1,9 @@
-"""Bringing files of contexts into a round, and taking a batch out again."""
+"""Writes about contexts: bringing files of them into a round, retiring them, undoing an import."""
 
-import os
-import secrets
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
-from django.conf import settings
-from django.core import signing
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
@@ -20,15 +12,10 @@ from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.lib.bounded import MIB, Bounds, OutOfBounds, bounded
 from tasks.config.schema import TaskConfig
-from tasks.contexts.files import Summary, good_rows, summary_of
+from tasks.contexts.files import Summary, context_digest, good_rows, summary_of
 from tasks.line_files import FileError
 from tasks.models import Context, ContextBatch, Round
-from tasks.services import store_contexts
 
-UPLOADS = Path(settings.HOME) / "uploads"
-MAX_BYTES = 20 * 1024 * 1024
-KEEP_SECONDS = 3600
-SALT = "tasks.contexts.imports"
 SECONDS, MEMORY_BYTES = 300.0, 512 * MIB  # to read a file
 UNFOLDED = 16  # bytes of memory besides that a byte of a file may take
 T = TypeVar("T")
@@ -39,8 +26,47 @@ class ImportRefused(Exception):
     """Contexts cannot be stored or taken out; the message says why."""
 
 
-class UploadGone(Exception):
-    """The kept upload is too old, somebody else's, or not on this machine."""
+@transaction.atomic
+def store_contexts(
+    *,
+    round: Round,
+    rows: Iterable[Mapping[str, Any]],
+    file_name: str,
+    actor: User | None = None,
+) -> ContextBatch:
+    """Store checked rows (context fields, `tag`, `metadata`) as one batch; no lock.
+
+    A context that the round already has is left out by its unique digest.
+    """
+    batch = ContextBatch.objects.create(round=round, file_name=file_name, imported_by=actor)
+    names = [component.name for component in round.task.config.context]
+    contexts = []
+    for row in rows:
+        fields = {name: row[name] for name in names if name in row}
+        contexts.append(
+            Context(
+                round=round,
+                batch=batch,
+                fields=fields,
+                tag=row.get("tag") or "",
+                metadata=row.get("metadata") or {},
+                digest=context_digest(fields),
+            )
+        )
+    Context.objects.bulk_create(contexts, batch_size=500, ignore_conflicts=True)
+    log(actor, "contexts.imported", round, file=file_name, rows=len(contexts))
+    return batch
+
+
+@transaction.atomic
+def set_retired(*, contexts: QuerySet[Context], is_retired: bool, actor: User) -> int:
+    """Hand contexts out no more, or again; returns how many there are. No lock."""
+    chosen = list(contexts.values_list("pk", flat=True))
+    first = contexts.select_related("round__task").first()
+    count = Context.objects.filter(pk__in=chosen).update(is_retired=is_retired)
+    deed = "retired" if is_retired else "returned"
+    log(actor, f"contexts.{deed}", f"{count} contexts", about=first, contexts=chosen)
+    return count
 
 
 def used_contexts() -> QuerySet[Context]:
@@ -108,58 +134,3 @@ def undo_import(*, batch: ContextBatch, actor: User | None) -> int:
     batch.delete()
     log(actor, "contexts.undone", round, file=batch.file_name, rows=count)
     return count
-
-
-@dataclass(frozen=True)
-class KeptUpload:
-    """An upload between its preview and its import."""
-
-    path: Path
-    file_name: str
-
-    def lines(self) -> Iterator[bytes]:
-        """The file line by line. Raises UploadGone."""
-        try:
-            with self.path.open("rb") as file:
-                yield from file
-        except FileNotFoundError:
-            raise UploadGone(_("The upload is not kept any more. Choose the file again.")) from None
-
-    def forget(self) -> None:
-        """Delete the file."""
-        self.path.unlink(missing_ok=True)
-
-
-def keep_upload(
-    *, chunks: Iterable[bytes], file_name: str, round: Round, user: User
-) -> tuple[KeptUpload, str]:
-    """Keep an upload for an hour; also returns the signed ticket that gets it back."""
-    UPLOADS.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _sweep()
-    name = secrets.token_hex(16)
-    upload = KeptUpload(UPLOADS / name, file_name)
-    with os.fdopen(os.open(upload.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.writelines(chunks)
-    ticket = {"file": name, "name": file_name, "round": round.pk, "user": user.pk}
-    return upload, signing.dumps(ticket, salt=SALT)
-
-
-def kept_upload(*, ticket: str, round: Round, user: User) -> KeptUpload:
-    """The upload of a ticket. Raises UploadGone."""
-    try:
-        data: dict[str, Any] = signing.loads(ticket, salt=SALT, max_age=KEEP_SECONDS)
-    except signing.BadSignature:
-        raise UploadGone(_("This preview is too old. Choose the file again.")) from None
-    if (data["round"], data["user"]) != (round.pk, user.pk):
-        raise UploadGone(
-            _("This preview belongs to another round or person. Choose the file again.")
-        )
-    return KeptUpload(UPLOADS / data["file"], data["name"])
-
-
-def _sweep() -> None:
-    """Delete what was kept for too long."""
-    for path in UPLOADS.iterdir():
-        with suppress(FileNotFoundError):  # another process was first
-            if path.stat().st_mtime < time.time() - KEEP_SECONDS:
-                path.unlink()

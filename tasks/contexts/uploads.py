@@ -1,0 +1,81 @@
+"""Files of contexts between their preview and their import."""
+
+import os
+import secrets
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core import signing
+from django.utils.translation import gettext as _
+
+from dynabench.accounts.models import User
+from tasks.models import Round
+
+UPLOADS = Path(settings.HOME) / "uploads"
+MAX_BYTES = 20 * 1024 * 1024
+KEEP_SECONDS = 3600
+SALT = "tasks.contexts.imports"
+
+
+class UploadGone(Exception):
+    """The kept upload is too old, somebody else's, or not on this machine."""
+
+
+@dataclass(frozen=True)
+class KeptUpload:
+    """An upload between its preview and its import."""
+
+    path: Path
+    file_name: str
+
+    def lines(self) -> Iterator[bytes]:
+        """The file line by line. Raises UploadGone."""
+        try:
+            with self.path.open("rb") as file:
+                yield from file
+        except FileNotFoundError:
+            raise UploadGone(_("The upload is not kept any more. Choose the file again.")) from None
+
+    def forget(self) -> None:
+        """Delete the file."""
+        self.path.unlink(missing_ok=True)
+
+
+def keep_upload(
+    *, chunks: Iterable[bytes], file_name: str, round: Round, user: User
+) -> tuple[KeptUpload, str]:
+    """Keep an upload for an hour; also returns the signed ticket that gets it back."""
+    UPLOADS.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _sweep()
+    name = secrets.token_hex(16)
+    upload = KeptUpload(UPLOADS / name, file_name)
+    with os.fdopen(os.open(upload.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.writelines(chunks)
+    ticket = {"file": name, "name": file_name, "round": round.pk, "user": user.pk}
+    return upload, signing.dumps(ticket, salt=SALT)
+
+
+def kept_upload(*, ticket: str, round: Round, user: User) -> KeptUpload:
+    """The upload of a ticket. Raises UploadGone."""
+    try:
+        data: dict[str, Any] = signing.loads(ticket, salt=SALT, max_age=KEEP_SECONDS)
+    except signing.BadSignature:
+        raise UploadGone(_("This preview is too old. Choose the file again.")) from None
+    if (data["round"], data["user"]) != (round.pk, user.pk):
+        raise UploadGone(
+            _("This preview belongs to another round or person. Choose the file again.")
+        )
+    return KeptUpload(UPLOADS / data["file"], data["name"])
+
+
+def _sweep() -> None:
+    """Delete what was kept for too long."""
+    for path in UPLOADS.iterdir():
+        with suppress(FileNotFoundError):  # another process was first
+            if path.stat().st_mtime < time.time() - KEEP_SECONDS:
+                path.unlink()

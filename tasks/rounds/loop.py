@@ -1,0 +1,137 @@
+"""Which targets a round has: fixed once it was opened, but for replacing a broken one."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.db import transaction
+from django.forms.models import model_to_dict
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from dynabench.accounts.models import User
+from dynabench.accounts.services import log
+from tasks.models import Round, RoundTarget, TargetModel, Task
+from tasks.rounds.fixed import lifted
+from tasks.targets.ask_before_opening import Silent, ask_targets
+from tasks.targets.services import TargetRefused, changed_target
+
+State = Round.State
+TARGETS_FIXED = gettext_lazy(
+    "The targets of a round are fixed once it was opened. Plan a new round, or replace a broken "
+    "target while nothing was collected."
+)
+
+
+class RoundError(Exception):
+    """A round cannot go to the wanted state; the message says why."""
+
+
+def loop_of(round: Round) -> list[TargetModel]:
+    """The round's targets now, in their order."""
+    entries = RoundTarget.objects.filter(round=round).select_related("target")
+    return [entry.target for entry in entries]
+
+
+def set_targets(round: Round, targets: Iterable[TargetModel]) -> dict[str, Any]:
+    """Exactly these targets, shown as Model A, Model B … in this order; what to log, with names.
+
+    Raises RoundError when that is a change and the round was opened. Its caller holds the round.
+    """
+    wanted = list(targets)
+    before = loop_of(round)
+    if wanted == before:
+        return {}
+    if round.has_fixed_targets:
+        raise RoundError(TARGETS_FIXED)
+    round.round_targets.all().delete()
+    RoundTarget.objects.bulk_create(
+        RoundTarget(round=round, target=target, position=position)
+        for position, target in enumerate(wanted)
+    )
+    return {"targets": {"before": [t.name for t in before], "after": [t.name for t in wanted]}}
+
+
+def check_asked(asked: Sequence[TargetModel]) -> None:
+    """Raises RoundError unless the targets are what they were when they answered. Locks them.
+
+    The lock lets none become another model before the round is seen to have been opened with it.
+    """
+    rows = TargetModel.objects.filter(pk__in=[target.pk for target in asked]).order_by("pk")
+    now = {target.pk: target for target in rows.select_for_update(of=("self",), no_key=True)}
+    for target in asked:
+        if model_to_dict(now[target.pk]) != model_to_dict(target):
+            told = {"target": target.name}
+            raise RoundError(_("%(target)s was changed at the same moment. Try again.") % told)
+
+
+@transaction.atomic
+def register_target(
+    *,
+    task: Task,
+    name: str,
+    round: Round | None = None,
+    actor: User | None = None,
+    **fields: Any,
+) -> TargetModel:
+    """Create or update the task's target `name` and put it into a round's loop.
+
+    Locks the round, then the target. Raises RoundError when the round was opened, TargetRefused.
+    """
+    if round is not None:
+        round = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
+    target, created = TargetModel.objects.get_or_create(
+        name=name, defaults={"task": task, **fields}
+    )
+    noted: dict[str, Any] = {"fields": sorted(fields)}
+    if not created:
+        if target.task_id != task.pk:
+            raise TargetRefused(_("Another task has a target of this name. Take another one."))
+        target, noted = changed_target(target, fields)
+    if round is not None:
+        joined = loop_of(round)
+        noted["round"] = str(round)
+        if target not in joined:
+            noted |= set_targets(round, [*joined, target])
+    log(actor, "target.registered" if created else "target.changed", target, **noted)
+    return target
+
+
+def replace_target(
+    *, round: Round, old: TargetModel, new: TargetModel, actor: User | None
+) -> RoundTarget:
+    """Let another target of the task take the place of one, while nothing was collected.
+
+    The new one is asked first: call it outside transactions. Locks the round, then the targets. The
+    log has both names and the versions that answered last (none where none did). Raises RoundError.
+    """
+    _check_replaceable(round, old, new)
+    try:
+        version = ask_targets([new], round)[new.name]
+    except Silent as error:
+        raise RoundError(str(error)) from None
+    with transaction.atomic():
+        locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
+        locked.task = round.task
+        _check_replaceable(locked, old, new)
+        entry = locked.round_targets.get(target=old)
+        with lifted(Round.objects.filter(pk=locked.pk)):
+            RoundTarget.objects.filter(pk=entry.pk).update(target=new)
+        check_asked([new])
+        entry.target = new
+        last = old.versions.order_by("pk").last()
+        before = {"target": old.name, "version": last.digest if last else ""}
+        after = {"target": new.name, "version": version}
+        log(actor, "round.target_replaced", locked, before=before, after=after)
+    return entry
+
+
+def _check_replaceable(round: Round, old: TargetModel, new: TargetModel) -> None:
+    if round.state not in (State.OPEN, State.PAUSED, State.CLOSED) or not round.opened_at:
+        raise RoundError(_("Only a round that was opened needs this. Change the round's plan."))
+    if round.examples.exists():
+        raise RoundError(_("The round has examples against its targets. Plan a new round."))
+    names = set(round.targets.values_list("name", flat=True))
+    if old.name not in names:
+        raise RoundError(_("%(name)s is no target of the round.") % {"name": old.name})
+    if new.task_id != round.task_id or new.name in names:
+        raise RoundError(_("Choose another target of the task for it."))

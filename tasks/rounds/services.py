@@ -1,0 +1,98 @@
+"""Planning rounds and changing their plans."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Max
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from dynabench.accounts.models import User
+from dynabench.accounts.services import log
+from dynabench.lib.rows import changed_fields
+from tasks.contexts.services import store_contexts
+from tasks.models import Round, TargetModel, Task
+from tasks.rounds.loop import RoundError, set_targets
+from tasks.rounds.states import close_if_due
+
+NO_CONTEXTS = gettext_noop(
+    "Round %(number)d has no context to copy: all are retired, as those of imported history, or "
+    "it has none."
+)
+
+
+@transaction.atomic
+def plan_round(
+    *,
+    task: Task,
+    actor: User | None,
+    fields: Mapping[str, Any],
+    targets: Iterable[TargetModel] = (),
+    parents: Iterable[Round] = (),
+    contexts_of: Round | None = None,
+) -> Round:
+    """Make the task's next round, a draft, and copy the contexts of another if wanted.
+
+    Locks the task, so that two owners get two numbers. Raises RoundError without contexts to copy.
+    """
+    Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
+    last = task.rounds.aggregate(last=Max("number"))["last"] or 0
+    made = Round.objects.create(task=task, number=last + 1, **fields)
+    noted = set_targets(made, targets)
+    made.parents.set(parents)
+    _copy_contexts(contexts_of, made, actor)
+    log(actor, "round.created", made, fields=sorted(fields), **noted)
+    return made
+
+
+def _copy_contexts(source: Round | None, round: Round, actor: User | None) -> None:
+    """Give a round the contexts of another that are not retired; those that it has stay once.
+
+    Raises RoundError when all are retired, as those of imported history.
+    """
+    if source is None:
+        return
+    if not source.contexts.filter(is_retired=False).exists():
+        raise RoundError(_(NO_CONTEXTS) % {"number": source.number})
+    rows = (
+        {**context.fields, "tag": context.tag, "metadata": context.metadata}
+        for context in source.contexts.filter(is_retired=False).order_by("pk").iterator()
+    )
+    file_name = f"(contexts of round {source.number})"
+    store_contexts(round=round, rows=rows, file_name=file_name, actor=actor)
+
+
+@transaction.atomic
+def change_round(
+    *,
+    round: Round,
+    actor: User,
+    fields: Mapping[str, Any],
+    targets: Iterable[TargetModel] | None = None,
+    parents: Iterable[Round] | None = None,
+    contexts_of: Round | None = None,
+) -> Round:
+    """Change what a round is to be, and close it if its new budget is reached. Locks the round.
+
+    What is not given stays. The rule stays once it was opened, and no contexts are copied into it
+    then. Raises RoundError when it was released, or when other targets are given once it was
+    opened.
+    """
+    locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
+    if locked.state == Round.State.RELEASED:
+        raise RoundError(_("A released round does not change any more."))
+    fixed = ("rule",) if locked.opened_at else ()
+    noted: dict[str, Any] = {
+        "fields": changed_fields(
+            locked, {name: one for name, one in fields.items() if name not in fixed}
+        )
+    }
+    if targets is not None:
+        noted |= set_targets(locked, targets)
+    if not locked.opened_at:
+        _copy_contexts(contexts_of, locked, actor)
+    if parents is not None:
+        locked.parents.set(parents)
+    log(actor, "round.changed", locked, **noted)
+    return close_if_due(round=locked)

@@ -1,0 +1,140 @@
+"""A round's states: opening, pausing, closing and releasing it."""
+
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from dynabench.accounts.models import User
+from dynabench.accounts.services import log
+from tasks.budgets import reached
+from tasks.contexts.files import context_digest
+from tasks.contexts.services import store_contexts
+from tasks.models import Round, TargetModel
+from tasks.rounds.loop import RoundError, check_asked, loop_of
+from tasks.selectors import WRITING_TIME, used, writers
+from tasks.targets.ask_before_opening import Silent, ask_targets
+
+State = Round.State
+NEXT_STATES: dict[str, tuple[str, ...]] = {
+    State.DRAFT: (State.READY, State.OPEN),
+    State.READY: (State.DRAFT, State.OPEN),
+    State.OPEN: (State.PAUSED, State.CLOSED),
+    State.PAUSED: (State.OPEN, State.CLOSED),
+    State.CLOSED: (State.OPEN, State.RELEASED),
+    State.RELEASED: (),
+}
+REACHED = {
+    "date": gettext_noop("Its end has come. Move the date first."),
+    "collected": gettext_noop("It has collected all its examples. Raise the number first."),
+    "fooling": gettext_noop("It has all its verified fooling examples. Raise the number first."),
+    "money": gettext_noop("Its money is spent. Raise the sum first."),
+}
+
+
+def set_round_state(*, round: Round, state: str, actor: User | None, reason: str = "") -> Round:
+    """Move a round along NEXT_STATES. Locks the round.
+
+    A round to open asks its targets first, before any lock: call it outside transactions. People
+    who are writing when it closes may finish for 15 minutes (`writing_until`). `reason` is kept in
+    the log. Raises RoundError when the step does not exist, when a round to open has no context,
+    has reached its budget or has a target that does not answer, when another round of the task is
+    live, or when a round to release is still being written.
+    """
+    noted: dict[str, Any] = {"reason": reason} if reason else {}
+    asked: list[TargetModel] = []
+    if state == State.OPEN:
+        asked, noted["targets"] = _asked_targets(round)
+    return _move(round, state, actor, noted, asked)
+
+
+def _check_step(round: Round, state: str) -> None:
+    if state not in NEXT_STATES[round.state]:
+        states = {"before": _(round.state), "after": _(state)}
+        raise RoundError(_("A %(before)s round cannot become %(after)s.") % states)
+
+
+def _asked_targets(round: Round) -> tuple[list[TargetModel], dict[str, str]]:
+    """The targets of a round that may open, and the version of each that answered an example."""
+    now = Round.objects.select_related("task").get(pk=round.pk)
+    _check_step(now, State.OPEN)
+    with transaction.atomic():
+        _check_can_open(now)  # said before anybody waits for a target
+    targets = loop_of(now)
+    try:
+        return targets, ask_targets(targets, now)
+    except Silent as error:
+        raise RoundError(str(error)) from None
+
+
+@transaction.atomic
+def _move(
+    round: Round,
+    state: str,
+    actor: User | None,
+    noted: dict[str, Any],
+    asked: list[TargetModel],
+) -> Round:
+    """The step itself; `asked`: the targets as they were when they answered."""
+    locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
+    _check_step(locked, state)
+    changes: dict[str, Any] = {"state": state}
+    if state == State.OPEN:
+        _check_can_open(locked)
+        if {target.pk for target in asked} != {target.pk for target in loop_of(locked)}:
+            raise RoundError(_("Its targets were changed at the same moment. Open it again."))
+        check_asked(asked)
+        changes |= {"opened_at": locked.opened_at or timezone.now(), "writing_until": None}
+    elif state == State.CLOSED:
+        now = timezone.now()
+        noted["writing"] = writers(locked, now).count()
+        changes |= {"closed_at": now, "writing_until": now + WRITING_TIME}
+        if not noted["writing"]:
+            changes["writing_until"] = None
+    elif state == State.RELEASED and locked.is_being_written:
+        until = {"time": f"{locked.writing_until:%H:%M}"}
+        raise RoundError(_("People may finish writing until %(time)s UTC.") % until)
+    for name, value in changes.items():
+        setattr(locked, name, value)
+    try:
+        with transaction.atomic():
+            locked.save(update_fields=list(changes))
+    except IntegrityError:  # round_one_live
+        raise RoundError(_("Another round was opened at the same moment.")) from None
+    log(actor, f"round.{state}", locked, **noted)
+    return locked
+
+
+def close_if_due(*, round: Round) -> Round:
+    """Close an open round whose end has come or whose budget is reached; returns it as it is then.
+
+    Locks the round when it closes it. Without a budget nothing is counted. Called where a budget
+    may have been reached: after an example, after a vote, and by requests that see the end pass.
+    """
+    if round.state != State.OPEN:
+        return round
+    why = reached(round.budget, used(round), timezone.now())
+    if why is None:
+        return round
+    try:
+        return set_round_state(round=round, state=State.CLOSED, actor=None, reason=why)
+    except RoundError:  # another was first
+        return Round.objects.get(pk=round.pk)
+
+
+def _check_can_open(round: Round) -> None:
+    others = round.task.rounds.exclude(pk=round.pk)
+    live = others.filter(state__in=[State.OPEN, State.PAUSED]).first()
+    if live:
+        told = {"number": live.number, "state": _(live.state)}
+        raise RoundError(_("Round %(number)d is %(state)s. Close it first.") % told)
+    if not round.task.config.context:  # one empty context a round; an import has it retired
+        empty = round.contexts.filter(digest=context_digest({}))
+        if not empty.update(is_retired=False):
+            store_contexts(round=round, rows=[{}], file_name="(no contexts)")
+    if not round.contexts.filter(is_retired=False).exists():
+        raise RoundError(_("The round has no contexts. Import some first."))
+    if why := reached(round.budget, used(round), timezone.now()):
+        raise RoundError(_("The round would close at once. %(why)s") % {"why": _(REACHED[why])})
