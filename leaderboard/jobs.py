@@ -10,6 +10,7 @@ import numpy as np
 from django.db.models import Exists, Max, OuterRef, QuerySet
 from django.utils import timezone
 
+from dynabench.lib.errors import Refused
 from evaluation.models import EvaluationRun
 from evaluation.runs.services import counting, newest_versions
 from leaderboard.board.bootstrap import resample_plain, resample_suite
@@ -53,7 +54,7 @@ def _renew(task: Task, stop: float) -> int:
     if not (board and board.rates) and is_ready(task):
         try:
             services.freeze_rates(task=task)
-        except services.BoardRefused as reason:
+        except Refused as reason:
             logger.info("%s: %s", task, reason)
     services.take_daily_snapshot(task=task, day=began.date())
     return made

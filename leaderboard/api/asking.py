@@ -10,7 +10,6 @@ from dynabench.lib.api import check_query
 from dynabench.lib.errors import Refused
 from leaderboard.board.query import Asked, asked
 from leaderboard.board.views import start_of
-from leaderboard.scoring.weights import WeightsError
 from tasks.models import Task
 
 if TYPE_CHECKING:  # it loads numpy
@@ -41,10 +40,7 @@ def matrix_for(
 def asked_of(request: Request, task: Task, matrix: "Matrix") -> Asked:
     """The weights and options in the query. Raises Refused (422) and Http404 for no such fork."""
     start = start_of(task, matrix, request.query_params.get("fork"))
-    try:
-        return asked(dict(request.query_params.lists()), start)
-    except WeightsError as error:
-        raise Refused(str(error), code="weights", status=422, field=error.fields[0]) from None
+    return asked(dict(request.query_params.lists()), start)
 
 
 def version_of(task: Task, matrix: "Matrix", *more: object) -> str:

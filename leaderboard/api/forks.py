@@ -19,7 +19,6 @@ from leaderboard import models
 from leaderboard.board.views import start_of
 from leaderboard.scoring.weights import METRIC, MOST, SET, Weighting, WeightsError, check_names
 from leaderboard.snapshots import services
-from leaderboard.snapshots.services import BoardRefused
 from tasks.access import find_task
 from tasks.permissions import can_edit
 
@@ -93,8 +92,6 @@ class Forks(generics.ListAPIView[models.Weights]):
         except WeightsError as error:
             field = "sets" if error.fields[0].startswith(SET) else "metrics"
             raise Refused(str(error), code="weights", status=422, field=field) from None
-        except BoardRefused as error:
-            raise Refused(str(error), field=error.field) from None
         return Response(Fork(made).data, status.HTTP_201_CREATED)
 
 

@@ -12,13 +12,11 @@ from rest_framework.views import APIView
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken
 from dynabench.lib.api import Pages, read, versioned
-from dynabench.lib.errors import Refused
 from leaderboard.api.schemas import Kept
 from leaderboard.board.exports import bibtex
 from leaderboard.models import Snapshot
 from leaderboard.snapshots import services
 from leaderboard.snapshots.diff import what_changed
-from leaderboard.snapshots.services import BoardRefused
 from tasks.access import find_edited, find_task
 
 
@@ -79,10 +77,7 @@ class Snapshots(generics.ListAPIView[Snapshot]):
         """Keep the public board as it is now, for ever. For the task's editors."""
         task, user = find_edited(request, code)
         asked = read(NewSnapshot, request)
-        try:
-            made = services.take_snapshot(task=task, actor=user, **asked)
-        except BoardRefused as error:
-            raise Refused(str(error), field=error.field) from None
+        made = services.take_snapshot(task=task, actor=user, **asked)
         return Response(ListedSnapshot(made).data, status.HTTP_201_CREATED)
 
 
@@ -96,10 +91,7 @@ class RefreezeView(APIView):
     def post(self, request: Request, code: str) -> Response:
         """Freeze the exchange rates anew, which changes all scores; a snapshot is taken."""
         task, user = find_edited(request, code)
-        try:
-            made = services.refreeze_rates(task=task, actor=user)
-        except BoardRefused as error:
-            raise Refused(str(error)) from None
+        made = services.refreeze_rates(task=task, actor=user)
         return Response(ListedSnapshot(made).data, status.HTTP_201_CREATED)
 
 

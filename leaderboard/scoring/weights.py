@@ -6,6 +6,7 @@ from functools import cached_property
 from math import inf
 from urllib.parse import urlencode
 
+from dynabench.lib.errors import Refused
 from dynabench.lib.words import gettext_noop
 
 MOST = 8.0
@@ -15,11 +16,14 @@ METRIC, SET = "w_", "d_"
 """What the fields of metrics and of sets begin with: `?w_accuracy=4&d_round-1=5`."""
 
 
-class WeightsError(ValueError):
-    """Weights that cannot be used; the message says how to mend them. fields: where."""
+class WeightsError(Refused):
+    """Weights that cannot be used; the message says how to mend them. fields: of the URL."""
+
+    code = "weights"
+    status = 422
 
     def __init__(self, message: str, *fields: str) -> None:
-        super().__init__(message)
+        super().__init__(message, field=fields[0])
         self.fields = fields
 
 

@@ -12,11 +12,11 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dynabench.accounts.models import User
+from dynabench.lib.refusals import as_form_error
 from leaderboard.board.query import Asked, asked
 from leaderboard.board.views import start_of
 from leaderboard.scoring.weights import WeightsError
 from leaderboard.snapshots import services
-from leaderboard.snapshots.services import BoardRefused
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import can_edit
@@ -72,12 +72,10 @@ def _is_saved(request: HttpRequest, task: Task, wanted: Asked, form: ForkForm) -
     """Whether it was saved; where not, the form has the reason."""
     if not isinstance(request.user, User):
         raise Http404
-    try:
+    with as_form_error(form):
         services.save_weights(
             task=task, owner=request.user, weighting=wanted.weighting, **form.cleaned_data
         )
-    except BoardRefused as error:
-        form.add_error(error.field or None, str(error))
     return form.is_valid()
 
 

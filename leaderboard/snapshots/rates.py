@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from django.utils.translation import gettext as _
 
+from dynabench.lib.errors import Refused
 from evaluation.models import EvaluationRun
 from evaluation.runs.services import accepted
 from leaderboard.board.matrix import Matrix, score_matrix
@@ -15,7 +16,7 @@ from leaderboard.board.ranked import Means, errors_of, means_over_sets, ranked, 
 from leaderboard.board.tables import as_table
 from leaderboard.scoring.dynascore import Rates, Rule, exchange_rates, moved_by
 from leaderboard.scoring.weights import OF_SET, Weighting, opening
-from leaderboard.snapshots.services import POOL, BoardRefused
+from leaderboard.snapshots.services import POOL
 from tasks.models import Task
 
 State = EvaluationRun.State
@@ -43,13 +44,13 @@ class Found(NamedTuple):
 def found_rates(task: Task) -> Found:
     """What the complete public models show, as if nothing was frozen.
 
-    The pool has shown names; all sets weigh alike. Raises BoardRefused where they say too little.
+    The pool has shown names; all sets weigh alike. Raises Refused where they say too little.
     """
     matrix = score_matrix(task, is_frozen=False)
     means = means_over_sets(matrix, dict.fromkeys((one.name for one in matrix.counting), OF_SET))
     complete, table = _complete(matrix, means), table_of(matrix, means)
     if len(complete) < POOL:
-        raise BoardRefused(
+        raise Refused(
             _(
                 "Exchange rates need %(needed)d published models with every result; "
                 "there are %(found)d."
@@ -61,7 +62,7 @@ def found_rates(task: Task) -> Found:
     rates = exchange_rates(rule, pool, errors)
     if len(matrix.metrics) > 1 and not any(rates.values[name] for name in rule.metrics[1:]):
         told = {"reasons": " ".join(rates.notices)}
-        raise BoardRefused(_("The complete models show no exchange rate: %(reasons)s") % told)
+        raise Refused(_("The complete models show no exchange rate: %(reasons)s") % told)
     owners = Rule(weights=opening_of(task, matrix).metrics, main=matrix.main)
     names = {str(model.id): model.name for model in matrix.models}
     shown = Rates(rates.values, tuple(sorted(names[one] for one in rates.pool)))

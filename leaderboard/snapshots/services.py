@@ -11,6 +11,7 @@ from django.utils.translation import gettext
 
 from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import log
+from dynabench.lib.errors import Refused
 from evaluation.models import EvaluationRun
 from leaderboard.models import Board, Resample, Snapshot, WeeklyGoal, Weights
 from leaderboard.people.goals import monday
@@ -21,14 +22,6 @@ FORK = re.compile(r"(?=.*[a-z])[a-z0-9]+(-[a-z0-9]+)*")
 LONGEST_NAME = 60
 POOL = 3
 """Complete models that exchange rates are frozen on, at least."""
-
-
-class BoardRefused(Exception):
-    """What was asked of a board cannot be done; the message says why. field: of the form."""
-
-    def __init__(self, message: str, field: str = "") -> None:
-        super().__init__(message)
-        self.field = field
 
 
 def set_weekly_goal(*, annotator: Annotator, amount: int) -> WeeklyGoal:
@@ -50,16 +43,16 @@ def save_weights(
 ) -> Weights:
     """Keep weights under a name, as a fork of the board; one's own of that name are replaced.
 
-    No lock: `weights_one_name` holds. Raises BoardRefused and WeightsError.
+    No lock: `weights_one_name` holds. Raises Refused.
     """
     if len(name) > LONGEST_NAME or not FORK.fullmatch(name):
-        raise BoardRefused(
+        raise Refused(
             gettext(
                 "“%(name)s” is no name for weights. Use lower-case letters, digits and single "
                 "hyphens, at least one letter, such as speed-first."
             )
             % {"name": name[:LONGEST_NAME]},
-            "name",
+            field="name",
         )
     check(weighting)
     told = {
@@ -73,10 +66,10 @@ def save_weights(
         with transaction.atomic():
             return Weights.objects.create(task=task, name=name, owner=owner, **told)
     except IntegrityError:
-        raise BoardRefused(
+        raise Refused(
             gettext("Somebody else has weights named %(name)s in this task. Take another name.")
             % {"name": name},
-            "name",
+            field="name",
         ) from None
 
 
@@ -110,7 +103,7 @@ def freeze_rates(*, task: Task, actor: User | None = None, anew: bool = False) -
 
     Locks the Board row.
 
-    None: they are frozen already, and not wanted anew. Raises BoardRefused with too few models.
+    None: they are frozen already, and not wanted anew. Raises Refused with too few models.
     """
     from leaderboard.snapshots.rates import found_rates
 
@@ -131,7 +124,7 @@ def freeze_rates(*, task: Task, actor: User | None = None, anew: bool = False) -
 def refreeze_rates(*, task: Task, actor: User | None) -> Snapshot:
     """Freeze the exchange rates anew, which changes all scores, and take a snapshot of the result.
 
-    Locks: `freeze_rates`, then `take_snapshot`. Raises BoardRefused.
+    Locks: `freeze_rates`, then `take_snapshot`. Raises Refused.
     """
     freeze_rates(task=task, actor=actor, anew=True)
     return take_snapshot(task=task, actor=actor, description="Exchange rates were frozen anew.")
@@ -147,14 +140,14 @@ def take_snapshot(
 ) -> Snapshot:
     """Keep the public board for ever, under the owner's weights or others. Locks the Task row.
 
-    The lock gives numbers without gaps or doubles. Raises BoardRefused without scores.
+    The lock gives numbers without gaps or doubles. Raises Refused without scores.
     """
     from leaderboard.board.tables import digest
     from leaderboard.snapshots.rates import public_table
 
     table = public_table(task, weighting)
     if not any(row["rank"] for row in table["rows"]):
-        raise BoardRefused(gettext("No model has a score yet, so there is nothing to keep."))
+        raise Refused(gettext("No model has a score yet, so there is nothing to keep."))
     with transaction.atomic():
         Task.objects.select_for_update(of=("self",)).get(pk=task.pk)
         last = task.snapshots.aggregate(number=Max("number"))["number"] or 0

@@ -14,6 +14,7 @@ from django.views.decorators.clickjacking import xframe_options_exempt
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dynabench.accounts.models import User
+from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.middleware import policy
 from evaluation.runs.services import seen_by_all
 from leaderboard.board.exports import bibtex
@@ -21,7 +22,6 @@ from leaderboard.board.views import as_file
 from leaderboard.models import Board, Snapshot
 from leaderboard.snapshots import services
 from leaderboard.snapshots.diff import what_changed
-from leaderboard.snapshots.services import BoardRefused
 from tasks.access import find_edited, find_task
 from tasks.models import Task
 from tasks.permissions import can_edit
@@ -61,25 +61,21 @@ def snapshots(request: HttpRequest, code: str) -> HttpResponse:
 def _taken(request: HttpRequest, task: Task, form: SnapshotForm) -> Snapshot | None:
     """The snapshot; None where it was refused, with the reason in the form."""
     assert isinstance(request.user, User)  # an editor
-    try:
+    with as_form_error(form):
         return services.take_snapshot(task=task, actor=request.user, **form.cleaned_data)
-    except BoardRefused as error:
-        form.add_error(None, str(error))
-        return None
+    return None
 
 
 @require_POST
 def refreeze(request: HttpRequest, code: str) -> HttpResponse:
     """Freeze the exchange rates anew, and show the snapshot that is taken of the result."""
     task, user = find_edited(request, code)
-    try:
+    with as_message(request):
         made = services.refreeze_rates(task=task, actor=user)
-    except BoardRefused as error:
-        messages.error(request, str(error))
-        return redirect("leaderboard:snapshots", code)
-    text = gettext("The exchange rates are frozen anew. This snapshot was taken.")
-    messages.success(request, text)
-    return redirect("leaderboard:snapshot", code, made.number)
+        text = gettext("The exchange rates were frozen again. This snapshot was taken.")
+        messages.success(request, text)
+        return redirect("leaderboard:snapshot", code, made.number)
+    return redirect("leaderboard:snapshots", code)
 
 
 @login_not_required

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from dynabench.accounts.models import LogEntry
+from dynabench.lib.errors import Refused
 from leaderboard.jobs import renew_boards
 from leaderboard.models import Board, Resample, Snapshot, Weights
 from leaderboard.scoring.weights import Weighting
-from leaderboard.snapshots.services import BoardRefused, freeze_rates, save_weights, take_snapshot
+from leaderboard.snapshots.services import freeze_rates, save_weights, take_snapshot
 from tests.boards import fill_board
 from tests.factories import TaskFactory, UserFactory
 
@@ -57,7 +58,7 @@ def test_a_name_for_weights_is_given_once(task, at_once):
         try:
             weighting = Weighting({"accuracy": 1.0}, {})
             return save_weights(task=task, owner=person, name="mine", weighting=weighting)
-        except BoardRefused:
+        except Refused:
             return None
 
     made = at_once(save, people)

@@ -172,7 +172,6 @@ def test_rates_are_frozen_anew_with_a_button(as_owner, task, models):  # noqa: F
     assert "They are not frozen yet." in as_owner.get(SNAPSHOTS).text
     reply = as_owner.post(f"{URL}refreeze/", follow=True)
     assert reply.redirect_chain[-1][0] == f"{SNAPSHOTS}1/"
-    assert "The exchange rates are frozen anew." in reply.text
     assert 'tabindex="-1" autofocus>Snapshot 1' in reply.text
     page = as_owner.get(SNAPSHOTS).text
     assert "on Model 0, Model 1, Model 2." in page

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from dynabench.accounts.models import LogEntry
+from dynabench.lib.errors import Refused
 from evaluation.models import EvaluationRun, EvaluationSet, Score
 from leaderboard.board.matrix import score_matrix
 from leaderboard.board.ranked import ranked
@@ -20,7 +21,6 @@ from leaderboard.snapshots import services
 from leaderboard.snapshots.diff import what_changed
 from leaderboard.snapshots.rates import opening_of, public_table
 from leaderboard.snapshots.services import (
-    BoardRefused,
     delete_weights,
     freeze_rates,
     refreeze_rates,
@@ -53,7 +53,7 @@ def test_weights_are_saved_and_replaced_by_their_owner(task, alice, bob):
     assert (made.metrics, made.evaluation_sets) == (slow.metrics, slow.sets)
     assert made.description == ""
     assert Weights.objects.count() == 1
-    with pytest.raises(BoardRefused, match="Somebody else has weights named speed-first"):
+    with pytest.raises(Refused, match="Somebody else has weights named speed-first"):
         save_weights(task=task, owner=bob, name="speed-first", weighting=SPEED)
     save_weights(task=TaskFactory(code="qa"), owner=bob, name="speed-first", weighting=SPEED)
     fill_board(task)
@@ -63,7 +63,7 @@ def test_weights_are_saved_and_replaced_by_their_owner(task, alice, bob):
 
 @pytest.mark.parametrize("name", ["", "7", "12-3", "Speed", "a--b", "-a", "a b", "ü", "a" * 61])
 def test_names_that_addresses_cannot_have_are_refused(task, alice, name):
-    with pytest.raises(BoardRefused, match="is no name for weights") as refused:
+    with pytest.raises(Refused, match="is no name for weights") as refused:
         save_weights(task=task, owner=alice, name=name, weighting=SPEED)
     assert refused.value.field == "name"
     assert not Weights.objects.exists()
@@ -87,9 +87,7 @@ def test_rates_are_frozen_with_three_models_and_kept(task):
     fill_board(task, models=2)
     renew_boards()
     assert Board.objects.get().rates == {}
-    with pytest.raises(
-        BoardRefused, match="need 3 published models with every result; there are 2"
-    ):
+    with pytest.raises(Refused, match="need 3 published models with every result; there are 2"):
         freeze_rates(task=task)
     fill_board(task, models=3, first=2)
     renew_boards()
@@ -131,7 +129,7 @@ def test_models_that_show_no_price_freeze_nothing(task):
     version = set_version(task, "round-1")
     for number in range(3):
         measured(accepted_model(task, name=str(number), is_published=True), version, 0.5)
-    with pytest.raises(BoardRefused, match="show no exchange rate"):
+    with pytest.raises(Refused, match="show no exchange rate"):
         freeze_rates(task=task)
     renew_boards()
     assert Board.objects.get().rates == {}
@@ -192,7 +190,7 @@ def test_a_digest_outlives_the_database(task, alice):
 def test_nothing_scored_makes_no_snapshot(task, alice):
     set_version(task, "round-1")
     accepted_model(task, is_published=True)
-    with pytest.raises(BoardRefused, match="No model has a score yet"):
+    with pytest.raises(Refused, match="No model has a score yet"):
         take_snapshot(task=task, actor=alice)
     assert not Snapshot.objects.exists()
 

@@ -5,7 +5,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from leaderboard.snapshots.services import BoardRefused, refreeze_rates
+from dynabench.lib.refusals import as_command_error
+from leaderboard.snapshots.services import refreeze_rates
 from tasks.models import Task
 
 
@@ -19,10 +20,8 @@ class Command(BaseCommand):
         task = Task.objects.filter(code=options["code"]).first()
         if task is None:
             raise CommandError(f"There is no task {options['code']!r}.")
-        try:
+        with as_command_error():
             snapshot = refreeze_rates(task=task, actor=None)
-        except BoardRefused as error:
-            raise CommandError(str(error)) from None
         table = snapshot.table
         rates = [(one["name"], table["rates"][one["name"]]) for one in table["metrics"]]
         worth = ", ".join(f"{name} {rate:.4g}" for name, rate in rates if rate is not None)
