@@ -13,12 +13,12 @@ from django.conf import settings
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
+from evaluation.attacks.bench import Bench, Breach
+from evaluation.attacks.cases import CASES, Case
 from evaluation.contract import GIB
 from evaluation.operations import health
 from evaluation.operations.health import Finding, State
 from evaluation.operations.stored_files import damages
-from evaluation.sandbox.attacks.bench import Bench, Breach
-from evaluation.sandbox.attacks.cases import CASES, Case
 from evaluation.sandbox.containers import RUNTIME_IMAGE, engine, has_image
 from tasks.models import Round, TargetModel
 from tasks.targets.connect import endpoint_of

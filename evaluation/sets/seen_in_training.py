@@ -7,6 +7,7 @@ from typing import Any
 from evaluation.models import Dataset, EvaluationSetVersion, Submission, TrainingRun
 from evaluation.releases.reading import split_rows
 from evaluation.runs.services import newest_versions
+from evaluation.seeds import has_seeds, held_out, seed_rows
 from evaluation.sets.overlap import SEED, counted, known_rows, named
 from evaluation.sets.versions import input_rows
 from evaluation.task_shape import shape_of
@@ -52,17 +53,13 @@ def _compare(task: Task) -> int:
 
 def _sources(task: Task) -> dict[str, int]:
     """By name the newest release of each round, and 0 for the seeds of an official task."""
-    from evaluation.training.starters import STARTERS
-
     done = Dataset.objects.filter(round__task=task, state=Dataset.State.DONE).order_by("version")
     found = {f"round{number}": pk for number, pk in done.values_list("round__number", "pk")}
-    return found | ({SEED: 0} if task.is_official and task.code in STARTERS else {})
+    return found | ({SEED: 0} if task.is_official and has_seeds(task.code) else {})
 
 
 def _rows(task: Task, name: str, pk: int) -> Iterator[Mapping[str, Any]]:
     """What models read of the rows of a source."""
-    from evaluation.training.starters import held_out, seed_rows
-
     if name == SEED:
         yield from map(shape_of(task.config).inputs, held_out(seed_rows(task.code))[0])
         return

@@ -25,6 +25,7 @@ from evaluation.contract import SetRow
 from evaluation.models import Dataset, DatasetItem, EvaluationSet, EvaluationSetVersion
 from evaluation.releases.reading import split_rows
 from evaluation.releases.splits import TEST
+from evaluation.seeds import has_seeds, held_out, seed_rows
 from evaluation.sets.parsing import RowMaker
 from evaluation.sets.writing import Written, write_set
 from evaluation.task_shape import shape_of
@@ -307,9 +308,7 @@ def control_version(task: Task) -> EvaluationSetVersion | None:
     Nobody wrote them to fool a model, so they show what adversarial data hides. Lock:
     `make_version`.
     """
-    from evaluation.training.starters import STARTERS, held_out, seed_rows
-
-    if not task.is_official or task.code not in STARTERS:
+    if not task.is_official or not has_seeds(task.code):
         return None
     shape, maker = shape_of(task.config), RowMaker(task.config)
     answer = "label" if shape.labels else "answer"

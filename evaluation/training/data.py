@@ -1,20 +1,18 @@
-"""Rows of a training: checks, the split by group, token ids with their targets, batches, scores."""
+"""Rows of a training: checks, token ids with their targets, batches, scores."""
 
-import hashlib
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from tokenizers import Encoding
 
 from annotation.rules.outcome import exact_match, squad_f1
+from evaluation.seeds import Row
 from tasks.targets.serving.codecs import Answer, Codec
 from tasks.targets.serving.errors import BadRequestError
 from tasks.targets.serving.spec import FIELDS, SPAN
 
-Row = Mapping[str, Any]
 POOL = 16  # batches that are sorted by length together, so that a batch needs little padding
 
 
@@ -53,30 +51,6 @@ def check_rows(rows: Sequence[Row], *, kind: str, labels: Sequence[str] | None) 
 def _answer_fits(row: Row) -> bool:
     start = row.get("answer_start")
     return isinstance(start, int) and bool(row["passage"].startswith(row["answer"], start))
-
-
-def group_of(row: Row) -> str:
-    """The unit of a split: `group`, else the context or text that rows may share."""
-    return str(row.get("group") or row.get("premise") or row.get("passage") or row.get("text"))
-
-
-def split_by_group(rows: Sequence[Row], *, share: float, salt: str) -> tuple[list[Row], list[Row]]:
-    """(the rest, about `share` of the rows); whole groups, chosen by the hash of salt and group.
-
-    Groups are taken in the order of their hash until the share is reached, so the choice depends
-    on no order of the rows; one group at least goes to each side.
-    """
-    sizes = Counter(map(group_of, rows))
-    order = sorted(sizes, key=lambda group: hashlib.sha256(f"{salt}:{group}".encode()).digest())
-    held: set[str] = set()
-    taken = 0
-    for group in order[:-1]:
-        if taken >= share * len(rows):
-            break
-        held.add(group)
-        taken += sizes[group]
-    rest = [row for row in rows if group_of(row) not in held]
-    return rest, [row for row in rows if group_of(row) in held]
 
 
 def draw_items(rows: Sequence[Row], codec: Codec, *, window: int, rng: random.Random) -> list[Item]:

@@ -16,16 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from tokenizers import Encoding
 
+from evaluation.seeds import Row, group_of, split_by_group
 from evaluation.training.data import (
     Item,
-    Row,
     TrainingError,
     batches,
     check_rows,
     draw_items,
-    group_of,
     score,
-    split_by_group,
 )
 from tasks.targets.serving.codecs import Answer, Codec, codec_for
 from tasks.targets.serving.errors import BadRequestError

@@ -17,6 +17,7 @@ from django.utils.translation import gettext_noop
 from evaluation.models import Dataset, TrainingRun
 from evaluation.releases.reading import split_rows
 from evaluation.scoring.paired import compare
+from evaluation.seeds import held_out, seed_rows
 from evaluation.task_shape import Shape, Untrainable, released_row, shape_of, training_row
 from evaluation.training.data import TrainingError
 from evaluation.training.fine_tune import (
@@ -27,7 +28,7 @@ from evaluation.training.fine_tune import (
     fitting,
     train,
 )
-from evaluation.training.starters import STARTERS, encoder, held_out, joined_rows, seed_rows
+from evaluation.training.starters import STARTERS, encoder, joined_rows
 from tasks.models import TargetModel, Task
 from tasks.targets.connect import endpoint_of, spec_of
 from tasks.targets.endpoints.base import EndpointError

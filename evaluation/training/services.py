@@ -12,12 +12,12 @@ from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.lib.queue import enqueue
 from evaluation.models import TrainingRun
+from evaluation.seeds import has_seeds
 from evaluation.submissions.sample_inputs import NOT_OPENED, current_target, latest_datasets
 from evaluation.task_shape import Untrainable, shape_of
 from tasks.models import Context, Round, TargetModel, Task
 from tasks.rounds.loop import RoundError, register_target
 from tasks.rounds.services import plan_round
-from tasks.services import OFFICIAL
 from tasks.targets.connect import serving_of
 from tasks.targets.services import TargetRefused
 
@@ -32,7 +32,7 @@ class TrainingRefused(Exception):
 
 def has_seed(task: Task) -> bool:
     """Whether seed rows of the task are shipped."""
-    return task.is_official and (OFFICIAL / task.code / "seed.jsonl").exists()
+    return task.is_official and has_seeds(task.code)
 
 
 def bases(task: Task) -> list[TargetModel]:

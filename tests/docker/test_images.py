@@ -11,8 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from evaluation.attacks.bench import Bench
 from evaluation.contract import GIB, Outcome
-from evaluation.sandbox.attacks.bench import Bench
 from evaluation.sandbox.containers import has_image, inspect_image, load_image, pull_image
 from evaluation.sandbox.engine import EngineError, connect
 from evaluation.sandbox.images import ImageRefused

@@ -9,12 +9,12 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from evaluation.attacks.cases import CASES
 from evaluation.management.commands import doctor as command
 from evaluation.models import TrainingRun
 from evaluation.operations import doctor, health
 from evaluation.operations.doctor import Verdict
 from evaluation.operations.health import Finding
-from evaluation.sandbox.attacks.cases import CASES
 from evaluation.sandbox.engine import Engine
 from tests.factories import RoundFactory, TaskFactory, scripted_target
 

@@ -385,4 +385,4 @@ def test_s14_what_people_hand_in_runs_without_any_network(tmp_path):
     told = runner._options(image, Runnable(image="x"), tmp_path, Limits())
     assert (told["network_mode"], told["network_disabled"]) == ("none", True)
     built = [path for path in CODE if "images.build(" in path.read_text()]
-    assert built == [ROOT / "evaluation/sandbox/attacks/bench.py"]  # the attacks, which are ours
+    assert built == [ROOT / "evaluation/attacks/bench.py"]  # the attacks, which are ours

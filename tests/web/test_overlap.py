@@ -5,9 +5,9 @@ from rest_framework.test import APIClient
 
 from evaluation.contract import SetRow
 from evaluation.models import EvaluationSetVersion, TrainingRun
+from evaluation.seeds import held_out, seed_rows
 from evaluation.sets.seen_in_training import compare_sets, trained_on
 from evaluation.sets.versions import control_version
-from evaluation.training.starters import held_out, seed_rows
 from leaderboard.board.matrix import score_matrix
 from tests.boards import measured
 from tests.evaluations import accepted_model, set_version

@@ -7,9 +7,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from evaluation.attacks.bench import Breach
 from evaluation.operations.doctor import Verdict, check_media, findings, verdicts
 from evaluation.operations.health import Finding
-from evaluation.sandbox.attacks.bench import Breach
 from evaluation.sandbox.containers import EngineError, engine
 
 MARKS = {True: "ok", False: "BAD", None: "-"}

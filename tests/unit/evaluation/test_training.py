@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
+from evaluation import seeds
+from evaluation.seeds import split_by_group
 from evaluation.training import fine_tune, starters
 from evaluation.training.data import (
     TrainingError,
@@ -18,7 +20,6 @@ from evaluation.training.data import (
     draw_items,
     score,
     span_of,
-    split_by_group,
 )
 from evaluation.training.fine_tune import (
     TrainingOptions,
@@ -399,7 +400,7 @@ def small_starters(monkeypatch: pytest.MonkeyPatch, base: Path, tmp_path: Path) 
     rows = "".join(json.dumps(row) + "\n" for row in text_rows())
     (folder / "seed.jsonl").write_text(rows, encoding="utf-8")
     starter = starters.Starter("sequence-classification", OPTIONS)
-    monkeypatch.setattr(starters, "OFFICIAL", tmp_path / "official")
+    monkeypatch.setattr(seeds, "OFFICIAL", tmp_path / "official")
     monkeypatch.setattr(starters, "STARTERS", {"sentiment": starter})
     monkeypatch.setattr(starters, "encoder", lambda: base)
     return tmp_path
@@ -492,9 +493,9 @@ def test_joined_texts_keep_their_label_and_their_side(
 @pytest.mark.parametrize("code", starters.STARTERS)
 def test_the_shipped_seeds_can_be_trained_on(code: str) -> None:
     starter = starters.STARTERS[code]
-    rows = starters.seed_rows(code)
+    rows = seeds.seed_rows(code)
     fine_tune.check_rows(rows, kind=starter.kind, labels=starter.options.labels)
-    held = starters.held_out(rows)[1]
+    held = seeds.held_out(rows)[1]
     assert 0.08 < len(held) / len(rows) < 0.15
     assert (starters.encoder() / "model.safetensors").is_file()
     if starter.options.labels:

@@ -21,10 +21,10 @@ from typing import Any
 from django.conf import settings
 from django.template import Context, Engine
 
+from evaluation.attacks.bench import GOLD, LIMITS, Bench, Breach, Seen, expect
 from evaluation.contract import MIB, Answer, Outcome, Usage
 from evaluation.inference.answers import DIGITS
 from evaluation.inference.requests import Sent
-from evaluation.sandbox.attacks.bench import GOLD, LIMITS, Bench, Breach, Seen, expect
 from evaluation.sandbox.containers import (
     LABEL,
     PREFIX,
@@ -285,7 +285,7 @@ import sys
 from pathlib import Path
 from evaluation.sandbox.containers import DockerRunner
 from evaluation.contract import Runnable
-from evaluation.sandbox.attacks.bench import LIMITS
+from evaluation.attacks.bench import LIMITS
 ending = DockerRunner(sys.argv[1]).run(Runnable(image=sys.argv[2]), Path(sys.argv[3]), LIMITS,
     take=lambda line: None, beat=lambda: print("beat", flush=True))
 print(ending.outcome, flush=True)

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from evaluation.attacks import checks
+from evaluation.attacks.bench import LIMITS, Bench, Seen, expect
 from evaluation.contract import MIB, Limits, Outcome
-from evaluation.sandbox.attacks import checks
-from evaluation.sandbox.attacks.bench import LIMITS, Bench, Seen, expect
 
 OK, ERROR, OOM = Outcome.OK, Outcome.MODEL_ERROR, Outcome.OOM
 TIMEOUT, INVALID, LARGE = Outcome.TIMEOUT, Outcome.INVALID_OUTPUT, Outcome.OUTPUT_TOO_LARGE

@@ -1,0 +1,62 @@
+"""The seed rows of the official tasks, and the tenth of them that no training sees. No Django."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+OFFICIAL = Path(__file__).resolve().parents[1] / "tasks" / "official"
+HELD_OUT = 0.1
+
+Row = Mapping[str, Any]
+
+
+def has_seeds(code: str) -> bool:
+    """Whether seed rows are shipped for a task of this code."""
+    return (OFFICIAL / code / "seed.jsonl").exists()
+
+
+def seed_rows(code: str) -> list[dict[str, Any]]:
+    """The rows of a task's seed.jsonl; those of question answering with their passage."""
+    rows = _lines(OFFICIAL / code / "seed.jsonl")
+    if "passage_id" not in rows[0]:
+        return rows
+    contexts = _lines(OFFICIAL / code / "contexts.jsonl")
+    passages = {context["metadata"]["id"]: context["passage"] for context in contexts}
+    return [{**row, "passage": passages[row["passage_id"]]} for row in rows]
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    with path.open(encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def held_out(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """(rows to train on, the tenth that no training sees), by group."""
+    return split_by_group(rows, share=HELD_OUT, salt="held-out")
+
+
+def group_of(row: Row) -> str:
+    """The unit of a split: `group`, else the context or text that rows may share."""
+    return str(row.get("group") or row.get("premise") or row.get("passage") or row.get("text"))
+
+
+def split_by_group(rows: Sequence[Row], *, share: float, salt: str) -> tuple[list[Row], list[Row]]:
+    """(the rest, about `share` of the rows); whole groups, chosen by the hash of salt and group.
+
+    Groups are taken in the order of their hash until the share is reached, so the choice does not
+    depend on the order of the rows; each side gets at least one group.
+    """
+    sizes = Counter(map(group_of, rows))
+    order = sorted(sizes, key=lambda group: hashlib.sha256(f"{salt}:{group}".encode()).digest())
+    held: set[str] = set()
+    taken = 0
+    for group in order[:-1]:
+        if taken >= share * len(rows):
+            break
+        held.add(group)
+        taken += sizes[group]
+    rest = [row for row in rows if group_of(row) not in held]
+    return rest, [row for row in rows if group_of(row) in held]
