@@ -15,7 +15,7 @@ from annotation.models import (
     TargetOutput,
     TextKey,
 )
-from annotation.withdrawals import withdraw_example
+from annotation.moderation import withdraw_example
 from dynabench.accounts.models import Annotator
 from tasks.config.schema import TaskConfig
 

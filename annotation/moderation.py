@@ -1,4 +1,4 @@
-"""Writes about reports: what people tell moderators, and what these do about it."""
+"""Writes of moderators: reports of contexts, and examples that are withdrawn."""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -6,7 +6,7 @@ from collections.abc import Collection
 from django.db import transaction
 from django.utils import timezone
 
-from annotation.models import Report
+from annotation.models import Example, Report
 from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import log
 from tasks.models import Context, Task
@@ -30,3 +30,19 @@ def report_context(*, annotator: Annotator, context: Context, reason: str, comme
     """Tell the task's owners that something is wrong with a context; once a person and context."""
     said = {"reason": reason, "comment": comment, "resolved_at": None, "told_at": None}
     return Report.objects.update_or_create(annotator=annotator, context=context, defaults=said)[0]
+
+
+@transaction.atomic
+def withdraw_example(*, example: Example, actor: User | None, reason: str) -> Example:
+    """Retract an example even when it is judged or released; twice is once. Locks the example.
+
+    For moderators, and for authors who delete their data. It leaves the numbers of its round at
+    once. A version that is released keeps it; the next version has a tombstone in its place.
+    `reason` stands in the log and is never public. The caller checks who may do it.
+    """
+    locked = Example.objects.select_for_update(of=("self",)).get(pk=example.pk)
+    if locked.retracted_at is None:
+        locked.retracted_at = timezone.now()
+        locked.save(update_fields=["retracted_at"])
+        log(actor, "example.withdrawn", locked, reason=reason)
+    return locked

@@ -64,15 +64,15 @@ def goal_uses(round: Round) -> dict[str, int]:
 class Used(NamedTuple):
     """What an annotator has written: on this context, in this task since 00:00 UTC, in this round.
 
-    `standing` leaves out what was retracted. `twin`: the id of the same text on this context.
-    `asking`: how many texts are being sent just now, anywhere. `attempt`: the id of the one sent
-    with the same key before.
+    `in_round` leaves out retracted ones. `same_text`: the id of the same text on this context.
+    `asking`: how many texts are being submitted at this moment, anywhere. `attempt`: the id of the
+    earlier one with the same key.
     """
 
     here: int
     today: int
-    standing: int
-    twin: int | None
+    in_round: int
+    same_text: int | None
     asking: int
     attempt: int | None
 
@@ -111,16 +111,16 @@ class Tries(NamedTuple):
 
     here: int
     today: int
-    standing: int
-    twin: int | None
+    in_round: int
+    same_text: int | None
     sending: Sequence[str]  # texts on other contexts of the round whose targets are being asked
 
 
 def tries(assignment: Assignment, used: Used) -> Tries:
     """The tries of the assignment's annotator, of whom `used` was just read."""
-    here, today, standing, twin, asking, _ = used
+    here, today, in_round, same_text, asking, _ = used
     if not asking:
-        return Tries(here, today, standing, twin, [])
+        return Tries(here, today, in_round, same_text, [])
     context, round, task = assignment.context_id, assignment.round_id, assignment.round.task
     attempts = Attempt.objects.filter(
         annotator=assignment.annotator_id,
@@ -134,23 +134,23 @@ def tries(assignment: Assignment, used: Used) -> Tries:
         today += its_task == task.pk
         if its_round == round and one != context:
             sending.append(written_text(task.config, inputs))
-    return Tries(here, today, standing, twin, sending)
+    return Tries(here, today, in_round, same_text, sending)
 
 
-def left_in_round(round: Round, standing: int) -> int | None:
+def left_in_round(round: Round, written: int) -> int | None:
     """How many examples somebody who has so many in the round may still write in it.
 
     None: no cap yet. It begins when the round wants, or has, LARGE examples, and is known from the
     first example on where the round has a budget, else from half of the least share on.
     """
     share, size = round.task.config.limits.share_of_round, round.max_collected or 0
-    if size < LARGE and standing >= share * LARGE / 2:
+    if size < LARGE and written >= share * LARGE / 2:
         size = Example.objects.filter(round=round).count()
-    return max(0, int(share * size) - standing) if size >= LARGE else None
+    return max(0, int(share * size) - written) if size >= LARGE else None
 
 
 class Resembling(NamedTuple):
-    """Standing examples of a round whose text is nearly the same: one's own, somebody else's."""
+    """Examples of a round whose text is nearly the same: one's own, somebody else's."""
 
     own: Example | None
     other: Example | None

@@ -1,1 +1,1 @@
-"""Help with writing, where a task's owners allow it, and the record of who had which."""
+"""Help with writing, where a task's owners allow it: for the write page alone."""

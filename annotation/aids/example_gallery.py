@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import Prefetch, QuerySet
 
 from annotation.models import Assignment, Example, TargetOutput
-from annotation.writing.result_panel import read_context
+from annotation.rules.prompt import fields_to_read
 from tasks.models import Round
 
 SHOWN = 5
@@ -40,11 +40,11 @@ def open_worked(assignment: Assignment) -> None:
 
 
 def shown_examples(assignment: Assignment) -> Sequence[Worked]:
-    """The examples chosen for the assignment that still stand."""
+    """The examples chosen for the assignment that may still be shown."""
     config, chosen = assignment.round.task.config, assignment.worked or []
     answers = TargetOutput.objects.filter(fooled=True)
     found = (
-        _standing(assignment)
+        _showable(assignment)
         .filter(pk__in=chosen)
         .select_related("context")
         .prefetch_related(Prefetch("target_outputs", answers))
@@ -62,7 +62,7 @@ def shown_examples(assignment: Assignment) -> Sequence[Worked]:
         field = config.answer_field
         said = (config.display(field, o.output.get(field)) for o in example.target_outputs.all())
         return Worked(
-            titled(read_context(config, example.context)),
+            titled(fields_to_read(config, example.context.fields)),
             titled({name: value for name, value in inputs.items() if value not in (None, "", [])}),
             list(dict.fromkeys(filter(None, said))),
         )
@@ -70,7 +70,7 @@ def shown_examples(assignment: Assignment) -> Sequence[Worked]:
     return [shown(found[pk]) for pk in chosen if pk in found]
 
 
-def _standing(assignment: Assignment) -> QuerySet[Example]:
+def _showable(assignment: Assignment) -> QuerySet[Example]:
     """What may be shown to this person: written by others about other contexts, and no gold.
 
     Consensus and gold are later stages' rows; these are the names that they give their links here.
@@ -93,7 +93,7 @@ def _choose(assignment: Assignment) -> list[int]:
     rounds = round.task.rounds.filter(number__lte=round.number).order_by("-number")[:ROUNDS]
     chosen: list[int] = []
     for one in rounds:
-        context_of = _some(_standing(assignment), one, chance)
+        context_of = _some(_showable(assignment), one, chance)
         first = {context: pk for pk, context in context_of.items()}.values()
         chosen += [*first, *(pk for pk in context_of if pk not in first)]
         if len(chosen) >= SHOWN:

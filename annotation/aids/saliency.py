@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import ceil
@@ -13,12 +12,11 @@ from django.core.cache import cache
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from annotation.attempts.ask_targets import model_inputs, waited
-from annotation.attempts.services import CapReached
+from annotation.attempts.live_targets import call, live_target, model_inputs, waited
 from annotation.models import Example, TargetOutput
+from annotation.refusals import CapReached
 from tasks.targets.connect import endpoint_of
 from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction
-from tasks.targets.endpoints.live import Breaker, LiveTarget, process_pool
 
 MOST_VARIANTS = 20  # a longer text loses several words at once
 AN_HOUR = 20  # that one person may ask
@@ -29,7 +27,7 @@ _places = threading.BoundedSemaphore(max(1, settings.LIVE_CALLS // 4))
 
 
 @dataclass(frozen=True)
-class Word:
+class WordWeight:
     """A piece of the text and how much the target's chance falls without it; weight is 0 to 3."""
 
     text: str
@@ -52,8 +50,8 @@ class _Batch:
         return self.found
 
 
-def saliency(example: Example, text_field: str) -> list[Word]:
-    """How much the first target's chance falls without each word; empty where it gives no chances.
+def saliency(example: Example, text_field: str) -> list[WordWeight]:
+    """How much the first target's chance falls without each word; empty if it gives no chances.
 
     Li, Monroe and Jurafsky 2016, "Understanding Neural Networks through Representation Erasure".
     Raises EndpointError, CapReached.
@@ -77,7 +75,7 @@ def saliency(example: Example, text_field: str) -> list[Word]:
     drops = [output.prob[answer] - chance for chance in chances]
     top = max(drops)
     return [
-        Word(piece, drop, round(3 * max(drop, 0.0) / top) if top > 0 else 0)
+        WordWeight(piece, drop, round(3 * max(drop, 0.0) / top) if top > 0 else 0)
         for piece, drop in zip(pieces, drops, strict=True)
     ]
 
@@ -94,10 +92,9 @@ def _asked(output: TargetOutput, variants: Sequence[Mapping[str, Any]]) -> Seque
     if not _places.acquire(blocking=False):
         raise EndpointError("Others ask the same of their texts.", reason="busy", retry_after=2.0)
     try:
-        breaker = Breaker(cache, f"saliency:{output.target_id}")
-        pool = process_pool(settings.LIVE_CALLS, 2 * settings.LIVE_CALLS)
-        target = LiveTarget(output.target.name, batch, breaker)  # type: ignore[arg-type]
-        asked: Future[Any] = pool.ask([target], variants[0], settings.LIVE_WAIT_SECONDS)
+        name, breaker = output.target.name, f"saliency:{output.target_id}"
+        target = live_target(name, batch, breaker)  # type: ignore[arg-type]
+        asked = call([target], variants[0], settings.LIVE_WAIT_SECONDS)
     except BaseException:
         _places.release()
         raise
@@ -109,7 +106,7 @@ def _asked(output: TargetOutput, variants: Sequence[Mapping[str, Any]]) -> Seque
 
 
 def _count(example: Example) -> None:
-    """Raises CapReached for who has asked too often within this hour."""
+    """Raises CapReached if the author has asked too often within this hour."""
     key = f"saliency-asked:{example.annotator_id}:{timezone.now():%Y%m%d%H}"
     cache.add(key, 0, timeout=3600)
     with suppress(ValueError):  # the entry may go between the two calls

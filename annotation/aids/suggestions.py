@@ -7,19 +7,21 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from annotation import selectors
-from annotation.attempts import ask_targets
-from annotation.attempts.services import CapReached, RoundClosed, save_draft
+from annotation.assignments.services import save_draft
+from annotation.attempts.live_targets import call, live_target, waited
 from annotation.models import Assignment, Suggestion
 from annotation.open_round import not_open
-from annotation.writing.result_panel import goal_parts
+from annotation.refusals import CapReached, RoundClosed
+from annotation.rules.prompt import goal_parts
 from dynabench.lib.days import midnight
 from tasks.config.values import check_value
 from tasks.models import Generator
-from tasks.targets.connect import generator_fields
-from tasks.targets.endpoints.base import EndpointError, rubbish
+from tasks.targets.connect import generator_endpoint, generator_fields
+from tasks.targets.endpoints.base import EndpointError, Prediction, rubbish
 
 A_PASSAGE = 3
 """Most suggestions for one context; no more in a day than tries."""
+SUGGEST_SECONDS = 10.0
 Deed = Suggestion.Deed
 
 
@@ -35,7 +37,7 @@ def suggest(assignment: Assignment) -> Suggestion:
         raise EndpointError("The task has no generator.", reason="misconfigured")
     inputs = {name: context.get(name, "") for name in generator_fields(task.config)}
     inputs["goal"] = "".join(goal_parts(task.config, assignment.goal))
-    prediction = ask_targets.generate(generator, inputs)
+    prediction = generate(generator, inputs)
     return Suggestion.objects.create(
         assignment=assignment,
         text=_text(assignment, prediction.output),
@@ -44,10 +46,20 @@ def suggest(assignment: Assignment) -> Suggestion:
     )
 
 
+def generate(generator: Generator, inputs: Mapping[str, Any]) -> Prediction:
+    """What the generator writes, within SUGGEST_SECONDS; raises EndpointError."""
+    endpoint = generator_endpoint(generator)
+    target = live_target(generator.name, endpoint, f"generator:{generator.pk}")
+    asked = call([target], inputs, SUGGEST_SECONDS)
+    if not waited(asked, SUGGEST_SECONDS):
+        raise EndpointError("The generator took too long.", reason="slow")
+    return asked.result()[0]
+
+
 def _check_may_ask(assignment: Assignment) -> None:
     round = assignment.round
     if not selectors.may_send(assignment):
-        raise RoundClosed(not_open(round), round=round)
+        raise RoundClosed(not_open(round))
     if assignment.suggestions.count() >= A_PASSAGE:
         said = ngettext(
             "You have had %(number)d suggestion here.",

@@ -1,14 +1,12 @@
-"""Who writes or judges through the API, and how a rule that says no is told."""
+"""Who writes or judges through the API."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from django.urls import reverse as page_url
 from rest_framework.request import Request
 from rest_framework.reverse import reverse
 
 from annotation.access import gate_is_shut, writer
-from annotation.attempts import services
 from dynabench.accounts.models import Annotator
 from dynabench.lib.errors import Refused
 from tasks.models import Task
@@ -19,17 +17,6 @@ def is_program(request: Request) -> bool:
     return request.auth is not None
 
 
-@contextmanager
-def refusals() -> Iterator[None]:
-    """What a service refuses, as an error of the API with the same words and status."""
-    try:
-        yield
-    except services.NoContext as error:  # on the page nothing is wrong then
-        raise Refused(str(error), code=error.code) from None
-    except services.Refused as error:
-        raise Refused(str(error), code=error.code, status=error.status) from None
-
-
 def enter(request: Request, task: Task, check_programs: Callable[[Task], None]) -> Annotator:
     """The person's annotator, past the task's gate and where programs may do this.
 
@@ -37,8 +24,7 @@ def enter(request: Request, task: Task, check_programs: Callable[[Task], None]) 
     """
     annotator = writer(request, task)
     if is_program(request):
-        with refusals():
-            check_programs(task)
+        check_programs(task)
     if gate_is_shut(request, task):
         page = request.build_absolute_uri(page_url("annotation:gate", args=[task.code]))
         address = reverse("gate", args=[task.code], request=request)

@@ -10,7 +10,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotation.api.entry import refusals
 from annotation.api.serializers import AuthorAnswerSerializer, ExampleSerializer, WhySerializer
 from annotation.attempts import services
 from annotation.models import Example, TargetOutput
@@ -45,8 +44,7 @@ class RetractView(OwnExample):
     @once
     def post(self, request: Request, uuid: UUID) -> Response:
         """Take one's own example back; only while nobody has judged it."""
-        with refusals():
-            services.retract_example(example=self.example(uuid))
+        services.retract_example(example=self.example(uuid))
         return self.answer(uuid)
 
 
@@ -84,6 +82,5 @@ class AuthorAnswerView(OwnExample):
         """Of an undecided example, say whether the model's answer is acceptable; once."""
         example = self.example(uuid)
         asked = read(AuthorAnswerSerializer, request)
-        with refusals():
-            services.answer_undecided(example=example, **asked)
+        services.answer_undecided(example=example, **asked)
         return self.answer(uuid)

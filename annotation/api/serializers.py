@@ -6,9 +6,10 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from annotation.attempts.failures import FAILURES, NO_ANSWER
 from annotation.models import Assignment, Attempt, Example
-from annotation.writing.page import FAILURES, NO_ANSWER
-from annotation.writing.result_panel import goal_parts, shown_chances
+from annotation.rules.prompt import goal_parts
+from annotation.writing.result_panel import shown_chances
 from tasks.config.schema import Component, TaskConfig
 from tasks.config.values import FORBIDDEN
 from tasks.models import Context

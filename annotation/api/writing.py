@@ -15,7 +15,7 @@ from rest_framework.reverse import reverse
 from rest_framework.views import APIView
 
 from annotation.access import writer
-from annotation.api.entry import enter, is_program, refusals
+from annotation.api.entry import enter, is_program
 from annotation.api.serializers import (
     AssignmentSerializer,
     AttemptSerializer,
@@ -23,11 +23,15 @@ from annotation.api.serializers import (
     NewExampleSerializer,
     WantSerializer,
 )
-from annotation.attempts import ask_targets, services
+from annotation.assignments.services import assign, change_goal, pass_gate
+from annotation.attempts import services
+from annotation.attempts.failures import FAILED_STATUS, FAILURES, NO_ANSWER
+from annotation.attempts.services import settle
 from annotation.models import Assignment, Attempt, Example, TargetOutput
 from annotation.open_round import live_round, round_to_write
+from annotation.refusals import RoundClosed
 from annotation.writing.forms import UNCHANGED, unchanged_fields
-from annotation.writing.page import FAILED_STATUS, FAILURES, NO_ANSWER, Work
+from annotation.writing.page import Work
 from dynabench.accounts.api import once
 from dynabench.accounts.idempotency import HEADER
 from dynabench.accounts.models import ApiToken
@@ -53,7 +57,7 @@ class GateView(APIView):
     def post(self, request: Request, code: str) -> Response:
         """Say that one has read the task's content warning and wants to go on."""
         task = find_task(request, code)
-        services.pass_gate(annotator=writer(request, task), task=task)
+        pass_gate(annotator=writer(request, task), task=task)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -74,17 +78,16 @@ class AssignmentView(APIView):
         want = asked["want"]
         current = want == "current"
         round = round_to_write(task, annotator) if current else live_round(task)
-        with refusals():
-            if round is None:
-                raise services.RoundClosed("No round is open.")
-            assignment = services.assign(
-                annotator=annotator,
-                round=round,
-                fresh=want in ("context", "edit"),
-                minimal_edit=want == "edit",
-            )
-            if want == "goal":
-                services.change_goal(assignment=assignment)
+        if round is None:
+            raise RoundClosed("No round is open.")
+        assignment = assign(
+            annotator=annotator,
+            round=round,
+            fresh=want in ("context", "edit"),
+            minimal_edit=want == "edit",
+        )
+        if want == "goal":
+            change_goal(assignment=assignment)
         return Response(AssignmentSerializer(assignment).data)
 
 
@@ -111,16 +114,15 @@ class NewExampleView(APIView):
         asked = read(NewExampleSerializer, request)
         inputs = checked(assignment, asked["inputs"])
         parent = _parent(assignment, asked.get("parent"))
-        with refusals():
-            attempt, is_mine = services.begin_attempt(
-                annotator=annotator,
-                assignment=assignment,
-                key=_key(request),
-                inputs=inputs,
-                parent=parent,
-                by_program=is_program(request),
-            )
-        return told(request, ask_targets.settle(attempt) if is_mine else attempt)
+        attempt, is_mine = services.begin_attempt(
+            annotator=annotator,
+            assignment=assignment,
+            key=_key(request),
+            inputs=inputs,
+            parent=parent,
+            by_program=is_program(request),
+        )
+        return told(request, settle(attempt) if is_mine else attempt)
 
 
 def _own_assignment(request: Request, pk: int) -> Assignment:

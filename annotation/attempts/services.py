@@ -1,12 +1,16 @@
-"""Writes about assignments, attempts and examples. The locks are listed in docs/locking.md."""
+"""Writes about attempts and examples, from the submitted text to the stored row, and after it.
 
-import random
+An attempt begins, the round's targets are asked, and what they answer is stored with the example or
+fails the attempt. The locks are listed in docs/locking.md.
+"""
+
+import logging
+import threading
 import uuid
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any, cast
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.formats import date_format
@@ -14,195 +18,39 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from annotation import selectors
-from annotation.aids.challenges import next_challenge
-from annotation.aids.record import support_of
-from annotation.attempts.heartbeats import FIRST_HOLD
-from annotation.models import Assignment, Attempt, Example, GatePass, TargetOutput, TextKey
+from annotation.assignments.services import check_can_be_asked, save_draft
+from annotation.attempts.heartbeats import FIRST_HOLD, holder
+from annotation.attempts.live_targets import (
+    Answers,
+    ask,
+    failure_of,
+    model_inputs,
+    note_failed,
+    waited,
+)
+from annotation.attempts.support_record import support_of
+from annotation.models import Assignment, Attempt, Example, TargetOutput, TextKey
 from annotation.open_round import not_open
+from annotation.refusals import CapReached, Duplicate, ForPeople, NotAllowed, RoundClosed, Stale
 from annotation.rules.near_duplicates import are_alike, band_keys, written_text
 from annotation.rules.outcome import Ensemble, Outcome, TargetVerdict, judge, resolve
 from dynabench.accounts.models import Annotator
-from tasks.config.schema import TaskConfig
 from tasks.contexts.files import context_digest
-from tasks.models import Context, Round, RoundTarget, Task
+from tasks.models import Round, RoundTarget, Task
 from tasks.rounds.states import close_if_due
+from tasks.selectors import targets_of
 from tasks.targets.connect import version_of
-from tasks.targets.endpoints.base import Prediction
+from tasks.targets.endpoints.base import EndpointError, Prediction
 
+logger = logging.getLogger(__name__)
 State = Attempt.State
 
 
-class Refused(Exception):
-    """A write that the rules forbid; `status` is the HTTP status that says why, `code` a word."""
-
-    status = 403
-    code = "refused"
-
-    def __init__(self, message: str, **details: Any) -> None:
-        super().__init__(message)
-        self.details = details
+class _NotStored(Exception):
+    """Undoes the storing of an example. Its word is the attempt's failure; empty: it has ended."""
 
 
-class RoundClosed(Refused):
-    """The round does not take examples now."""
-
-    status = 410
-    code = "round_closed"
-
-
-class NoContext(Refused):
-    """Nothing to write about is left."""
-
-    status = 200
-    code = "no_context"
-
-
-class Stale(Refused):
-    """The form belongs to an assignment or a goal that was left."""
-
-    status = 409
-    code = "stale"
-
-
-class CapReached(Refused):
-    """Enough for this context, for today or in this round."""
-
-    status = 429
-    code = "cap"
-
-
-class Duplicate(Refused):
-    """The annotator wrote this text here before; details: `example`."""
-
-    status = 422
-    code = "duplicate"
-
-
-class Unfinished(Refused):
-    """The task has a field that does not work yet."""
-
-    code = "unfinished"
-
-
-class ForPeople(Refused):
-    """The task lets people do this, and no program."""
-
-    code = "programs"
-
-
-class _Replaced(Exception):
-    """The round has another target than the one that was asked."""
-
-
-class _NoLongerAsking(Exception):
-    """The attempt was failed or asked anew while the targets answered; undoes the transaction."""
-
-
-def pass_gate(*, annotator: Annotator, task: Task) -> None:
-    """Note that the annotator accepts the task's content warning; no lock."""
-    GatePass.objects.get_or_create(annotator=annotator, task=task)
-
-
-def check_can_be_asked(config: TaskConfig) -> None:
-    """Raises Unfinished where a stored configuration asks for what no page can take."""
-    if part := config.unfinished_input:
-        said = _("This task asks for “%(title)s” (%(type)s), which does not work yet.")
-        raise Unfinished(said % {"title": part.title, "type": part.type})
-
-
-def assign(
-    *, annotator: Annotator, round: Round, fresh: bool = False, minimal_edit: bool = False
-) -> Assignment:
-    """The annotator's assignment in the round: the current one, or with `fresh` a new one.
-
-    Hands out the least used context and the least used goal. Locks the round, so two people who
-    come at once get different contexts. Raises RoundClosed, NoContext, Unfinished.
-    """
-    check_can_be_asked(round.task.config)
-    current = selectors.current_assignment(annotator, round)
-    if current and not fresh:
-        return current
-    with transaction.atomic():
-        locked = _open_round(round.pk)
-        current = selectors.current_assignment(annotator, locked)
-        if current and not fresh:
-            return current
-        if current:
-            current.left_at = timezone.now()
-            current.save(update_fields=["left_at"])
-        if minimal_edit:
-            return _assign_edit(annotator, locked)
-        return Assignment.objects.create(
-            annotator=annotator,
-            round=locked,
-            context=_next_context(locked, current),
-            goal=_next_goal(locked),
-            challenge=next_challenge(locked),
-        )
-
-
-def _open_round(pk: int) -> Round:
-    """The locked round. Raises RoundClosed unless it is open."""
-    round = Round.objects.select_for_update(of=("self",)).select_related("task").get(pk=pk)
-    if round.state != Round.State.OPEN:
-        raise RoundClosed(not_open(round), round=round)
-    return round
-
-
-def _next_context(round: Round, left: Assignment | None) -> Context:
-    candidates = list(selectors.least_used_contexts(round)[:2])
-    if not candidates:
-        said = _("Nothing is left to write about in round %(number)d.")
-        raise NoContext(said % {"number": round.number})
-    if left and len(candidates) == 2 and candidates[0].pk == left.context_id:
-        return candidates[1]
-    return candidates[0]
-
-
-def _next_goal(round: Round, after: str = "") -> str:
-    """The goal that was handed out least, by chance among equals; never `after` if there is one."""
-    choices = [value for value in round.task.config.goal_choices if value != after]
-    if not choices:
-        return after
-    uses = selectors.goal_uses(round)
-    fewest = min(uses.get(value, 0) for value in choices)
-    return random.choice([value for value in choices if uses.get(value, 0) == fewest])
-
-
-def _assign_edit(annotator: Annotator, round: Round) -> Assignment:
-    parent = selectors.parent_candidates(annotator, round).select_related("context").first()
-    if parent is None:
-        raise NoContext(_("Nobody else has written an example here yet that you could change."))
-    return Assignment.objects.create(
-        annotator=annotator,
-        round=round,
-        context=parent.context,
-        goal=_next_goal(round, after=parent.goal),
-        parent=parent,
-        challenge=next_challenge(round),
-    )
-
-
-def change_goal(*, assignment: Assignment) -> Assignment:
-    """Draw another goal for the same context. Locks the round, as handing out does."""
-    with transaction.atomic():
-        round = _open_round(assignment.round_id)
-        assignment.goal = _next_goal(round, after=assignment.goal)
-        assignment.save(update_fields=["goal"])
-    return assignment
-
-
-def save_draft(*, assignment: Assignment, inputs: Mapping[str, Any]) -> datetime:
-    """Keep what was typed so far; the last save wins.
-
-    Who was writing when a round closed is known by `draft_saved_at`, which stays as it is then.
-    """
-    now = timezone.now()
-    assignment.draft = dict(inputs)
-    if assignment.round.state != Round.State.CLOSED:
-        assignment.draft_saved_at = now
-    assignment.save(update_fields=["draft", "draft_saved_at"])
-    return now
+# Begin
 
 
 def begin_attempt(
@@ -254,10 +102,10 @@ def begin_attempt(
         }
         if attempt is None:
             return Attempt.objects.create(annotator=annotator, key=key, **asked), True
-        return _asked_anew(attempt, asked), True
+        return _ask_again(attempt, asked), True
 
 
-def _asked_anew(attempt: Attempt, asked: Mapping[str, Any]) -> Attempt:
+def _ask_again(attempt: Attempt, asked: Mapping[str, Any]) -> Attempt:
     Attempt.objects.filter(pk=attempt.pk).update(**asked)
     attempt = Attempt.objects.get(pk=attempt.pk)
     attempt.assignment = asked["assignment"]
@@ -266,7 +114,7 @@ def _asked_anew(attempt: Attempt, asked: Mapping[str, Any]) -> Attempt:
 
 def _written_before(own: Example) -> Duplicate:
     said = _("You wrote this on %(day)s. Try a different idea.")
-    return Duplicate(said % {"day": date_format(own.created_at, "j M")}, example=own)
+    return Duplicate(said % {"day": date_format(own.created_at, "j M")}, own)
 
 
 def check_programs_write(task: Task) -> None:
@@ -281,15 +129,15 @@ def _check_may_write(assignment: Assignment, used: selectors.Used, text: str) ->
     round, limits = assignment.round, assignment.round.task.config.limits
     check_can_be_asked(round.task.config)
     if not selectors.may_send(assignment):  # `finish_attempt` looks again, under the lock
-        raise RoundClosed(not_open(round), round=round)
+        raise RoundClosed(not_open(round))
     if assignment.left_at is not None:
         raise Stale(_("You have begun another example since you opened this page."))
-    here, today, standing, twin, sending = selectors.tries(assignment, used)
+    here, today, in_round, same_text, sending = selectors.tries(assignment, used)
     if any(are_alike(text, other) for other in sending):
         raise Duplicate(_("You are sending this text from another window."))
-    if twin:
+    if same_text:
         said = _("You sent this text before. Change it to try again.")
-        raise Duplicate(said, example=Example.objects.get(pk=twin))
+        raise Duplicate(said, Example.objects.get(pk=same_text))
     if here >= limits.tries_per_context:
         said = ngettext(
             "You have used your %(number)d try here.",
@@ -302,12 +150,88 @@ def _check_may_write(assignment: Assignment, used: selectors.Used, text: str) ->
     if today >= limits.tries_per_day:
         said = _("You have reached today's %(number)d tries (reset at 00:00 UTC).")
         raise CapReached(said % {"number": limits.tries_per_day})
-    if selectors.left_in_round(round, standing) == 0:
+    if selectors.left_in_round(round, in_round) == 0:
         said = _(
             "You have written %(share)s of this round, the most for one person. "
             "Thank you! You can judge what others wrote."
         )
         raise CapReached(said % {"share": f"{limits.share_of_round:.0%}"})
+
+
+# Ask
+
+
+def settle(attempt: Attempt) -> Attempt:
+    """Ask the targets and store what they answer; returns the attempt as it is after the wait.
+
+    When the wait is over first, the pool's thread stores it later. No transaction is open while
+    the targets are asked.
+    """
+    assignment = attempt.assignment
+    entries = targets_of(assignment.round)
+    if not entries:
+        return _store(attempt, [], [])
+    inputs = model_inputs(assignment.round, assignment.context.fields, attempt.inputs)
+    try:
+        asked = ask(entries, inputs)
+    except EndpointError as error:
+        return _fail(attempt, entries, error)
+    if waited(asked):
+        return _conclude(attempt, entries, asked)
+    save_draft(assignment=assignment, inputs=attempt.inputs)
+    _conclude_later(attempt, entries, asked)
+    return attempt
+
+
+def _conclude(attempt: Attempt, entries: Sequence[RoundTarget], asked: Answers) -> Attempt:
+    if error := asked.exception():
+        return _fail(attempt, entries, error)
+    try:
+        return _store(attempt, entries, asked.result())
+    except Exception:  # nobody shall wait for an attempt that will never be stored
+        fail_attempt(attempt=attempt, reason="rubbish")
+        raise
+
+
+def _conclude_later(attempt: Attempt, entries: Sequence[RoundTarget], asked: Answers) -> None:
+    asker = threading.get_ident()
+    holder().hold(attempt.pk)
+
+    def conclude(done: Answers) -> None:
+        try:
+            _conclude(attempt, entries, done)
+        except Exception:
+            logger.exception("attempt %s could not be stored", attempt.uuid)
+            raise
+        finally:
+            holder().let_go(attempt.pk)
+            if threading.get_ident() != asker:
+                connection.close()
+
+    asked.add_done_callback(conclude)
+
+
+def _store(
+    attempt: Attempt, entries: Sequence[RoundTarget], predictions: Sequence[Prediction]
+) -> Attempt:
+    example = finish_attempt(attempt=attempt, targets=entries, predictions=predictions)
+    if example is None:
+        attempt.refresh_from_db()
+    else:
+        attempt.state, attempt.example = State.DONE, example
+    return attempt
+
+
+def _fail(attempt: Attempt, entries: Sequence[RoundTarget], error: BaseException) -> Attempt:
+    reason = failure_of(error)
+    logger.warning("attempt %s: %s: %s", attempt.uuid, reason, error)
+    note_failed(error, entries)
+    fail_attempt(attempt=attempt, reason=reason)
+    attempt.refresh_from_db()
+    return attempt
+
+
+# Store
 
 
 def finish_attempt(
@@ -337,18 +261,14 @@ def finish_attempt(
             example = _store_example(attempt, outcome)
             _store_outputs(example, outcome, targets, versions, predictions)
             if not _still_asking(attempt).update(state=State.DONE, example=example):
-                raise _NoLongerAsking
+                raise _NotStored
             if attempt.assignment.draft:
                 assignment = Assignment.objects.filter(pk=attempt.assignment_id)
                 assignment.update(draft={}, draft_saved_at=None)
             close_if_due(round=round)
-    except _NoLongerAsking:
-        return None
-    except RoundClosed:
-        fail_attempt(attempt=attempt, reason="closed")
-        return None
-    except _Replaced:
-        fail_attempt(attempt=attempt, reason="replaced")
+    except _NotStored as failure:
+        if reason := str(failure):
+            fail_attempt(attempt=attempt, reason=reason)
         return None
     except IntegrityError:  # example_one_text: another tab was first with the same text
         fail_attempt(attempt=attempt, reason="duplicate")
@@ -357,7 +277,7 @@ def finish_attempt(
 
 
 def _round_that_takes(attempt: Attempt) -> Round:
-    """The locked round. Raises RoundClosed unless it is open, or closed and the person's to finish.
+    """The locked round. Raises _NotStored unless it is open, or closed and the person's to finish.
 
     After the closing it takes one example of each person, whose assignment ends with that.
     """
@@ -370,15 +290,15 @@ def _round_that_takes(attempt: Attempt) -> Round:
         annotator=attempt.annotator_id, round=round, left_at__isnull=True
     )
     if not (round.is_being_written and mine.update(left_at=timezone.now())):
-        raise RoundClosed(not_open(round), round=round)
+        raise _NotStored("closed")
     return round
 
 
 def _check_asked(round: Round, targets: Sequence[RoundTarget]) -> None:
-    """Raises _Replaced unless those asked are still the round's targets; its lock is held."""
+    """Raises _NotStored unless those asked are still the round's targets; its lock is held."""
     now = RoundTarget.objects.filter(round=round).values_list("pk", "target_id")
     if set(now) != {(entry.pk, entry.target_id) for entry in targets}:
-        raise _Replaced
+        raise _NotStored("replaced")
 
 
 def _store_outputs(
@@ -457,17 +377,20 @@ def expire_attempt(*, attempt: Attempt) -> Attempt:
     return attempt
 
 
+# Afterwards
+
+
 def answer_undecided(*, example: Example, model_right: bool) -> Example:
     """The author says whether the model's answer is acceptable; only the first answer counts.
 
-    Locks the example. Raises Refused when nothing is to be decided.
+    Locks the example. Raises NotAllowed when nothing is to be decided.
     """
     with transaction.atomic():
         locked = Example.objects.select_for_update(of=("self",)).get(pk=example.pk)
         if locked.outcome != Example.Outcome.UNDECIDED:
-            raise Refused(_("This was decided before."))
+            raise NotAllowed(_("This was decided before."))
         if selectors.is_judged(locked):  # what the votes mean must not change under them
-            raise Refused(_("Others have judged this meanwhile, so your answer comes too late."))
+            raise NotAllowed(_("Others have judged this meanwhile, so your answer comes too late."))
         verdicts = tuple(TargetVerdict(o.fooled, o.score) for o in locked.target_outputs.all())
         locked.outcome = resolve(Outcome(None, verdicts, "undecided"), model_right).status
         locked.decided_by = Example.DecidedBy.AUTHOR
@@ -485,13 +408,13 @@ def explain(*, example: Example, metadata: Mapping[str, Any]) -> None:
 def retract_example(*, example: Example) -> Example:
     """Take an example back; twice is once. Locks the example, as voting does.
 
-    Raises Refused when somebody has judged it.
+    Raises NotAllowed when somebody has judged it.
     """
     with transaction.atomic():
         locked = Example.objects.select_for_update(of=("self",)).get(pk=example.pk)
         if locked.retracted_at is None:
             if selectors.is_judged(locked):
-                raise Refused(
+                raise NotAllowed(
                     _("Somebody has judged this example. Ask the task owner to withdraw it.")
                 )
             locked.retracted_at = timezone.now()

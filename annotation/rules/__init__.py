@@ -1,1 +1,1 @@
-"""Pure rules about one example: the verdict, near duplicates, what typing looked like."""
+"""Pure rules about one example, for everybody: the verdict, near duplicates, the goal in words."""

@@ -12,12 +12,13 @@ from django.views.decorators.http import require_POST
 from annotation.access import gate_is_shut, writer
 from annotation.aids import suggestions
 from annotation.aids.example_gallery import open_worked
-from annotation.attempts import services
+from annotation.assignments.services import save_draft
 from annotation.models import Suggestion
 from annotation.writing import page as work
 from annotation.writing.forms import typed
 from annotation.writing.page import Work
 from annotation.writing.views import posted_assignment
+from dynabench.lib.errors import Refused
 from dynabench.lib.htmx import htmx_partial, render_page
 from tasks.access import find_task
 from tasks.config.schema import TaskConfig
@@ -44,7 +45,7 @@ def support(request: HttpRequest, code: str) -> HttpResponse:
         raise Http404
     assignment = posted_assignment(request, annotator, task)
     inputs, said, status = typed(task.config, request.POST), "", 200
-    services.save_draft(assignment=assignment, inputs=inputs)
+    save_draft(assignment=assignment, inputs=inputs)
     try:
         if want == "examples":
             open_worked(assignment)
@@ -52,7 +53,7 @@ def support(request: HttpRequest, code: str) -> HttpResponse:
             suggestions.suggest(assignment)
         else:
             suggestions.take(assignment=assignment, deed=Deed(want), typed=inputs)
-    except services.Refused as error:
+    except Refused as error:
         said, status = str(error), error.status
     except EndpointError as error:
         logger.warning("no suggestion for assignment %s: %s", assignment.pk, error)

@@ -9,13 +9,15 @@ from django.db.models import Prefetch, prefetch_related_objects
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
-from django.utils.translation import get_language, gettext_noop
+from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from annotation import selectors
 from annotation.aids.example_gallery import shown_examples
+from annotation.attempts.failures import BROKEN, FAILED_STATUS, FAILURES, NO_ANSWER
 from annotation.models import Assignment, Attempt, Example, Suggestion, TargetOutput
 from annotation.rules.near_duplicates import written_text
+from annotation.rules.prompt import goal_parts
 from annotation.rules.typing_evidence import looks_personal
 from annotation.writing import result_panel
 from annotation.writing.forms import ExampleForm, WhyForm, blank_fields
@@ -124,7 +126,7 @@ class Work:
 
     def page(self, form: ExampleForm | None = None) -> dict[str, Any]:
         """Everything that the template names but the panel."""
-        before, words, after = result_panel.goal_parts(self.task.config, self.goal)
+        before, words, after = goal_parts(self.task.config, self.goal)
         values: dict[str, Any] = {
             "work": self,
             "task": self.task,
@@ -158,7 +160,7 @@ class Work:
         earlier = SimpleLazyObject(lambda: selectors.history(assignment.annotator, self.context))
         return {
             "try_number": SimpleLazyObject(lambda: min(used.here + 1, cap)),
-            "left_in_round": SimpleLazyObject(lambda: left_words(self.round, used.standing)),
+            "left_in_round": SimpleLazyObject(lambda: left_words(self.round, used.in_round)),
             "history": SimpleLazyObject(
                 lambda: [(example, example.inputs.get(self.text_field)) for example in earlier]
             ),
@@ -189,9 +191,9 @@ def result(example: Example, is_new: bool = False) -> dict[str, Any]:
     }
 
 
-def left_words(round: Round, standing: int) -> str:
+def left_words(round: Round, written: int) -> str:
     """How many more examples of the round the person may write, where there is a cap."""
-    left = selectors.left_in_round(round, standing)
+    left = selectors.left_in_round(round, written)
     if left is None:
         return ""
     return _("room for %(number)d more of yours in this round") % {"number": left}
@@ -214,29 +216,6 @@ def verdict(example: Example, config: Any, outputs: list[Any]) -> dict[str, Any]
         "threshold": getattr(config.verdict, "threshold", None),
         "needed": config.validation.votes.needed,
     }
-
-
-FAILURES = {
-    "busy": gettext_noop("Many people are asking the model right now."),
-    "slow": gettext_noop("The model took too long to answer."),
-    "closed": gettext_noop("The round closed while the model was asked."),
-    "duplicate": gettext_noop("You sent this very text from another window."),
-    "lost": gettext_noop("The connection to the model was lost."),
-    "replaced": gettext_noop("The model was replaced while it was asked."),
-    "loading": gettext_noop("The model is busy, or is just being loaded."),
-    "refused": gettext_noop(
-        "The model declined this text. If it declines other texts too, it is broken. Its owners "
-        "are told."
-    ),
-    "rubbish": gettext_noop("The model is broken: it gave no valid answer. Its owners are told."),
-    "misconfigured": gettext_noop(
-        "The model is broken: its settings do not fit this task. Its owners are told."
-    ),
-}
-NO_ANSWER = gettext_noop("The model did not answer.")
-BROKEN = ("refused", "rubbish", "misconfigured")
-"""Failures after which the same text would fail again."""
-FAILED_STATUS = {"closed": 410, "duplicate": 422}
 
 
 def show(

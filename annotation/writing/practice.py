@@ -22,13 +22,17 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods
 
 from annotation.access import gate_is_shut
-from annotation.attempts import ask_targets, services
+from annotation.assignments.services import check_can_be_asked
+from annotation.attempts.failures import BROKEN, FAILURES, NO_ANSWER
+from annotation.attempts.live_targets import answers_now, failure_of, model_inputs
 from annotation.models import Example, TargetOutput
 from annotation.open_round import live_round
+from annotation.refusals import NoContext
 from annotation.rules.outcome import Ensemble, judge
 from annotation.writing import page as work
 from annotation.writing.page import Work
 from annotation.writing.views import refusal
+from dynabench.lib.errors import Refused
 from tasks.access import find_task
 from tasks.models import Context, Round, RoundTarget, Task
 from tasks.permissions import can_try_out
@@ -49,15 +53,15 @@ def try_out(request: HttpRequest, code: str) -> HttpResponse:
     if gate_is_shut(request, task):
         return redirect(reverse("annotation:gate", args=[code], query={"for": "try"}))
     try:
-        services.check_can_be_asked(task.config)
-    except services.Refused as error:
+        check_can_be_asked(task.config)
+    except Refused as error:
         return refusal(request, error, task)
     if request.method == "POST":
         return _submit(request, task, round)
     places = len(task.config.practice_contexts)
     if not places:
         said = _("There is nothing to practise on here: no example of this task shows its passage.")
-        return refusal(request, services.NoContext(said), task)
+        return refusal(request, NoContext(said), task)
     goal = random.choice(task.config.goal_choices or [""])
     return work.show(request, Work(task, round, _context(round, random.randrange(places)), goal))
 
@@ -89,13 +93,11 @@ def _submit(request: HttpRequest, task: Task, round: Round) -> HttpResponse:
         return work.show(request, now, refused, form=form, status=429)
     entries = targets_of(round)
     try:
-        predictions = ask_targets.answers_now(
-            entries, ask_targets.model_inputs(round, now.context.fields, form.inputs)
-        )
+        predictions = answers_now(entries, model_inputs(round, now.context.fields, form.inputs))
     except EndpointError as error:
-        failure = ask_targets.failure_of(error)
-        said = _(work.FAILURES.get(failure, work.NO_ANSWER))
-        broken = failure in work.BROKEN
+        failure = failure_of(error)
+        said = _(FAILURES.get(failure, NO_ANSWER))
+        broken = failure in BROKEN
         failed = {"panel": "annotation/_failed.html", "said": said, "is_broken": broken}
         return work.show(request, now, failed, form=form, status=503)
     example, outputs = _unsaved(now, form.inputs, entries, predictions)

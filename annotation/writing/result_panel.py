@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from annotation.models import Example, TargetOutput
+from annotation.rules.prompt import fields_to_read
 from tasks.config.components import WHOLE
 from tasks.config.schema import Component, TaskConfig
 from tasks.models import Context
@@ -36,7 +37,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Answer:
+class TargetAnswer:
     """What one target said."""
 
     name: str
@@ -82,7 +83,9 @@ def shown_chances(prob: Mapping[str, float] | None, shown: str) -> Mapping[str, 
     return {label: round(p, 1) for label, p in prob.items()} if shown == "rounded" else prob
 
 
-def answers(example: Example, config: TaskConfig, outputs: Sequence[TargetOutput]) -> list[Answer]:
+def answers(
+    example: Example, config: TaskConfig, outputs: Sequence[TargetOutput]
+) -> list[TargetAnswer]:
     """What each target said to the example."""
     return [_answer(example, config, output) for output in outputs]
 
@@ -91,22 +94,11 @@ def shown_context(config: TaskConfig, context: Context) -> list[tuple[str, str, 
     """(label, type, value) of the context fields; a prompt to write from is not one to read."""
     return [
         (config.component(name).title, config.component(name).type, config.display(name, value))
-        for name, value in read_context(config, context).items()
+        for name, value in fields_to_read(config, context.fields).items()
     ]
 
 
-def read_context(config: TaskConfig, context: Context) -> dict[str, Any]:
-    """The context fields that are to be read, in the order of the configuration."""
-    prompt = config.support.prompt_field if config.support else None
-    names = (component.name for component in config.context if component.name != prompt)
-    return {
-        name: context.fields[name]
-        for name in names
-        if context.fields.get(name) not in (None, "", [])
-    }
-
-
-def _answer(example: Example, config: TaskConfig, output: TargetOutput) -> Answer:
+def _answer(example: Example, config: TaskConfig, output: TargetOutput) -> TargetAnswer:
     name = example.round.shown_name(output.target, output.position)
     rows: list[Probability] = []
     pieces: list[Piece] = []
@@ -124,7 +116,9 @@ def _answer(example: Example, config: TaskConfig, output: TargetOutput) -> Answe
             chance = (output.prob or {}).get(str(theirs))
             if chance is not None:
                 sure = confidence(chance, config.limits.show_confidence)
-    return Answer(name, said, sure, output.fooled, output.score if pieces else None, rows, pieces)
+    return TargetAnswer(
+        name, said, sure, output.fooled, output.score if pieces else None, rows, pieces
+    )
 
 
 def _rows(
@@ -165,7 +159,7 @@ def heading(outcome: str, fooled: int, asked: int, is_asked: bool) -> str:
     return _("Saved, no model in this round")
 
 
-def own_chance(answers: Sequence[Answer]) -> str:
+def own_chance(answers: Sequence[TargetAnswer]) -> str:
     """The chance that the first target gave the author's label; empty when not shown."""
     rows = answers[0].rows if answers else []
     return next((row.percent for row in rows if row.is_mine), "")
@@ -179,15 +173,3 @@ def why_components(config: TaskConfig, outcome: str, inputs: Mapping[str, Any]) 
         if component.type in WHOLE["metadata"]
         and (component.when is None or component.when.holds(inputs, outcome=outcome))
     ]
-
-
-def goal_parts(config: TaskConfig, goal: str) -> tuple[str, str, str]:
-    """The goal sentence: before, the goal's words, after. The words are empty without a goal."""
-    field = config.goal.field
-    if not field or not goal:
-        return config.goal.text, "", ""
-    before, _, after = config.goal.text.partition("{" + field + "}")
-    words = next(
-        (label.goal or label.words) for label in config.labels(field) if label.value == goal
-    )
-    return before, words, after

@@ -10,10 +10,14 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from annotation.access import find_given, gate_is_shut, writer
 from annotation.aids.saliency import saliency
-from annotation.attempts import ask_targets, services
+from annotation.assignments.services import assign, change_goal, pass_gate, save_draft
+from annotation.attempts import services
+from annotation.attempts.failures import FAILURES, NO_ANSWER
+from annotation.attempts.services import settle
 from annotation.models import Assignment, Attempt, Example
 from annotation.moderation import report_context
 from annotation.open_round import live_round, round_to_write
+from annotation.refusals import CapReached, NoContext, RoundClosed, Stale
 from annotation.rules.near_duplicates import written_text
 from annotation.rules.typing_evidence import typing_evidence
 from annotation.writing import page as work
@@ -22,6 +26,7 @@ from annotation.writing.page import Work
 from annotation.writing.result_panel import why_components
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
+from dynabench.lib.errors import Refused
 from dynabench.lib.htmx import htmx_partial, render_page
 from tasks.access import find_task
 from tasks.models import Task
@@ -31,12 +36,11 @@ from tasks.targets.endpoints.base import EndpointError
 AFTER_GATE = {"try": "annotation:try-out", "judge": "validation:judge"}
 
 
-def refusal(request: HttpRequest, error: services.Refused, task: Task) -> HttpResponse:
+def refusal(request: HttpRequest, error: Refused, task: Task) -> HttpResponse:
     """A page that says why nothing can be written, and what can be done instead."""
-    values = {"task": task, "message": str(error), "details": error.details}
-    return render_page(
-        request, "annotation/refused.html", values, part="panel", status=error.status
-    )
+    values = {"task": task, "message": str(error)}
+    status = 200 if isinstance(error, NoContext) else error.status
+    return render_page(request, "annotation/refused.html", values, part="panel", status=status)
 
 
 def gate(request: HttpRequest, code: str) -> HttpResponse:
@@ -45,7 +49,7 @@ def gate(request: HttpRequest, code: str) -> HttpResponse:
     wanted = AFTER_GATE.get(request.GET.get("for", ""), "annotation:write")
     if request.method == "POST":
         if request.user.is_authenticated:
-            services.pass_gate(annotator=writer(request, task), task=task)
+            pass_gate(annotator=writer(request, task), task=task)
         else:
             request.session[f"gate-{task.pk}"] = True
         return redirect(wanted, code=code)
@@ -69,8 +73,8 @@ def write(request: HttpRequest, code: str) -> HttpResponse:
         values = {"task": task, "message": _("No round is open.")}
         return render(request, "annotation/refused.html", values)
     try:
-        assignment = services.assign(annotator=annotator, round=round)
-    except services.Refused as error:
+        assignment = assign(annotator=annotator, round=round)
+    except Refused as error:
         return refusal(request, error, task)
     opened = request.GET.get("support", "")
     return work.show(request, Work.of(assignment, _retried(request, assignment), opened))
@@ -95,7 +99,7 @@ def _submit(request: HttpRequest, task: Task, annotator: Annotator) -> HttpRespo
     data = form.cleaned_data
     try:
         if data["goal"] != assignment.goal:
-            raise services.Stale(_("Your goal has changed since you opened this page."))
+            raise Stale(_("Your goal has changed since you opened this page."))
         attempt, is_mine = services.begin_attempt(
             annotator=annotator,
             assignment=assignment,
@@ -105,10 +109,15 @@ def _submit(request: HttpRequest, task: Task, annotator: Annotator) -> HttpRespo
             typing=typing_evidence(request.POST, len(written_text(task.config, form.inputs))),
             takes_challenge=form.takes_challenge,
         )
-    except services.Refused as error:
-        refused = {"panel": "annotation/_refused.html", "said": str(error), **error.details}
+    except Refused as error:
+        refused = {
+            "panel": "annotation/_refused.html",
+            "said": str(error),
+            "example": getattr(error, "example", None),
+            "reload": isinstance(error, Stale),
+        }
         return work.show(request, now, refused, form=form, status=error.status)
-    attempt = ask_targets.settle(attempt) if is_mine else attempt
+    attempt = settle(attempt) if is_mine else attempt
     if attempt.state == Attempt.State.DONE and not htmx_partial(request):
         return redirect("annotation:attempt", uuid=attempt.uuid)
     return work.show_attempt(request, now, attempt, is_new=is_mine)
@@ -139,13 +148,13 @@ def write_next(request: HttpRequest, code: str) -> HttpResponse:
     wanted = request.POST.get("want")
     try:
         if round is None:
-            raise services.RoundClosed(_("No round is open."))
-        assignment = services.assign(
+            raise RoundClosed(_("No round is open."))
+        assignment = assign(
             annotator=annotator, round=round, fresh=wanted != "goal", minimal_edit=wanted == "edit"
         )
         if wanted == "goal":
-            services.change_goal(assignment=assignment)
-    except services.Refused as error:
+            change_goal(assignment=assignment)
+    except Refused as error:
         return refusal(request, error, task)
     if not htmx_partial(request):
         return redirect("annotation:write", code=code)
@@ -161,7 +170,7 @@ def draft(request: HttpRequest, pk: int) -> HttpResponse:
         annotator=annotator_of(request.user),  # type: ignore[arg-type]
     )
     inputs = typed(assignment.round.task.config, request.POST)
-    saved_at = services.save_draft(assignment=assignment, inputs=inputs)
+    saved_at = save_draft(assignment=assignment, inputs=inputs)
     values = {"saved_at": saved_at, "round": assignment.round}
     return render(request, "annotation/_draft_saved.html", values)
 
@@ -204,7 +213,7 @@ def attempt_answer(request: HttpRequest, uuid: UUID) -> HttpResponse:
     try:
         right = request.POST["model_right"] == "yes"
         services.answer_undecided(example=example, model_right=right)
-    except services.Refused:
+    except Refused:
         pass  # answered before: show what was decided then
     if not htmx_partial(request):
         return redirect("annotation:attempt", uuid=uuid)
@@ -236,7 +245,7 @@ def attempt_retract(request: HttpRequest, uuid: UUID) -> HttpResponse:
         return render(request, "annotation/retract.html", {"example": example, "task": now.task})
     try:
         example = services.retract_example(example=example)
-    except services.Refused as error:
+    except Refused as error:
         refused = {"panel": "annotation/_refused.html", "said": str(error)}
         return work.show(request, now, refused, status=error.status)
     if not htmx_partial(request):
@@ -271,7 +280,7 @@ def attempt_saliency(request: HttpRequest, uuid: UUID) -> HttpResponse:
         values |= {"saliency": words, "saliency_top": top}
     except EndpointError as error:
         status = 503
-        values["saliency_failed"] = _(work.FAILURES.get(error.reason, work.NO_ANSWER))
-    except services.CapReached as error:
+        values["saliency_failed"] = _(FAILURES.get(error.reason, NO_ANSWER))
+    except CapReached as error:
         status, values["saliency_failed"] = error.status, str(error)
     return render_page(request, work.TEMPLATE, values, part="saliency", status=status)

@@ -13,9 +13,9 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from annotation.attempts.services import Refused
 from annotation.models import Example
-from annotation.withdrawals import withdraw_example
+from annotation.moderation import withdraw_example
+from dynabench.lib.errors import Refused
 from dynabench.lib.htmx import htmx_partial, render_page
 from dynabench.own.access import owned_task
 from dynabench.own.selectors import case_file, shown_texts

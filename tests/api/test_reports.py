@@ -3,7 +3,7 @@
 import pytest
 from django.utils import timezone
 
-from annotation.attempts.services import assign
+from annotation.assignments.services import assign
 from annotation.models import Assignment, Report
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.files.base import ContentFile
 from django.utils import timezone
 
-from annotation.attempts.services import assign
+from annotation.assignments.services import assign
 from annotation.models import Assignment, Attempt, Example, Report
 from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.services import annotator_of

@@ -9,7 +9,7 @@ from django.core.cache import cache
 from django.test import Client
 from playwright.sync_api import BrowserContext, Locator, Page, expect, sync_playwright
 
-from annotation.attempts import services
+from annotation.assignments import services
 from annotation.models import Assignment
 from dynabench.accounts.services import annotator_of
 from tasks.targets.endpoints.scripted import ScriptedEndpoint

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from annotation import selectors as writing
-from annotation.attempts.services import pass_gate
+from annotation.assignments.services import pass_gate
 from dynabench.accounts.services import annotator_of
 from tests.browser.conftest import assign, audit, make_round, submit, visit
 from tests.factories import UserFactory

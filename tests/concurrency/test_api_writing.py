@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 from rest_framework.test import APIClient
 
-from annotation.attempts.services import assign
+from annotation.assignments.services import assign
 from annotation.models import Attempt, Example
 from dynabench.accounts.services import annotator_of
 from dynabench.accounts.tokens import create_token

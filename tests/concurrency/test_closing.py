@@ -9,9 +9,11 @@ import pytest
 from django.db.models import F
 from django.utils import timezone
 
-from annotation.attempts.services import Refused, assign, begin_attempt, finish_attempt
+from annotation.assignments.services import assign
+from annotation.attempts.services import begin_attempt, finish_attempt
 from annotation.models import Assignment, Attempt, Example
 from dynabench.accounts.models import Annotator, LogEntry
+from dynabench.lib.errors import Refused
 from tasks.config_saving import ConfigStale, digest, save_config
 from tasks.models import Round, Task
 from tasks.rounds.loop import RoundError

@@ -7,9 +7,10 @@ from collections import Counter
 import pytest
 from django.db.models import Count, F, Q
 
-from annotation.attempts.services import Refused, retract_example
+from annotation.attempts.services import retract_example
 from annotation.models import Example
 from dynabench.accounts.models import Annotator
+from dynabench.lib.errors import Refused
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 from validation.judging.services import (
     cast_validation,

@@ -5,10 +5,12 @@ import uuid
 
 import pytest
 
-from annotation.attempts.services import Refused, assign, begin_attempt, finish_attempt
+from annotation.assignments.services import assign
+from annotation.attempts.services import begin_attempt, finish_attempt
 from annotation.models import Assignment, Example
 from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import annotator_of
+from dynabench.lib.errors import Refused
 from dynabench.me.services import delete_person, purge_deleted
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 from validation.judging.services import cast_validation, lease_next

@@ -7,8 +7,9 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from annotation.attempts.services import Duplicate, begin_attempt, finish_attempt
+from annotation.attempts.services import begin_attempt, finish_attempt
 from annotation.models import Assignment, Example
+from annotation.refusals import Duplicate
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 from validation.judging import gold
 from validation.judging.evidence_checks import Check

@@ -3,7 +3,7 @@
 import pytest
 
 from annotation.models import Example
-from annotation.withdrawals import withdraw_example
+from annotation.moderation import withdraw_example
 from dynabench.accounts.models import Annotator, LogEntry
 from evaluation.models import Dataset
 from evaluation.releases.build import Options

@@ -7,18 +7,18 @@ from datetime import timedelta
 
 import pytest
 
+from annotation.assignments.services import assign
 from annotation.attempts.services import (
-    CapReached,
-    Refused,
     answer_undecided,
-    assign,
     begin_attempt,
     finish_attempt,
     retract_example,
 )
 from annotation.models import Assignment, Attempt, Example
+from annotation.refusals import CapReached
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
+from dynabench.lib.errors import Refused
 from tasks.models import Round, RoundTarget
 from tasks.rounds.states import set_round_state
 from tasks.targets.endpoints.base import Prediction

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from annotation.attempts.services import Refused
 from dynabench.accounts.services import annotator_of
+from dynabench.lib.errors import Refused
 from tasks.models import TaskMember
 from tests.factories import UserFactory
 from tests.web.conftest import HTMX

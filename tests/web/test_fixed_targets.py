@@ -7,7 +7,9 @@ from django.core.management import CommandError, call_command
 from django.db import IntegrityError, transaction
 from django.urls import reverse
 
-from annotation.attempts import ask_targets, services
+from annotation.assignments.services import assign
+from annotation.attempts import services
+from annotation.attempts.services import settle
 from annotation.models import Attempt, Example
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
@@ -252,12 +254,12 @@ def test_a_planned_round_is_changed_by_its_plan(nli, target, alice):
 
 
 def write(round, person):
-    assignment = services.assign(annotator=annotator_of(person), round=round)
+    assignment = assign(annotator=annotator_of(person), round=round)
     inputs = {"hypothesis": "Nobody came.", "label": assignment.goal}
     attempt, _ = services.begin_attempt(
         annotator=assignment.annotator, assignment=assignment, key="b" * 32, inputs=inputs
     )
-    return ask_targets.settle(attempt)
+    return settle(attempt)
 
 
 def test_what_the_old_target_answers_is_not_stored(opened, target, alice, monkeypatch):
@@ -268,7 +270,7 @@ def test_what_the_old_target_answers_is_not_stored(opened, target, alice, monkey
         replace_target(round=opened, old=target, new=new, actor=None)
         return stored(**asked)
 
-    monkeypatch.setattr(ask_targets, "finish_attempt", late)
+    monkeypatch.setattr(services, "finish_attempt", late)
     attempt = write(opened, alice)
     assert (attempt.state, attempt.failure) == (Attempt.State.FAILED, "replaced")
     assert not Example.objects.exists()

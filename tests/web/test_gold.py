@@ -6,10 +6,10 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from annotation.attempts.services import Refused
 from annotation.models import Example, GatePass
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
+from dynabench.lib.errors import Refused
 from tests.factories import UserFactory
 from tests.web.conftest import HTMX
 from tests.web.test_judge import URL, answered, judge, write

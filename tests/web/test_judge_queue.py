@@ -8,9 +8,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from annotation.attempts.services import Refused, retract_example
+from annotation.attempts.services import retract_example
 from annotation.models import Example
 from dynabench.accounts.services import annotator_of
+from dynabench.lib.errors import Refused
 from tests.factories import UserFactory
 from tests.web.conftest import HTMX
 from tests.web.test_judge import URL, judge, write

@@ -146,9 +146,9 @@ def test_who_answers_late_is_held_meanwhile(as_alice, nli, settings, monkeypatch
     held = Holder(lambda pks: None, lambda: None)
     monkeypatch.setattr(held, "hold", lambda pk: told.append(("hold", pk)))
     monkeypatch.setattr(held, "let_go", lambda pk: told.append(("let go", pk)))
-    monkeypatch.setattr("annotation.attempts.ask_targets.holder", lambda: held)
+    monkeypatch.setattr("annotation.attempts.services.holder", lambda: held)
     monkeypatch.setattr(
-        "annotation.attempts.ask_targets.waited", lambda asked: asked.exception() and False
+        "annotation.attempts.services.waited", lambda asked: asked.exception() and False
     )
     scripted_target(nli, label="neutral")
     as_alice.post(URL, open_form(as_alice), **HTMX)

@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from annotation.attempts.services import pass_gate, retract_example
+from annotation.assignments.services import pass_gate
+from annotation.attempts.services import retract_example
 from annotation.models import Example
 from dynabench.accounts.services import annotator_of
 from leaderboard.models import WeeklyGoal

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from annotation.attempts.services import assign
+from annotation.assignments.services import assign
 from annotation.models import Example
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of

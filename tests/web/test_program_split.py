@@ -6,7 +6,7 @@ import pytest
 from django.core.management import call_command
 
 from annotation.models import Example
-from annotation.withdrawals import withdraw_example
+from annotation.moderation import withdraw_example
 from evaluation.releases.reading import standing_lines
 from evaluation.sets.versions import version_of_closed_round
 from tests.web.test_release import (

@@ -3,8 +3,10 @@
 import pytest
 from django.utils import timezone
 
-from annotation.attempts.services import ForPeople, assign, begin_attempt
+from annotation.assignments.services import assign
+from annotation.attempts.services import begin_attempt
 from annotation.models import Example
+from annotation.refusals import ForPeople
 from dynabench.accounts.services import annotator_of
 from leaderboard.people.selectors import badges_of, standings, team_week, weeks_of
 from tasks.models import Round, TaskMember

@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from annotation.models import Assignment, Example
-from annotation.withdrawals import withdraw_example
+from annotation.moderation import withdraw_example
 from dynabench.accounts.services import annotator_of
 from evaluation.contract import SetRow
 from evaluation.jobs import build_dataset

@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from annotation.models import Example, TargetOutput
-from annotation.withdrawals import withdraw_example
+from annotation.moderation import withdraw_example
 from dynabench.accounts.models import Annotator
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset, DatasetFile

@@ -4,7 +4,7 @@
 
 import pytest
 
-from annotation.withdrawals import withdraw_example
+from annotation.moderation import withdraw_example
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset
 from tasks.models import TaskMember

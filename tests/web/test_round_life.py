@@ -8,8 +8,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from annotation.attempts.services import RoundClosed, assign, begin_attempt, change_goal
+from annotation.assignments.services import assign, change_goal
+from annotation.attempts.services import begin_attempt
 from annotation.models import Assignment, Example
+from annotation.refusals import RoundClosed
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
 from tasks.models import Round

@@ -5,7 +5,7 @@ from django.core.cache import cache
 from django.utils import timezone
 
 from annotation import selectors as writing
-from annotation.attempts.services import CapReached
+from annotation.refusals import CapReached
 from dynabench.accounts.services import annotator_of
 from tests.factories import ContextFactory, RoundFactory
 from tests.web.conftest import HTMX

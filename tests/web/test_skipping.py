@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from annotation.attempts.services import CapReached
+from annotation.refusals import CapReached
 from dynabench.accounts.services import annotator_of
 from tests.factories import UserFactory
 from tests.web.conftest import HTMX

@@ -6,8 +6,7 @@ import pytest
 from django.db import connection
 
 from annotation.aids import suggestions
-from annotation.attempts import ask_targets
-from annotation.attempts.services import assign
+from annotation.assignments.services import assign
 from annotation.models import Assignment, Attempt, Example, Suggestion
 from dynabench.accounts.services import annotator_of
 from tasks.models import Generator, Round
@@ -160,7 +159,7 @@ def test_a_task_whose_generator_is_not_set_up_says_so_calmly(as_alice, muse):
 
 
 def test_a_slow_generator_is_not_waited_for(as_alice, muse, monkeypatch):
-    monkeypatch.setattr(ask_targets, "SUGGEST_SECONDS", 0.05)
+    monkeypatch.setattr(suggestions, "SUGGEST_SECONDS", 0.05)
     muse.options = {**muse.options, "delay": 30}
     muse.save()
     response = want(as_alice, "suggestion", **HTMX)
@@ -197,7 +196,7 @@ def test_it_is_asked_outside_of_any_transaction_for_context_and_goal_alone(
         seen.append((one, inputs, connection.in_atomic_block))
         raise EndpointError("no", reason="down")
 
-    monkeypatch.setattr(ask_targets, "generate", generate)
+    monkeypatch.setattr(suggestions, "generate", generate)
     client.force_login(UserFactory())
     form = open_form(client, "/t/sentiment/write/") | {"want": "suggestion"}
     Assignment.objects.update(goal="negative")

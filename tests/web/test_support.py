@@ -6,9 +6,10 @@ import pytest
 from django.core.cache import cache
 from django.utils import timezone
 
-from annotation.aids import challenges, example_gallery
+from annotation.aids import example_gallery
 from annotation.aids.example_gallery import open_worked, shown_examples
-from annotation.attempts.services import assign
+from annotation.assignments import challenges
+from annotation.assignments.services import assign
 from annotation.models import Assignment, Attempt, Example
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of

@@ -1,6 +1,6 @@
 """An example is withdrawn whatever was said of it, once, and somebody answers for it."""
 
-from annotation.withdrawals import withdraw_example
+from annotation.moderation import withdraw_example
 from dynabench.accounts.models import LogEntry
 from tests.web.test_judge import write
 from validation.judging.queue import round_numbers

@@ -14,9 +14,8 @@ from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
-from annotation.api.entry import refusals
 from annotation.models import Example
-from annotation.withdrawals import withdraw_example
+from annotation.moderation import withdraw_example
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.people import public_name
@@ -176,10 +175,9 @@ class DecisionView(OfModerators):
         asked = read(NewDecisionSerializer, request)
         form = DecisionForm(asked, decides=example)
         check_form(form)
-        with refusals():
-            made = services.override_consensus(
-                example=example, owner=owner, choice=form.vote, reason=form.cleaned_data["reason"]
-            )
+        made = services.override_consensus(
+            example=example, owner=owner, choice=form.vote, reason=form.cleaned_data["reason"]
+        )
         made.refresh_from_db()
         return Response(DecisionSerializer(made).data, status.HTTP_201_CREATED)
 
@@ -188,8 +186,7 @@ class DecisionView(OfModerators):
     def delete(self, request: Request, uuid: UUID) -> Response:
         """Let the votes decide again. For moderators."""
         example, owner = self.enter(uuid)
-        with refusals():
-            services.withdraw_override(example=example, owner=owner)
+        services.withdraw_override(example=example, owner=owner)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 

@@ -9,7 +9,6 @@ from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from annotation.api.entry import refusals
 from dynabench.accounts.api import once
 from dynabench.accounts.people import public_name
 from dynabench.lib.api import read
@@ -69,8 +68,7 @@ class GoldView(OfModerators):
         """Make a decided example gold, or explain it otherwise. For moderators."""
         example, owner = self.enter(uuid)
         asked = read(NewGoldSerializer, request)
-        with refusals():
-            made = gold.mark_gold(example=example, owner=owner, **asked)
+        made = gold.mark_gold(example=example, owner=owner, **asked)
         return Response(GoldSerializer(shown().get(pk=made.pk)).data)
 
     @extend_schema(operation_id="gold_unmark", responses={204: None})
@@ -78,8 +76,7 @@ class GoldView(OfModerators):
     def delete(self, request: Request, uuid: UUID) -> Response:
         """Make it an example like all others; the answers to it are deleted. For moderators."""
         example, owner = self.enter(uuid)
-        with refusals():
-            gold.unmark_gold(example=example, owner=owner)
+        gold.unmark_gold(example=example, owner=owner)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 

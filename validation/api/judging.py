@@ -13,9 +13,9 @@ from rest_framework.response import Response
 from rest_framework.reverse import reverse
 from rest_framework.views import APIView
 
-from annotation.api.entry import enter, is_program, refusals
+from annotation.api.entry import enter, is_program
 from annotation.models import Example
-from annotation.writing.result_panel import read_context
+from annotation.rules.prompt import fields_to_read
 from dynabench.accounts.api import once
 from dynabench.accounts.models import Annotator, ApiToken
 from dynabench.lib.api import read
@@ -72,8 +72,7 @@ class NextView(JudgingView):
                 code="refresher",
             )
         if desk.lease is None:
-            with refusals():
-                blind.check_is_blind(validator, task)
+            blind.check_is_blind(validator, task)
             if full := vote_caps.full_round(validator, task):
                 raise Refused(
                     f"You have given all votes that one person may give in round {full.number}.",
@@ -94,7 +93,7 @@ def _item(desk: Desk) -> dict[str, Any]:
         "example": example.uuid,
         "task": desk.task.code,
         "round": example.round.number,
-        "context": read_context(config, example.context),
+        "context": fields_to_read(config, example.context.fields),
         "inputs": blind.blind_inputs(config, example),
         "model_said": [{"target": n, "said": s} for n, s in desks.model_said(config, example)],
         "question": desks.legend(config, example.outcome),
@@ -128,7 +127,7 @@ class RefresherView(JudgingView):
 
 def _miss(config: TaskConfig, answer: GoldAnswer) -> dict[str, Any]:
     return {
-        "context": read_context(config, answer.example.context),
+        "context": fields_to_read(config, answer.example.context.fields),
         "inputs": blind.blind_inputs(config, answer.example),
         "said": vote_of(answer),
         "right": vote_of(answer.gold),
@@ -162,10 +161,9 @@ class VotesView(OfExample):
         example, validator = self.enter(uuid)
         asked = read(NewValidationSerializer, request)
         said = _said(example, asked)
-        with refusals():
-            services.cast_validation(
-                validator=validator, example=example, by_program=is_program(request), **said
-            )
+        services.cast_validation(
+            validator=validator, example=example, by_program=is_program(request), **said
+        )
         told = OwnValidationSerializer(desks.own_vote(validator, uuid))
         return Response(told.data, status.HTTP_201_CREATED)
 
@@ -253,8 +251,7 @@ class OwnVoteView(OfExample):
         """Take it back, within ten minutes; the example is one's current one again."""
         _, validator = self.enter(uuid)
         vote = desks.own_vote(validator, uuid)
-        with refusals():
-            services.undo_validation(validator=validator, validation=vote)
+        services.undo_validation(validator=validator, validation=vote)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -266,6 +263,5 @@ class SkipView(OfExample):
     def post(self, request: Request, uuid: UUID) -> Response:
         """Pass it by; it does not come back."""
         example, validator = self.enter(uuid)
-        with refusals():
-            services.skip_example(validator=validator, example=example)
+        services.skip_example(validator=validator, example=example)
         return Response(status=status.HTTP_204_NO_CONTENT)

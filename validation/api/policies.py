@@ -9,7 +9,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotation.api.entry import refusals
 from annotation.models import Example
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
@@ -154,8 +153,7 @@ class PolicyView(APIView):
             told["preview"] = _preview(round, form.policy)
             told["changed"] = told["preview"]["changed"]
         else:
-            with refusals():
-                told["changed"] = apply_policy(round=round, owner=editor, policy=form.policy)
+            told["changed"] = apply_policy(round=round, owner=editor, policy=form.policy)
         return Response(ChangedPolicySerializer(told).data)
 
 

@@ -4,10 +4,10 @@ from dataclasses import asdict
 
 from django.db import transaction
 
-from annotation.attempts.services import Refused
 from annotation.models import Example
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
+from dynabench.lib.errors import Refused
 from dynabench.lib.queue import enqueue
 from tasks.models import Round
 from validation.decisions.consensus_rows import derive_all, policy_of
@@ -23,7 +23,6 @@ AT_ONCE = 5_000
 class RoundReleased(Refused):
     """What was decided is published."""
 
-    status = 409
     code = "released"
 
 

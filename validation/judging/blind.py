@@ -4,8 +4,8 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from annotation.attempts.services import Refused
 from annotation.models import Example
+from annotation.refusals import NotAllowed
 from dynabench.accounts.models import Annotator
 from tasks.config.components import WHOLE
 from tasks.config.schema import Component, TaskConfig
@@ -16,10 +16,9 @@ from validation.judging import gold
 from validation.models import Answer, GoldAnswer, Validation, Verdict
 
 
-class NotBlind(Refused):
+class NotBlind(NotAllowed):
     """The person may read the task's labels."""
 
-    status = 403
     code = "not_blind"
 
 

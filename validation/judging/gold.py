@@ -14,10 +14,11 @@ from django.db.models import Exists, OuterRef
 from django.utils import timezone
 from django.utils.translation import gettext
 
-from annotation.attempts.services import Refused
 from annotation.models import Example
+from annotation.refusals import NotAllowed
 from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import log
+from dynabench.lib.errors import Refused
 from tasks.models import Task
 from validation.decisions.consensus_rows import derive_all
 from validation.judging.evidence_checks import Check, gold_check
@@ -32,7 +33,6 @@ EVERY = 12
 class NoGold(Refused):
     """An example cannot be gold, or is none."""
 
-    status = 409
     code = "no_gold"
 
 
@@ -161,10 +161,10 @@ def is_told(answer: GoldAnswer, task: Task) -> bool:
 
 
 def store_answer(*, example: Example, validator: Annotator, **said: Any) -> GoldAnswer:
-    """Keep the answer to a gold item that the caller has locked. Raises Refused."""
+    """Keep the answer to a gold item that the caller has locked. Raises NotAllowed."""
     gold = Gold.objects.filter(pk=example.pk).first()
     if gold is None:
-        raise Refused(gettext("This example is no longer judged. Nothing is lost for you."))
+        raise NotAllowed(gettext("This example is no longer judged. Nothing is lost for you."))
     gold.example = example
     right = (gold.label, gold.verdict) == (said["label"], said["verdict"])
     return GoldAnswer.objects.create(gold=gold, validator=validator, is_correct=right, **said)

@@ -11,10 +11,11 @@ from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from annotation.attempts.services import CapReached, ForPeople, Refused
 from annotation.models import Example
+from annotation.refusals import CapReached, ForPeople, NotAllowed
 from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import log
+from dynabench.lib.errors import Refused
 from tasks.models import Round, Task
 from tasks.rounds.states import close_if_due
 from validation.decisions.consensus_rows import derive_all, derive_one, judging_of
@@ -42,7 +43,7 @@ WALKS = 32
 CHUNK = 500
 
 
-class NotHandedOut(Refused):
+class NotHandedOut(NotAllowed):
     """The example was never given to this validator."""
 
     code = "not_handed_out"
@@ -51,14 +52,12 @@ class NotHandedOut(Refused):
 class TooLate(Refused):
     """The example needs no vote of this validator any more."""
 
-    status = 409
     code = "too_late"
 
 
 class NoDecision(Refused):
     """An owner's decision cannot be made, or there is none."""
 
-    status = 409
     code = "no_decision"
 
 
@@ -292,7 +291,7 @@ def cast_validation(
 
     Locks the example, as retracting it does; for gold the validator too, whose other answers tell
     whether this one can be taken back. Raises NotHandedOut, TooLate, CapReached, ForPeople,
-    NotBlind, Refused.
+    NotBlind, NotAllowed.
     """
     blind.check_is_blind(validator, example.round.task)
     if by_program:
@@ -374,7 +373,7 @@ def _check_may_vote(
     votes: Sequence[Validation] | Sequence[GoldAnswer],
 ) -> None:
     if example.annotator_id == validator.pk:
-        raise Refused(_("You wrote this example. Others judge it."))
+        raise NotAllowed(_("You wrote this example. Others judge it."))
     if example.retracted_at is not None:
         raise TooLate(_("The author has taken this example back. Nothing is lost for you."))
     if not _can_be_judged(example):

@@ -11,10 +11,10 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from annotation.access import gate_is_shut, writer
-from annotation.attempts.services import Refused
 from annotation.models import Example
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
+from dynabench.lib.errors import Refused
 from dynabench.lib.htmx import htmx_partial, render_page
 from tasks.access import find_task
 from tasks.models import Task

@@ -1,4 +1,4 @@
-"""Help with writing: what its author had is kept with each text."""
+"""The help that an author had: kept with each text."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ Deed = Suggestion.Deed
 
 
 def support_of(assignment: Assignment, text: str) -> dict[str, Any] | None:
-    """The help that was there for whoever wrote the text; None: none.
+    """The help that the author of the text had; None: none.
 
     challenge: the one that was offered. examples: how many examples that worked were shown.
     suggestion: use (the text is one), edit or ignore; suggested_by: the generator's name.

@@ -1,0 +1,126 @@
+"""Writes about assignments: what a person is given to write about. Locks: docs/locking.md."""
+
+import random
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from annotation import selectors
+from annotation.assignments.challenges import next_challenge
+from annotation.models import Assignment, GatePass
+from annotation.open_round import not_open
+from annotation.refusals import NoContext, RoundClosed, Unfinished
+from dynabench.accounts.models import Annotator
+from tasks.config.schema import TaskConfig
+from tasks.models import Context, Round, Task
+
+
+def pass_gate(*, annotator: Annotator, task: Task) -> None:
+    """Note that the annotator accepts the task's content warning; no lock."""
+    GatePass.objects.get_or_create(annotator=annotator, task=task)
+
+
+def check_can_be_asked(config: TaskConfig) -> None:
+    """Raises Unfinished where a stored configuration asks for what no page can take."""
+    if part := config.unfinished_input:
+        said = _("This task asks for “%(title)s” (%(type)s), which does not work yet.")
+        raise Unfinished(said % {"title": part.title, "type": part.type})
+
+
+def assign(
+    *, annotator: Annotator, round: Round, fresh: bool = False, minimal_edit: bool = False
+) -> Assignment:
+    """The annotator's assignment in the round: the current one, or with `fresh` a new one.
+
+    Hands out the least used context and the least used goal. Locks the round, so two people who
+    come at once get different contexts. Raises RoundClosed, NoContext, Unfinished.
+    """
+    check_can_be_asked(round.task.config)
+    current = selectors.current_assignment(annotator, round)
+    if current and not fresh:
+        return current
+    with transaction.atomic():
+        locked = _open_round(round.pk)
+        current = selectors.current_assignment(annotator, locked)
+        if current and not fresh:
+            return current
+        if current:
+            current.left_at = timezone.now()
+            current.save(update_fields=["left_at"])
+        if minimal_edit:
+            return _assign_edit(annotator, locked)
+        return Assignment.objects.create(
+            annotator=annotator,
+            round=locked,
+            context=_next_context(locked, current),
+            goal=_next_goal(locked),
+            challenge=next_challenge(locked),
+        )
+
+
+def _open_round(pk: int) -> Round:
+    """The locked round. Raises RoundClosed unless it is open."""
+    round = Round.objects.select_for_update(of=("self",)).select_related("task").get(pk=pk)
+    if round.state != Round.State.OPEN:
+        raise RoundClosed(not_open(round))
+    return round
+
+
+def _next_context(round: Round, left: Assignment | None) -> Context:
+    candidates = list(selectors.least_used_contexts(round)[:2])
+    if not candidates:
+        said = _("Nothing is left to write about in round %(number)d.")
+        raise NoContext(said % {"number": round.number})
+    if left and len(candidates) == 2 and candidates[0].pk == left.context_id:
+        return candidates[1]
+    return candidates[0]
+
+
+def _next_goal(round: Round, after: str = "") -> str:
+    """The goal that was handed out least, by chance among equals; never `after` if there is one."""
+    choices = [value for value in round.task.config.goal_choices if value != after]
+    if not choices:
+        return after
+    uses = selectors.goal_uses(round)
+    fewest = min(uses.get(value, 0) for value in choices)
+    return random.choice([value for value in choices if uses.get(value, 0) == fewest])
+
+
+def _assign_edit(annotator: Annotator, round: Round) -> Assignment:
+    parent = selectors.parent_candidates(annotator, round).select_related("context").first()
+    if parent is None:
+        raise NoContext(_("Nobody else has written an example here yet that you could change."))
+    return Assignment.objects.create(
+        annotator=annotator,
+        round=round,
+        context=parent.context,
+        goal=_next_goal(round, after=parent.goal),
+        parent=parent,
+        challenge=next_challenge(round),
+    )
+
+
+def change_goal(*, assignment: Assignment) -> Assignment:
+    """Draw another goal for the same context. Locks the round, as handing out does."""
+    with transaction.atomic():
+        round = _open_round(assignment.round_id)
+        assignment.goal = _next_goal(round, after=assignment.goal)
+        assignment.save(update_fields=["goal"])
+    return assignment
+
+
+def save_draft(*, assignment: Assignment, inputs: Mapping[str, Any]) -> datetime:
+    """Keep what was typed so far; the last save wins.
+
+    Who was writing when a round closed is known by `draft_saved_at`, which stays as it is then.
+    """
+    now = timezone.now()
+    assignment.draft = dict(inputs)
+    if assignment.round.state != Round.State.CLOSED:
+        assignment.draft_saved_at = now
+    assignment.save(update_fields=["draft", "draft_saved_at"])
+    return now

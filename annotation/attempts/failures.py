@@ -1,0 +1,26 @@
+"""Why an attempt failed, in words: by the word in its `failure`."""
+
+from django.utils.translation import gettext_noop
+
+FAILURES = {
+    "busy": gettext_noop("Many people are asking the model right now."),
+    "slow": gettext_noop("The model took too long to answer."),
+    "closed": gettext_noop("The round closed while the model was asked."),
+    "duplicate": gettext_noop("You sent this very text from another window."),
+    "lost": gettext_noop("The connection to the model was lost."),
+    "replaced": gettext_noop("The model was replaced while it was asked."),
+    "loading": gettext_noop("The model is busy, or is just being loaded."),
+    "refused": gettext_noop(
+        "The model declined this text. If it declines other texts too, it is broken. Its owners "
+        "are told."
+    ),
+    "rubbish": gettext_noop("The model is broken: it gave no valid answer. Its owners are told."),
+    "misconfigured": gettext_noop(
+        "The model is broken: its settings do not fit this task. Its owners are told."
+    ),
+}
+NO_ANSWER = gettext_noop("The model did not answer.")
+BROKEN = ("refused", "rubbish", "misconfigured")
+"""Failures after which the same text would fail again."""
+FAILED_STATUS = {"closed": 410, "duplicate": 422}
+"""Of the HTTP response; 503 for all others."""

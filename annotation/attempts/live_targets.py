@@ -1,0 +1,102 @@
+"""Asking targets while somebody waits: the process's pool, how long a page waits, what failed."""
+
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
+from typing import Any
+
+from django.conf import settings
+from django.core.cache import cache
+
+from tasks.models import Round, RoundTarget, TargetModel
+from tasks.targets.connect import endpoint_of
+from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction
+from tasks.targets.endpoints.live import Breaker, LeftAlone, LiveTarget, TargetFailed, process_pool
+from tasks.targets.failures import note_failure
+
+Answers = Future[list[Prediction]]
+"""One prediction a target, in the order asked."""
+
+# Views that wait for a target hold a thread of the server. Beyond so many they answer "still
+# waiting" at once, so that a slow target never takes the threads that other pages need.
+_may_wait = threading.BoundedSemaphore(settings.LIVE_CALLS)
+
+
+def model_inputs(
+    round: Round, context: Mapping[str, Any], inputs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The fields of an example that a target may see: never the target field."""
+    values = {**context, **inputs}
+    return {name: values.get(name, "") for name in round.task.config.model_fields}
+
+
+def ask(entries: Sequence[RoundTarget], inputs: Mapping[str, Any]) -> Answers:
+    """Ask all targets for one example; raises EndpointError when one is misconfigured."""
+    targets = [_live(entry.target) for entry in entries]
+    return call(targets, inputs, settings.LIVE_DEADLINE_SECONDS)
+
+
+def _live(target: TargetModel) -> LiveTarget:
+    try:
+        return live_target(target.name, endpoint_of(target), str(target.pk))
+    except EndpointError as error:
+        raise TargetFailed(target.name, error) from None
+
+
+def live_target(name: str, endpoint: Endpoint, breaker: str) -> LiveTarget:
+    """An endpoint behind the circuit breaker of this key, which all processes share."""
+    return LiveTarget(name, endpoint, Breaker(cache, breaker))
+
+
+def call(targets: Sequence[LiveTarget], inputs: Mapping[str, Any], seconds: float) -> Answers:
+    """Ask from the pool of this process. Raises EndpointError (`busy`) when its queue is full."""
+    pool = process_pool(settings.LIVE_CALLS, 2 * settings.LIVE_CALLS)
+    return pool.ask(targets, inputs, seconds)
+
+
+def waited(asked: Answers, seconds: float | None = None) -> bool:
+    """Whether the answers came within so many seconds, or within the time that a page waits."""
+    if not _may_wait.acquire(blocking=False):
+        return asked.done()
+    try:
+        asked.exception(timeout=seconds or settings.LIVE_WAIT_SECONDS)
+    except NotYet:
+        return False
+    finally:
+        _may_wait.release()
+    return True
+
+
+def answers_now(entries: Sequence[RoundTarget], inputs: Mapping[str, Any]) -> Sequence[Prediction]:
+    """The targets' answers within the time that a page waits; raises EndpointError."""
+    if not entries:
+        return []
+    try:
+        asked = ask(entries, inputs)
+        if not waited(asked):
+            raise EndpointError("The targets took too long.", reason="slow")
+        return asked.result()
+    except TargetFailed as error:
+        note_failed(error, entries)
+        raise
+
+
+def failure_of(error: BaseException) -> str:
+    """The word that an attempt keeps: an EndpointError's reason, or `loading` for a busy target."""
+    if not isinstance(error, EndpointError):
+        return "down"
+    return "loading" if error.reason == "busy" and _is_its_own(error) else error.reason
+
+
+def note_failed(error: BaseException, entries: Sequence[RoundTarget]) -> None:
+    """Note a target's failure for its owners, unless it failed because many people ask."""
+    if isinstance(error, TargetFailed) and _is_its_own(error) and error.reason != "busy":
+        for entry in entries:
+            if entry.target.name == error.target:
+                note_failure(entry.target, error.error)
+
+
+def _is_its_own(error: EndpointError) -> bool:
+    """Whether the target itself failed, and was not left alone by its circuit breaker."""
+    return isinstance(error, TargetFailed) and not isinstance(error.error, LeftAlone)

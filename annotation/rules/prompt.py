@@ -1,0 +1,25 @@
+"""What a person is given to write from: the goal in a sentence, and the fields to read."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tasks.config.schema import TaskConfig
+
+
+def goal_parts(config: TaskConfig, goal: str) -> tuple[str, str, str]:
+    """The goal sentence: before, the goal's words, after. The words are empty without a goal."""
+    field = config.goal.field
+    if not field or not goal:
+        return config.goal.text, "", ""
+    before, _, after = config.goal.text.partition("{" + field + "}")
+    words = next(
+        (label.goal or label.words) for label in config.labels(field) if label.value == goal
+    )
+    return before, words, after
+
+
+def fields_to_read(config: TaskConfig, context: Mapping[str, Any]) -> dict[str, Any]:
+    """The context's fields that are filled, without the prompt to write from; in their order."""
+    prompt = config.support.prompt_field if config.support else None
+    names = (component.name for component in config.context if component.name != prompt)
+    return {name: context[name] for name in names if context.get(name) not in (None, "", [])}
