@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from dynabench.lib.charts import Point, line_chart
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
-from evaluation.submissions.sample_inputs import latest_datasets
+from evaluation.releases.reading import latest_datasets
 from leaderboard.snapshots.previews import tops_of
 from tasks.access import find_task
 from tasks.budgets import Line, Used, lines

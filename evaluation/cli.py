@@ -17,11 +17,11 @@ from evaluation.inference.evaluate import Question, evaluate, evaluate_suite, re
 from evaluation.inference.requests import Tell
 from evaluation.queue.cleanup import TEMPORARY, key_by_hand
 from evaluation.runs.run_work import asking
-from evaluation.runs.services import cost_cents, newest_versions
+from evaluation.runs.services import cost_cents
 from evaluation.scoring.paraphrase import KIND as PARAPHRASE
 from evaluation.scoring.paraphrase import Paraphrase, Paraphraser
 from evaluation.sets.parsing import SetFile, WrongLines
-from evaluation.sets.versions import set_rows
+from evaluation.sets.versions import newest_versions, set_rows
 from tasks.line_files import FileError
 from tasks.models import Task
 

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 GIB = 2**30
 MIB = 2**20
+ENDPOINT_ADAPTERS = {"jsonl": "http", "dynalab": "dynalab"}
+"""The kind of endpoint (of `tasks.targets.endpoints`) that each adapter stands for."""
 
 
 class Outcome(StrEnum):

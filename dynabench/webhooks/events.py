@@ -11,7 +11,8 @@ from django.urls import reverse
 from dynabench.accounts.models import User
 from dynabench.webhooks.models import Webhook
 from evaluation.models import Submission
-from evaluation.submissions.model_page import ended, viewer_of
+from evaluation.submissions.selectors import ended
+from evaluation.submissions.visibility import viewer_of
 from leaderboard.models import Snapshot
 from tasks.models import Round, Task
 from tasks.permissions import can_see

@@ -14,10 +14,9 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from dynabench.lib.api import file_part, lines
-from evaluation.access import find_dataset_file
 from evaluation.models import Dataset, DatasetFile
 from evaluation.operations.stored_files import opened
-from evaluation.releases.reading import standing_lines
+from evaluation.releases.reading import find_dataset_file, standing_lines
 from tasks.access import find_task
 from tasks.api.tasks import OfTask
 from tasks.permissions import can_read

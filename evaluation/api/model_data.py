@@ -6,14 +6,8 @@ from rest_framework import serializers
 
 from dynabench.lib.places import shown_source
 from evaluation.models import EvaluationRun, Submission
-from evaluation.submissions.model_page import (
-    Progress,
-    Viewer,
-    progress_of,
-    shown_name,
-    shown_owner,
-    with_wait,
-)
+from evaluation.submissions.progress import Progress, progress_of, with_wait
+from evaluation.submissions.visibility import Viewer, shown_name, shown_owner
 
 
 class CardSerializer(serializers.Serializer[Any]):

@@ -17,22 +17,28 @@ from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.api import Pages, read
 from dynabench.lib.errors import Refused
-from evaluation.access import find_model, find_owned
 from evaluation.api.model_data import (
     CardSerializer,
     ModelSerializer,
     WholeModelSerializer,
 )
 from evaluation.models import EvaluationSetVersion, Submission, Upload
-from evaluation.runs.services import seen_by_all
+from evaluation.sets.versions import open_versions
 from evaluation.submissions import services as submissions
-from evaluation.submissions.model_page import Viewer, all_submissions, models_of, runs_of, with_runs
-from evaluation.submissions.services import Card, SubmissionRefused, open_versions, remaining_quota
+from evaluation.submissions.selectors import (
+    all_submissions,
+    runs_of,
+    seen_by_all,
+    submissions_of,
+    with_runs,
+)
+from evaluation.submissions.services import Card, SubmissionRefused, remaining_quota
+from evaluation.submissions.visibility import Viewer, find_owned, find_submission, viewers
 from evaluation.uploads.chunked import largest_of
 from tasks.access import find_task
 from tasks.api.tasks import OfTask
 from tasks.models import Task
-from tasks.permissions import can_annotate, can_edit
+from tasks.permissions import can_annotate
 
 Submit = ApiToken.Scope.SUBMIT
 KINDS = [kind for kind in Submission.Kind if kind != Submission.Kind.TARGET]
@@ -97,13 +103,7 @@ class TaskModels(OfTask, Models):
         return with_runs(shown.defer("log"))
 
     def get_serializer_context(self) -> dict[str, Any]:
-        user = self.request.user
-        is_editor = can_edit(user, self.task)
-
-        def viewer(submission: Submission) -> Viewer:
-            is_owner = user.is_authenticated and submission.owner_id == user.pk
-            return Viewer(is_owner, is_editor)
-
+        viewer = viewers(self.request.user, self.task)
         return {**super().get_serializer_context(), "viewer": viewer}
 
     @extend_schema(operation_id="models_list")
@@ -166,7 +166,7 @@ def _refused(error: SubmissionRefused) -> Refused:
 
 def whole(request: Request, pk: UUID) -> Any:
     """All that this person may know of a model."""
-    submission, viewer = find_model(request, pk)
+    submission, viewer = find_submission(request, pk)
     context = {"viewer": lambda _: viewer, "runs": runs_of(submission)}
     return WholeModelSerializer(submission, context=context).data
 
@@ -176,7 +176,7 @@ class MyModels(Models):
 
     def get_queryset(self) -> QuerySet[Submission]:
         assert isinstance(self.request.user, User)
-        return models_of(self.request.user).defer("log")
+        return submissions_of(self.request.user).defer("log")
 
     def get_serializer_context(self) -> dict[str, Any]:
         mine = Viewer(is_owner=True, is_task_owner=False)

@@ -25,9 +25,8 @@ from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
 from dynabench.lib.api import lines, wanted
 from dynabench.lib.errors import Refused
-from evaluation.access import find_model, find_run, find_wrong
 from evaluation.api.models import NewestFirst
-from evaluation.models import EvaluationRun, EvaluationSet, Score
+from evaluation.models import EvaluationRun, Score
 from evaluation.runs.services import (
     RunRefused,
     counting,
@@ -36,8 +35,14 @@ from evaluation.runs.services import (
     run_again,
 )
 from evaluation.sets.seen_in_training import trained_on
-from evaluation.submissions.model_page import Viewer, as_seen
-from evaluation.submissions.shown_scores import readable, sealed_versions, told
+from evaluation.sets.shown_scores import readable, sealed_versions, told
+from evaluation.submissions.visibility import (
+    as_seen,
+    find_run,
+    find_submission,
+    find_wrong,
+    seen_runs,
+)
 
 if TYPE_CHECKING:  # it loads numpy
     from evaluation.submissions.mistakes import Wrong
@@ -119,18 +124,6 @@ class WholeRunSerializer(RunSerializer):
 
     class Meta(RunSerializer.Meta):
         fields = (*RunSerializer.Meta.fields, "log")
-
-
-def seen_runs(request: Request, pk: UUID) -> tuple[QuerySet[EvaluationRun], Viewer]:
-    """The runs of a model of which this person may know; none of what was withdrawn."""
-    submission, viewer = find_model(request, pk)
-    if submission.withdrawn_at:
-        return EvaluationRun.objects.none(), viewer
-    runs = submission.runs.select_related("version__evaluation_set", "version__dataset")
-    runs = runs.defer("version__dataset__numbers")
-    if viewer.is_task_owner:
-        return runs, viewer
-    return runs.exclude(version__evaluation_set__access=EvaluationSet.Access.HIDDEN), viewer
 
 
 class Runs(generics.ListAPIView[EvaluationRun]):
@@ -265,7 +258,7 @@ class Scores(generics.ListAPIView[Score]):
 
     def get_queryset(self) -> QuerySet[Score]:
         runs, viewer = seen_runs(self.request, self.kwargs["pk"])
-        task = find_model(self.request, self.kwargs["pk"])[0].task
+        task = find_submission(self.request, self.kwargs["pk"])[0].task
         self.sealed = set() if viewer.is_task_owner else sealed_versions(task)
         scores = Score.objects.filter(readable(self.sealed), run__in=counting(runs).values("pk"))
         return scores.select_related("run__version__evaluation_set")

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-import orjson
 from django.conf import settings
 from django.db.models import QuerySet
 from django.http import Http404, HttpResponseBase
@@ -23,7 +22,6 @@ from dynabench.lib.errors import Refused
 from evaluation.inference.precheck import CHECK_SECONDS
 from evaluation.inference.requests import model_for, text_for_models
 from evaluation.models import EvaluationSet, EvaluationSetVersion
-from evaluation.runs.services import newest_versions
 from evaluation.sets.forms import LARGEST
 from evaluation.sets.parsing import SetFile, WrongLines
 from evaluation.sets.versions import (
@@ -31,12 +29,13 @@ from evaluation.sets.versions import (
     SetRefused,
     change_set,
     create_set_of,
-    input_rows,
+    input_lines,
     make_version,
+    newest_versions,
+    open_versions,
     take_round,
 )
 from evaluation.submissions.sample_inputs import shown_inputs
-from evaluation.submissions.services import open_versions
 from evaluation.uploads.chunked import UploadRefused, assemble, discard, open_uploads
 from tasks.access import find_edited, find_task
 from tasks.api.tasks import OfTask
@@ -279,11 +278,7 @@ class Inputs(APIView):
         leaving = newest_versions(task).filter(evaluation_set__may_leave=True)
         versions = leaving if is_editor else open_versions(task)
         version = get_object_or_404(versions, evaluation_set__name=name)
-        rows = (
-            orjson.dumps({"id": row["uid"], "inputs": row["inputs"]}) + b"\n"
-            for row in input_rows(version)
-        )
-        return lines(rows, f"{code}-{name}-v{version.version}.jsonl")
+        return lines(input_lines(version), f"{code}-{name}-v{version.version}.jsonl")
 
 
 class AskedSerializer(serializers.Serializer[Any]):

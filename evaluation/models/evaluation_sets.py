@@ -8,7 +8,6 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from evaluation.models.datasets import Dataset
-from evaluation.sets.overlap import share
 from tasks.models import Round, Task
 
 
@@ -120,8 +119,12 @@ class EvaluationSetVersion(models.Model):
         return not (self.evaluation_set.answers_public or is_released)
 
     def overlap_with(self, names: Collection[str] | None = None) -> float | None:
-        """The part of it (0-1) that lies in these sources of training rows, or in any at all.
+        """The share (0-1) of its examples found in these sources of training rows; None: in any.
 
-        None: it was not compared yet.
+        Returns None before the first comparison.
         """
-        return None if self.overlap is None else share(self.overlap, self.size, names)
+        if self.overlap is None:
+            return None
+        sources = set(self.overlap["sources"] if names is None else names)
+        found = (n for key, n in self.overlap["rows"].items() if sources & set(key.split()))
+        return sum(found) / self.size if self.size else 0.0

@@ -1,15 +1,27 @@
-"""Reads of datasets' rows."""
+"""Reads of released datasets: their rows and files."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from django.http import Http404, HttpRequest
+from rest_framework.request import Request
+
 from annotation.models import Example
-from evaluation.models import Dataset
+from evaluation.models import Dataset, DatasetFile
 from evaluation.releases.rows import Freezer, to_json
+from tasks.access import find_task
 from tasks.models import Round
+from tasks.permissions import can_read
 
 DECODED = ("input_json", "output_json", "metadata_json")
+
+
+def latest_datasets(rounds: Iterable[Round]) -> Mapping[int, Dataset]:
+    """The newest finished dataset of each round, by round id; one query."""
+    rows = Dataset.objects.select_related("round__task")
+    done = rows.filter(round__in=rounds, state=Dataset.State.DONE)
+    return {dataset.round_id: dataset for dataset in done.order_by("version")}
 
 
 def split_rows(dataset: Dataset, split: str) -> Iterator[Mapping[str, Any]]:
@@ -33,3 +45,20 @@ def standing_lines(round: Round) -> Iterator[str]:
     examples = Example.objects.filter(round=round, retracted_at__isnull=True)
     for chunk in Freezer(round).chunks(examples):
         yield "".join(f"{to_json(frozen.row)}\n" for frozen in chunk)
+
+
+def find_dataset_file(
+    request: HttpRequest | Request, code: str, number: int, version: int, name: str
+) -> DatasetFile:
+    """A file of a released version; 404 for those who may not read the task or the file."""
+    task = find_task(request, code)
+    files = DatasetFile.objects.filter(
+        dataset__round__task=task,
+        dataset__round__number=number,
+        dataset__version=version,
+        dataset__state=Dataset.State.DONE,
+    )
+    file = next((file for file in files if file.name == name), None)
+    if file is None or not (file.is_public or can_read(request.user, task)):
+        raise Http404
+    return file

@@ -18,12 +18,11 @@ from django.views.decorators.http import require_http_methods, require_safe
 from dynabench.accounts.models import User
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
-from evaluation.access import find_dataset_file
 from evaluation.models import Dataset
 from evaluation.operations.stored_files import opened
 from evaluation.releases.cards import bibtex
 from evaluation.releases.forms import ReleaseForm
-from evaluation.releases.reading import standing_lines
+from evaluation.releases.reading import find_dataset_file, standing_lines
 from evaluation.releases.rows import counts_of, releasable
 from evaluation.releases.services import (
     ReleaseRefused,

@@ -11,11 +11,10 @@ from django.utils.translation import gettext_noop
 
 from dynabench.lib.encryption import Unreadable, decrypt
 from dynabench.lib.scratch import scratch
-from evaluation.contract import Beat, Runnable
+from evaluation.contract import ENDPOINT_ADAPTERS, Beat, Runnable
 from evaluation.inference.requests import runnable
 from evaluation.models import Submission
 from evaluation.runs.model_cache import CHUNK, Beating, digest_of, kept, unpack
-from evaluation.submissions.requirements import ENDPOINT_ADAPTERS
 from tasks.targets.connect import endpoint_of, spec_of
 from tasks.targets.endpoints.base import QA_KIND, Endpoint, EndpointConfig
 from tasks.targets.endpoints.registry import build

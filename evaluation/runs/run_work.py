@@ -51,8 +51,8 @@ from evaluation.sandbox.choose import NO_ENGINE, NoEngine, runner_for
 from evaluation.sandbox.endpoint import EndpointRunner
 from evaluation.sandbox.images import ImageRefused
 from evaluation.scoring.metrics import METRICS
+from evaluation.sets.shown_scores import may_show
 from evaluation.sets.versions import set_rows
-from evaluation.submissions.shown_scores import may_show
 from tasks.targets.endpoints.base import EndpointError
 
 logger = logging.getLogger(__name__)

@@ -20,7 +20,8 @@ from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Submission
 from evaluation.queue import leases
 from evaluation.runs.scheduling import Served, Waiting, in_turn
-from tasks.models import Round, RoundTarget, Task
+from evaluation.sets.versions import newest_versions
+from tasks.models import RoundTarget, Task
 
 EVALUATE = "evaluation.jobs.evaluate_next"
 State, Suite, Kind = EvaluationRun.State, EvaluationRun.Suite, Submission.Kind
@@ -35,33 +36,10 @@ class RunRefused(Exception):
     """A run cannot be asked for again now; the message says why."""
 
 
-def newest_versions(task: Task) -> QuerySet[EvaluationSetVersion]:
-    """The last version of each of a task's evaluation sets."""
-    later = EvaluationSetVersion.objects.filter(
-        evaluation_set=OuterRef("evaluation_set"), version__gt=OuterRef("version")
-    )
-    versions = EvaluationSetVersion.objects.filter(~Exists(later), evaluation_set__task=task)
-    return versions.select_related("evaluation_set")
-
-
 def accepted(task: Task) -> QuerySet[Submission]:
     """The models that take part in a task."""
     found = task.submissions.filter(state=Submission.State.DONE, withdrawn_at=None)
     return found.select_related("target", "task")
-
-
-def seen_by_all() -> Q:
-    """Which models everybody sees: published ones; of targets those that work and that people met.
-
-    A target is entered when it is registered, so that its owners see how it does beforehand.
-    """
-    not_opened = [Round.State.DRAFT, Round.State.READY]
-    met = RoundTarget.objects.filter(target=OuterRef("target")).exclude(round__state__in=not_opened)
-    scored = EvaluationRun.objects.filter(
-        submission=OuterRef("pk"), suite=Suite.PLAIN, outcome=Outcome.OK
-    )
-    in_use = ~Q(kind=Kind.TARGET) | (Q(Exists(met)) & Q(Exists(scored)))
-    return Q(is_published=True, withdrawn_at=None) & in_use
 
 
 def is_remote(submission: Submission) -> bool:

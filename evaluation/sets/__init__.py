@@ -1,1 +1,4 @@
-"""Evaluation sets: versions that never change, what is sealed, what was there to train on."""
+"""Evaluation sets: versions that never change, what is shown of sealed ones, training overlap.
+
+Runs, submissions and the API import it; it knows neither of them.
+"""

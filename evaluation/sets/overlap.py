@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 
 import orjson
@@ -48,17 +48,6 @@ def counted(
     """How many of the rows lie in which sources; those in none are left out."""
     found = Counter(known.get(digest(row, fields)) for row in rows)
     return {" ".join(sorted(names)): count for names, count in found.items() if names}
-
-
-def share(overlap: Overlap, size: int, names: Collection[str] | None = None) -> float:
-    """The part of a set that lies in any of the sources with these names; None: in any at all."""
-    among = overlap["sources"] if names is None else names
-    found = (
-        count
-        for of_row, count in overlap["rows"].items()
-        if not set(among).isdisjoint(of_row.split())
-    )
-    return sum(found) / size if size else 0.0
 
 
 def named(text: str) -> set[str]:

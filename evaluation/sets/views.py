@@ -3,7 +3,14 @@
 from typing import Any
 
 from django.contrib import messages
-from django.http import FileResponse, Http404, HttpRequest, HttpResponse
+from django.contrib.auth.decorators import login_not_required
+from django.http import (
+    FileResponse,
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    StreamingHttpResponse,
+)
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -13,9 +20,16 @@ from dynabench.lib.bodies import FORM_BYTES, takes
 from dynabench.lib.markdown import render_markdown
 from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.sets.forms import LARGEST, AboutForm, FileForm, NewSetForm, VersionForm
-from evaluation.sets.versions import ABOUT, SetRefused, change_set, take_round
-from evaluation.submissions.shown_scores import shown_of
-from tasks.access import find_edited
+from evaluation.sets.shown_scores import shown_of
+from evaluation.sets.versions import (
+    ABOUT,
+    SetRefused,
+    change_set,
+    input_lines,
+    open_versions,
+    take_round,
+)
+from tasks.access import find_edited, find_task
 from tasks.models import Task
 from validation.judging.queue import waiting_examples
 
@@ -116,7 +130,7 @@ def set_take(request: HttpRequest, code: str, name: str) -> HttpResponse:
 
 
 @require_safe
-def set_inputs(request: HttpRequest, code: str, name: str, version: int) -> FileResponse:
+def version_inputs(request: HttpRequest, code: str, name: str, version: int) -> FileResponse:
     """The inputs of any version of a set that may leave, gzipped; the answers never leave."""
     task = find_edited(request, code)[0]
     one = _one(task, name)
@@ -125,6 +139,18 @@ def set_inputs(request: HttpRequest, code: str, name: str, version: int) -> File
     inputs = get_object_or_404(one.versions, version=version).inputs
     name = f"{code}-{name}-v{version}-inputs.jsonl.gz"
     return FileResponse(inputs.open("rb"), as_attachment=True, filename=name)
+
+
+@login_not_required
+@require_safe
+def open_inputs(request: HttpRequest, code: str, pk: int) -> StreamingHttpResponse:
+    """The inputs that a predictions file answers, as models read them."""
+    task = find_task(request, code)
+    version = get_object_or_404(open_versions(task), pk=pk)
+    response = StreamingHttpResponse(input_lines(version), content_type="application/jsonl")
+    name = f"{code}-{version.evaluation_set.name}-v{version.version}.jsonl"
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
 
 
 def _told(version: EvaluationSetVersion) -> str:

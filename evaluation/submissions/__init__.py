@@ -1,1 +1,4 @@
-"""Models that people submit: the form, the quota, the check, the pages."""
+"""Models that people submit: the form, quota and check, the pages, and who may see what.
+
+The top of the room: the API, jobs and other rooms import it.
+"""

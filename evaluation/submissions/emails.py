@@ -11,7 +11,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from evaluation.models import Submission
-from evaluation.submissions.model_page import ended, progress_of, runs_of
+from evaluation.submissions.progress import progress_of
+from evaluation.submissions.selectors import ended, runs_of
 
 logger = logging.getLogger(__name__)
 State = Submission.State

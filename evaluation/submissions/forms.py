@@ -8,7 +8,8 @@ from django.utils.datastructures import MultiValueDict
 from django.utils.translation import gettext_lazy as _
 
 from evaluation.models import Submission
-from evaluation.submissions.services import Card, open_versions
+from evaluation.sets.versions import open_versions
+from evaluation.submissions.services import Card
 from tasks.models import Task
 
 Kind = Submission.Kind

@@ -16,27 +16,27 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from dynabench.accounts.models import User
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
-from evaluation.access import find_model, find_owned, find_run, find_wrong
 from evaluation.models import EvaluationRun, Submission
 from evaluation.runs.services import RunRefused, run_again
 from evaluation.sets.seen_in_training import trained_on
 from evaluation.submissions import services as submissions
 from evaluation.submissions.forms import AnonymousForm, CardForm
-from evaluation.submissions.model_page import (
+from evaluation.submissions.progress import progress_of, steps_of, with_wait
+from evaluation.submissions.results import results_of, rounds_in_the_loop
+from evaluation.submissions.selectors import runs_of
+from evaluation.submissions.services import SubmissionRefused
+from evaluation.submissions.visibility import (
     Viewer,
     as_seen,
+    find_owned,
+    find_run,
+    find_submission,
+    find_wrong,
     may_see_scores,
     may_see_wrong,
-    progress_of,
-    results_of,
-    rounds_in_the_loop,
-    runs_of,
     shown_name,
     shown_owner,
-    steps_of,
-    with_wait,
 )
-from evaluation.submissions.services import SubmissionRefused
 
 LOG_LINES = 200
 
@@ -45,7 +45,7 @@ LOG_LINES = 200
 @require_safe
 def model(request: HttpRequest, pk: UUID) -> HttpResponse:
     """How far a model is, what was measured, its card, and what its owner may do."""
-    submission, viewer = find_model(request, pk)
+    submission, viewer = find_submission(request, pk)
     runs = runs_of(submission)
     progress = with_wait(progress_of(submission, runs), runs)
     values = {

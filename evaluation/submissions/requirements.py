@@ -5,11 +5,11 @@ from collections.abc import Collection
 from urllib.parse import urlsplit
 
 from dynabench.lib.words import gettext_noop
+from evaluation.contract import ENDPOINT_ADAPTERS
 
 HUB_ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 COMMIT = re.compile(r"[0-9a-f]{40}")
 PINNED_IMAGE = re.compile(r"[a-z0-9][\w.:/-]*@sha256:[0-9a-f]{64}")
-ENDPOINT_ADAPTERS = {"jsonl": "http", "dynalab": "dynalab"}  # ours: of tasks.targets.endpoints
 
 
 def problem_of(

@@ -17,15 +17,9 @@ from dynabench.accounts.services import log
 from dynabench.lib.encryption import encrypt
 from dynabench.lib.queue import enqueue
 from evaluation.contract import Outcome
-from evaluation.models import (
-    EvaluationRun,
-    EvaluationSet,
-    EvaluationSetVersion,
-    Submission,
-    Upload,
-)
+from evaluation.models import EvaluationRun, EvaluationSetVersion, Submission, Upload
 from evaluation.queue import leases
-from evaluation.runs.services import newest_versions
+from evaluation.sets.versions import open_versions
 from evaluation.submissions.quota import WINDOW, Caps, Charge, Entry, Quota, charge_of, quota_of
 from evaluation.submissions.requirements import problem_of
 from evaluation.uploads.chunked import discard
@@ -148,12 +142,6 @@ def _check_told(
         raise SubmissionRefused(
             _("No set of this task may be sent to an endpoint. Hand in the model itself."), "kind"
         )
-
-
-def open_versions(task: Task) -> QuerySet[EvaluationSetVersion]:
-    """The newest version of each set whose inputs anybody who sees the task may have."""
-    versions = newest_versions(task).filter(evaluation_set__may_leave=True)
-    return versions.exclude(evaluation_set__access=EvaluationSet.Access.HIDDEN)
 
 
 def files_of(submission: Submission) -> QuerySet[Submission]:

@@ -3,12 +3,11 @@
 from typing import Any
 from uuid import UUID
 
-import orjson
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
@@ -17,13 +16,14 @@ from dynabench.accounts.services import annotator_of
 from dynabench.lib.bodies import FORM_BYTES, takes
 from evaluation.contract import GIB
 from evaluation.models import Submission, Upload
-from evaluation.sets.versions import input_rows
+from evaluation.sets.versions import open_versions
 from evaluation.submissions.forms import KINDS, SubmitForm
-from evaluation.submissions.model_page import listed, models_of, progress_of, published_models
+from evaluation.submissions.progress import progress_of
+from evaluation.submissions.results import listed
+from evaluation.submissions.selectors import published, submissions_of
 from evaluation.submissions.services import (
     SubmissionRefused,
     check_quota,
-    open_versions,
     remaining_quota,
     submit_model,
 )
@@ -102,26 +102,10 @@ def _upload(user: User, form: SubmitForm) -> Upload | None:
 
 @login_not_required
 @require_safe
-def set_inputs(request: HttpRequest, code: str, pk: int) -> StreamingHttpResponse:
-    """What a predictions file answers: the inputs of a set that may leave, as models read them."""
-    task = find_task(request, code)
-    version = get_object_or_404(open_versions(task), pk=pk)
-    lines = (
-        orjson.dumps({"id": row["uid"], "inputs": row["inputs"]}) + b"\n"
-        for row in input_rows(version)
-    )
-    response = StreamingHttpResponse(lines, content_type="application/jsonl")
-    name = f"{code}-{version.evaluation_set.name}-v{version.version}.jsonl"
-    response["Content-Disposition"] = f'attachment; filename="{name}"'
-    return response
-
-
-@login_not_required
-@require_safe
 def models(request: HttpRequest, code: str) -> HttpResponse:
     """The models of a task that everybody may see, with their main score on each set."""
     task = find_task(request, code)
-    values = {"task": task, **listed(published_models(task)[:LISTED], task, request.user)}
+    values = {"task": task, **listed(published(task)[:LISTED], task, request.user)}
     return render(request, "evaluation/models.html", values)
 
 
@@ -129,6 +113,8 @@ def models(request: HttpRequest, code: str) -> HttpResponse:
 def mine(request: HttpRequest) -> HttpResponse:
     """All that the person has handed in, newest first."""
     assert isinstance(request.user, User)  # the middleware asks for an account
-    rows = [(one, progress_of(one, one.runs.all())) for one in models_of(request.user)[:LISTED]]
+    rows = [
+        (one, progress_of(one, one.runs.all())) for one in submissions_of(request.user)[:LISTED]
+    ]
     values = {"rows": rows}
     return render(request, "evaluation/my_models.html", values)

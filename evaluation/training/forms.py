@@ -6,9 +6,10 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext as _
 
-from evaluation.submissions.sample_inputs import NOT_OPENED, latest_datasets
+from evaluation.releases.reading import latest_datasets
 from evaluation.training.services import MOST_WEIGHT, SEED, bases, default_base, free_name, has_seed
 from tasks.models import TargetModel, Task
+from tasks.selectors import PLANNED
 
 ENCODER = "encoder"
 
@@ -84,7 +85,7 @@ class RegisterForm(forms.Form):
     def __init__(self, task: Task, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(data)
         rounds = list(task.rounds.all())
-        prepared = [each.number for each in rounds if each.state in NOT_OPENED]
+        prepared = [each.number for each in rounds if each.state in PLANNED]
         new = max((each.number for each in rounds), default=0) + 1
         self.fields["number"] = forms.TypedChoiceField(
             label=_("Round"),

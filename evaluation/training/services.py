@@ -12,12 +12,13 @@ from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.lib.queue import enqueue
 from evaluation.models import TrainingRun
+from evaluation.releases.reading import latest_datasets
 from evaluation.seeds import has_seeds
-from evaluation.submissions.sample_inputs import NOT_OPENED, current_target, latest_datasets
 from evaluation.task_shape import Untrainable, shape_of
-from tasks.models import Context, Round, TargetModel, Task
+from tasks.models import Context, Round, RoundTarget, TargetModel, Task
 from tasks.rounds.loop import RoundError, register_target
 from tasks.rounds.services import plan_round
+from tasks.selectors import PLANNED
 from tasks.targets.connect import serving_of
 from tasks.targets.services import TargetRefused
 
@@ -38,6 +39,13 @@ def has_seed(task: Task) -> bool:
 def bases(task: Task) -> list[TargetModel]:
     """The targets that a training may start from: those whose files our model server has."""
     return list(task.targets.filter(url="").exclude(source=""))
+
+
+def current_target(task: Task) -> TargetModel | None:
+    """The first target of the newest round that was opened; what a next target is compared with."""
+    asked = RoundTarget.objects.filter(round__task=task).exclude(round__state__in=PLANNED)
+    newest = asked.select_related("target__task").order_by("-round__number", "position").first()
+    return newest.target if newest else None
 
 
 def default_base(task: Task) -> tuple[str, str]:
@@ -181,7 +189,7 @@ def _prepared_round(task: Task, run: TrainingRun, number: int, actor: User | Non
         opened = task.rounds.filter(kept, opened_at__isnull=False)
         before = opened.order_by("number").last()
         round = plan_round(task=task, actor=actor, fields={}, parents=parents, contexts_of=before)
-    if round.state not in NOT_OPENED:
+    if round.state not in PLANNED:
         raise TrainingRefused(
             _("Round %(number)d is %(state)s. A target joins a round before it is opened.")
             % {"number": number, "state": _(round.state)}

@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from evaluation.access import find_model
+from evaluation.submissions.visibility import find_submission
 from leaderboard.api.schemas import Results
 
 
@@ -24,5 +24,5 @@ class ResultsView(APIView):
         """
         from leaderboard.board.model_result import results_of
 
-        submission, viewer = find_model(request, pk)
+        submission, viewer = find_submission(request, pk)
         return Response(results_of(submission, viewer, request.user))

@@ -22,11 +22,13 @@ from numpy.typing import NDArray
 from dynabench.accounts.models import User
 from evaluation.contract import GIB, Outcome
 from evaluation.models import EvaluationRun, EvaluationSet, Score, Submission
-from evaluation.runs.services import accepted, counting, newest_versions, seen_by_all
+from evaluation.runs.services import accepted, counting
 from evaluation.scoring.metrics import METRICS
 from evaluation.scoring.metrics.base import Mean
 from evaluation.sets.sealing import interval, rounded
-from evaluation.submissions.shown_scores import CONSISTENCY
+from evaluation.sets.shown_scores import CONSISTENCY
+from evaluation.sets.versions import newest_versions
+from evaluation.submissions.selectors import seen_by_all
 from leaderboard.models import Board, Resample
 from leaderboard.scoring.ranks import minimum_detectable
 from tasks.models import Task

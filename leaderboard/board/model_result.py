@@ -9,17 +9,9 @@ from typing import Any
 
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, Submission
-from evaluation.submissions.model_page import (
-    Progress,
-    Viewer,
-    as_seen,
-    latest,
-    may_see_scores,
-    progress_of,
-    runs_of,
-    shown_name,
-    with_wait,
-)
+from evaluation.submissions.progress import Progress, progress_of, with_wait
+from evaluation.submissions.selectors import latest, runs_of
+from evaluation.submissions.visibility import Viewer, as_seen, may_see_scores, shown_name
 from leaderboard.board.matrix import COSTS, Matrix, Set, score_matrix
 from leaderboard.board.ranked import Cell, Ranked, Row, ranked
 from leaderboard.board.tables import cell_of

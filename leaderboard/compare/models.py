@@ -27,7 +27,7 @@ from evaluation.scoring.bootstrap import MOST_VALUES
 from evaluation.scoring.metrics import METRICS, Metric, Unavailable, metric_of
 from evaluation.scoring.metrics.base import Mean, plain
 from evaluation.sets.versions import set_rows
-from evaluation.submissions.model_page import Viewer, may_see_wrong
+from evaluation.submissions.visibility import Viewer, may_see_wrong
 from leaderboard.board.bootstrap import answers_of
 from leaderboard.board.matrix import Matrix, Set
 from leaderboard.board.ranked import Cell, Draws

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from dynabench.accounts.models import User
 from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.middleware import policy
-from evaluation.runs.services import seen_by_all
+from evaluation.submissions.selectors import seen_by_all
 from leaderboard.board.exports import bibtex
 from leaderboard.board.views import as_file
 from leaderboard.models import Board, Snapshot

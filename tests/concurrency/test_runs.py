@@ -13,7 +13,7 @@ from evaluation.models import EvaluationRun, Score
 from evaluation.queue import leases
 from evaluation.runs import run_work
 from evaluation.runs import services as runs
-from evaluation.submissions.shown_scores import shown_of
+from evaluation.sets.shown_scores import shown_of
 from tests.evaluations import ScriptedRunner, accepted_model, queued_run, set_version
 from tests.factories import TaskFactory, UserFactory
 

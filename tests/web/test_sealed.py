@@ -15,11 +15,11 @@ from evaluation.contract import Ending, Outcome, Usage
 from evaluation.models import EvaluationRun, EvaluationSet, Score
 from evaluation.runs import run_work
 from evaluation.sets.sealing import Shown, rounded
+from evaluation.sets.shown_scores import readable, sealed_versions, shown_of
 from evaluation.sets.versions import change_set, set_rows
-from evaluation.submissions.model_page import Viewer, as_seen
 from evaluation.submissions.quota import Charge
 from evaluation.submissions.services import _entries
-from evaluation.submissions.shown_scores import readable, sealed_versions, shown_of
+from evaluation.submissions.visibility import Viewer, as_seen
 from leaderboard.board import matrix
 from leaderboard.jobs import renew_boards
 from leaderboard.models import Resample

@@ -1,6 +1,7 @@
 """Which examples of a set were there to train on."""
 
-from evaluation.sets.overlap import counted, digest, known_rows, named, share
+from evaluation.models import EvaluationSetVersion
+from evaluation.sets.overlap import counted, digest, known_rows, named
 
 FIELDS = ("premise", "hypothesis")
 
@@ -21,11 +22,13 @@ def test_each_row_counts_once_however_many_sources_have_it():
     found = counted(rows, known_rows(sources, FIELDS), FIELDS)
     assert found == {"seed": 1, "round1 seed": 2, "round1": 1}
     overlap = {"sources": {"seed": 0, "round1": 7}, "rows": found}
-    assert share(overlap, 5) == 0.8
-    assert share(overlap, 5, {"seed"}) == 0.6
-    assert share(overlap, 5, {"round1", "seed"}) == 0.8
-    assert share(overlap, 5, {"round2"}) == 0
-    assert share({"sources": {}, "rows": {}}, 5) == 0
+    version = EvaluationSetVersion(size=5, overlap=overlap)
+    assert version.overlap_with() == 0.8
+    assert version.overlap_with({"seed"}) == 0.6
+    assert version.overlap_with({"round1", "seed"}) == 0.8
+    assert version.overlap_with({"round2"}) == 0
+    assert EvaluationSetVersion(size=5, overlap={"sources": {}, "rows": {}}).overlap_with() == 0
+    assert EvaluationSetVersion(size=5).overlap_with() is None
 
 
 def test_what_a_card_names():

@@ -1,0 +1,151 @@
+"""How far a submission is, from its arrival to its last score, in words."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
+
+from evaluation.contract import Outcome
+from evaluation.models import EvaluationRun, Submission
+from evaluation.runs.services import expected_wait_seconds, queue_positions
+from evaluation.submissions.selectors import latest
+
+State = EvaluationRun.State
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a model is; `phase` is one word, `sentence` what people read."""
+
+    phase: str
+    sentence: str
+    is_over: bool
+    share: float | None = None  # 0-1, while something is done
+    message: str = ""
+    position: int | None = None  # in the queue, itself counted
+    wait_seconds: float | None = None  # until it begins
+
+    @property
+    def key(self) -> str:
+        """Changes when people should be told."""
+        return f"{self.phase}: {self.sentence}"
+
+
+def progress_of(submission: Submission, runs: Iterable[EvaluationRun]) -> Progress:
+    """How far a submission is, from its check to the last of its runs."""
+    if submission.withdrawn_at:
+        return Progress("withdrawn", _("This model was withdrawn."), is_over=True)
+    if submission.state == State.QUEUED:
+        return Progress("received", _("Received. It waits for its check."), is_over=False)
+    if submission.state == State.RUNNING:
+        return Progress(
+            "checking", _("It is being checked."), False, submission.progress, submission.message
+        )
+    if submission.state != State.DONE:
+        phase = "refused" if submission.state == State.FAILED else submission.state
+        return Progress(phase, _(CHECK_ENDS[submission.state]), is_over=True)
+    return _of_runs(submission, list(latest(runs)))
+
+
+CHECK_ENDS: Mapping[str, str] = {
+    State.FAILED: gettext_noop("It was not accepted."),
+    State.LOST: gettext_noop(
+        "Its check was lost. That is our fault and costs nothing; hand it in again."
+    ),
+    State.CANCELLED: gettext_noop("It was cancelled."),
+}
+
+
+def _of_runs(submission: Submission, runs: Sequence[EvaluationRun]) -> Progress:
+    over = [run for run in runs if run.is_over]
+    if len(over) == len(runs):
+        return _ended(submission, runs)
+    running = [run for run in runs if run.state == State.RUNNING]
+    if running:
+        share = (len(over) + sum(run.progress for run in running)) / len(runs)
+        place = {"number": len(over) + 1, "total": len(runs)}
+        sentence = _("Running evaluation %(number)d of %(total)d.") % place
+        return Progress("running", sentence, False, share, running[0].message)
+    first = next(run for run in runs if run.state == State.QUEUED)
+    return Progress("queued", _("In the queue."), False, len(over) / len(runs), first.message)
+
+
+def with_wait(progress: Progress, runs: Sequence[EvaluationRun]) -> Progress:
+    """The same, with the place in the queue of what waits; a few queries."""
+    if progress.phase != "queued":
+        return progress
+    first = next(run for run in latest(runs) if run.state == State.QUEUED)
+    position = queue_positions().get(first.pk)
+    seconds = expected_wait_seconds(position)
+    if position is None:  # taken meanwhile
+        return progress
+    if seconds is None:
+        sentence = _("Number %(position)d in the queue.") % {"position": position}
+    else:
+        told = {"position": position, "time": in_words(seconds)}
+        sentence = _("Number %(position)d in the queue, %(time)s to wait.") % told
+    return replace(progress, sentence=sentence, position=position, wait_seconds=seconds)
+
+
+def _ended(submission: Submission, runs: Sequence[EvaluationRun]) -> Progress:
+    good = sum(run.outcome == Outcome.OK for run in runs)
+    if not runs:
+        return Progress("accepted", _("Accepted. This task has no set to run it on yet."), True)
+    if good == len(runs):
+        sentence = _("Scored on every set.")
+    elif good:
+        told = {"good": good, "total": len(runs)}
+        sentence = _("%(good)d of %(total)d evaluations gave scores.") % told
+    else:
+        return Progress("failed", _("No evaluation gave a score."), is_over=True)
+    if submission.is_published:
+        return Progress("published", sentence + " " + _("Published."), True)
+    return Progress("scored", sentence, True)
+
+
+STEPS: Mapping[str, str] = {
+    "received": gettext_noop("Received"),
+    "checking": gettext_noop("Checked"),
+    "queued": gettext_noop("Queued"),
+    "running": gettext_noop("Evaluated"),
+    "scored": gettext_noop("Scored"),
+    "published": gettext_noop("Published"),
+}
+
+
+OTHER_STEPS: Mapping[str, str] = {
+    "failed": gettext_noop("Failed"),
+    "lost": gettext_noop("Lost"),
+    "cancelled": gettext_noop("Cancelled"),
+    "refused": gettext_noop("Refused"),
+    "accepted": gettext_noop("Accepted"),
+    "withdrawn": gettext_noop("Withdrawn"),
+}
+
+
+def steps_of(progress: Progress) -> list[tuple[str, str]]:
+    """(step, `done`, `now` or nothing): the way of a submission, and where it is."""
+    names = list(STEPS)
+    if progress.phase not in STEPS:
+        return [(_(STEPS["received"]), "done"), (_(OTHER_STEPS[progress.phase]), "now")]
+    here = names.index(progress.phase)
+    return [
+        (_(STEPS[name]), "done" if place < here else "now" if place == here else "")
+        for place, name in enumerate(names)
+    ]
+
+
+def in_words(seconds: float) -> str:
+    """A time as people say it.
+
+    >>> in_words(40), in_words(600), in_words(9000)
+    ('less than a minute', 'about 10 minutes', 'about 2.5 hours')
+    """
+    if seconds < 60:
+        return _("less than a minute")
+    if seconds < 5400:
+        minutes = round(seconds / 60)
+        told = ngettext("about %(minutes)d minute", "about %(minutes)d minutes", minutes)
+        return told % {"minutes": minutes}
+    return _("about %(hours).1f hours") % {"hours": seconds / 3600}

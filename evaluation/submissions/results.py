@@ -1,0 +1,186 @@
+"""What was measured of submissions, as their readers may know it."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evaluation.contract import Outcome
+from evaluation.models import (
+    EvaluationRun,
+    EvaluationSet,
+    EvaluationSetVersion,
+    Score,
+    Submission,
+)
+from evaluation.sets.sealing import Shown
+from evaluation.sets.shown_scores import scores_of, shown_of
+from evaluation.submissions.selectors import latest
+from evaluation.submissions.visibility import may_see_scores, shown_name, shown_owner, viewers
+from tasks.models import Task
+from tasks.permissions import Person
+from validation.statistics.counts import count_cells
+from validation.statistics.report import Number, standing
+
+SUITES = [*EvaluationRun.Suite]  # in the order in which they are shown
+
+
+@dataclass(frozen=True)
+class InTheLoop:
+    """What people wrote against a target in a round."""
+
+    round: int
+    collected: Number
+    vmer: Number
+
+
+def rounds_in_the_loop(submission: Submission) -> list[InTheLoop]:
+    """The rounds in which a target was in the loop, as far as anything was written; two queries."""
+    target = submission.target
+    rounds = list(target.rounds.select_related("task").order_by("number")) if target else []
+    if target is None or not rounds:
+        return []
+    counted = count_cells(rounds, "target")
+    return [
+        InTheLoop(round.number, found["collected"], found["vmer"])
+        for round in rounds
+        if (part := counted.parts.get((round.pk, target.name)))
+        for found in [standing(part)]
+    ]
+
+
+@dataclass(frozen=True)
+class ListedSubmission:
+    """A submission in a list, as one person sees it."""
+
+    submission: Submission
+    name: str
+    owner: str
+    scores: list[tuple[EvaluationSet, Score | None]]  # the main one on each set
+
+
+def listed(submissions: Iterable[Submission], task: Task, user: Person) -> dict[str, Any]:
+    """Models with their main score on the newest version of each set that the person may see."""
+    viewer_of, main = viewers(user, task), task.config.metrics.main
+    seen = [(each, viewer_of(each)) for each in submissions]
+    newest = {
+        submission.pk: {
+            run.version.evaluation_set: run
+            for run in submission.runs.all()
+            if may_see_scores(run, viewer)
+        }
+        for submission, viewer in seen
+    }
+    sets = sorted({one for by_set in newest.values() for one in by_set}, key=lambda one: one.name)
+    runs = [run for by_set in newest.values() for run in by_set.values()]
+    scores = {
+        score.run_id: score
+        for score in scores_of(runs, exact=any(viewer.is_task_owner for _, viewer in seen))
+        if score.metric == main and not score.slice and not score.kind
+    }
+
+    def score_of(submission: Submission, one: EvaluationSet) -> Score | None:
+        run = newest[submission.pk].get(one)
+        return scores.get(run.pk) if run else None
+
+    rows = [
+        ListedSubmission(
+            submission,
+            shown_name(submission, viewer),
+            shown_owner(submission, viewer),
+            [(one, score_of(submission, one)) for one in sets],
+        )
+        for submission, viewer in seen
+    ]
+    return {"metric": main, "sets": sets, "rows": rows}
+
+
+@dataclass(frozen=True)
+class SetResults:
+    """What was found on one version of a set."""
+
+    title: str
+    version: EvaluationSetVersion
+    is_in_the_loop: bool  # people wrote the examples against this very model
+    runs: list[EvaluationRun]  # the last of each suite
+    scores: list[Score]  # over all examples
+    slices: list[Score]  # of the main metric
+    suites: list["SuiteResults"]
+    plain: EvaluationRun | None  # whose scores these are
+    sealed: Shown | None  # what is shown of results on it; None: it is not sealed
+    overlap: float | None  # the part of it that anybody may train on
+    seen: float | None  # the part of it that the model was trained on; None: not known
+
+
+@dataclass(frozen=True)
+class SuiteResults:
+    """What perturbing changed: a row for each kind; the first is of all of them."""
+
+    title: str
+    metrics: list[str]
+    rows: list[tuple[str, int, list[Score | None]]]  # kind, examples, a score for each metric
+
+
+def results_of(
+    runs: Iterable[EvaluationRun],
+    main_metric: str,
+    *,
+    exact: bool,
+    learned: Collection[str] | None = None,
+) -> list[SetResults]:
+    """What was measured, by version of a set; one query. Of repeated runs the first good one is it.
+
+    `runs` are those that the person may see; exact: as the task's editors see their scores.
+    learned: what the model was trained on, as far as it is known.
+    """
+    runs = list(runs)
+    good = (run for run in reversed(runs) if run.outcome == Outcome.OK)
+    counting = {(run.version_id, run.suite): run for run in good}
+    scores: dict[Any, list[Score]] = defaultdict(list)
+    for score in scores_of(counting.values(), exact=exact):
+        scores[score.run_id].append(score)
+    by_version: dict[int, list[EvaluationRun]] = defaultdict(list)
+    for run in sorted(latest(runs), key=lambda run: SUITES.index(run.suite)):
+        by_version[run.version_id].append(run)
+    found = []
+    for version_id, shown in sorted(by_version.items(), key=lambda item: _place(item[1][0])):
+        version = shown[0].version
+        plain = counting.get((version_id, EvaluationRun.Suite.PLAIN))
+        numbers = scores[plain.pk] if plain else []
+        found.append(
+            SetResults(
+                title=f"{version.evaluation_set.name} v{version.version}",
+                version=version,
+                is_in_the_loop=any(run.in_the_loop for run in shown),
+                runs=shown,
+                scores=[each for each in numbers if not each.slice],
+                slices=[each for each in numbers if each.slice and each.metric == main_metric],
+                suites=[
+                    _suite(counting[version_id, suite], scores[counting[version_id, suite].pk])
+                    for suite in SUITES[1:]
+                    if (version_id, suite) in counting
+                ],
+                plain=plain,
+                sealed=shown_of(version) if version.is_sealed else None,
+                overlap=version.overlap_with(),
+                seen=None if learned is None else version.overlap_with(learned),
+            )
+        )
+    return found
+
+
+def _place(run: EvaluationRun) -> tuple[str, int]:
+    """Sets by name, of each the newest version first."""
+    return run.version.evaluation_set.name, -run.version.version
+
+
+def _suite(run: EvaluationRun, scores: Sequence[Score]) -> SuiteResults:
+    """Its scores as a table of kinds by metrics."""
+    metrics = list(dict.fromkeys(score.metric for score in scores if not score.slice))
+    examples = {score.kind: score.n for score in scores}
+    cells = {(score.kind, score.metric): score for score in scores if not score.slice}
+    rows = [
+        (kind, examples[kind], [cells.get((kind, metric)) for metric in metrics])
+        for kind in sorted(examples)
+    ]
+    return SuiteResults(run.get_suite_display(), metrics, rows)

@@ -1,0 +1,83 @@
+"""Submissions and their runs, as pages and the API read them."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.db.models import Exists, Max, OuterRef, Prefetch, Q, QuerySet
+from django.db.models.functions import Coalesce, Greatest
+
+from dynabench.accounts.models import User
+from evaluation.contract import Outcome
+from evaluation.models import EvaluationRun, Submission
+from tasks.models import RoundTarget, Task
+from tasks.selectors import PLANNED
+
+State = EvaluationRun.State
+
+
+def seen_by_all() -> Q:
+    """Which models everybody sees: published ones; of targets those that work and that people met.
+
+    A target is entered when it is registered, so that its owners see how it does beforehand.
+    """
+    met = RoundTarget.objects.filter(target=OuterRef("target")).exclude(round__state__in=PLANNED)
+    scored = EvaluationRun.objects.filter(
+        submission=OuterRef("pk"), suite=EvaluationRun.Suite.PLAIN, outcome=Outcome.OK
+    )
+    in_use = ~Q(kind=Submission.Kind.TARGET) | (Q(Exists(met)) & Q(Exists(scored)))
+    return Q(is_published=True, withdrawn_at=None) & in_use
+
+
+def all_submissions() -> QuerySet[Submission]:
+    """Submissions with the rows that their pages show."""
+    return Submission.objects.select_related(
+        "task", "owner__annotator", "target", "evaluation_set__evaluation_set"
+    )
+
+
+def with_runs(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
+    """The same, with all their runs."""
+    return submissions.prefetch_related(Prefetch("runs", _runs()))
+
+
+def published(task: Task) -> QuerySet[Submission]:
+    """The models of a task that everybody sees, newest first; of their runs the plain good ones."""
+    shown = all_submissions().filter(seen_by_all(), task=task)
+    good = _runs().filter(suite=EvaluationRun.Suite.PLAIN, outcome=Outcome.OK)
+    return shown.prefetch_related(Prefetch("runs", good))
+
+
+def submissions_of(user: User) -> QuerySet[Submission]:
+    """A person's submissions, newest first, with their runs."""
+    return with_runs(all_submissions().filter(owner=user))
+
+
+def _runs() -> QuerySet[EvaluationRun]:
+    runs = EvaluationRun.objects.select_related("version__evaluation_set__task", "version__dataset")
+    runs = runs.defer("log", "version__dataset__numbers")
+    return runs.order_by("version__evaluation_set__name", "version__version", "suite", "number")
+
+
+def latest(runs: Iterable[EvaluationRun]) -> Iterable[EvaluationRun]:
+    """The last repetition of each evaluation."""
+    return {(run.version_id, run.suite): run for run in runs}.values()
+
+
+def runs_of(submission: Submission) -> list[EvaluationRun]:
+    """All runs of a submission, set by set, the repetitions of each in order; one query."""
+    return list(_runs().filter(submission=submission))
+
+
+def ended(submissions: QuerySet[Submission]) -> QuerySet[Any]:
+    """Those of which nothing is under way any more, with `ended_at`; later runs move it.
+
+    What was accepted and waits for its first run has not ended.
+    """
+    under_way = EvaluationRun.objects.filter(
+        submission=OuterRef("pk"), state__in=[State.QUEUED, State.RUNNING]
+    )
+    over = Q(state=State.DONE, runs__isnull=False)
+    over |= Q(state__in=[State.FAILED, State.LOST, State.CANCELLED])
+    check, runs = Coalesce("finished_at", "queued_at"), Max("runs__finished_at")
+    found = submissions.filter(over, ~Exists(under_way), withdrawn_at=None)
+    return found.annotate(ended_at=Greatest(check, Coalesce(runs, check)))

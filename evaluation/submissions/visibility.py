@@ -1,0 +1,166 @@
+"""Who may see which parts of a submission and of its runs, on pages and in the API.
+
+docs/evaluation.md, “Who sees what”, has the table.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest
+from django.shortcuts import get_object_or_404
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+from rest_framework.request import Request
+
+from dynabench.accounts.models import User
+from dynabench.accounts.people import public_name
+from evaluation.contract import Outcome
+from evaluation.models import EvaluationRun, EvaluationSet, Submission
+from evaluation.submissions.selectors import all_submissions
+from tasks.models import Task
+from tasks.permissions import Person, can_edit, can_see
+
+ANONYMOUS = gettext_noop("An anonymous model")
+KEPT_BACK = gettext_noop(
+    "[The log is for the task's owners: it may hold examples, which are not to leave.]"
+)
+MOST_READ = 100_000
+"""Examples of a set that is read for a page."""
+
+
+@dataclass(frozen=True)
+class Viewer:
+    """What somebody is to a submission."""
+
+    is_owner: bool  # submitted it
+    is_task_owner: bool  # edits its task
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether what is not published is shown."""
+        return self.is_owner or self.is_task_owner
+
+
+def viewer_of(user: Person, submission: Submission) -> Viewer | None:
+    """What the person is to the submission; None for those who may not know of it."""
+    if not can_see(user, submission.task):
+        return None
+    viewer = viewers(user, submission.task)(submission)
+    return viewer if viewer.is_inside or submission.is_published else None
+
+
+def viewers(user: Person, task: Task) -> Callable[[Submission], Viewer]:
+    """What the person is to each submission of one task."""
+    is_task_owner = can_edit(user, task)
+    return lambda one: Viewer(isinstance(user, User) and one.owner_id == user.pk, is_task_owner)
+
+
+def shown_name(submission: Submission, viewer: Viewer) -> str:
+    """The model's name, unless it is hidden from this person."""
+    return _(ANONYMOUS) if submission.is_anonymous and not viewer.is_inside else submission.name
+
+
+def shown_owner(submission: Submission, viewer: Viewer) -> str:
+    """The owner's public name; empty where there is none or it is hidden.
+
+    A tombstone names nobody: it may be of a model that was anonymous.
+    """
+    if (submission.is_anonymous or submission.withdrawn_at) and not viewer.is_inside:
+        return ""
+    return public_name(submission.owner)
+
+
+def may_see_scores(run: EvaluationRun, viewer: Viewer) -> bool:
+    """Whether the person may know the set and what was measured on it."""
+    hidden = run.version.evaluation_set.access == EvaluationSet.Access.HIDDEN
+    return viewer.is_task_owner or not hidden
+
+
+def as_seen(run: EvaluationRun, viewer: Viewer) -> EvaluationRun:
+    """The run without its model's own words, where they could carry examples out. Do not save it.
+
+    A model reads all inputs, and perturbed inputs hint at right answers. So its words leave only
+    where the inputs may.
+    """
+    version = run.version
+    may_leave = version.evaluation_set.may_leave
+    if run.suite != EvaluationRun.Suite.PLAIN and version.is_sealed:
+        may_leave = False
+    if not (viewer.is_task_owner or may_leave):
+        run.log = KEPT_BACK
+        if run.outcome == Outcome.INVALID_OUTPUT:  # quotes an answer
+            run.error = run.limit = run.measured = ""
+    return run
+
+
+def may_see_wrong(run: EvaluationRun, viewer: Viewer) -> bool:
+    """Whether the person may read which answers were wrong, and with them the right ones.
+
+    The task's owners; everybody where a release has published both texts and labels.
+    """
+    if run.suite != EvaluationRun.Suite.PLAIN or not run.predictions:
+        return False
+    version = run.version
+    is_public = bool(
+        version.dataset
+        and not version.dataset.options.get("private_test")
+        and version.evaluation_set.may_leave
+    )
+    return (
+        version.size <= MOST_READ
+        and may_see_scores(run, viewer)
+        and (viewer.is_task_owner or is_public)
+    )
+
+
+def find_submission(request: HttpRequest | Request, pk: UUID) -> tuple[Submission, Viewer]:
+    """The submission and what this person is to it; 404 for those who may not know of it."""
+    submission = get_object_or_404(all_submissions(), pk=pk)
+    viewer = viewer_of(request.user, submission)
+    if viewer is None:
+        raise Http404
+    return submission, viewer
+
+
+def find_owned(request: HttpRequest | Request, pk: UUID) -> tuple[Submission, User]:
+    """The submission and its owner; 404 for everybody else."""
+    submission, viewer = find_submission(request, pk)
+    if not viewer.is_owner or not isinstance(request.user, User):
+        raise Http404
+    return submission, request.user
+
+
+def seen_runs(request: HttpRequest | Request, pk: UUID) -> tuple[QuerySet[EvaluationRun], Viewer]:
+    """The runs of a submission of which this person may know; none once it was withdrawn."""
+    submission, viewer = find_submission(request, pk)
+    if submission.withdrawn_at:
+        return EvaluationRun.objects.none(), viewer
+    runs = submission.runs.select_related("version__evaluation_set", "version__dataset")
+    runs = runs.defer("version__dataset__numbers")
+    if viewer.is_task_owner:
+        return runs, viewer
+    return runs.exclude(version__evaluation_set__access=EvaluationSet.Access.HIDDEN), viewer
+
+
+def find_run(
+    request: HttpRequest | Request, pk: UUID, run_id: UUID
+) -> tuple[EvaluationRun, Viewer]:
+    """A run for the owners of its model and of its task; 404 for others."""
+    runs, viewer = seen_runs(request, pk)
+    run = get_object_or_404(runs, pk=run_id)
+    if not viewer.is_inside:
+        raise Http404
+    return as_seen(run, viewer), viewer
+
+
+def find_wrong(
+    request: HttpRequest | Request, pk: UUID, run_id: UUID
+) -> tuple[EvaluationRun, Viewer]:
+    """A run whose wrong answers this person may read; 404 for others."""
+    runs, viewer = seen_runs(request, pk)
+    run = get_object_or_404(runs, pk=run_id)
+    if not may_see_wrong(run, viewer):
+        raise Http404
+    return run, viewer
