@@ -8,6 +8,7 @@ from django.utils.translation import gettext, gettext_noop
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
+from dynabench.lib.errors import Refused
 from tasks.config.changes import context_changes, forbidden_changes
 from tasks.config.dynabench1 import convert, unfinished
 from tasks.config.parsing import ConfigError, Finding, Problem, read_yaml
@@ -24,8 +25,11 @@ OWN_KEYS = {"version", "verdict", "metrics"}  # no configuration of Dynabench 1.
 OLD_KEYS = {"context", "input", "output"}  # each of its configurations has one of these
 
 
-class ConfigStale(Exception):
+class ConfigStale(Refused):
     """Somebody else saved the configuration meanwhile."""
+
+    code = "stale"
+    field = "version"
 
 
 def usable(text: str, *, name: str = "") -> tuple[TaskConfig, str, list[str]]:
@@ -114,7 +118,7 @@ def checked(task: Task, text: str, *, base: str) -> tuple[TaskConfig, list[Probl
     base: digest of the text that was edited. Raises ConfigStale, ConfigError.
     """
     if digest(task.config_text) != base:
-        raise ConfigStale
+        raise ConfigStale(gettext(STALE))
     config, problems = check_change(task, text)
     if config is None:
         raise ConfigError(problems)

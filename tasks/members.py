@@ -2,36 +2,35 @@
 
 from collections.abc import Sequence
 
-from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
+from dynabench.lib.errors import Refused
 from tasks.models import Task, TaskMember
 from tasks.permissions import Person, can_own
 
 
-class MemberRefused(ValidationError):
-    """A task cannot have these members; the message says why."""
-
-    message: str
-
-
 def account_of(email: str) -> User:
-    """The account with this address. Raises MemberRefused."""
+    """The account with this address. Raises Refused."""
     user = User.objects.filter(email__iexact=email, is_active=True).first()
     if user is None:
-        raise MemberRefused(_("Nobody has this address here. Ask them to sign up."))
+        raise Refused(
+            _("Nobody has this address here. Ask them to sign up."),
+            code="invalid",
+            status=422,
+            field="email",
+        )
     return user
 
 
 def check_members(members: Sequence[TaskMember], person: Person) -> None:
-    """Whether a task may have exactly these members. Raises MemberRefused."""
+    """Whether a task may have exactly these members. Raises Refused."""
     if len({member.user_id for member in members}) < len(members):
-        raise MemberRefused(_("A person is there twice. Give them one role."))
+        raise Refused(_("A person is there twice. Give them one role."), code="members")
     if not person.is_superuser and TaskMember.Role.OWNER not in {one.role for one in members}:
-        raise MemberRefused(_("A task needs an owner. Name another one first."))
+        raise Refused(_("A task needs an owner. Name another one first."), code="members")
 
 
 @transaction.atomic
@@ -46,14 +45,16 @@ def change_members(
     """Store new members, others' new roles, and take members out, all or nothing.
 
     A new role counts once its person has confirmed the address that it is given to. Locks the
-    task, so that two owners cannot remove each other. Raises MemberRefused.
+    task, so that two owners cannot remove each other. Raises Refused.
     """
     Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     if not can_own(actor, task):
-        raise MemberRefused(_("You do not own this task any more."))
+        raise Refused(_("You do not own this task any more."), code="members")
     there = {member.pk: member for member in task.members.all()}
     if not there.keys() >= {member.pk for member in (*changed, *removed)}:
-        raise MemberRefused(_("Somebody removed a member meanwhile. Look at the members again."))
+        raise Refused(
+            _("Somebody removed a member meanwhile. Look at the members again."), code="members"
+        )
     kept = there | {member.pk: member for member in changed}
     for member in removed:
         del kept[member.pk]
@@ -65,7 +66,7 @@ def change_members(
     TaskMember.objects.bulk_create(added)
     owners = task.members.standing().filter(role=TaskMember.Role.OWNER)
     if not (actor.is_superuser or owners.exists()):
-        raise MemberRefused(_("A task needs an owner whose address is confirmed."))
+        raise Refused(_("A task needs an owner whose address is confirmed."), code="members")
     for deed, members in {"added": added, "changed": changed, "removed": removed}.items():
         for member in members:
             about = {"user": member.user.email, "person": member.user_id, "role": member.role}

@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
+from dynabench.lib.errors import Refused
 from dynabench.lib.rows import changed_fields
 from tasks.config_saving import LONGEST_DIFF, diff, usable
 from tasks.contexts.services import store_contexts
@@ -16,10 +17,6 @@ from tasks.models import Round, Task
 from tasks.rounds.states import set_round_state
 
 OFFICIAL = Path(__file__).parent / "official"
-
-
-class TaskExists(Exception):
-    """The code of a new task is taken; the message says so."""
 
 
 def install_official_tasks() -> list[Task]:
@@ -51,13 +48,17 @@ def create_task(
 ) -> tuple[Task, list[str]]:
     """Make a task, and tell what to know of its configuration; no lock, a unique code.
 
-    One of Dynabench 1.0 is converted. Raises ConfigError, TaskExists.
+    One of Dynabench 1.0 is converted. Raises ConfigError, Refused.
     """
     config, text, notes = usable(config_text)
     told = {"config_text": text, "name": config.name, "summary": config.summary, **fields}
     task, created = Task.objects.get_or_create(code=code, defaults=told)
     if not created:
-        raise TaskExists(_("There is a task %(code)s. Take another code.") % {"code": code})
+        raise Refused(
+            _("There is a task %(code)s. Take another code.") % {"code": code},
+            code="exists",
+            field="code",
+        )
     log(actor, "task.created", task, fields=sorted(fields), diff=diff("", text)[:LONGEST_DIFF])
     return task, notes
 

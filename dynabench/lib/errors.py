@@ -13,13 +13,14 @@ class Refused(Exception):
 
     code = "refused"
     status = 409
+    field = ""
     wait = 0
 
     def __init__(self, message: str, *, code: str = "", status: int = 0, field: str = "") -> None:
         super().__init__(message)
         self.code = code or self.code
         self.status = status or self.status
-        self.field = field
+        self.field = field or self.field
 
 
 class Unavailable(Exception):

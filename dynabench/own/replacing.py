@@ -7,11 +7,12 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
+from dynabench.lib.refusals import as_form_error
 from dynabench.own.access import owned_task
 from tasks.admin.roles import person
 from tasks.permissions import can_edit
 from tasks.rounds.forms import ReplaceForm
-from tasks.rounds.loop import RoundError, replace_target
+from tasks.rounds.loop import replace_target
 
 
 @require_http_methods(["GET", "POST"])
@@ -23,12 +24,9 @@ def round_replace(request: HttpRequest, code: str, number: int) -> HttpResponse:
     form = ReplaceForm(request.POST or None, round=round)
     status = 422 if form.is_bound else 200
     if form.is_valid():
-        try:
+        status = 409
+        with as_form_error(form):
             replace_target(round=round, actor=person(request), **form.cleaned_data)
-        except RoundError as error:
-            form.add_error(None, str(error))
-            status = 409
-        else:
             told = {"number": number, "target": form.cleaned_data["new"].name}
             messages.success(request, _("Round %(number)d asks %(target)s now.") % told)
             return redirect(reverse("own:rounds", args=[code]) + f"#round-{number}")

@@ -9,14 +9,15 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
+from dynabench.lib.errors import Refused
 from dynabench.lib.htmx import htmx_partial, render_page
+from dynabench.lib.refusals import as_form_error
 from dynabench.own.access import owned_task, waiting
 from dynabench.own.round_cards import STEPS, State, cards, closing, step
 from tasks.admin.roles import person
 from tasks.models import Round, Task
 from tasks.permissions import can_edit, can_own
 from tasks.rounds.forms import RoundForm
-from tasks.rounds.loop import RoundError
 from tasks.rounds.services import change_round, plan_round
 from tasks.rounds.states import close_if_due, set_round_state
 
@@ -45,11 +46,8 @@ def round_create(request: HttpRequest, code: str) -> HttpResponse:
     task = owned_task(request, code, can_edit)
     form = RoundForm(request.POST or None, task=task)
     if form.is_valid():
-        try:
+        with as_form_error(form):
             made = plan_round(task=task, actor=person(request), **form.plan)
-        except RoundError as error:
-            form.add_error("contexts_of", str(error))
-        else:
             said = _("Round %(number)d is planned. It is a draft.") % {"number": made.number}
             messages.success(request, said)
             return redirect(_place(made))
@@ -62,11 +60,8 @@ def round_edit(request: HttpRequest, code: str, number: int) -> HttpResponse:
     round = _round(request, code, number)
     form = RoundForm(request.POST or None, task=round.task, instance=round)
     if form.is_valid():
-        try:
+        with as_form_error(form):
             changed = change_round(round=round, actor=person(request), **form.plan)
-        except RoundError as error:
-            form.add_error(None, str(error))
-        else:
             said = _("Round %(number)d is saved. It is %(state)s.")
             messages.success(request, said % {"number": number, "state": _(changed.state)})
             return redirect(_place(round))
@@ -89,10 +84,9 @@ def round_change(request: HttpRequest, code: str, number: int, action: str) -> H
     if request.method == "POST":
         try:
             set_round_state(round=round, state=state, actor=person(request))
-        except RoundError as refused:
-            error = str(refused)
-        else:
             return _changed(request, round)
+        except Refused as refused:
+            error = str(refused)
     wanted = step(state, round)
     effect = closing(round) if state == State.CLOSED else wanted.effect
     values = {"task": round.task, "round": round, "step": wanted, "effect": effect, "error": error}

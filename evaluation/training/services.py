@@ -10,17 +10,17 @@ from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
+from dynabench.lib.errors import Refused
 from dynabench.lib.queue import enqueue
 from evaluation.models import TrainingRun
 from evaluation.releases.reading import latest_datasets
 from evaluation.seeds import has_seeds
 from evaluation.task_shape import Untrainable, shape_of
 from tasks.models import Context, Round, RoundTarget, TargetModel, Task
-from tasks.rounds.loop import RoundError, register_target
+from tasks.rounds.loop import register_target
 from tasks.rounds.services import plan_round
 from tasks.selectors import PLANNED
 from tasks.targets.connect import serving_of
-from tasks.targets.services import TargetRefused
 
 SEED = "seed"
 MOST_WEIGHT = 100
@@ -167,7 +167,7 @@ def register_trained(
     kept = known.name if known else name
     try:
         target = register_target(task=task, name=kept, round=round, actor=actor, **fields)
-    except (RoundError, TargetRefused) as error:
+    except Refused as error:
         raise TrainingRefused(str(error)) from None
     TrainingRun.objects.filter(pk=run.pk).update(target=target, round=round)
     return target

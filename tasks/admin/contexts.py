@@ -6,8 +6,9 @@ from django.contrib import admin, messages
 from django.http import HttpRequest
 
 from dynabench.accounts.services import log
+from dynabench.lib.refusals import as_message
 from tasks.admin.roles import EDITORS, NOBODY, READERS, RoleAdmin, count_of, person, shielded
-from tasks.contexts.services import ImportRefused, set_retired, undo_import
+from tasks.contexts.services import set_retired, undo_import
 from tasks.models import Context, ContextBatch, Round
 
 
@@ -113,8 +114,6 @@ class ContextBatchAdmin(RoleAdmin):
     @admin.action(description="Undo the import (if no context is used)", permissions=["undo"])
     def undo(self, request: HttpRequest, queryset: Any) -> None:
         for batch in self.permitted(request, queryset, "undo"):
-            try:
+            with as_message(request):
                 count = undo_import(batch=batch, actor=person(request))
                 messages.success(request, f"{batch}: contexts taken out: {count}.")
-            except ImportRefused as error:
-                messages.error(request, str(error))

@@ -15,14 +15,15 @@ from django.views.decorators.http import require_POST
 
 from dynabench.accounts.services import log
 from dynabench.lib.bodies import FORM_BYTES, takes
+from dynabench.lib.errors import Refused
+from dynabench.lib.refusals import as_message
 from tasks.admin.roles import EDITORS, OWNERS, READERS, ByRole, RoleAdmin, count_of, person
 from tasks.contexts.files import histogram
-from tasks.contexts.services import FINISHED, ImportRefused, import_contexts, preview_contexts
+from tasks.contexts.services import FINISHED, import_contexts, preview_contexts
 from tasks.contexts.uploads import MAX_BYTES, UploadGone, keep_upload, kept_upload
 from tasks.line_files import FileError
 from tasks.models import Round, RoundTarget, TargetModel
 from tasks.rounds.fixed import lifted
-from tasks.rounds.loop import RoundError
 from tasks.rounds.services import change_round
 from tasks.rounds.states import NEXT_STATES, set_round_state
 from tasks.selectors import writers
@@ -172,11 +173,9 @@ class RoundAdmin(RoleAdmin):
         self, request: HttpRequest, object_id: Any = None, *more: Any, **named: Any
     ) -> Any:
         """Nothing is saved where the service refuses: the round was opened meanwhile."""
-        try:
+        with as_message(request):
             return super().changeform_view(request, object_id, *more, **named)
-        except RoundError as error:
-            messages.error(request, str(error))
-            return redirect("admin:tasks_round_change", object_id)
+        return redirect("admin:tasks_round_change", object_id)
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         with lifted(Round.objects.filter(pk=obj.pk)):
@@ -211,13 +210,11 @@ class RoundAdmin(RoleAdmin):
         round = self.row_for(request, pk, "change")
         form = StateForm(request.POST)
         if form.is_valid():
-            try:
+            with as_message(request):
                 moved = set_round_state(
                     round=round, state=form.cleaned_data["state"], actor=person(request)
                 )
                 messages.success(request, f"{moved} is {moved.state} now.")
-            except RoundError as error:
-                messages.error(request, str(error))
         return redirect("admin:tasks_round_change", pk)
 
     @takes(MAX_BYTES + FORM_BYTES)
@@ -236,7 +233,7 @@ class RoundAdmin(RoleAdmin):
                     round=round, lines=upload.lines(), file_name=upload.file_name
                 )
                 values = _preview_values(round, summary, ticket, upload.file_name)
-            except (FileError, ImportRefused) as error:
+            except (FileError, Refused) as error:
                 upload.forget()
                 form.add_error("file", str(error))
         return self._import_page(request, round, {"form": form, **values})
@@ -245,17 +242,15 @@ class RoundAdmin(RoleAdmin):
         """Store the good rows of the upload that the person has seen."""
         round = self.row_for(request, pk, "change")
         ticket = request.POST.get("ticket", "")
-        try:
+        with as_message(request, UploadGone, FileError):
             upload = kept_upload(ticket=ticket, round=round, user=person(request))
             count = import_contexts(
                 round=round, lines=upload.lines(), file_name=upload.file_name, actor=person(request)
             )
-        except (UploadGone, ImportRefused, FileError) as error:
-            messages.error(request, str(error))
-            return redirect("admin:tasks_round_import", pk)
-        upload.forget()
-        messages.success(request, f"New contexts in {round}: {count}.")
-        return redirect("admin:tasks_round_change", pk)
+            upload.forget()
+            messages.success(request, f"New contexts in {round}: {count}.")
+            return redirect("admin:tasks_round_change", pk)
+        return redirect("admin:tasks_round_import", pk)
 
     def _import_page(
         self, request: HttpRequest, round: Round, values: dict[str, Any]

@@ -3,20 +3,21 @@
 import json
 from typing import Any
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import path
 
 from dynabench.accounts.services import log
+from dynabench.lib.refusals import as_message
 from tasks.admin.roles import RoleAdmin, count_of, person
 from tasks.models import TargetModel
 from tasks.permissions import fixed_settings
 from tasks.targets.endpoints.base import Prediction
 from tasks.targets.forms import InputForm, TargetForm
 from tasks.targets.send_test import NoAnswer, send_test
-from tasks.targets.services import TargetRefused, change_target
+from tasks.targets.services import change_target
 
 
 @admin.register(TargetModel)
@@ -59,11 +60,9 @@ class TargetAdmin(RoleAdmin):
         self, request: HttpRequest, object_id: Any = None, *more: Any, **named: Any
     ) -> Any:
         """Nothing is saved where the service refuses: a round was opened with it meanwhile."""
-        try:
+        with as_message(request):
             return super().changeform_view(request, object_id, *more, **named)
-        except TargetRefused as error:
-            messages.error(request, str(error))
-            return redirect("admin:tasks_targetmodel_change", object_id)
+        return redirect("admin:tasks_targetmodel_change", object_id)
 
     def render_change_form(
         self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any

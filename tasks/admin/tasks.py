@@ -14,11 +14,13 @@ from django.urls import reverse
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
+from dynabench.lib.errors import Refused
+from dynabench.lib.refusals import as_form_error
 from tasks.admin.roles import EDITORS, NOBODY, OWNERS, READERS, ByRole, RoleAdmin, count_of, person
 from tasks.config.parsing import ConfigError, read_yaml
 from tasks.config.schema import TaskConfig
 from tasks.config_saving import LONGEST_DIFF, diff, refused_changes, usable
-from tasks.members import MemberRefused, account_of, change_members, check_members
+from tasks.members import account_of, change_members, check_members
 from tasks.models import Task, TaskMember
 
 
@@ -79,7 +81,8 @@ class MemberForm(forms.ModelForm):
     def clean_email(self) -> str:
         email: str = self.cleaned_data["email"]
         if not self.instance.pk:
-            self.instance.user = account_of(email)
+            with as_form_error(self):
+                self.instance.user = account_of(email)
         return email
 
 
@@ -92,7 +95,10 @@ class MemberFormSet(BaseInlineFormSet):
         super().clean()
         there = [form for form in self.forms if form not in self.deleted_forms]
         kept = [form.instance for form in there if form.is_valid() and form.instance.user_id]
-        check_members(kept, self.person)
+        try:
+            check_members(kept, self.person)
+        except Refused as error:
+            raise ValidationError(str(error)) from None
 
 
 class MemberInline(ByRole, admin.TabularInline):
@@ -170,8 +176,8 @@ class TaskAdmin(RoleAdmin):
             return
         try:
             change_members(task=form.instance, actor=person(request), **deeds)
-        except MemberRefused as error:  # the members changed since the page was checked
-            messages.error(request, error.message)
+        except Refused as error:  # the members changed since the page was checked
+            messages.error(request, str(error))
             return
         for member in (*deeds["added"], *deeds["changed"]):
             if not TaskMember.objects.standing().filter(pk=member.pk).exists():

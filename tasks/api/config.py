@@ -12,13 +12,10 @@ from rest_framework.views import APIView
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken
 from dynabench.lib.api import read
-from dynabench.lib.errors import Refused
 from tasks.access import find_edited, find_task
 from tasks.config.parsing import MAX_BYTES, ConfigError, Problem
 from tasks.config.schema import json_schema
 from tasks.config_saving import (
-    STALE,
-    ConfigStale,
     check_change,
     checked,
     diff,
@@ -91,8 +88,6 @@ class ConfigView(APIView):
             warnings = checked(task, text, base=version)[1]
             if not asked["dry_run"]:
                 task = save_config(task=task, text=text, base=version, actor=editor)
-        except ConfigStale:
-            raise Refused(STALE, code="stale", field="version") from None
         except ConfigError as error:
             raise wrong_text(error) from None
         told = {**_told(task, warnings), "config_text": text, "diff": diff(before, text)}

@@ -15,12 +15,10 @@ from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken
 from dynabench.lib.api import read
 from dynabench.lib.bodies import keep_body, takes
-from dynabench.lib.errors import Refused
 from tasks.access import find_edited, find_task
 from tasks.api.serializers import ContextSerializer
 from tasks.contexts.files import Summary
 from tasks.contexts.services import (
-    ImportRefused,
     import_contexts,
     preview_contexts,
     set_retired,
@@ -117,8 +115,6 @@ class Contexts(generics.ListAPIView[Context]):
                 raise serializers.ValidationError({"text": _lines(found)})
             file.seek(0)
             stored = import_contexts(round=round, lines=file, file_name=name, actor=editor)
-        except ImportRefused as error:
-            raise Refused(str(error)) from None
         except FileError as error:
             raise serializers.ValidationError({"text": [str(error)]}) from None
         told = ImportedContextsSerializer({**vars(found), "stored": stored}).data
@@ -197,8 +193,5 @@ class ContextBatchView(APIView):
         """Undo the import: its contexts leave the round, unless one was used."""
         task, editor = find_edited(request, code)
         batches = ContextBatch.objects.filter(round__task=task, round__number=number)
-        try:
-            undo_import(batch=get_object_or_404(batches, pk=pk), actor=editor)
-        except ImportRefused as error:
-            raise Refused(str(error), code="used") from None
+        undo_import(batch=get_object_or_404(batches, pk=pk), actor=editor)
         return Response(status=status.HTTP_204_NO_CONTENT)

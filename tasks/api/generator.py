@@ -12,12 +12,11 @@ from rest_framework.views import APIView
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken
 from dynabench.lib.api import check_form, read
-from dynabench.lib.errors import Refused
 from tasks.access import find_edited, find_task
 from tasks.models import Generator
 from tasks.permissions import can_read
 from tasks.targets.forms import GENERATORS, GeneratorForm
-from tasks.targets.services import TargetRefused, remove_generator, set_generator
+from tasks.targets.services import remove_generator, set_generator
 
 
 class GeneratorSerializer(serializers.Serializer[Any]):
@@ -55,10 +54,7 @@ class GeneratorView(APIView):
         task, editor = find_edited(request, code)
         form = GeneratorForm(read(GeneratorSerializer, request), instance=Generator(task=task))
         check_form(form)
-        try:
-            made = set_generator(task=task, actor=editor, fields=form.cleaned_data)
-        except TargetRefused as error:
-            raise Refused(str(error), code="generator") from None
+        made = set_generator(task=task, actor=editor, fields=form.cleaned_data)
         return Response(GeneratorSerializer(made).data)
 
     @extend_schema(operation_id="generator_remove", responses={204: None})

@@ -13,9 +13,8 @@ from rest_framework.views import APIView
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
 from dynabench.lib.api import read
-from dynabench.lib.errors import Refused
 from tasks.access import find_task
-from tasks.members import MemberRefused, account_of, change_members
+from tasks.members import account_of, change_members
 from tasks.models import Task, TaskMember
 from tasks.permissions import can_own, can_read
 
@@ -58,10 +57,7 @@ class _OfMembers(APIView):
     def change(self, task: Task, **members: list[TaskMember]) -> None:
         """As `change_members`, by the person of this request. Raises Refused."""
         assert isinstance(self.request.user, User)
-        try:
-            change_members(task=task, actor=self.request.user, **members)
-        except MemberRefused as error:
-            raise Refused(error.message, code="members") from None
+        change_members(task=task, actor=self.request.user, **members)
 
 
 class Members(_OfMembers, generics.ListAPIView[TaskMember]):
@@ -89,10 +85,7 @@ class Members(_OfMembers, generics.ListAPIView[TaskMember]):
         """Give a person a role, which counts once they have confirmed the address; for owners."""
         task = self.owned(code)
         asked = read(NewMemberSerializer, request)
-        try:
-            user = account_of(asked["email"])
-        except MemberRefused as error:
-            raise serializers.ValidationError({"email": [error.message]}) from None
+        user = account_of(asked["email"])
         member = TaskMember(task=task, user=user, role=asked["role"])
         self.change(task, added=[member])
         made = task.members.with_standing().get(pk=member.pk)

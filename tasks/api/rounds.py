@@ -19,7 +19,7 @@ from tasks.api.serializers import RoundSerializer
 from tasks.api.tasks import OfTask
 from tasks.models import Round, Task
 from tasks.rounds.forms import ReplaceForm, RoundForm
-from tasks.rounds.loop import RoundError, replace_target
+from tasks.rounds.loop import replace_target
 from tasks.rounds.services import change_round, plan_round
 from tasks.rounds.states import set_round_state
 from tasks.selectors import known_rounds
@@ -126,10 +126,7 @@ class Rounds(_Rounds, generics.ListAPIView[Round]):
         """Plan the next round. It is a draft."""
         task, editor = find_edited(request, code)
         asked = read(RoundPlanSerializer, request)
-        try:
-            made = plan_round(task=task, actor=editor, **_plan(asked, task))
-        except RoundError as error:
-            raise Refused(str(error), code="contexts_of") from None
+        made = plan_round(task=task, actor=editor, **_plan(asked, task))
         return self.planned(task, made.number, status.HTTP_201_CREATED)
 
 
@@ -151,10 +148,7 @@ class RoundView(_Rounds, generics.RetrieveAPIView[Round]):
         round = get_object_or_404(task.rounds, number=number)
         asked = read(RoundPlanSerializer, request)
         plan = _plan(asked, task, round)
-        try:
-            change_round(round=round, actor=editor, **plan)
-        except RoundError as error:
-            raise Refused(str(error), code="released") from None
+        change_round(round=round, actor=editor, **plan)
         return self.planned(task, number)
 
 
@@ -180,10 +174,7 @@ class RoundStateView(_Rounds):
         task, editor = find_edited(request, code)
         round = get_object_or_404(task.rounds, number=number)
         asked = read(WantedStateSerializer, request)
-        try:
-            set_round_state(round=round, state=asked["state"], actor=editor)
-        except RoundError as error:
-            raise Refused(str(error), code="state", field="state") from None
+        set_round_state(round=round, state=asked["state"], actor=editor)
         return self.planned(task, number)
 
 
@@ -211,8 +202,5 @@ class TargetReplacementView(_Rounds):
         round = get_object_or_404(task.rounds.select_related("task"), number=number)
         form = ReplaceForm(read(ReplacementSerializer, request), round=round)
         check_form(form)
-        try:
-            replace_target(round=round, actor=editor, **form.cleaned_data)
-        except RoundError as error:
-            raise Refused(str(error), code="fixed") from None
+        replace_target(round=round, actor=editor, **form.cleaned_data)
         return self.planned(task, number)

@@ -13,7 +13,6 @@ from rest_framework.views import APIView
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken
 from dynabench.lib.api import check_form, read
-from dynabench.lib.errors import Refused
 from dynabench.lib.places import shown_source
 from tasks.access import find_edited, find_task
 from tasks.line_files import unstorable
@@ -22,7 +21,7 @@ from tasks.permissions import can_edit, can_read
 from tasks.targets.endpoints.registry import ADAPTERS
 from tasks.targets.forms import InputForm, SettingsForm
 from tasks.targets.send_test import REASONS, NoAnswer, send_test
-from tasks.targets.services import TargetRefused, add_target, change_target
+from tasks.targets.services import add_target, change_target
 
 
 class TargetModelSerializer(serializers.ModelSerializer[TargetModel]):
@@ -113,10 +112,7 @@ class TargetModels(generics.ListAPIView[TargetModel]):
         """Register a target. A round's plan then names it."""
         task, editor = find_edited(request, code)
         fields = _settings(read(TargetSettingsSerializer, request), TargetModel(task=task))
-        try:
-            made = add_target(task=task, actor=editor, fields=fields)
-        except TargetRefused as error:
-            raise Refused(str(error), code="target") from None
+        made = add_target(task=task, actor=editor, fields=fields)
         made.refresh_from_db()
         return Response(TargetModelSerializer(made).data, status.HTTP_201_CREATED)
 
@@ -137,10 +133,7 @@ class TargetModelView(APIView):
         task, editor = find_edited(request, code)
         target = get_object_or_404(task.targets.select_related("task"), pk=pk)
         fields = _settings(read(TargetSettingsSerializer, request), target)
-        try:
-            changed = change_target(target=target, actor=editor, fields=fields)
-        except TargetRefused as error:
-            raise Refused(str(error), code="target") from None
+        changed = change_target(target=target, actor=editor, fields=fields)
         return Response(TargetModelSerializer(changed).data)
 
 

@@ -14,7 +14,6 @@ from rest_framework.views import APIView
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
 from dynabench.lib.api import read, wanted
-from dynabench.lib.errors import Refused
 from tasks.access import find_edited, find_task
 from tasks.api.config import wrong_text
 from tasks.api.serializers import (
@@ -28,7 +27,7 @@ from tasks.config.parsing import MAX_BYTES, ConfigError
 from tasks.models import Round, RoundTarget, Task, TaskGroup
 from tasks.permissions import can_moderate, role_of
 from tasks.selectors import PLANNED, known_rounds, listed_tasks
-from tasks.services import TaskExists, change_task, create_task
+from tasks.services import change_task, create_task
 
 OPENED = Prefetch("rounds", Round.objects.exclude(state__in=PLANNED).order_by("number"), "opened")
 
@@ -101,8 +100,6 @@ class Tasks(generics.ListAPIView[Task]):
             task, notes = create_task(actor=request.user, **asked)
         except ConfigError as error:
             raise wrong_text(error) from None
-        except TaskExists as error:
-            raise Refused(str(error), code="exists", field="code") from None
         told = MadeTaskSerializer(_whole(task), context={"role": None, "notes": notes})
         return Response(told.data, status.HTTP_201_CREATED)
 

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.lib.bounded import MIB, Bounds, OutOfBounds, bounded
+from dynabench.lib.errors import Refused
 from tasks.config.schema import TaskConfig
 from tasks.contexts.files import Summary, context_digest, good_rows, summary_of
 from tasks.line_files import FileError
@@ -20,10 +21,6 @@ SECONDS, MEMORY_BYTES = 300.0, 512 * MIB  # to read a file
 UNFOLDED = 16  # bytes of memory besides that a byte of a file may take
 T = TypeVar("T")
 FINISHED = (Round.State.CLOSED, Round.State.RELEASED)
-
-
-class ImportRefused(Exception):
-    """Contexts cannot be stored or taken out; the message says why."""
 
 
 @transaction.atomic
@@ -77,7 +74,7 @@ def used_contexts() -> QuerySet[Context]:
 
 
 def preview_contexts(*, round: Round, lines: Iterable[bytes], file_name: str) -> Summary:
-    """What the file would bring into the round. Raises ImportRefused, FileError."""
+    """What the file would bring into the round. Raises Refused, FileError."""
     return _read(summary_of, round, lines, file_name)
 
 
@@ -86,7 +83,7 @@ def import_contexts(
 ) -> int:
     """Store the good new rows of the file and return how many; no lock, a unique digest.
 
-    Raises ImportRefused, FileError.
+    Raises Refused, FileError.
     """
     good = _read(good_rows, round, lines, file_name)
     if not good:
@@ -104,10 +101,10 @@ def _read(
     """What `read` finds in a file, which others made: in a process of its own, within bounds."""
     if round.state in FINISHED:
         told = {"round": round, "state": _(round.state)}
-        raise ImportRefused(_("%(round)s is %(state)s and takes no contexts.") % told)
+        raise Refused(_("%(round)s is %(state)s and takes no contexts.") % told)
     config = round.task.config
     if not config.context:
-        raise ImportRefused(_("The task's configuration has no context fields."))
+        raise Refused(_("The task's configuration has no context fields."))
     stored = set(round.contexts.values_list("digest", flat=True))
     data = b"".join(lines)
     bounds = Bounds(SECONDS, MEMORY_BYTES + UNFOLDED * len(data))
@@ -121,13 +118,13 @@ def _read(
 def undo_import(*, batch: ContextBatch, actor: User | None) -> int:
     """Delete a batch with its contexts, and return how many there were.
 
-    Locks the round, as handing out a context does. Raises ImportRefused when one is used.
+    Locks the round, as handing out a context does. Raises Refused when one is used.
     """
     round = Round.objects.select_for_update(of=("self",)).get(pk=batch.round_id)
     used = used_contexts().filter(batch=batch).distinct().count()
     if used:
         words = _("%(batch)s: %(used)d of its contexts are used. Retire contexts instead.")
-        raise ImportRefused(words % {"batch": batch, "used": used})
+        raise Refused(words % {"batch": batch, "used": used}, code="used")
     contexts = Context.objects.filter(batch=batch)
     count = contexts.count()
     contexts.delete()

@@ -10,10 +10,11 @@ from django.utils.translation import gettext_lazy
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
+from dynabench.lib.errors import Refused
 from tasks.models import Round, RoundTarget, TargetModel, Task
 from tasks.rounds.fixed import lifted
 from tasks.targets.ask_before_opening import Silent, ask_targets
-from tasks.targets.services import TargetRefused, changed_target
+from tasks.targets.services import changed_target
 
 State = Round.State
 TARGETS_FIXED = gettext_lazy(
@@ -22,8 +23,11 @@ TARGETS_FIXED = gettext_lazy(
 )
 
 
-class RoundError(Exception):
+class RoundError(Refused):
     """A round cannot go to the wanted state; the message says why."""
+
+    code = "state"
+    field = "state"
 
 
 def loop_of(round: Round) -> list[TargetModel]:
@@ -35,14 +39,14 @@ def loop_of(round: Round) -> list[TargetModel]:
 def set_targets(round: Round, targets: Iterable[TargetModel]) -> dict[str, Any]:
     """Exactly these targets, shown as Model A, Model B … in this order; what to log, with names.
 
-    Raises RoundError when that is a change and the round was opened. Its caller holds the round.
+    Raises Refused when that is a change and the round was opened. Its caller holds the round.
     """
     wanted = list(targets)
     before = loop_of(round)
     if wanted == before:
         return {}
     if round.has_fixed_targets:
-        raise RoundError(TARGETS_FIXED)
+        raise Refused(TARGETS_FIXED, code="fixed")
     round.round_targets.all().delete()
     RoundTarget.objects.bulk_create(
         RoundTarget(round=round, target=target, position=position)
@@ -75,7 +79,7 @@ def register_target(
 ) -> TargetModel:
     """Create or update the task's target `name` and put it into a round's loop.
 
-    Locks the round, then the target. Raises RoundError when the round was opened, TargetRefused.
+    Locks the round, then the target. Raises Refused.
     """
     if round is not None:
         round = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
@@ -85,7 +89,7 @@ def register_target(
     noted: dict[str, Any] = {"fields": sorted(fields)}
     if not created:
         if target.task_id != task.pk:
-            raise TargetRefused(_("Another task has a target of this name. Take another one."))
+            raise Refused(_("Another task has a target of this name. Take another one."))
         target, noted = changed_target(target, fields)
     if round is not None:
         joined = loop_of(round)
@@ -102,13 +106,13 @@ def replace_target(
     """Let another target of the task take the place of one, while nothing was collected.
 
     The new one is asked first: call it outside transactions. Locks the round, then the targets. The
-    log has both names and the versions that answered last (none where none did). Raises RoundError.
+    log has both names and the versions that answered last (none where none did). Raises Refused.
     """
     _check_replaceable(round, old, new)
     try:
         version = ask_targets([new], round)[new.name]
     except Silent as error:
-        raise RoundError(str(error)) from None
+        raise Refused(str(error), code="fixed") from None
     with transaction.atomic():
         locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
         locked.task = round.task
@@ -127,11 +131,15 @@ def replace_target(
 
 def _check_replaceable(round: Round, old: TargetModel, new: TargetModel) -> None:
     if round.state not in (State.OPEN, State.PAUSED, State.CLOSED) or not round.opened_at:
-        raise RoundError(_("Only a round that was opened needs this. Change the round's plan."))
+        raise Refused(
+            _("Only a round that was opened needs this. Change the round's plan."), code="fixed"
+        )
     if round.examples.exists():
-        raise RoundError(_("The round has examples against its targets. Plan a new round."))
+        raise Refused(
+            _("The round has examples against its targets. Plan a new round."), code="fixed"
+        )
     names = set(round.targets.values_list("name", flat=True))
     if old.name not in names:
-        raise RoundError(_("%(name)s is no target of the round.") % {"name": old.name})
+        raise Refused(_("%(name)s is no target of the round.") % {"name": old.name}, code="fixed")
     if new.task_id != round.task_id or new.name in names:
-        raise RoundError(_("Choose another target of the task for it."))
+        raise Refused(_("Choose another target of the task for it."), code="fixed")

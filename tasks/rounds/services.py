@@ -10,10 +10,11 @@ from django.utils.translation import gettext_noop
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
+from dynabench.lib.errors import Refused
 from dynabench.lib.rows import changed_fields
 from tasks.contexts.services import store_contexts
 from tasks.models import Round, TargetModel, Task
-from tasks.rounds.loop import RoundError, set_targets
+from tasks.rounds.loop import set_targets
 from tasks.rounds.states import close_if_due
 
 NO_CONTEXTS = gettext_noop(
@@ -34,7 +35,7 @@ def plan_round(
 ) -> Round:
     """Make the task's next round, a draft, and copy the contexts of another if wanted.
 
-    Locks the task, so that two owners get two numbers. Raises RoundError without contexts to copy.
+    Locks the task, so that two owners get two numbers. Raises Refused without contexts to copy.
     """
     Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     last = task.rounds.aggregate(last=Max("number"))["last"] or 0
@@ -49,12 +50,14 @@ def plan_round(
 def _copy_contexts(source: Round | None, round: Round, actor: User | None) -> None:
     """Give a round the contexts of another that are not retired; those that it has stay once.
 
-    Raises RoundError when all are retired, as those of imported history.
+    Raises Refused when all are retired, as those of imported history.
     """
     if source is None:
         return
     if not source.contexts.filter(is_retired=False).exists():
-        raise RoundError(_(NO_CONTEXTS) % {"number": source.number})
+        raise Refused(
+            _(NO_CONTEXTS) % {"number": source.number}, code="contexts_of", field="contexts_of"
+        )
     rows = (
         {**context.fields, "tag": context.tag, "metadata": context.metadata}
         for context in source.contexts.filter(is_retired=False).order_by("pk").iterator()
@@ -76,12 +79,12 @@ def change_round(
     """Change what a round is to be, and close it if its new budget is reached. Locks the round.
 
     What is not given stays. The rule stays once it was opened, and no contexts are copied into it
-    then. Raises RoundError when it was released, or when other targets are given once it was
+    then. Raises Refused when it was released, or when other targets are given once it was
     opened.
     """
     locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
     if locked.state == Round.State.RELEASED:
-        raise RoundError(_("A released round does not change any more."))
+        raise Refused(_("A released round does not change any more."), code="released")
     fixed = ("rule",) if locked.opened_at else ()
     noted: dict[str, Any] = {
         "fields": changed_fields(

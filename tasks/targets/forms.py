@@ -7,13 +7,14 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from dynabench.lib.refusals import as_form_error
 from tasks.line_files import unstorable
 from tasks.models import Generator, TargetModel
 from tasks.targets.ask_before_opening import sample_of
 from tasks.targets.connect import endpoint_of, generator_endpoint, spec_of
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.registry import ADAPTERS
-from tasks.targets.services import TargetRefused, check_same_model
+from tasks.targets.services import check_same_model
 
 AS_TEXT = ("text", "long_text", "image", "audio")
 GENERATORS = ("openai_chat", "http", "scripted")
@@ -70,10 +71,8 @@ class TargetForm(_EndpointForm):
             self.add_error("serving", said % {"reason": words})
         endpoint_of(self.instance)
         if before := TargetModel.objects.filter(pk=self.instance.pk).first():
-            try:
+            with as_form_error(self):
                 check_same_model(before, self.cleaned_data)
-            except TargetRefused as error:
-                self.add_error(None, str(error))
 
 
 class SettingsForm(TargetForm):

@@ -9,38 +9,35 @@ from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
+from dynabench.lib.errors import Refused
 from dynabench.lib.rows import changed_fields
 from tasks.models import Generator, Round, TargetModel, Task
 from tasks.permissions import fixed_settings
 from tasks.targets.versions import made_another
 
 
-class TargetRefused(Exception):
-    """A target cannot be registered or changed so; the message says why."""
-
-
 @transaction.atomic
 def add_target(*, task: Task, actor: User, fields: Mapping[str, Any]) -> TargetModel:
     """Register a target whose settings are checked; no lock, a unique name.
 
-    Raises TargetRefused.
+    Raises Refused.
     """
-    _check_settings(actor, None, fields)
+    _check_settings(actor, None, fields, "target")
     told = {**fields, "task": task}
     target, created = TargetModel.objects.get_or_create(name=fields["name"], defaults=told)
     if not created:
-        raise TargetRefused(_("Another target has this name. Take another one."))
+        raise Refused(_("Another target has this name. Take another one."), code="target")
     log(actor, "target.registered", target, fields=sorted(fields))
     return target
 
 
 @transaction.atomic
 def change_target(*, target: TargetModel, actor: User, fields: Mapping[str, Any]) -> TargetModel:
-    """Change settings that are checked. Raises TargetRefused.
+    """Change settings that are checked. Raises Refused.
 
     Locks the target, so that it is not sent elsewhere while it gets a secret.
     """
-    _check_settings(actor, _locked_target(target), fields)
+    _check_settings(actor, _locked_target(target), fields, "target")
     changed, noted = changed_target(target, fields)
     log(actor, "target.changed", changed, **noted)
     return changed
@@ -55,7 +52,7 @@ def changed_target(
 ) -> tuple[TargetModel, dict[str, Any]]:
     """The target with other settings, and what to log. Locks it, as opening a round does.
 
-    Raises TargetRefused when that makes another model of one that a round was opened with.
+    Raises Refused when that makes another model of one that a round was opened with.
     """
     locked = _locked_target(target)
     check_same_model(locked, fields)
@@ -65,7 +62,7 @@ def changed_target(
 
 
 def check_same_model(target: TargetModel, fields: Mapping[str, Any]) -> None:
-    """Raises TargetRefused when these settings make another model of what a round was opened with.
+    """Raises Refused when these settings make another model of what a round was opened with.
 
     That round's examples would have been written against one model, and be shown with another.
     """
@@ -79,20 +76,20 @@ def check_same_model(target: TargetModel, fields: Mapping[str, Any]) -> None:
             "the other model under another name."
         )
         told = {"number": round.number, "target": target.name, "names": ", ".join(another)}
-        raise TargetRefused(words % told)
+        raise Refused(words % told, code="target")
 
 
 @transaction.atomic
 def set_generator(*, task: Task, actor: User, fields: Mapping[str, Any]) -> Generator:
     """Give the task a generator, or the one it has other settings, which are checked.
 
-    Locks the task. Raises TargetRefused.
+    Locks the task. Raises Refused.
     """
     Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     found = Generator.objects.filter(task=task).first()
     before = found or Generator(task=task)
     changes = {name: v for name, v in fields.items() if getattr(before, name) != v}
-    _check_settings(actor, found, changes)
+    _check_settings(actor, found, changes, "generator")
     if found is None:
         made = Generator.objects.create(task=task, **fields)
         log(actor, "generator.registered", made, fields=sorted(changes))
@@ -109,11 +106,11 @@ def remove_generator(*, task: Task, actor: User) -> None:
 
 
 def _check_settings(
-    actor: User, target: TargetModel | Generator | None, fields: Mapping[str, Any]
+    actor: User, target: TargetModel | Generator | None, fields: Mapping[str, Any], code: str
 ) -> None:
     if fixed := [name for name in fixed_settings(actor, target) if name in fields]:
         words = _(
             "You cannot set %(names)s: a name stays, and only an administrator ties a secret to an "
             "address."
         )
-        raise TargetRefused(words % {"names": ", ".join(fixed)})
+        raise Refused(words % {"names": ", ".join(fixed)}, code=code)

@@ -3,7 +3,8 @@
 import pytest
 
 from dynabench.accounts.models import LogEntry
-from tasks.members import MemberRefused, change_members
+from dynabench.lib.errors import Refused
+from tasks.members import change_members
 from tasks.models import TaskMember
 from tests.factories import TaskFactory, UserFactory
 
@@ -26,7 +27,7 @@ def test_two_owners_cannot_remove_each_other(at_once, others):
         actor, other = pair
         try:
             change_members(task=task, actor=actor.user, removed=[other])
-        except MemberRefused:
+        except Refused:
             return 0
         return 1
 

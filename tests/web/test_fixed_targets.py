@@ -13,11 +13,12 @@ from annotation.attempts.services import settle
 from annotation.models import Attempt, Example
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
+from dynabench.lib.errors import Refused
 from tasks.models import Round, RoundTarget, TargetModel
 from tasks.rounds.loop import RoundError, register_target, replace_target
 from tasks.rounds.services import change_round
 from tasks.rounds.states import set_round_state
-from tasks.targets.services import TargetRefused, change_target
+from tasks.targets.services import change_target
 from tests.factories import scripted_target
 from tests.web.admin.conftest import Role, change_url, foreign, people, sign_in  # noqa: F401
 from tests.web.admin.test_rounds import new_targets, round_form
@@ -82,9 +83,9 @@ def test_a_released_round_that_was_never_opened_is_fixed_too(nli):
 
 def test_services_refuse_other_targets_of_an_opened_round(opened, alice):
     other = another(opened.task)
-    with pytest.raises(RoundError):
+    with pytest.raises(Refused):
         change_round(round=opened, actor=alice, fields={}, targets=[other])
-    with pytest.raises(RoundError):
+    with pytest.raises(Refused):
         register_target(task=opened.task, name="new", round=opened, adapter="scripted")
     assert names(opened) == ["scripted"]
     assert not TargetModel.objects.filter(name="new").exists()
@@ -102,7 +103,7 @@ def test_the_command_refuses_an_opened_round(opened):
 
 
 def test_a_target_of_another_task_keeps_its_task(opened, sentiment):
-    with pytest.raises(TargetRefused):
+    with pytest.raises(Refused):
         register_target(task=sentiment.task, name="scripted", adapter="scripted")
     assert TargetModel.objects.get().task == opened.task
 
@@ -163,9 +164,9 @@ def test_an_owner_deletes_a_round_without_examples(people, opened):  # noqa: F81
     ],
 )
 def test_another_model_is_another_target(opened, target, people, fields):  # noqa: F811
-    with pytest.raises(TargetRefused):
+    with pytest.raises(Refused):
         change_target(target=target, actor=people[Role.EDITOR], fields=fields)
-    with pytest.raises(TargetRefused):
+    with pytest.raises(Refused):
         register_target(task=opened.task, name="scripted", **fields)
 
 
@@ -235,21 +236,21 @@ def test_a_broken_target_is_replaced_while_nothing_was_collected(opened, target,
 
 def test_no_target_is_replaced_under_examples_or_by_a_silent_one(opened, target, alice):
     silent = another(opened.task, "silent", fail="down")
-    with pytest.raises(RoundError, match="silent"):
+    with pytest.raises(Refused, match="silent"):
         replace_target(round=opened, old=target, new=silent, actor=alice)
     for wrong in (target, another(opened.task, "good", label="neutral")):
-        with pytest.raises(RoundError):
+        with pytest.raises(Refused):
             replace_target(round=opened, old=wrong, new=target, actor=alice)
     write(opened, alice)
     good = TargetModel.objects.get(name="good")
-    with pytest.raises(RoundError):
+    with pytest.raises(Refused):
         replace_target(round=opened, old=target, new=good, actor=alice)
     assert names(opened) == ["scripted"]
 
 
 def test_a_planned_round_is_changed_by_its_plan(nli, target, alice):
     Round.objects.update(state="draft")
-    with pytest.raises(RoundError):
+    with pytest.raises(Refused):
         replace_target(round=Round.objects.get(), old=target, new=another(nli.task), actor=alice)
 
 
@@ -301,7 +302,7 @@ def test_a_round_whose_target_does_not_answer_stays_closed(nli, target):
     TargetModel.objects.update(options={"fail": "refused"})
     for state in ("ready", "paused", "closed"):
         Round.objects.update(state=state)
-        with pytest.raises(RoundError, match=r"scripted: .*declined"):
+        with pytest.raises(Refused, match=r"scripted: .*declined"):
             set_round_state(round=nli, state="open", actor=None)
         assert Round.objects.get().state == state
 
@@ -315,7 +316,7 @@ def test_what_was_asked_is_what_opens(nli, target, monkeypatch):
         return {}
 
     monkeypatch.setattr("tasks.rounds.states.ask_targets", meanwhile)
-    with pytest.raises(RoundError, match="scripted"):
+    with pytest.raises(Refused, match="scripted"):
         set_round_state(round=nli, state="open", actor=None)
 
     def joined(targets, round):
@@ -323,7 +324,7 @@ def test_what_was_asked_is_what_opens(nli, target, monkeypatch):
         return {}
 
     monkeypatch.setattr("tasks.rounds.states.ask_targets", joined)
-    with pytest.raises(RoundError):
+    with pytest.raises(Refused):
         set_round_state(round=nli, state="open", actor=None)
     assert Round.objects.get().state == "ready"
 

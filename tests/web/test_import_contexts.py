@@ -9,7 +9,8 @@ from django.core.management import CommandError, call_command
 from annotation.models import Assignment
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
-from tasks.contexts.services import ImportRefused, import_contexts, undo_import
+from dynabench.lib.errors import Refused
+from tasks.contexts.services import import_contexts, undo_import
 from tasks.models import Context, ContextBatch, Round
 from tasks.services import OFFICIAL
 from tests.factories import RoundFactory
@@ -100,6 +101,6 @@ def test_a_used_batch_stays(nli, file, alice):
     batch = ContextBatch.objects.get()
     context = Context.objects.filter(batch=batch).first()
     Assignment.objects.create(annotator=annotator_of(alice), round=nli, context=context)
-    with pytest.raises(ImportRefused, match="1 of its contexts are used"):
+    with pytest.raises(Refused, match="1 of its contexts are used"):
         undo_import(batch=batch, actor=alice)
     assert Round.objects.get().contexts.count() == 5

@@ -14,8 +14,8 @@ from annotation.models import Assignment, Example
 from annotation.refusals import RoundClosed
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
+from dynabench.lib.errors import Refused
 from tasks.models import Round
-from tasks.rounds.loop import RoundError
 from tasks.rounds.states import close_if_due, set_round_state
 from tasks.selectors import used, writers
 from tests.factories import RoundFactory, scripted_target
@@ -149,11 +149,11 @@ def test_the_next_round_waits_for_what_is_being_written(as_alice, nli, target):
 def test_release_waits_for_those_who_write(nli, alice):
     assign(annotator=annotator_of(alice), round=nli)
     closed = close(nli)
-    with pytest.raises(RoundError, match="People may finish writing until"):
+    with pytest.raises(Refused, match="People may finish writing until"):
         set_round_state(round=closed, state="released", actor=None)
     Round.objects.update(writing_until=timezone.now())
     assert set_round_state(round=closed, state="released", actor=alice).state == "released"
-    with pytest.raises(RoundError, match="A released round cannot become open"):
+    with pytest.raises(Refused, match="A released round cannot become open"):
         set_round_state(round=closed, state="open", actor=None)
 
 
@@ -305,5 +305,5 @@ def test_the_command_closes_what_is_due(nli, capsys):
 )
 def test_a_round_that_would_close_at_once_does_not_open(nli, fields, words):
     Round.objects.update(state="paused", **fields)
-    with pytest.raises(RoundError, match=words):
+    with pytest.raises(Refused, match=words):
         set_round_state(round=nli, state="open", actor=None)

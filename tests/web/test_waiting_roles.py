@@ -4,7 +4,8 @@ import pytest
 from allauth.account.models import EmailAddress
 
 from dynabench.accounts.models import confirm_address
-from tasks.members import MemberRefused, change_members
+from dynabench.lib.errors import Refused
+from tasks.members import change_members
 from tasks.models import TaskMember
 from tasks.permissions import role_of
 from tests.factories import PASSWORD
@@ -71,7 +72,7 @@ def test_an_owner_who_waits_is_none(owner, somebody, nli):
     """Else the last owner could leave, and nobody owned the task."""
     add(owner, nli.task, somebody, "owner")
     mine = TaskMember.objects.get(user=owner)
-    with pytest.raises(MemberRefused, match="confirmed"):
+    with pytest.raises(Refused, match="confirmed"):
         change_members(task=nli.task, actor=owner, removed=[mine])
     confirm_address(somebody)
     change_members(task=nli.task, actor=owner, removed=[mine])

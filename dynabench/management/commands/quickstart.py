@@ -21,13 +21,13 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from dynabench.accounts.models import User, confirm_address
+from dynabench.lib.errors import Refused
 from dynabench.lib.queue import every_minute
 from evaluation.training.starters import STARTERS, starter_folder
 from tasks.models import Round, Task, TaskMember
-from tasks.rounds.loop import RoundError, register_target
+from tasks.rounds.loop import register_target
 from tasks.rounds.states import set_round_state
 from tasks.services import install_official_tasks
-from tasks.targets.services import TargetRefused
 
 ROLES = ("admin", "owner", "annotator", "validator")
 MANAGE = [sys.executable, str(settings.BASE_DIR / "manage.py")]
@@ -98,7 +98,7 @@ class Command(BaseCommand):
                     round=None if known else first,
                     source=str(folder),
                 )
-            except (RoundError, TargetRefused) as error:  # a round was opened with another starter
+            except Refused as error:  # a round was opened with another starter
                 self.stdout.write(f"The starter of {code} stays what it is. {error}")
 
     def _open_rounds(self) -> None:
@@ -106,7 +106,7 @@ class Command(BaseCommand):
         for round in first_rounds():
             try:
                 set_round_state(round=round, state=Round.State.OPEN, actor=None)
-            except RoundError as error:
+            except Refused as error:
                 self.stdout.write(f"{round} stays ready: {error}")
 
     def _accounts(self) -> None:

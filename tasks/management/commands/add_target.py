@@ -7,12 +7,12 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
+from dynabench.lib.refusals import as_command_error
 from tasks.models import Round, TargetModel, Task
-from tasks.rounds.loop import RoundError, register_target
+from tasks.rounds.loop import register_target
 from tasks.targets.connect import endpoint_of, serving_of, spec_of
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.registry import ADAPTERS
-from tasks.targets.services import TargetRefused
 from tasks.targets.serving.errors import MisconfiguredError
 from tasks.targets.serving.spec import open_folder
 
@@ -45,10 +45,8 @@ class Command(BaseCommand):
             for name in ("adapter", "url", "source", "revision", "options", "serving", "secret_env")
         }
         round = self._round(task, options["round"])
-        try:
+        with as_command_error():
             register_target(task=task, name=target.name, round=round, **fields)
-        except (RoundError, TargetRefused) as error:
-            raise CommandError(str(error)) from None
         where = f" in round {round.number}" if round else ""
         self.stdout.write(f"{target.name} is a target of {task.code}{where}: {target.base_url}")
 

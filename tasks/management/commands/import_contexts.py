@@ -6,8 +6,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from dynabench.lib.refusals import as_command_error
 from tasks.contexts.files import Summary
-from tasks.contexts.services import FINISHED, ImportRefused, import_contexts, preview_contexts
+from tasks.contexts.services import FINISHED, import_contexts, preview_contexts
 from tasks.line_files import FileError
 from tasks.models import Round, Task
 
@@ -24,7 +25,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         round = self._round(options["code"], options["round"])
         path: Path = options["file"]
-        try:
+        with as_command_error(FileError):
             summary = self._check(round, path)
             if summary.error_count and not options["skip_bad"]:
                 raise CommandError(
@@ -33,8 +34,6 @@ class Command(BaseCommand):
                 )
             with path.open("rb") as lines:
                 new = import_contexts(round=round, lines=lines, file_name=path.name, actor=None)
-        except (ImportRefused, FileError) as error:
-            raise CommandError(str(error)) from None
         duplicates = summary.row_count - summary.error_count - new
         left_out = f", {_lines(summary.error_count)} left out" if summary.error_count else ""
         self.stdout.write(f"{round}: {new} new, {duplicates} duplicates{left_out}.")
