@@ -24,7 +24,7 @@ from tasks.selectors import groups_with, listed_tasks, seen_rounds
 from tasks.targets.failures import failing
 from validation.judging.queue import JUDGED_STATES
 from validation.rules.rates import Rate
-from validation.statistics.cache import Kept, all_numbers, standings
+from validation.statistics.cache import Kept, all_numbers, headline_numbers
 from validation.statistics.definitions import DEFINITIONS
 from validation.statistics.report import as_json, flat
 
@@ -82,7 +82,7 @@ def _latest_rounds(tasks: Sequence[Task]) -> dict[int, Round]:
 
 def _cards(tasks: Sequence[Task], latest: Mapping[int, Round]) -> list[dict[str, Any]]:
     """What lists say of each task."""
-    kept = standings([latest[task.pk] for task in tasks if task.pk in latest])
+    kept = headline_numbers([latest[task.pk] for task in tasks if task.pk in latest])
     cards: list[dict[str, Any]] = []
     for task in tasks:
         round = latest.get(task.pk)

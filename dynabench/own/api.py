@@ -29,7 +29,7 @@ from tasks.models import Round
 from tasks.permissions import can_moderate, can_read
 from validation.api.statistics import RateSerializer
 from validation.decisions.second_opinion import second_opinion
-from validation.judging.evidence_checks import Check
+from validation.rules.gold_check import Check
 from validation.rules.rates import Undefined
 
 CHECKS = [check.value for check in Check]

@@ -14,7 +14,7 @@ from dynabench.accounts.models import Annotator
 from dynabench.accounts.people import shown_name
 from dynabench.own.access import owned_task
 from tasks.models import Round, Task
-from validation.judging.evidence_checks import Check
+from validation.rules.gold_check import Check
 from validation.rules.rates import Rate, Undefined, rate
 from validation.statistics.people import (
     AuthorStatistics,

@@ -14,12 +14,12 @@ from dynabench.own.access import owned_task
 from dynabench.own.selectors import said, shown_texts
 from tasks.models import Round
 from tasks.permissions import can_edit
-from validation.decisions import policies
+from validation.decisions import services
+from validation.decisions.consensus_rows import policy_of
 from validation.decisions.policy_forms import PolicyForm
 from validation.decisions.policy_preview import (
+    ExampleStatus,
     Preview,
-    Standing,
-    in_force,
     in_words,
     is_too_large,
     preview,
@@ -34,7 +34,7 @@ def policy(request: HttpRequest, code: str, number: int) -> HttpResponse:
     if request.method == "POST":
         return _apply(request, round)
     if "rule" not in request.GET:
-        now = in_force(round)
+        now = policy_of(round)
         initial = {name: getattr(now, name) for name in ("rule", "needed", "of", "threshold")}
         return _show(request, round, PolicyForm(round, initial=initial))
     form = PolicyForm(round, request.GET)
@@ -46,8 +46,8 @@ def _apply(request: HttpRequest, round: Round) -> HttpResponse:
     if not form.is_valid():
         return _show(request, round, form, status=422)
     try:
-        changed = policies.apply_policy(round=round, owner=request.user, policy=form.policy)  # type: ignore[arg-type]
-    except policies.RoundReleased as error:  # the page says so above the form
+        changed = services.apply_policy(round=round, owner=request.user, policy=form.policy)  # type: ignore[arg-type]
+    except services.RoundReleased as error:  # the page says so above the form
         return _show(request, round, form, status=error.status)
     if changed is None:
         told = _(
@@ -67,7 +67,7 @@ def _show(
         "task": round.task,
         "round": round,
         "form": form,
-        "in_force": in_words(in_force(round)),
+        "in_force": in_words(policy_of(round)),
         "released": round.state == Round.State.RELEASED,
     }
     if form.is_bound and form.is_valid():
@@ -86,7 +86,7 @@ def _previewed(round: Round, found: Preview) -> dict[str, Any]:
     texts = shown_texts(round.task, found.first)
     config = round.task.config
 
-    def words(pk: int, standing: Standing) -> str:
+    def words(pk: int, standing: ExampleStatus) -> str:
         answer, state = said(config, standing, examples[pk].outcome), _(standing.words)
         return f"{state}: {answer}" if answer else state
 

@@ -9,9 +9,10 @@ from annotation.writing.page import Work
 from dynabench.accounts.models import Annotator
 from tasks.config.schema import Component, TaskConfig
 from tasks.models import Context, Round, Task
-from validation.decisions.consensus_rows import is_about_model
-from validation.judging.page import Desk
+from validation.judging.page import page_values
+from validation.judging.services import JudgeSession
 from validation.models import JudgeLease
+from validation.rules.claims import is_about_model
 
 
 def write_values(task: Task) -> dict[str, Any]:
@@ -28,10 +29,10 @@ def judge_values(task: Task, validator: Annotator) -> dict[str, Any]:
     context = _context(task)
     inputs, outcome = _inputs(task.config), Example.Outcome.UNDECIDED
     example = Example(round=context.round, context=context, inputs=inputs, outcome=outcome)
-    desk = Desk(task, validator, JudgeLease(example=example), [])
+    session = JudgeSession(task, validator, JudgeLease(example=example), [])
     is_shown = is_about_model(task.config, outcome)
     model_said = [("", _("(The model's answer)"))] if is_shown else []
-    return {**desk.page(), "model_said": model_said, "undo": None, "judged": 1}
+    return {**page_values(session), "model_said": model_said, "undo": None, "judged": 1}
 
 
 def _context(task: Task) -> Context:

@@ -21,7 +21,8 @@ from dynabench.own.access import owned_task
 from dynabench.own.selectors import case_file, shown_texts
 from tasks.models import Task
 from validation.decisions.review_queue import PAGE, Found, Kind, to_review
-from validation.judging import gold, services
+from validation.decisions.services import override_consensus, withdraw_override
+from validation.judging import gold
 from validation.judging.forms import DecisionForm
 
 
@@ -110,7 +111,7 @@ def review_example(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
     if not form.is_valid():
         return _show(request, example, form, status=422)
     try:
-        services.override_consensus(
+        override_consensus(
             example=example,
             owner=request.user,  # type: ignore[arg-type]
             choice=form.vote,
@@ -155,7 +156,7 @@ def withdraw_decision(request: HttpRequest, code: str, uuid: UUID) -> HttpRespon
     """Let the votes decide again."""
     example = _example(owned_task(request, code), uuid)
     try:
-        services.withdraw_override(example=example, owner=request.user)  # type: ignore[arg-type]
+        withdraw_override(example=example, owner=request.user)  # type: ignore[arg-type]
     except Refused as error:
         return _show(request, example, said=str(error), status=error.status)
     return _stay(request, example, gettext("The decision is withdrawn. The votes decide again."))

@@ -12,7 +12,7 @@ from annotation.writing import result_panel
 from dynabench.accounts.people import shown_name
 from tasks.config.schema import Component, TaskConfig
 from tasks.models import Task
-from validation.decisions.policy_preview import Standing
+from validation.decisions.policy_preview import ExampleStatus
 from validation.judging.page import verdict_words
 from validation.models import Choice, Consensus, Gold, Validation
 
@@ -66,7 +66,7 @@ def case_file(task: Task, example: Example) -> dict[str, Any]:
     }
 
 
-def said(config: TaskConfig, choice: Choice | Standing, outcome: str) -> str:
+def said(config: TaskConfig, choice: Choice | ExampleStatus, outcome: str) -> str:
     """A label or verdict in words; empty where there is none."""
     if choice.verdict:
         words = verdict_words(config, choice.verdict, outcome)

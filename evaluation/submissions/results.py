@@ -20,7 +20,7 @@ from evaluation.submissions.visibility import may_see_scores, shown_name, shown_
 from tasks.models import Task
 from tasks.permissions import Person
 from validation.statistics.counts import count_cells
-from validation.statistics.report import Number, standing
+from validation.statistics.report import Number, headline_numbers
 
 SUITES = [*EvaluationRun.Suite]  # in the order in which they are shown
 
@@ -45,7 +45,7 @@ def rounds_in_the_loop(submission: Submission) -> list[InTheLoop]:
         InTheLoop(round.number, found["collected"], found["vmer"])
         for round in rounds
         if (part := counted.parts.get((round.pk, target.name)))
-        for found in [standing(part)]
+        for found in [headline_numbers(part)]
     ]
 
 

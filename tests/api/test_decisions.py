@@ -9,10 +9,11 @@ from dynabench.accounts.services import annotator_of
 from tasks.models import TaskMember
 from tests.api.test_writing import error
 from tests.factories import UserFactory
+from tests.policies import rederive
 from tests.web.test_judge import answered, write
 from tests.web.test_queries import check, count, fill_review
 from validation.decisions import review_queue
-from validation.judging.services import override_consensus, rederive
+from validation.decisions.services import override_consensus
 from validation.models import Consensus, OwnerDecision, Validation
 from validation.rules.consensus import Policy, Vote
 

@@ -11,7 +11,7 @@ from tests.factories import UserFactory
 from tests.web.test_gold import make_gold
 from tests.web.test_judge import write
 from tests.web.test_queries import check, count
-from validation.judging.services import override_consensus
+from validation.decisions.services import override_consensus
 from validation.models import Gold
 from validation.rules.consensus import Vote
 

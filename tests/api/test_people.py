@@ -16,11 +16,11 @@ from dynabench.accounts.services import annotator_of
 from tasks.models import TaskMember
 from tests.api.test_writing import error
 from tests.factories import RoundFactory, UserFactory
+from tests.policies import rederive
 from tests.web.test_own_dashboard import busy  # noqa: F401
 from tests.web.test_own_people import crowd  # noqa: F401
 from tests.web.test_queries import check, fill_review
 from tests.web.test_second_opinion import judged  # noqa: F401
-from validation.judging.services import rederive
 from validation.models import Consensus, Validation
 from validation.rules.consensus import Policy
 

@@ -13,8 +13,8 @@ from tests.api.test_writing import error
 from tests.factories import UserFactory
 from tests.web.test_own_policy import POLICIES, judged, stored  # noqa: F401
 from tests.web.test_queries import check, fill_review
-from validation.decisions import policies, policy_preview
-from validation.decisions.policies import derive_round
+from validation.decisions import policy_preview, services
+from validation.decisions.services import derive_round
 from validation.models import Judging, QueueItem
 
 pytestmark = pytest.mark.usefixtures("few_are_enough")
@@ -109,11 +109,11 @@ def test_one_key_applies_once(api, judged):
 
 def test_a_large_round_is_counted_by_a_worker(api, judged, monkeypatch):
     calls = []
-    monkeypatch.setattr(policies, "AT_ONCE", 4)
-    monkeypatch.setattr(policies, "enqueue", lambda *call: calls.append(call))
+    monkeypatch.setattr(services, "AT_ONCE", 4)
+    monkeypatch.setattr(services, "enqueue", lambda *call: calls.append(call))
     before = stored()
     assert api.put(URL, STRICT).json()["changed"] is None
-    assert (stored(), calls) == (before, [("validation.decisions.policies.count_again", judged.pk)])
+    assert (stored(), calls) == (before, [("validation.decisions.services.count_again", judged.pk)])
     assert derive_round(round=judged) == 3
 
 

@@ -12,7 +12,7 @@ from dynabench.accounts.services import annotator_of
 from tests.browser.conftest import audit, make_round, visit
 from tests.factories import PASSWORD, UserFactory
 from tests.web.test_judge import answered, write
-from validation.judging.services import override_consensus
+from validation.decisions.services import override_consensus
 from validation.models import Validation
 from validation.rules.consensus import Vote
 

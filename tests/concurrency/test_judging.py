@@ -12,15 +12,9 @@ from annotation.models import Example
 from dynabench.accounts.models import Annotator
 from dynabench.lib.errors import Refused
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
-from validation.judging.services import (
-    cast_validation,
-    lease_next,
-    override_consensus,
-    rederive,
-    skip_example,
-    undo_validation,
-    withdraw_override,
-)
+from tests.policies import rederive
+from validation.decisions.services import override_consensus, withdraw_override
+from validation.judging.services import cast_validation, lease_next, skip_example, undo_validation
 from validation.models import Consensus, JudgeLease, Judging, QueueItem, Validation
 from validation.rules.consensus import Policy, Vote, decide, votes_still_needed
 

@@ -8,8 +8,8 @@ from annotation.models import Example
 from dynabench.accounts.models import Annotator
 from tests.concurrency.test_judging import LABELS, POLICIES, examples
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
-from validation.decisions.policies import change_policy, derive_round
 from validation.decisions.policy_preview import preview
+from validation.decisions.services import change_policy, derive_round
 from validation.models import Consensus, Judging, Validation
 from validation.rules.consensus import Policy, decide
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def test_the_last_policy_holds_for_every_example(at_once, monkeypatch):
     """Lock: the examples, in `derive_round`; each hundred of them reads the policy anew."""
-    monkeypatch.setattr("validation.decisions.policies.CHUNK", 5)
+    monkeypatch.setattr("validation.decisions.services.CHUNK", 5)
     round = RoundFactory(task=TaskFactory(code="nli"))
     ContextFactory(round=round)
     people = [Annotator.objects.create(pseudonym=f"w-{number}") for number in range(6)]

@@ -11,7 +11,7 @@ from tests.factories import ContextFactory, UserFactory, scripted_target
 from tests.web.conftest import HTMX
 from tests.web.test_field_types import ok, signed_in
 from validation.decisions.consensus_rows import policy_of
-from validation.decisions.replay import decided
+from validation.decisions.replay import replay
 from validation.models import Consensus
 from validation.statistics.counts import _target_right
 
@@ -92,7 +92,7 @@ def test_a_vote_on_the_models_answer_confirms_its_author_or_not(
     consensus = Consensus.objects.get()
     stored = consensus.verdict, consensus.is_verified, consensus.is_validated_error
     assert stored == (answer, verified, error)
-    (case,) = decided(ask, policy_of(ask))  # the whole round decided anew says the same
+    (case,) = replay(ask, policy_of(ask))  # the whole round replay anew says the same
     assert (case.is_verified, case.is_validated_error) == (verified, error)
 
 

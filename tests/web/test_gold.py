@@ -14,9 +14,8 @@ from tests.factories import UserFactory
 from tests.web.conftest import HTMX
 from tests.web.test_judge import URL, answered, judge, write
 from validation.decisions.consensus_rows import derive_all
+from validation.decisions.services import override_consensus
 from validation.judging import gold
-from validation.judging.evidence_checks import Check
-from validation.judging.services import override_consensus
 from validation.models import (
     Consensus,
     Gold,
@@ -28,6 +27,7 @@ from validation.models import (
     Validation,
 )
 from validation.rules.consensus import Vote
+from validation.rules.gold_check import Check
 from validation.statistics.people import validator_statistics
 
 REFRESHER = "/t/nli/judge/refresher/"

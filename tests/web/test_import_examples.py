@@ -26,7 +26,8 @@ from tasks.rounds.loop import RoundError
 from tasks.rounds.services import plan_round
 from tasks.rounds.states import set_round_state
 from tests.factories import PASSWORD, UserFactory, importing
-from validation.judging.services import fill_queue, rederive
+from tests.policies import rederive
+from validation.judging.services import fill_queue
 from validation.models import Consensus, Judging, Validation
 from validation.rules.consensus import Policy
 

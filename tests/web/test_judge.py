@@ -370,7 +370,7 @@ def test_a_break_is_offered(as_alice, alice, nli, hate, bob, code, minutes, monk
     GatePass.objects.create(annotator=annotator_of(alice), task=round.task)
     write(round, bob, hypothesis="It was.", text="It was.", label="hate")
     now = [1_000_000]
-    monkeypatch.setattr("validation.judging.page.time.time", lambda: now[0])
+    monkeypatch.setattr("validation.judging.views.time.time", lambda: now[0])
     offered = []
     for minute in (0, minutes - 1, minutes, minutes + 1, 2 * minutes):
         now[0] = 1_000_000 + 60 * minute

@@ -13,11 +13,13 @@ from annotation.models import Example
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.errors import Refused
 from tests.factories import UserFactory
+from tests.policies import rederive
 from tests.web.conftest import HTMX
 from tests.web.test_judge import URL, judge, write
+from validation.decisions.services import override_consensus, withdraw_override
 from validation.judging import queue as selectors
 from validation.judging.queue import Place, next_place, round_numbers
-from validation.judging.services import lease_next, override_consensus, rederive, withdraw_override
+from validation.judging.services import lease_next
 from validation.models import Consensus, JudgeLease, QueueItem, Validation
 from validation.rules.consensus import Policy, Vote
 from validation.rules.sampling import is_in_share

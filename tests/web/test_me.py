@@ -15,8 +15,8 @@ from leaderboard.people.goals import WEEK, monday
 from tests.factories import RoundFactory, TaskFactory, UserFactory
 from tests.web.conftest import HTMX
 from tests.web.test_judge import answered, judge, write
+from validation.decisions.services import override_consensus
 from validation.judging.queue import UNDO_TIME
-from validation.judging.services import override_consensus
 from validation.models import Validation
 from validation.rules.consensus import Vote
 

@@ -11,9 +11,10 @@ from annotation.models import Example
 from dynabench.accounts.services import annotator_of
 from tasks.models import TaskMember
 from tests.factories import ContextFactory, RoundFactory, UserFactory
+from tests.policies import rederive
 from tests.web.conftest import HTMX
 from tests.web.test_judge import write
-from validation.judging.services import fill_queue, rederive
+from validation.judging.services import fill_queue
 from validation.models import Validation
 from validation.rules.consensus import Policy
 

@@ -12,11 +12,11 @@ from dynabench.accounts.services import annotator_of
 from dynabench.own.people import agreement_check, labels_check
 from tasks.models import TaskMember
 from tests.factories import RoundFactory, UserFactory
+from tests.policies import rederive
 from tests.web.test_judge import write
-from validation.judging.evidence_checks import Check
-from validation.judging.services import rederive
 from validation.models import Skip, Validation
 from validation.rules.consensus import Policy
+from validation.rules.gold_check import Check
 from validation.statistics.people import author_statistics, validator_statistics
 
 URL = "/own/nli/annotators/"

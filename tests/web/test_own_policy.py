@@ -7,12 +7,13 @@ from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
 from tasks.models import TaskMember
 from tests.factories import UserFactory
+from tests.policies import rederive
 from tests.web.conftest import HTMX
 from tests.web.test_judge import write
-from validation.decisions import policies, policy_preview
-from validation.decisions.policies import derive_round
+from validation.decisions import policy_preview, services
 from validation.decisions.policy_preview import preview
-from validation.judging.services import fill_queue, override_consensus, rederive
+from validation.decisions.services import derive_round, override_consensus
+from validation.judging.services import fill_queue
 from validation.models import Consensus, Judging, QueueItem, Validation
 from validation.rules.consensus import Policy, Vote
 
@@ -111,13 +112,13 @@ def test_applying_counts_again_and_is_noted(as_alice, alice, judged):
 
 def test_a_large_round_is_counted_by_a_worker(as_alice, judged, monkeypatch):
     calls = []
-    monkeypatch.setattr(policies, "AT_ONCE", 4)
-    monkeypatch.setattr(policies, "enqueue", lambda *call: calls.append(call))
+    monkeypatch.setattr(services, "AT_ONCE", 4)
+    monkeypatch.setattr(services, "enqueue", lambda *call: calls.append(call))
     before = stored()
     assert "A worker counts its votes again" in as_alice.post(URL, STRICT, follow=True).text
     assert stored() == before
-    assert calls == [("validation.decisions.policies.count_again", judged.pk)]
-    policies.count_again(judged.pk)
+    assert calls == [("validation.decisions.services.count_again", judged.pk)]
+    services.count_again(judged.pk)
     assert [row[0] for row in stored()] == ["decided", "decided", "no_consensus", "decided"]
     assert derive_round(round=judged) == 0
 

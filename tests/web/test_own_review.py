@@ -8,11 +8,12 @@ from dynabench.accounts.people import shown_name
 from dynabench.accounts.services import annotator_of
 from tasks.models import TaskMember
 from tests.factories import UserFactory
+from tests.policies import rederive
 from tests.web.conftest import HTMX
 from tests.web.test_judge import answered, write
 from validation.decisions import review_queue
 from validation.decisions.review_queue import Kind, to_review
-from validation.judging.services import override_consensus, rederive
+from validation.decisions.services import override_consensus
 from validation.models import Consensus, Gold, OwnerDecision, Validation
 from validation.rules.consensus import Policy, Vote
 from validation.rules.sampling import is_in_share, is_sampled_for_review

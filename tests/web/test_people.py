@@ -10,7 +10,7 @@ from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
 from tests.factories import TaskFactory, UserFactory
 from tests.web.test_judge import write
-from validation.judging.services import override_consensus
+from validation.decisions.services import override_consensus
 from validation.rules.consensus import Vote
 
 URL = "/t/nli/people/"

@@ -10,11 +10,11 @@ from django.utils import timezone
 from annotation.models import Example
 from dynabench.accounts.services import annotator_of
 from tests.factories import UserFactory
+from tests.policies import rederive
 from tests.web.test_judge import write
-from validation.judging.evidence_checks import Check
-from validation.judging.services import rederive
 from validation.models import Skip, Validation
 from validation.rules.consensus import Policy, Vote
+from validation.rules.gold_check import Check
 from validation.rules.rates import Undefined
 from validation.statistics.people import author_statistics, validator_statistics
 

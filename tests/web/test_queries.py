@@ -27,12 +27,13 @@ from leaderboard.snapshots.services import take_snapshot
 from tasks.models import TaskMember
 from tests.boards import fill_board
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory, scripted_target
+from tests.policies import rederive
 from tests.web.test_judge import answered, write
 from tests.web.test_suggestions import allow, generator
 from tests.web.test_support import worked_example
 from tests.web.test_write import open_form
+from validation.decisions.services import override_consensus, withdraw_override
 from validation.judging import gold, services
-from validation.judging.services import override_consensus, rederive, withdraw_override
 from validation.models import JudgeLease, Validation
 from validation.rules.consensus import Policy, Vote
 

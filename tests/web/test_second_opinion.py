@@ -8,11 +8,11 @@ from django.core.management import call_command
 from dynabench.accounts.services import annotator_of
 from tasks.models import TaskMember
 from tests.factories import UserFactory
+from tests.policies import rederive
 from tests.web.conftest import HTMX
 from tests.web.test_judge import judge, write
 from tests.web.test_quality import voted
 from validation.decisions.second_opinion import second_opinion
-from validation.judging.services import rederive
 from validation.models import Consensus, Judging, QueueItem
 from validation.rules.consensus import Policy, Vote
 from validation.rules.rates import Undefined

@@ -102,7 +102,7 @@ def test_with_many_votes_one_is_looked_at_now_and_then(large, alice, monkeypatch
     judge(me, large, 6)
     cache.clear()
     monkeypatch.setattr(vote_caps, "LOOKED_AT", 1)
-    latest = services.selectors.latest_lease(me, large.task)
+    latest = services.queue.latest_lease(me, large.task)
     due = latest._replace(uuid=latest.uuid.__class__(int=7 * 5))  # 1 in 7
     assert not vote_caps.may_go_on(me, large.task, due)
     assert vote_caps.may_go_on(me, large.task, latest._replace(uuid=latest.uuid.__class__(int=36)))

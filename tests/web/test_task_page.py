@@ -19,7 +19,7 @@ from evaluation.models import Dataset
 from tasks.models import Round, Task, TaskMember
 from tests.factories import RoundFactory, TaskFactory, scripted_target
 from tests.web.test_task_report import by, load, mood, report, row  # noqa: F401
-from validation.statistics.cache import all_numbers, standings
+from validation.statistics.cache import all_numbers, headline_numbers
 
 pytestmark = pytest.mark.usefixtures("few_are_enough")
 
@@ -287,7 +287,7 @@ def test_a_count_that_failed_is_tried_again(large, monkeypatch):
 def test_what_took_long_to_count_is_kept_longer(rounds, monkeypatch):
     clocks = iter([0.0, 6.0])
     monkeypatch.setattr("validation.statistics.cache.perf_counter", lambda: next(clocks))
-    kept = standings(rounds[:1])[rounds[0].pk]
+    kept = headline_numbers(rounds[:1])[rounds[0].pk]
     assert kept.until - kept.counted_at == timedelta(minutes=5)
     assert list(kept.numbers)[:4] == ["collected", "judged", "decided", "verified"]
 

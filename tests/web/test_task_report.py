@@ -13,7 +13,7 @@ from annotation.models import Example
 from dynabench.accounts.services import annotator_of
 from tasks.models import Round, Task
 from tests.factories import importing
-from validation.judging.services import override_consensus
+from validation.decisions.services import override_consensus
 from validation.models import Consensus
 from validation.rules.consensus import Vote
 

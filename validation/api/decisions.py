@@ -31,7 +31,7 @@ from validation.api.serializers import (
     vote_of,
 )
 from validation.decisions.review_queue import PAGE, Found, Kind, to_review
-from validation.judging import services
+from validation.decisions.services import override_consensus, withdraw_override
 from validation.judging.forms import DecisionForm
 from validation.models import OwnerDecision
 
@@ -175,7 +175,7 @@ class DecisionView(OfModerators):
         asked = read(NewDecisionSerializer, request)
         form = DecisionForm(asked, decides=example)
         check_form(form)
-        made = services.override_consensus(
+        made = override_consensus(
             example=example, owner=owner, choice=form.vote, reason=form.cleaned_data["reason"]
         )
         made.refresh_from_db()
@@ -186,7 +186,7 @@ class DecisionView(OfModerators):
     def delete(self, request: Request, uuid: UUID) -> Response:
         """Let the votes decide again. For moderators."""
         example, owner = self.enter(uuid)
-        services.withdraw_override(example=example, owner=owner)
+        withdraw_override(example=example, owner=owner)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 

@@ -31,14 +31,13 @@ from validation.api.serializers import (
     OwnValidationSerializer,
     vote_of,
 )
-from validation.decisions.consensus_rows import is_about_model
-from validation.judging import blind, gold, services, vote_caps
-from validation.judging import page as desks
-from validation.judging.evidence_checks import Check
+from validation.judging import blind, gold, page, services, vote_caps
 from validation.judging.forms import AfterForm, FlagForm, choices
-from validation.judging.page import Desk
+from validation.judging.services import JudgeSession
 from validation.models import Answer, GoldAnswer, Validation, Verdict
+from validation.rules.claims import is_about_model
 from validation.rules.consensus import Vote
+from validation.rules.gold_check import Check
 
 FLAGGED = f"verdict:{Verdict.FLAGGED}"
 
@@ -63,15 +62,15 @@ class NextView(JudgingView):
     def post(self, request: Request, code: str) -> Response:
         """The example that one has, or the next one for 15 minutes; 204: nothing to judge."""
         task, validator = self.enter(code)
-        desk = Desk.next(task, validator)
-        if desk.is_paused:
+        session = services.open_session(validator=validator, task=task)
+        if session.is_paused:
             url = reverse("judging-refresher", args=[code], request=request)
             raise Refused(
                 f"Some of your answers show a misunderstanding. GET {url} and read them, then POST "
                 "there and go on.",
                 code="refresher",
             )
-        if desk.lease is None:
+        if session.lease is None:
             blind.check_is_blind(validator, task)
             if full := vote_caps.full_round(validator, task):
                 raise Refused(
@@ -80,27 +79,27 @@ class NextView(JudgingView):
                     status=429,
                 )
             return Response(status=status.HTTP_204_NO_CONTENT)
-        return Response(ItemSerializer(_item(desk)).data)
+        return Response(ItemSerializer(_item(session)).data)
 
 
-def _item(desk: Desk) -> dict[str, Any]:
+def _item(session: JudgeSession) -> dict[str, Any]:
     """What is blind is never put into it."""
-    assert desk.lease
-    config, example = desk.task.config, desk.lease.example
+    assert session.lease
+    config, example = session.task.config, session.lease.example
     about_model = is_about_model(config, example.outcome)
     offered = [*choices(config, about_model), (FLAGGED, "Not usable: flag it")]
     return {
         "example": example.uuid,
-        "task": desk.task.code,
+        "task": session.task.code,
         "round": example.round.number,
         "context": fields_to_read(config, example.context.fields),
         "inputs": blind.blind_inputs(config, example),
-        "model_said": [{"target": n, "said": s} for n, s in desks.model_said(config, example)],
-        "question": desks.legend(config, example.outcome),
+        "model_said": [{"target": n, "said": s} for n, s in page.model_said(config, example)],
+        "question": page.legend(config, example.outcome),
         "choices": [{"vote": vote, "words": words} for vote, words in offered],
         "flag_reasons": Answer.FlagReason.values,
-        "until": desk.lease.until,
-        "judged_today": desks.judged_today(desk.validator, desk.task, desk.gold),
+        "until": session.lease.until,
+        "judged_today": page.judged_today(session.validator, session.task, session.gold),
     }
 
 
@@ -113,7 +112,7 @@ class RefresherView(JudgingView):
         task, validator = self.enter(code)
         answers = gold.gold_answers(validator, task)
         is_paused = gold.check(answers) is Check.FAIL
-        missed = Desk(task, validator, None, answers).missed if is_paused else []
+        missed = page.missed(answers) if is_paused else []
         return Response(MissSerializer([_miss(task.config, one) for one in missed], many=True).data)
 
     @extend_schema(operation_id="judging_refresher_read", request=None, responses={204: None})
@@ -164,7 +163,7 @@ class VotesView(OfExample):
         services.cast_validation(
             validator=validator, example=example, by_program=is_program(request), **said
         )
-        told = OwnValidationSerializer(desks.own_vote(validator, uuid))
+        told = OwnValidationSerializer(page.own_vote(validator, uuid))
         return Response(told.data, status.HTTP_201_CREATED)
 
 
@@ -214,7 +213,7 @@ class OwnVoteView(OfExample):
     """One's own vote on an example."""
 
     def vote(self, uuid: UUID) -> Validation | GoldAnswer:
-        return desks.own_vote(self.enter(uuid)[1], uuid)
+        return page.own_vote(self.enter(uuid)[1], uuid)
 
     @extend_schema(operation_id="validations_get_mine", responses=OwnValidationSerializer)
     def get(self, request: Request, uuid: UUID) -> Response:
@@ -250,7 +249,7 @@ class OwnVoteView(OfExample):
     def delete(self, request: Request, uuid: UUID) -> Response:
         """Take it back, within ten minutes; the example is one's current one again."""
         _, validator = self.enter(uuid)
-        vote = desks.own_vote(validator, uuid)
+        vote = page.own_vote(validator, uuid)
         services.undo_validation(validator=validator, validation=vote)
         return Response(status=status.HTTP_204_NO_CONTENT)
 

@@ -17,9 +17,10 @@ from dynabench.lib.errors import Refused
 from tasks.access import find_edited
 from tasks.models import Round
 from validation.api.statistics import RateSerializer
-from validation.decisions.policies import apply_policy
+from validation.decisions.consensus_rows import policy_of
 from validation.decisions.policy_forms import RULES, PolicyForm
-from validation.decisions.policy_preview import Preview, in_force, in_words, is_too_large, preview
+from validation.decisions.policy_preview import Preview, in_words, is_too_large, preview
+from validation.decisions.services import apply_policy
 from validation.models import Consensus
 from validation.rules.consensus import Policy
 from validation.rules.rates import Rate
@@ -134,7 +135,7 @@ class PolicyView(APIView):
     def get(self, request: Request, code: str, number: int) -> Response:
         """The policy that decides in the round now; for the task's editors."""
         round, _ = self.enter(code, number)
-        return Response(PolicySerializer(in_force(round)).data)
+        return Response(PolicySerializer(policy_of(round)).data)
 
     @extend_schema(
         operation_id="policy_change",

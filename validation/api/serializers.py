@@ -15,9 +15,9 @@ from annotation.api.serializers import (
 )
 from annotation.models import Example, TargetOutput
 from dynabench.accounts.people import shown_name
-from validation.decisions.consensus_rows import confirming, is_about_model, label_field
 from validation.judging import blind
 from validation.models import Answer, Choice, Consensus, GoldAnswer, Validation
+from validation.rules.claims import confirming, is_about_model, label_field
 
 VOTE = "`label:<label>` or `verdict:<verdict>`; an item lists those that it takes."
 

@@ -1,1 +1,4 @@
-"""What votes come to: consensus rows, policies and their preview, the owners' review."""
+"""From votes to decisions: consensus rows, policies, owners' decisions and their review.
+
+Judging, statistics and the owners' pages read them.
+"""

@@ -1,18 +1,18 @@
-"""What is stored of votes: consensus rows, made anew under the locks of their examples."""
+"""The consensus row of each example: derived from its votes, under the example's lock."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import Literal
 
 from django.conf import settings
+from django.db import connection
 from django.db.models import F
 from django.utils import timezone
 
 from annotation.models import Example, TargetOutput
-from tasks.config.schema import TaskConfig
 from tasks.models import Round
 from validation.models import Consensus, Gold, Judging, OwnerDecision, QueueItem, Validation
+from validation.rules.claims import FOOLED, confirming, label_field
 from validation.rules.consensus import (
     Policy,
     decide,
@@ -27,12 +27,10 @@ DERIVED = (
     *("state", "label", "verdict", "votes", "still_needed", "is_verified", "is_validated_error"),
     *("decided_by", "decided_at"),
 )
-FOOLED = {"fooled": True, "not_fooled": False}
-ASKED = (*FOOLED, "undecided")  # outcomes of examples that a model answered
 
 
 def judging_of(round: Round) -> Judging:
-    """How the round is judged; with the task's policy where nothing was settled; no lock."""
+    """The row of how the round is judged, made with the task's policy if it is missing; no lock."""
     judging = Judging.objects.filter(round=round).first()
     if judging is None:
         policy = Policy.from_votes(round.task.config.validation.votes)
@@ -41,33 +39,24 @@ def judging_of(round: Round) -> Judging:
 
 
 def policy_of(round: Round) -> Policy:
-    """The policy that decides in the round now."""
-    return Policy(**judging_of(round).policy)
+    """The policy that decides in the round now: its own, else that of the task's configuration."""
+    judging = Judging.objects.filter(round=round).first()
+    if judging is None:
+        return Policy.from_votes(round.task.config.validation.votes)
+    return Policy(**judging.policy)
 
 
-def label_field(config: TaskConfig) -> str | None:
-    """The field whose labels validators choose from; None where they give a verdict."""
-    if config.validation.mode == "verdict":
-        return None
-    fields = config.target_fields
-    return next(name for name in fields if config.component(name).type == "multiclass")
+def lock_example(example: Example) -> Example:
+    """The example as it is once it is locked, until the transaction ends.
 
-
-def is_about_model(config: TaskConfig, outcome: str) -> bool:
-    """Whether validators say of the model's answer, and not of the author's, that it is right.
-
-    So where the author alone says whether the model was fooled: that is the claim to confirm.
+    Rows that point at it may still be inserted. Its consensus and its round's policy are read in a
+    statement after that of the lock, because others may have changed them while it waited.
     """
-    is_asked = config.verdict.type == "ask_user" and label_field(config) is None
-    return is_asked and outcome in ASKED
-
-
-def confirming(config: TaskConfig, outcome: str) -> Literal["correct", "incorrect"] | None:
-    """The verdict that agrees with the author; None: the author has not said yet."""
-    if not is_about_model(config, outcome):
-        return "correct"
-    fooled = FOOLED.get(outcome)
-    return None if fooled is None else "incorrect" if fooled else "correct"
+    if connection.features.has_select_for_update:  # SQLite has locked the whole database
+        Example.objects.select_for_update(no_key=True).values_list("pk").get(pk=example.pk)
+    locked = Example.objects.select_related("round__judging", "consensus").get(pk=example.pk)
+    locked.round.task = example.round.task
+    return locked
 
 
 def derive_one(example: Example, votes: Sequence[Validation], freed: int = 0) -> None:
@@ -76,13 +65,13 @@ def derive_one(example: Example, votes: Sequence[Validation], freed: int = 0) ->
     Takes its consensus and its round's judging as they were read under the lock.
     """
     before = getattr(example, "consensus", None)
-    standing = None
+    by_owner = None
     if before and before.decided_by == Consensus.DecidedBy.OWNER:
-        standing = example.owner_decisions.filter(withdrawn_at__isnull=True).first()
+        by_owner = example.owner_decisions.filter(withdrawn_at__isnull=True).first()
     judging = getattr(example.round, "judging", None) or judging_of(example.round)
     model_label = _model_labels([example]).get(example.pk)
     now = derived(
-        example, votes, Policy(**judging.policy), standing, before, model_label, judging.fitted
+        example, votes, Policy(**judging.policy), by_owner, before, model_label, judging.fitted
     )
     _store([now], freed)
 
@@ -91,7 +80,7 @@ def derived(
     example: Example,
     votes: Iterable[Validation],
     policy: Policy,
-    standing: OwnerDecision | None = None,
+    by_owner: OwnerDecision | None = None,
     before: Consensus | None = None,
     model_label: str | None = None,
     fitted: Fitted | None = None,
@@ -99,7 +88,7 @@ def derived(
     """The consensus of an example as it should be stored. Reads and writes nothing."""
     votes = list(votes)
     cast = [vote.vote for vote in votes]
-    owner = standing.vote if standing else None
+    owner = by_owner.vote if by_owner else None
     said = ((vote.validator_id, vote.label) for vote in votes)
     posterior = fitted.posterior(said) if fitted and policy.rule == "dawid-skene" else None
     decision = decide(cast, policy, owner=owner, posterior=posterior)
@@ -167,7 +156,7 @@ def derive_all(examples: Sequence[Example]) -> int:
     judging = judging_of(examples[0].round)
     policy, fitted = Policy(**judging.policy), judging.fitted
     before = Consensus.objects.in_bulk([example.pk for example in examples])
-    standing = {
+    by_owner = {
         decision.example_id: decision
         for decision in OwnerDecision.objects.filter(
             example__in=examples, withdrawn_at__isnull=True
@@ -182,7 +171,7 @@ def derive_all(examples: Sequence[Example]) -> int:
             e,
             votes.get(e.pk, []),
             policy,
-            standing.get(e.pk),
+            by_owner.get(e.pk),
             before.get(e.pk),
             said.get(e.pk),
             fitted,

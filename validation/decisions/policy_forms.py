@@ -7,7 +7,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from tasks.models import Round
-from validation.decisions.consensus_rows import label_field
+from validation.rules.claims import label_field
 from validation.rules.consensus import Policy, Rule
 
 RULES = {

@@ -1,4 +1,4 @@
-"""What another policy would change in a round; decided in memory, nothing is stored."""
+"""The changes that another policy would make in a round; decided in memory, nothing is stored."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -10,19 +10,19 @@ from django.utils.translation import gettext_noop
 
 from annotation.models import Example
 from tasks.models import Round
-from validation.decisions.replay import Case, decided
-from validation.models import Consensus, Judging
+from validation.decisions.replay import ReplayedExample, replay
+from validation.models import Consensus
 from validation.rules.consensus import Policy
 from validation.rules.rates import Rate, Undefined, round_rates
-from validation.statistics.counts import Cell, Part
+from validation.rules.round_counts import Cell, Part
 
 SHOWN_CHANGES = 20
 MOST_PREVIEWED = 50_000
 UNDECIDED = gettext_noop("undecided")
 
 
-class Standing(NamedTuple):
-    """What is, or would be, said of an example."""
+class ExampleStatus(NamedTuple):
+    """How an example is, or would be, decided."""
 
     state: str = Consensus.State.UNDECIDED
     label: str = ""
@@ -52,7 +52,7 @@ class Preview:
 
     examples: int = 0
     transitions: Counter[tuple[str, str]] = field(default_factory=Counter)
-    first: dict[int, tuple[Standing, Standing]] = field(default_factory=dict)
+    first: dict[int, tuple[ExampleStatus, ExampleStatus]] = field(default_factory=dict)
     before: Mapping[str, Rate | Undefined] = field(default_factory=dict)
     after: Mapping[str, Rate | Undefined] = field(default_factory=dict)
 
@@ -65,14 +65,6 @@ class Preview:
     def reopened(self) -> int:
         """How many that are closed would be open again, so that people are asked once more."""
         return sum(n for (_, after), n in self.transitions.items() if after == UNDECIDED)
-
-
-def in_force(round: Round) -> Policy:
-    """What decides in the round now: what was settled, else what the task's configuration says."""
-    judging = Judging.objects.filter(round=round).first()
-    if judging is None:
-        return Policy.from_votes(round.task.config.validation.votes)
-    return Policy(**judging.policy)
 
 
 def in_words(policy: Policy) -> str:
@@ -103,47 +95,47 @@ def is_too_large(round: Round) -> bool:
 
 
 def preview(round: Round, policy: Policy) -> Preview:
-    """What `policies.derive_round` would change now. Four queries; memory as `redecide.decided`."""
+    """The changes that `derive_round` would make now. Four queries; memory as `replay`."""
     found = Preview()
     before, after = Part(), Part()
     stored = _stored(round)
     row = next(stored, None)
-    for case in decided(round, policy):
-        while row and row[0] < case.example_id:
+    for one in replay(round, policy):
+        while row and row[0] < one.example_id:
             row = next(stored, None)
-        old = row[1] if row and row[0] == case.example_id else Standing()
-        new = _standing(case)
+        old = row[1] if row and row[0] == one.example_id else ExampleStatus()
+        new = _status_by(one)
         found.examples += 1
-        if not case.by_program:  # the rates are people's
-            before.cells[_cell(case, old)] += 1
-            after.cells[_cell(case, new)] += 1
+        if not one.by_program:  # the rates are people's
+            before.cells[_cell(one, old)] += 1
+            after.cells[_cell(one, new)] += 1
         if old != new:
             found.transitions[old.words, new.words] += 1
             if len(found.first) < SHOWN_CHANGES:
-                found.first[case.example_id] = (old, new)
+                found.first[one.example_id] = (old, new)
     found.before, found.after = round_rates(before.authors()), round_rates(after.authors())
     return found
 
 
-def _stored(round: Round) -> Iterator[tuple[int, Standing]]:
+def _stored(round: Round) -> Iterator[tuple[int, ExampleStatus]]:
     rows = Consensus.objects.filter(round=round, example__retracted_at__isnull=True)
-    for pk, *names in rows.order_by("pk").values_list("pk", *Standing._fields).iterator():
-        yield pk, Standing(*names)
+    for pk, *names in rows.order_by("pk").values_list("pk", *ExampleStatus._fields).iterator():
+        yield pk, ExampleStatus(*names)
 
 
-def _standing(case: Case) -> Standing:
-    decision = case.decision
+def _status_by(one: ReplayedExample) -> ExampleStatus:
+    decision = one.decision
     label, verdict = decision.label or "", decision.verdict or ""
-    return Standing(decision.state, label, verdict, case.is_verified, case.is_validated_error)
+    return ExampleStatus(decision.state, label, verdict, one.is_verified, one.is_validated_error)
 
 
-def _cell(case: Case, standing: Standing) -> Cell:
+def _cell(one: ReplayedExample, status: ExampleStatus) -> Cell:
     return Cell(
-        case.annotator_id,
-        case.outcome,
-        case.votes > 0,
-        standing.state == Consensus.State.DECIDED,
-        standing.label or standing.verdict,
-        standing.is_verified,
-        standing.is_validated_error,
+        one.annotator_id,
+        one.outcome,
+        one.votes > 0,
+        status.state == Consensus.State.DECIDED,
+        status.label or status.verdict,
+        status.is_verified,
+        status.is_validated_error,
     )

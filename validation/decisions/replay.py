@@ -1,4 +1,4 @@
-"""What a policy says about all votes of a round, as a stream; nothing is stored."""
+"""All examples of a round as a policy decides them, as a stream; nothing is stored."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -11,9 +11,9 @@ from django.db.models import OuterRef, Subquery
 
 from annotation.models import Example, TargetOutput
 from tasks.models import Round
-from validation.decisions.consensus_rows import FOOLED, confirming
 from validation.models import OwnerDecision, Validation
 from validation.rules.agreement import code_votes
+from validation.rules.claims import FOOLED, confirming
 from validation.rules.consensus import (
     Decision,
     Policy,
@@ -26,8 +26,8 @@ from validation.rules.dawid_skene import dawid_skene
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """One example of a round and what its votes decide. Where nobody voted all is undecided."""
+class ReplayedExample:
+    """One example of a round and the decision of its votes; undecided if nobody voted."""
 
     example_id: int
     annotator_id: int | None
@@ -46,8 +46,8 @@ def text_of(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def decided(round: Round, policy: Policy) -> Iterator[Case]:
-    """Each example of the round that stands, by id. An owner's decision wins.
+def replay(round: Round, policy: Policy) -> Iterator[ReplayedExample]:
+    """Each example of the round that is not retracted, by id. An owner's decision wins.
 
     Memory is bounded, but for dawid-skene, which needs all votes of the round at once.
     """
@@ -70,7 +70,7 @@ def decided(round: Round, policy: Policy) -> Iterator[Case]:
         author_label = text_of(inputs.get(field))
         model_label = text_of((output or {}).get(field)) if outcome == "unknown" else None
         confirms = confirming(config, outcome)
-        yield Case(
+        yield ReplayedExample(
             pk,
             annotator,
             by_program,

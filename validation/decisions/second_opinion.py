@@ -1,4 +1,4 @@
-"""Dawid and Skene's model of a round's votes: fitted, stored, and shown beside the consensus."""
+"""Dawid and Skene's model of a round's votes: fitted, stored, and shown with the consensus."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -11,14 +11,13 @@ from dynabench.accounts.models import Annotator
 from tasks.models import Round
 from validation.decisions.consensus_rows import judging_of
 from validation.models import Judging, Validation
-from validation.rules.agreement import code_votes
+from validation.rules.agreement import MOST_CHOICES, code_votes
 from validation.rules.dawid_skene import Aggregation, dawid_skene
 from validation.rules.posterior import Fitted
 from validation.rules.rates import Undefined
-from validation.statistics.counts import MOST_CHOICES
 
 GROWTH = 1.1
-"""A model is fitted anew when there are so many times the votes that it is from."""
+"""A model is fitted again once the round has so many times the votes that it is from."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,11 @@ from tasks.config.schema import TaskConfig
 from tasks.contexts.files import context_digest
 from tasks.models import Context, ContextBatch, Round
 from validation.bulk_insert import Table
-from validation.decisions.consensus_rows import confirming
-from validation.decisions.replay import decided
+from validation.decisions.replay import replay
 from validation.imports.rows import BadRow, Row, parse_line
 from validation.imports.task import ImportedTask, ImportRefused, Options
 from validation.models import Consensus, Judging, QueueItem, Validation
+from validation.rules.claims import confirming
 from validation.rules.consensus import (
     Decision,
     Policy,
@@ -172,7 +172,7 @@ class _ImportedRound:
         self.round.task = task.task
         if self.round.state == Round.State.RELEASED:
             raise ImportRefused(f"{self.round} is released and does not change any more.")
-        self._policy, self._anew = self._settle(options.policy, created)
+        self._policy, self._decides_at_end = self._settle(options.policy, created)
         self._decide = lru_cache(10_000)(partial(_decided, self._policy, task.task.config))
         self._now = connection.ops.adapt_datetimefield_value(timezone.now())
         self._batch: ContextBatch | None = None
@@ -255,7 +255,7 @@ class _ImportedRound:
             for pk, row in zip(ids, rows, strict=True)
             for worker, label, verdict in row.votes
         )
-        if not self._anew:
+        if not self._decides_at_end:
             _tables().consensus.insert(self._consensus(ids, rows))
 
     def _consensus(self, ids: Sequence[int], rows: Sequence[Row]) -> Iterator[tuple[Any, ...]]:
@@ -285,27 +285,27 @@ class _ImportedRound:
         return found | dict(zip(new, ids, strict=True))
 
     def finish(self) -> None:
-        """Decide what could not be decided example by example; keep history out of the queue."""
-        if self._anew:
-            self._decide_anew()
+        """Decide examples that need all votes of the round; keep history out of the queue."""
+        if self._decides_at_end:
+            self._decide_all()
         if self.new:
             self._mark_queue()
             log(None, "examples.imported", self.round, file=self._file, rows=self.new)
 
-    def _decide_anew(self) -> None:
+    def _decide_all(self) -> None:
         Consensus.objects.filter(round=self.round).delete()
         QueueItem.objects.filter(round=self.round).delete()
-        cases = decided(self.round, self._policy)
-        while some := list(islice(cases, BATCH)):
+        examples = replay(self.round, self._policy)
+        while some := list(islice(examples, BATCH)):
             _tables().consensus.insert(
                 (
-                    case.example_id,
+                    one.example_id,
                     self.round.pk,
-                    *_said(case.decision, self._policy, case.is_verified, case.is_validated_error),
-                    self._now if case.decision.winner else None,
+                    *_said(one.decision, self._policy, one.is_verified, one.is_validated_error),
+                    self._now if one.decision.winner else None,
                 )
-                for case in some
-                if case.votes or case.decision.winner
+                for one in some
+                if one.votes or one.decision.winner
             )
 
     def _mark_queue(self) -> None:

@@ -11,9 +11,9 @@ from tasks.config.components import WHOLE
 from tasks.config.schema import Component, TaskConfig
 from tasks.models import Task
 from tasks.permissions import can_read
-from validation.decisions.consensus_rows import label_field
 from validation.judging import gold
 from validation.models import Answer, GoldAnswer, Validation, Verdict
+from validation.rules.claims import label_field
 
 
 class NotBlind(NotAllowed):

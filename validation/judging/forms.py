@@ -10,15 +10,15 @@ from django.utils.translation import gettext_lazy as _
 from annotation.models import Example
 from annotation.writing.forms import ComponentForm
 from tasks.config.schema import Component, TaskConfig
-from validation.decisions.consensus_rows import is_about_model, label_field
 from validation.models import Validation, Verdict
+from validation.rules.claims import is_about_model, label_field
 from validation.rules.consensus import Vote
 
 
 def choices(config: TaskConfig, about_model: bool = False) -> list[tuple[str, str]]:
     """What a validator can answer; `label:` or `verdict:` says which kind it is.
 
-    about_model: the verdict is about the model's answer (`derive.is_about_model`).
+    about_model: the verdict is about the model's answer (`claims.is_about_model`).
     """
     field = label_field(config)
     if about_model:

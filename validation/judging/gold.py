@@ -21,9 +21,9 @@ from dynabench.accounts.services import log
 from dynabench.lib.errors import Refused
 from tasks.models import Task
 from validation.decisions.consensus_rows import derive_all
-from validation.judging.evidence_checks import Check, gold_check
 from validation.judging.queue import JUDGED_STATES, Held
 from validation.models import Consensus, Gold, GoldAnswer, JudgeLease, QueueItem, Verdict
+from validation.rules.gold_check import Check, gold_check
 from validation.rules.sampling import draw
 
 EVERY = 12

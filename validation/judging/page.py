@@ -1,14 +1,11 @@
-"""The judge page's values. What is blind is never put into them."""
+"""The judge page's values, read and never written. They hold nothing that is to stay blind."""
 
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
 from django.db.models import prefetch_related_objects
-from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.utils.html import format_html_join
@@ -19,21 +16,16 @@ from django.utils.translation import gettext as _
 from annotation.models import Example
 from annotation.writing import result_panel
 from dynabench.accounts.models import Annotator
-from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
 from tasks.config.schema import TaskConfig
 from tasks.models import Task, parsed_config
 from tasks.permissions import can_moderate
-from validation.decisions.consensus_rows import confirming, is_about_model, label_field
-from validation.judging import blind, gold, services, vote_caps
-from validation.judging import queue as selectors
-from validation.judging.evidence_checks import Check
+from validation.judging import blind, queue, vote_caps
 from validation.judging.forms import FlagForm, VoteForm
-from validation.models import Choice, GoldAnswer, JudgeLease, Validation
+from validation.judging.services import JudgeSession
+from validation.models import Choice, GoldAnswer, Validation
+from validation.rules.claims import confirming, is_about_model, label_field
 
-TEMPLATE = "validation/judge.html"
-BREAK_MINUTES = {True: 15, False: 45}  # whether the task is sensitive
-AWAY_MINUTES = 20
 OF_MODEL = {
     "correct": gettext_noop("the model is right"),
     "incorrect": gettext_noop("the model is wrong"),
@@ -102,79 +94,67 @@ def blank_flag(config_text: str, asked: Sequence[str], language: str | None) -> 
         return fields_of(FlagForm(questions, has_passage=config.gives == "passage"))
 
 
-@dataclass
-class Desk:
-    """A validator at a task, with the example that they judge now, if there is one."""
+def page_values(
+    session: JudgeSession,
+    form: VoteForm | None = None,
+    flag_form: FlagForm | None = None,
+    saved: Validation | GoldAnswer | None = None,
+) -> dict[str, Any]:
+    """Everything that the template names; `saved` is the vote that was stored just now."""
+    task, validator = session.task, session.validator
+    values: dict[str, Any] = {
+        "task": task,
+        "judged": judged_today(validator, task, session.gold),
+        "undo": _last_answer(session, saved),
+    }
+    if session.is_paused:
+        return {**values, "missed": [shown_miss(task.config, one) for one in missed(session.gold)]}
+    if session.lease:
+        return {**values, **_example_values(task, session.lease.example, form, flag_form)}
+    if blind.reads_labels(validator, task):
+        may_review = can_moderate(validator.user, task)  # type: ignore[arg-type]
+        return {**values, "reads_labels": True, "may_review": may_review}
+    return {**values, "full_round": vote_caps.full_round(validator, task)}
 
-    task: Task
-    validator: Annotator
-    lease: JudgeLease | None
-    gold: Sequence[GoldAnswer]  # their answers to gold items so far
-    is_paused: bool = False  # for a refresher
 
-    @classmethod
-    def next(cls, task: Task, validator: Annotator) -> "Desk":
-        """The desk with the current example on it, or the next one."""
-        answers = gold.gold_answers(validator, task)
-        if gold.check(answers) is Check.FAIL:
-            return cls(task, validator, None, answers, is_paused=True)
-        lease = services.lease_next(validator=validator, task=task)
-        return cls(task, validator, lease, answers)
+def _example_values(
+    task: Task, example: Example, form: VoteForm | None, flag_form: FlagForm | None
+) -> dict[str, Any]:
+    config, text, spoken = task.config, task.config_text, get_language()
+    asked = tuple(question.name for question in blind.questions(config, None, example))
+    return {
+        "example": example,
+        "round": example.round,
+        "context": example.context,
+        "shown_context": result_panel.shown_context(config, example.context),
+        "shown_inputs": shown_inputs(config, example),
+        "form": form,
+        "answer_field": form["answer"].as_field_group()
+        if form
+        else blank_answer(text, example.outcome, spoken),
+        "model_said": model_said(config, example),
+        "flag_form": flag_form,
+        "flag_fields": fields_of(flag_form) if flag_form else blank_flag(text, asked, spoken),
+        "instructions": render_markdown(config.instructions),
+    }
 
-    def page(
-        self,
-        form: VoteForm | None = None,
-        flag_form: FlagForm | None = None,
-        saved: Validation | GoldAnswer | None = None,
-    ) -> dict[str, Any]:
-        """Everything that the template names; `saved` is the vote that was stored just now."""
-        values: dict[str, Any] = {
-            "task": self.task,
-            "judged": judged_today(self.validator, self.task, self.gold),
-            "undo": self._last_answer(saved),
-        }
-        if self.is_paused:
-            return {**values, "missed": [shown_miss(self.task.config, one) for one in self.missed]}
-        if self.lease is None:
-            if blind.reads_labels(self.validator, self.task):
-                may_review = can_moderate(self.validator.user, self.task)  # type: ignore[arg-type]
-                return {**values, "reads_labels": True, "may_review": may_review}
-            return {**values, "full_round": vote_caps.full_round(self.validator, self.task)}
-        config, example = self.task.config, self.lease.example
-        text = self.task.config_text
-        asked = tuple(question.name for question in blind.questions(config, None, example))
-        spoken = get_language()
-        return {
-            **values,
-            "example": example,
-            "round": example.round,
-            "context": example.context,
-            "shown_context": result_panel.shown_context(config, example.context),
-            "shown_inputs": shown_inputs(config, example),
-            "form": form,
-            "answer_field": form["answer"].as_field_group()
-            if form
-            else blank_answer(text, example.outcome, spoken),
-            "model_said": model_said(config, example),
-            "flag_form": flag_form,
-            "flag_fields": fields_of(flag_form) if flag_form else blank_flag(text, asked, spoken),
-            "instructions": render_markdown(config.instructions),
-        }
 
-    @property
-    def missed(self) -> Sequence[GoldAnswer]:
-        """Their wrong answers to gold items since the last refresher."""
-        wrong = [answer for answer in self.gold if answer.counts and not answer.is_correct]
-        prefetch_related_objects(wrong, "gold__example__context")
-        return wrong
+def missed(answers: Sequence[GoldAnswer]) -> Sequence[GoldAnswer]:
+    """The wrong ones of somebody's answers to gold items, since their last refresher."""
+    wrong = [answer for answer in answers if answer.counts and not answer.is_correct]
+    prefetch_related_objects(wrong, "gold__example__context")
+    return wrong
 
-    def _last_answer(self, saved: Validation | GoldAnswer | None) -> Validation | GoldAnswer | None:
-        """What can be taken back: a vote or an answer to gold, which look the same."""
-        last = saved or selectors.last_vote(self.validator, self.task)
-        since = last.created_at if last else timezone.now() - selectors.UNDO_TIME
-        if not saved and self.gold and self.gold[-1].created_at > since:
-            last = self.gold[-1]
-        return None if last is None or blind.is_final(last, self.task) else last
+
+def _last_answer(
+    session: JudgeSession, saved: Validation | GoldAnswer | None
+) -> Validation | GoldAnswer | None:
+    """The vote, or the answer to gold, that can be taken back; the page shows no difference."""
+    last = saved or queue.last_vote(session.validator, session.task)
+    since = last.created_at if last else timezone.now() - queue.UNDO_TIME
+    if not saved and session.gold and session.gold[-1].created_at > since:
+        last = session.gold[-1]
+    return None if last is None or blind.is_final(last, session.task) else last
 
 
 def own_vote(validator: Annotator, uuid: UUID) -> Validation | GoldAnswer:
@@ -191,7 +171,7 @@ def judged_today(validator: Annotator, task: Task, answers: Sequence[GoldAnswer]
     """How many examples the validator has judged since 00:00 UTC, with gold items."""
     today = timezone.now().date()
     extra = sum(answer.created_at.date() == today for answer in answers)
-    return selectors.judged_today(validator, task) + extra
+    return queue.judged_today(validator, task) + extra
 
 
 def shown_miss(config: TaskConfig, answer: GoldAnswer) -> dict[str, Any]:
@@ -250,42 +230,7 @@ def revealed(config: TaskConfig, vote: Validation | GoldAnswer) -> dict[str, Any
     }
 
 
-def show(
-    request: HttpRequest,
-    desk: Desk,
-    said: str = "",
-    *,
-    status: int = 200,
-    **forms: Any,
-) -> HttpResponse:
-    """The judge page with its next example; `said`, or that it is saved, is the status line."""
-    values = desk.page(**forms)
-    said = said or (saved_words(values["judged"]) if forms.get("saved") else "")
-    values.update(said=said, break_minutes=break_minutes(request, desk.task))
-    return render_page(request, TEMPLATE, values, part="work", status=status)
-
-
 def saved_words(judged: int) -> str:
     """That an answer is saved, and the number that the person has given today."""
     words = ngettext("Saved. %(number)d judged.", "Saved. %(number)d judged.", judged)
     return words % {"number": judged}
-
-
-def show_problem(request: HttpRequest, desk: Desk, example: Example, **forms: Any) -> HttpResponse:
-    """The page with what is wrong in a form, if its example is still the one on the desk."""
-    if desk.lease and desk.lease.example_id == example.pk:
-        return show(request, desk, status=422, **forms)
-    return show(request, desk, _("This is the example that you have now."), status=409)
-
-
-def break_minutes(request: HttpRequest, task: Task) -> int:
-    """Minutes since the person began, when a break is due; else 0.
-
-    The session is written only when they begin, when a break is offered and after an absence.
-    """
-    key, now, limit = f"judging-{task.pk}", int(time.time()), BREAK_MINUTES[task.is_sensitive]
-    minutes = (now - request.session.get(key, 0)) // 60
-    if minutes < limit:
-        return 0
-    request.session[key] = now
-    return limit if minutes < limit + AWAY_MINUTES else 0

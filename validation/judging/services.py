@@ -1,38 +1,35 @@
-"""Writes about judging: places in the queue, votes, owners' decisions. Locks: docs/locking.md."""
+"""Writes about judging: places in the queue, votes. Locks: docs/locking.md."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.models import Example
 from annotation.refusals import CapReached, ForPeople, NotAllowed
-from dynabench.accounts.models import Annotator, User
-from dynabench.accounts.services import log
+from dynabench.accounts.models import Annotator
 from dynabench.lib.errors import Refused
 from tasks.models import Round, Task
 from tasks.rounds.states import close_if_due
-from validation.decisions.consensus_rows import derive_all, derive_one, judging_of
-from validation.decisions.policies import derive_round
-from validation.judging import blind, gold, vote_caps
-from validation.judging import queue as selectors
+from validation.decisions.consensus_rows import derive_one, judging_of, lock_example
+from validation.judging import blind, gold, queue, vote_caps
 from validation.judging.queue import Held, Place
 from validation.models import (
     GoldAnswer,
     JudgeLease,
     Judging,
-    OwnerDecision,
     QueueItem,
     Skip,
     Validation,
 )
 from validation.rules.consensus import Policy, Vote, votes_still_needed
+from validation.rules.gold_check import Check
 from validation.rules.sampling import is_judged, order_key
 
 LEASE_TIME = timedelta(minutes=15)
@@ -55,10 +52,23 @@ class TooLate(Refused):
     code = "too_late"
 
 
-class NoDecision(Refused):
-    """An owner's decision cannot be made, or there is none."""
+@dataclass(frozen=True)
+class JudgeSession:
+    """A validator at a task, with the example that they judge now, if there is one."""
 
-    code = "no_decision"
+    task: Task
+    validator: Annotator
+    lease: JudgeLease | None
+    gold: Sequence[GoldAnswer]  # their answers to gold items so far
+    is_paused: bool = False  # for a refresher
+
+
+def open_session(*, validator: Annotator, task: Task) -> JudgeSession:
+    """Lease the current example or the next one, unless the validator has a refresher to read."""
+    answers = gold.gold_answers(validator, task)
+    if gold.check(answers) is Check.FAIL:
+        return JudgeSession(task, validator, None, answers, is_paused=True)
+    return JudgeSession(task, validator, lease_next(validator=validator, task=task), answers)
 
 
 # The queue
@@ -73,7 +83,7 @@ def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
     """
     if blind.reads_labels(validator, task):
         return None
-    latest = selectors.latest_lease(validator, task)
+    latest = queue.latest_lease(validator, task)
     if latest and latest.is_current:
         rows = JudgeLease.objects.select_related("example__context", "example__round")
         return rows.get(pk=latest.lease)
@@ -87,7 +97,7 @@ def _go_on(validator: Annotator, task: Task, latest: Held) -> JudgeLease | None:
 
     Now and then by chance none, for the sake of what came back at the front meanwhile.
     """
-    if latest.round_state not in selectors.JUDGED_STATES or latest.uuid.int % WALKS == 0:
+    if latest.round_state not in queue.JUDGED_STATES or latest.uuid.int % WALKS == 0:
         return None
     if not vote_caps.may_go_on(validator, task, latest):
         return None
@@ -104,20 +114,20 @@ def _start_anew(validator: Annotator, task: Task, latest: Held | None) -> JudgeL
     def open_to(rounds: Sequence[Round]) -> Iterator[Round]:
         return (one for one in rounds if vote_caps.may_judge(validator, task, one.pk))
 
-    for round in open_to(selectors.rounds_with_places(task)):
+    for round in open_to(queue.rounds_with_places(task)):
         if lease := _take_next(round.pk, validator, avoid):
             return lease
-    for round in open_to(selectors.rounds_to_fill(task)):
+    for round in open_to(queue.rounds_to_fill(task)):
         if fill_queue(round=round) and (lease := _take_next(round.pk, validator, avoid)):
             return lease
-    for round in open_to(selectors.rounds_with_places(task)):
+    for round in open_to(queue.rounds_with_places(task)):
         if lease := _take_last(round.pk, validator):
             return lease
     return None
 
 
 def _can_be_judged(example: Example) -> bool:
-    return example.retracted_at is None and example.round.state in selectors.JUDGED_STATES
+    return example.retracted_at is None and example.round.state in queue.JUDGED_STATES
 
 
 def _take_next(
@@ -125,7 +135,7 @@ def _take_next(
 ) -> JudgeLease | None:
     """The first place that is free and that nobody is taking at this very moment."""
     with transaction.atomic():
-        found = selectors.next_place(round, validator, avoid or 0, start, lock=True)
+        found = queue.next_place(round, validator, avoid or 0, start, lock=True)
         return _lease(found, validator) if found else None
 
 
@@ -135,7 +145,7 @@ def _take_last(round: int, validator: Annotator) -> JudgeLease | None:
     One item is locked at a time. A walk that waits would keep what it found taken, and two such
     walks would wait for each other.
     """
-    while found := selectors.next_place(round, validator):
+    while found := queue.next_place(round, validator):
         with transaction.atomic():
             same = QueueItem.objects.filter(pk=found.example, still_needed__gt=0, free__gt=0)
             if same.select_for_update(of=("self",)).first():
@@ -255,7 +265,7 @@ def _check_may_pass(validator: Annotator, task: Task) -> None:
 
     Otherwise a few accounts of one person would walk to an example of their choice.
     """
-    if selectors.passed_today(validator, task) >= PASSES:
+    if queue.passed_today(validator, task) >= PASSES:
         said = _(
             "You have skipped or taken back %(number)d examples of this task today, which is the "
             "most. Judge this one, or say that you cannot tell."
@@ -298,7 +308,7 @@ def cast_validation(
         check_programs_judge(example.round.task)
     lease = _lease_of(validator, example)
     with transaction.atomic():
-        locked = _locked(example)
+        locked = lock_example(example)
         said = _said(validator, vote, lease) | {
             "flag_reason": flag_reason,
             "comment": comment,
@@ -330,19 +340,6 @@ def check_programs_judge(task: Task) -> None:
             "Only people judge in this task. Its owners may write `programs: {judge: true}` into "
             "its configuration."
         )
-
-
-def _locked(example: Example) -> Example:
-    """The example as it is once it is locked, until the transaction ends.
-
-    Rows that point at it may still be inserted. Its consensus and its round's policy are read in a
-    statement after that of the lock, because others may have changed them while it waited.
-    """
-    if connection.features.has_select_for_update:  # SQLite has locked the whole database
-        Example.objects.select_for_update(no_key=True).values_list("pk").get(pk=example.pk)
-    locked = Example.objects.select_related("round__judging", "consensus").get(pk=example.pk)
-    locked.round.task = example.round.task
-    return locked
 
 
 def _said(validator: Annotator, vote: Vote, lease: JudgeLease) -> dict[str, Any]:
@@ -404,13 +401,13 @@ def undo_validation(*, validator: Annotator, validation: Validation | GoldAnswer
     _check_may_pass(validator, task)
     now = timezone.now()
     with transaction.atomic():
-        locked = _locked(example)
+        locked = lock_example(example)
         if lease.is_gold:
             gold.lock_answers(validator)
         if blind.is_final(validation, task):
             raise TooLate(_("What is right was shown to you, so your answer stays."))
         recent = type(validation).objects.filter(
-            pk=validation.pk, validator=validator, created_at__gt=now - selectors.UNDO_TIME
+            pk=validation.pk, validator=validator, created_at__gt=now - queue.UNDO_TIME
         )
         if not recent.delete()[0]:
             raise TooLate(_("An answer can be taken back for ten minutes."))
@@ -438,51 +435,3 @@ def answer_afterwards(
     validation.reveal_comment = reveal.get("reveal_comment", "")
     validation.metadata = {**validation.metadata, **metadata}
     validation.save(update_fields=["reveal", "reveal_choice", "reveal_comment", "metadata"])
-
-
-# Decisions
-
-
-def override_consensus(
-    *, example: Example, owner: User, choice: Vote, reason: str = ""
-) -> OwnerDecision:
-    """An owner decides over all votes; an earlier decision is withdrawn. Locks the example.
-
-    Raises NoDecision when the example is withdrawn.
-    """
-    with transaction.atomic():
-        locked = _locked(example)
-        if locked.retracted_at is not None:
-            raise NoDecision(_("This example is withdrawn already."))
-        locked.owner_decisions.filter(withdrawn_at__isnull=True).update(withdrawn_at=timezone.now())
-        decision = OwnerDecision.objects.create(
-            example=locked,
-            owner=owner,
-            label=choice.label or "",
-            verdict=choice.verdict or "",
-            reason=reason,
-        )
-        derive_all([locked])
-        log(owner, "consensus.overridden", locked, choice=choice.label or choice.verdict)
-    return decision
-
-
-def withdraw_override(*, example: Example, owner: User) -> None:
-    """Let the votes decide again. Locks the example. Raises NoDecision."""
-    with transaction.atomic():
-        locked = _locked(example)
-        standing = locked.owner_decisions.filter(withdrawn_at__isnull=True)
-        if not standing.update(withdrawn_at=timezone.now()):
-            raise NoDecision(_("No decision of an owner stands here."))
-        derive_all([locked])
-        log(owner, "consensus.override_withdrawn", locked)
-
-
-def rederive(*, round: Round, policy: Policy) -> int:
-    """Decide the whole round by another policy; returns how many examples changed.
-
-    Locks as `policies.derive_round`. A vote meanwhile is counted by the new policy, or before its
-    example's turn comes.
-    """
-    Judging.objects.update_or_create(round=round, defaults={"policy": asdict(policy)})
-    return derive_round(round=round)

@@ -1,5 +1,6 @@
 """The pages on which people judge what others wrote."""
 
+import time
 from typing import Any
 from uuid import UUID
 
@@ -18,13 +19,14 @@ from dynabench.lib.errors import Refused
 from dynabench.lib.htmx import htmx_partial, render_page
 from tasks.access import find_task
 from tasks.models import Task
-from validation.decisions.consensus_rows import is_about_model
-from validation.judging import blind, gold, services
-from validation.judging import page as judging
+from validation.judging import blind, gold, page, services
 from validation.judging.forms import AfterForm, FlagForm
-from validation.judging.page import Desk
 from validation.models import GoldAnswer, Validation
+from validation.rules.claims import is_about_model
 from validation.rules.consensus import Vote
+
+BREAK_MINUTES = {True: 15, False: 45}  # whether the task is sensitive
+AWAY_MINUTES = 20
 
 
 def _gate(task: Task) -> HttpResponse:
@@ -43,6 +45,36 @@ def _example(request: HttpRequest, task: Task) -> Example:
     return example
 
 
+def _show_next(
+    request: HttpRequest,
+    task: Task,
+    validator: Annotator,
+    said: str = "",
+    *,
+    status: int = 200,
+    **forms: Any,
+) -> HttpResponse:
+    """The judge page with its next example; `said`, or that it is saved, is the status line."""
+    session = services.open_session(validator=validator, task=task)
+    values = page.page_values(session, **forms)
+    said = said or (page.saved_words(values["judged"]) if forms.get("saved") else "")
+    values.update(said=said, break_minutes=_break_minutes(request, task))
+    return render_page(request, "validation/judge.html", values, part="work", status=status)
+
+
+def _break_minutes(request: HttpRequest, task: Task) -> int:
+    """Minutes since the person began, when a break is due; else 0.
+
+    The session is written only when they begin, when a break is offered and after an absence.
+    """
+    key, now, limit = f"judging-{task.pk}", int(time.time()), BREAK_MINUTES[task.is_sensitive]
+    minutes = (now - request.session.get(key, 0)) // 60
+    if minutes < limit:
+        return 0
+    request.session[key] = now
+    return limit if minutes < limit + AWAY_MINUTES else 0
+
+
 def _go_on(
     request: HttpRequest,
     task: Task,
@@ -52,16 +84,15 @@ def _go_on(
 ) -> HttpResponse:
     """The next example in the same answer; without htmx by a redirect. Says what is saved."""
     if htmx_partial(request):
-        return judging.show(request, Desk.next(task, validator), said, saved=saved)
-    judged = judging.judged_today(validator, task, gold.gold_answers(validator, task))
-    messages.success(request, said or judging.saved_words(judged))
+        return _show_next(request, task, validator, said, saved=saved)
+    judged = page.judged_today(validator, task, gold.gold_answers(validator, task))
+    messages.success(request, said or page.saved_words(judged))
     return redirect("validation:judge", code=task.code)
 
 
 def _sorry(request: HttpRequest, task: Task, validator: Annotator, error: Refused) -> HttpResponse:
     """Why the answer was not taken, above what there is to judge now."""
-    desk = Desk.next(task, validator)
-    return judging.show(request, desk, str(error), status=error.status)
+    return _show_next(request, task, validator, str(error), status=error.status)
 
 
 @require_http_methods(["GET", "POST"])
@@ -72,11 +103,11 @@ def judge(request: HttpRequest, code: str) -> HttpResponse:
     if gate_is_shut(request, task):
         return _gate(task)
     if request.method == "GET":
-        return judging.show(request, Desk.next(task, validator))
+        return _show_next(request, task, validator)
     example = _example(request, task)
-    form = judging.vote_form(task.config, example.outcome, request.POST)
+    form = page.vote_form(task.config, example.outcome, request.POST)
     if not form.is_valid():
-        return judging.show(request, Desk.next(task, validator), form=form, status=422)
+        return _show_next(request, task, validator, form=form, status=422)
     try:
         vote = services.cast_validation(validator=validator, example=example, vote=form.vote)
     except Refused as error:
@@ -111,7 +142,7 @@ def flag(request: HttpRequest, code: str) -> HttpResponse:
         has_passage=task.config.gives == "passage",
     )
     if not form.is_valid():
-        return judging.show(request, Desk.next(task, validator), flag_form=form, status=422)
+        return _show_next(request, task, validator, flag_form=form, status=422)
     try:
         services.cast_validation(
             validator=validator,
@@ -154,7 +185,7 @@ def refresher(request: HttpRequest, code: str) -> HttpResponse:
 def _own_vote(request: HttpRequest, uuid: UUID) -> tuple[Annotator, Validation | GoldAnswer]:
     """The signed-in person, and their vote on an example, or their answer to a gold item."""
     validator = annotator_of(request.user)  # type: ignore[arg-type]
-    return validator, judging.own_vote(validator, uuid)
+    return validator, page.own_vote(validator, uuid)
 
 
 @require_POST
@@ -186,7 +217,7 @@ def _show_after(
     undo = None if blind.is_final(vote, task) else vote
     values = {"task": task, "undo": undo, "example": vote.example, "form": form}
     if form.reveals:
-        values.update(judging.revealed(task.config, vote))
+        values.update(page.revealed(task.config, vote))
     status = 422 if form.errors else 200
     return render_page(request, "validation/after.html", values, part="work", status=status)
 

@@ -1,1 +1,1 @@
-"""Points for what a person wrote and judged."""
+"""Points for what a person wrote and judged: for their own pages."""

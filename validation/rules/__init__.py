@@ -1,1 +1,1 @@
-"""Pure rules: when votes decide, agreement, Dawid and Skene's model, rates with intervals."""
+"""Pure rules, for everybody: when votes decide, agreement, Dawid and Skene's model, rates."""

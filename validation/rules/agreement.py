@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 ItemVote = tuple[Hashable, Hashable | None, str]
 """Item, validator (None: a person of their own), label."""
 
+MOST_CHOICES = 60
+"""With more different answers they are free text, and agreement is not computed."""
 NO_VOTES = gettext_noop("no example has a vote")
 NO_PAIRS = gettext_noop("no example has two votes")
 ALL_THE_SAME = gettext_noop("all votes are the same label, so chance explains them")

@@ -1,4 +1,4 @@
-"""Numbers of rounds and people: counted, defined, reported and cached."""
+"""Numbers of rounds and people: counted, defined, reported and cached. For pages and the API."""
 
 from validation.rules.rates import clustered_rate
 

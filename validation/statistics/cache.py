@@ -18,8 +18,9 @@ from django.utils import timezone
 
 from annotation.models import Example
 from tasks.models import Round
+from validation.statistics import report
 from validation.statistics.counts import count, count_cells
-from validation.statistics.report import Number, measured, standing, task_report
+from validation.statistics.report import Number, measured, task_report
 
 LARGE = 20_000
 """Rounds with more examples together are counted beside the request."""
@@ -54,9 +55,9 @@ def all_numbers(rounds: Sequence[Round]) -> Mapping[int, Kept]:
     return _of_each("all", rounds, _all)
 
 
-def standings(rounds: Sequence[Round]) -> Mapping[int, Kept]:
-    """The counts and rates of rounds of any tasks, likewise; at most two queries."""
-    return _of_each("standing", rounds, _standings)
+def headline_numbers(rounds: Sequence[Round]) -> Mapping[int, Kept]:
+    """The counts and rates that need no votes, of rounds of any tasks; at most two queries."""
+    return _of_each("headline", rounds, _headlines)
 
 
 def numbers_with(kind: str, round: Round, count: Callable[[Round], Any]) -> Kept | None:
@@ -87,10 +88,10 @@ def _all(wanted: Wanted) -> Mapping[str, Numbers]:
     return {str(r.pk): measured(counted.part(r.pk, ""), counted.choices) for r in rounds}
 
 
-def _standings(wanted: Wanted) -> Mapping[str, Numbers]:
+def _headlines(wanted: Wanted) -> Mapping[str, Numbers]:
     rounds = [round for (round,) in wanted.values()]
     counted = count_cells(rounds)
-    return {str(r.pk): standing(counted.part(r.pk, "")) for r in rounds}
+    return {str(r.pk): report.headline_numbers(counted.part(r.pk, "")) for r in rounds}
 
 
 def _of_each(kind: str, rounds: Sequence[Round], fresh: Count) -> dict[int, Kept]:

@@ -16,11 +16,10 @@ from django.db.models import Count, Q, QuerySet
 from annotation.models import Example
 from dynabench.accounts.models import Annotator
 from tasks.models import Round
-from validation.judging.evidence_checks import Check, gold_check
 from validation.models import Consensus, GoldAnswer, Skip, Validation, Verdict
-from validation.rules.agreement import Reliability, code_votes, reliabilities
+from validation.rules.agreement import MOST_CHOICES, Reliability, code_votes, reliabilities
+from validation.rules.gold_check import Check, gold_check
 from validation.rules.rates import Rate, Undefined, rate
-from validation.statistics.counts import MOST_CHOICES
 from validation.statistics.report import FREE_TEXT
 
 UNKNOWN_TYPING = "no browser told how the texts were typed"

@@ -9,8 +9,9 @@ from typing import Any
 
 from dynabench.lib.words import gettext_noop
 from tasks.models import Round
-from validation.decisions.replay import Case, decided
+from validation.decisions.replay import ReplayedExample, replay
 from validation.rules.agreement import (
+    MOST_CHOICES,
     fleiss_kappa,
     krippendorff_alpha,
     majority_share,
@@ -18,7 +19,8 @@ from validation.rules.agreement import (
 )
 from validation.rules.consensus import Policy
 from validation.rules.rates import Collected, Rate, Undefined, human_and_model, round_rates
-from validation.statistics.counts import MOST_CHOICES, Cell, Choice, Counted, Part, count, sum_of
+from validation.rules.round_counts import Cell, Choice, Part, sum_of
+from validation.statistics.counts import Counted, count
 
 NO_AUTHOR = gettext_noop("no example's author is known")
 FREE_TEXT = f"more than {MOST_CHOICES} different answers were given: agreement is about labels"
@@ -42,12 +44,12 @@ def task_report(
 ) -> dict[str, Any]:
     """The numbers of each round and of all together, ready for JSON.
 
-    With a policy all is decided anew by it, in memory; else what is stored counts.
+    With a policy all examples are decided by it in memory; without one the stored consensus counts.
     """
     counted = count(rounds, stored=policy is None)
     for round in rounds if policy else ():
         assert policy
-        _count_decided(counted.part(round.pk, ""), decided(round, policy))
+        _count_decided(counted.part(round.pk, ""), replay(round, policy))
     each = {pk: numbers(part, counted.choices) for (pk, _), part in counted.parts.items()}
     alone = next(iter(each.values())) if len(each) == 1 else None
     together = alone or numbers(_together(counted.parts.values()), counted.choices)
@@ -60,7 +62,7 @@ def task_report(
 
 
 def report_by(rounds: Sequence[Round], *, code: str, by: str) -> dict[str, Any]:
-    """The same numbers for each part of each round; `by` is one of `breakdowns.BY`.
+    """The same numbers for each part of each round; `by` is one of `counts.BY`.
 
     Raises ValueError for labels where authors choose none.
     """
@@ -91,7 +93,7 @@ def _together(parts: Iterable[Part]) -> Part:
 def measured(part: Part, choices: Sequence[Choice]) -> dict[str, Number]:
     """Every number of a part by its name; a share with its interval, or why it is unknown."""
     return {
-        **standing(part),
+        **headline_numbers(part),
         **_labels(part.cells),
         **_agreement(part, choices),
         **_people(part),
@@ -101,8 +103,8 @@ def measured(part: Part, choices: Sequence[Choice]) -> dict[str, Number]:
     }
 
 
-def standing(part: Part) -> dict[str, Number]:
-    """Those of them that need no votes but what is stored of consensus."""
+def headline_numbers(part: Part) -> dict[str, Number]:
+    """The numbers that are counted from consensus rows alone, without votes."""
     authors = part.authors()
     total = sum_of(authors)
     return {
@@ -232,18 +234,18 @@ def _shown(value: Number) -> Any:
     return value
 
 
-def _count_decided(part: Part, cases: Iterable[Case]) -> None:
-    for case in cases:
-        if case.by_program:
+def _count_decided(part: Part, examples: Iterable[ReplayedExample]) -> None:
+    for one in examples:
+        if one.by_program:
             part.program_examples += 1
             continue
         cell = Cell(
-            case.annotator_id,
-            case.outcome,
-            case.votes > 0,
-            case.decision.state == "decided",
-            case.decision.label or case.decision.verdict or "",
-            case.is_verified,
-            case.is_validated_error,
+            one.annotator_id,
+            one.outcome,
+            one.votes > 0,
+            one.decision.state == "decided",
+            one.decision.label or one.decision.verdict or "",
+            one.is_verified,
+            one.is_validated_error,
         )
         part.cells[cell] += 1

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from validation.judging.evidence_checks import GOLD_BOUND, LEAST_GOLD, Check, gold_check
+from validation.rules.gold_check import GOLD_BOUND, LEAST_GOLD, Check, gold_check
 from validation.rules.rates import wilson
 
 

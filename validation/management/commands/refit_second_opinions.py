@@ -5,8 +5,8 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from tasks.models import Round
-from validation.decisions.policies import derive_round
 from validation.decisions.second_opinion import is_stale
+from validation.decisions.services import derive_round
 from validation.judging.queue import JUDGED_STATES
 from validation.models import Judging
 

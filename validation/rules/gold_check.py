@@ -1,4 +1,4 @@
-"""What an automatic check says of a person's work; only evidence counts against anybody."""
+"""The automatic check of a validator by gold items; only evidence counts against anybody."""
 
 from enum import Enum
 
@@ -18,7 +18,7 @@ class Check(Enum):
 
 
 def gold_check(correct: int, answered: int) -> Check:
-    """Whether a validator knows the answers that are known: Wilson's lower bound of their share."""
+    """Whether a validator answers gold correctly: by Wilson's lower bound of their share."""
     if answered < LEAST_GOLD:
         return Check.UNKNOWN
     return Check.PASS if wilson(correct, answered)[0] >= GOLD_BOUND else Check.FAIL

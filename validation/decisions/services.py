@@ -1,8 +1,10 @@
-"""Writes about how a round is decided. Locks: docs/locking.md."""
+"""Writes about decisions: a round's policy, and what owners decide. Locks: docs/locking.md."""
 
 from dataclasses import asdict
 
 from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from annotation.models import Example
 from dynabench.accounts.models import User
@@ -10,10 +12,10 @@ from dynabench.accounts.services import log
 from dynabench.lib.errors import Refused
 from dynabench.lib.queue import enqueue
 from tasks.models import Round
-from validation.decisions.consensus_rows import derive_all, policy_of
+from validation.decisions.consensus_rows import derive_all, lock_example, policy_of
 from validation.decisions.second_opinion import fit
-from validation.models import Judging
-from validation.rules.consensus import Policy
+from validation.models import Judging, OwnerDecision
+from validation.rules.consensus import Policy, Vote
 
 CHUNK = 500
 AT_ONCE = 5_000
@@ -24,6 +26,12 @@ class RoundReleased(Refused):
     """What was decided is published."""
 
     code = "released"
+
+
+class NoDecision(Refused):
+    """An owner's decision cannot be made, or there is none."""
+
+    code = "no_decision"
 
 
 def change_policy(*, round: Round, owner: User, policy: Policy) -> None:
@@ -45,7 +53,7 @@ def apply_policy(*, round: Round, owner: User, policy: Policy) -> int | None:
         raise RoundReleased("This round is released. What was decided in it stays.")
     change_policy(round=round, owner=owner, policy=policy)
     if Example.objects.filter(round=round).count() > AT_ONCE:
-        enqueue("validation.decisions.policies.count_again", round.pk)
+        enqueue("validation.decisions.services.count_again", round.pk)
         return None
     return derive_round(round=round)
 
@@ -59,8 +67,8 @@ def derive_round(*, round: Round) -> int:
     """Count all votes of the round again by its policy; returns how many examples changed.
 
     Locks the examples, some hundred at a time and in the order of their ids. Each hundred reads the
-    policy anew, so of two owners the last one's holds in the end. Run again after a crash. Where
-    the policy is dawid-skene, its model is fitted first.
+    policy again, so of two owners' changes the last one holds. Run it again after a crash. The
+    model of a dawid-skene policy is fitted first.
     """
     if policy_of(round).rule == "dawid-skene":
         fit(round=round)
@@ -73,3 +81,38 @@ def derive_round(*, round: Round) -> int:
                 return changed
             changed += derive_all(locked)
             last = locked[-1].pk
+
+
+def override_consensus(
+    *, example: Example, owner: User, choice: Vote, reason: str = ""
+) -> OwnerDecision:
+    """An owner decides over all votes; an earlier decision is withdrawn. Locks the example.
+
+    Raises NoDecision when the example is withdrawn.
+    """
+    with transaction.atomic():
+        locked = lock_example(example)
+        if locked.retracted_at is not None:
+            raise NoDecision(_("This example is withdrawn already."))
+        locked.owner_decisions.filter(withdrawn_at__isnull=True).update(withdrawn_at=timezone.now())
+        decision = OwnerDecision.objects.create(
+            example=locked,
+            owner=owner,
+            label=choice.label or "",
+            verdict=choice.verdict or "",
+            reason=reason,
+        )
+        derive_all([locked])
+        log(owner, "consensus.overridden", locked, choice=choice.label or choice.verdict)
+    return decision
+
+
+def withdraw_override(*, example: Example, owner: User) -> None:
+    """Let the votes decide again. Locks the example. Raises NoDecision."""
+    with transaction.atomic():
+        locked = lock_example(example)
+        counting = locked.owner_decisions.filter(withdrawn_at__isnull=True)
+        if not counting.update(withdrawn_at=timezone.now()):
+            raise NoDecision(_("No decision of an owner stands here."))
+        derive_all([locked])
+        log(owner, "consensus.override_withdrawn", locked)

@@ -1,0 +1,33 @@
+"""The claim about an example that validators judge: the author's label, or who was right."""
+
+from typing import Literal
+
+from tasks.config.schema import TaskConfig
+
+FOOLED = {"fooled": True, "not_fooled": False}
+ASKED = (*FOOLED, "undecided")  # outcomes of examples that a model answered
+
+
+def label_field(config: TaskConfig) -> str | None:
+    """The field whose labels validators choose from; None where they give a verdict."""
+    if config.validation.mode == "verdict":
+        return None
+    fields = config.target_fields
+    return next(name for name in fields if config.component(name).type == "multiclass")
+
+
+def is_about_model(config: TaskConfig, outcome: str) -> bool:
+    """Whether validators judge the model's answer instead of the author's.
+
+    They do where the author alone says whether the model was fooled: that claim is to be confirmed.
+    """
+    is_asked = config.verdict.type == "ask_user" and label_field(config) is None
+    return is_asked and outcome in ASKED
+
+
+def confirming(config: TaskConfig, outcome: str) -> Literal["correct", "incorrect"] | None:
+    """The verdict that agrees with the author; None: the author has not said yet."""
+    if not is_about_model(config, outcome):
+        return "correct"
+    fooled = FOOLED.get(outcome)
+    return None if fooled is None else "incorrect" if fooled else "correct"

@@ -1,0 +1,99 @@
+"""Counts of a round's examples and votes: alike ones together, added up by author."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import repeat
+
+from validation.rules.rates import Collected, Compared
+
+Choice = tuple[str, str]
+"""Label and verdict of a vote."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What the examples that one count stands for have in common."""
+
+    author: int | None
+    outcome: str
+    judged: bool
+    decided: bool
+    winner: str  # label or verdict, where decided
+    verified: bool
+    validated_error: bool
+
+    def counted(self, times: int) -> Collected:
+        """The cell as `rates.round_rates` takes it."""
+        known = self.outcome in ("fooled", "not_fooled")
+        return Collected(
+            collected=times,
+            with_outcome=times * known,
+            fooled=times * (self.outcome == "fooled"),
+            with_model=times * (self.outcome != "no_model"),
+            judged=times * self.judged,
+            decided=times * self.decided,
+            verified=times * self.verified,
+            verified_fooled=times * self.validated_error,
+        )
+
+
+@dataclass
+class Part:
+    """Everything that is counted of a round, of a part of it, or of several.
+
+    What people wrote and how people voted on that; of programs only how much there is.
+    """
+
+    cells: Counter[Cell] = field(default_factory=Counter)
+    votes_by: Counter[tuple[int | None, Choice]] = field(default_factory=Counter)
+    patterns: Counter[tuple[int, ...]] = field(default_factory=Counter)
+    """How many examples have so many votes for each choice."""
+    compared: Counter[tuple[int | None, Compared]] = field(default_factory=Counter)
+    """How many examples of an author compare so."""
+    program_examples: int = 0
+    program_votes: int = 0
+    """On what people wrote."""
+
+    def __iadd__(self, other: "Part") -> "Part":
+        self.cells += other.cells
+        self.votes_by += other.votes_by
+        self.patterns += other.patterns
+        self.compared += other.compared
+        self.program_examples += other.program_examples
+        self.program_votes += other.program_votes
+        return self
+
+    def authors(self) -> list[Collected]:
+        """Counts of each known author; each example of an unknown one apart."""
+        known: dict[int, list[Collected]] = {}
+        alone: list[Collected] = []
+        for cell, times in self.cells.items():
+            if cell.author is None:
+                alone += [cell.counted(1)] * times
+            else:
+                known.setdefault(cell.author, []).append(cell.counted(times))
+        return alone + [parts[0] if len(parts) == 1 else sum_of(parts) for parts in known.values()]
+
+    def authors_compared(self) -> Iterator[Compared]:
+        """Each known author's votes that are held against others; each unknown author's apart."""
+        known: dict[int, list[int]] = {}
+        for (author, one), times in self.compared.items():
+            if author is None:
+                yield from repeat(one, times)
+                continue
+            sums = known.setdefault(author, [0, 0, 0])
+            sums[0] += one.votes * times
+            sums[1] += one.human * times
+            sums[2] += one.model * times
+        yield from (Compared(*sums) for sums in known.values())
+
+
+def sum_of(authors: Iterable[Collected]) -> Collected:
+    """The counts of several authors together."""
+    names = Collected.__dataclass_fields__
+    sums = dict.fromkeys(names, 0)
+    for author in authors:
+        for name in names:
+            sums[name] += getattr(author, name)
+    return Collected(**sums)
