@@ -44,7 +44,6 @@ PACKAGES = (
 )
 BARS = {
     "fp32 / limit at 32": 0.8,
-    "int8 / limit at 32": 0.8,
     "fp32 / pipeline at 32": 2.5,
     "int8 / pipeline at 32": 4.5,
     "fp32 / litserve at 32": 1.0,
