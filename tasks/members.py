@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
-from dynabench.lib.errors import Refused
+from dynabench.lib.errors import Invalid, Refused
 from tasks.models import Task, TaskMember
 from tasks.permissions import Person, can_own
 
@@ -16,12 +16,7 @@ def account_of(email: str) -> User:
     """The account with this address. Raises Refused."""
     user = User.objects.filter(email__iexact=email, is_active=True).first()
     if user is None:
-        raise Refused(
-            _("Nobody has this address here. Ask them to sign up."),
-            code="invalid",
-            status=422,
-            field="email",
-        )
+        raise Invalid(_("Nobody has this address here. Ask them to sign up."), field="email")
     return user
 
 

@@ -23,6 +23,13 @@ class Refused(Exception):
         self.field = field or self.field
 
 
+class Invalid(Refused):
+    """A field has a value that a rule forbids."""
+
+    code = "invalid"
+    status = 422
+
+
 class Unavailable(Exception):
     """The server lacks something at present; the same request may succeed in `wait` seconds.
 

@@ -15,16 +15,16 @@ from dynabench.lib.errors import Refused
 
 
 @contextmanager
-def as_form_error(form: BaseForm, *also: type[Exception]) -> Iterator[None]:
-    """Add a refusal to the form, at the field that it names if the form has it.
+def as_form_error(form: BaseForm, *also: type[Exception], field: str = "") -> Iterator[None]:
+    """Add a refusal to the form, at `field` or at the field that it names if the form has it.
 
     also: further exceptions whose message is for people.
     """
     try:
         yield
     except (Refused, *also) as error:
-        field = getattr(error, "field", "")
-        form.add_error(field if field in form.fields else None, str(error))
+        at = field or getattr(error, "field", "")
+        form.add_error(at if at in form.fields else None, str(error))
 
 
 @contextmanager

@@ -16,7 +16,6 @@ from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.api import Pages, read
-from dynabench.lib.errors import Refused
 from evaluation.api.model_data import (
     CardSerializer,
     ModelSerializer,
@@ -32,7 +31,7 @@ from evaluation.submissions.selectors import (
     submissions_of,
     with_runs,
 )
-from evaluation.submissions.services import Card, SubmissionRefused, remaining_quota
+from evaluation.submissions.services import Card, remaining_quota
 from evaluation.submissions.visibility import Viewer, find_owned, find_submission, viewers
 from evaluation.uploads.chunked import largest_of
 from tasks.access import find_task
@@ -129,10 +128,7 @@ class TaskModels(OfTask, Models):
         told["card"] = Card(**told.get("card", {}))
         told["upload"] = _upload(request.user, told.get("upload"))
         told["evaluation_set"] = _version(task, told.get("evaluation_set"))
-        try:
-            made = submissions.submit_model(task=task, owner=request.user, **told)
-        except SubmissionRefused as error:
-            raise _refused(error) from None
+        made = submissions.submit_model(task=task, owner=request.user, **told)
         return Response(whole(request, made.pk), status.HTTP_201_CREATED)
 
 
@@ -154,14 +150,6 @@ def _version(task: Task, name: str | None) -> EvaluationSetVersion | None:
     known = ", ".join(one.evaluation_set.name for one in open_versions(task)) or "none"
     message = f"There is no such set whose inputs may be downloaded. There are: {known}."
     raise serializers.ValidationError({"evaluation_set": [message]})
-
-
-def _refused(error: SubmissionRefused) -> Refused:
-    """A field to mend, or a rule that says no."""
-    if error.field:
-        return Refused(str(error), code="invalid", status=422, field=error.field)
-    is_quota = isinstance(error, submissions.QuotaReached)
-    return Refused(str(error), code="quota" if is_quota else "refused")
 
 
 def whole(request: Request, pk: UUID) -> Any:
@@ -217,10 +205,7 @@ class ModelView(APIView):
         asked = read(ModelChangeSerializer, request)
         now = {name: getattr(submission, name) for name in vars(Card())}
         card = Card(**now | asked["card"])
-        try:
-            submissions.update_card(submission=submission, actor=user, card=card)
-        except SubmissionRefused as error:
-            raise _refused(error) from None
+        submissions.update_card(submission=submission, actor=user, card=card)
         return Response(whole(request, pk))
 
 
@@ -239,10 +224,7 @@ def _deed(name: str, service: Callable[..., Any], words: str) -> type[APIView]:
         @once
         def post(self, request: Request, pk: UUID) -> Response:
             submission, user = find_owned(request, pk)
-            try:
-                service(submission=submission, actor=user)
-            except SubmissionRefused as error:
-                raise _refused(error) from None
+            service(submission=submission, actor=user)
             return Response(whole(request, pk))
 
     return Deed
@@ -280,10 +262,7 @@ class AnonymousView(APIView):
         """Hide the names of model and owner before a day, at most a year ahead, or show them."""
         submission, user = find_owned(request, pk)
         asked = read(AnonymousSerializer, request)
-        try:
-            submissions.set_anonymous_until(submission=submission, actor=user, **asked)
-        except SubmissionRefused as error:
-            raise _refused(error) from None
+        submissions.set_anonymous_until(submission=submission, actor=user, **asked)
         return Response(whole(request, pk))
 
 

@@ -13,13 +13,12 @@ from rest_framework.response import Response
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
 from dynabench.lib.api import check_form, read
-from dynabench.lib.errors import Refused
 from evaluation.models import Dataset
 from evaluation.releases.build import Options
 from evaluation.releases.cards import LICENSES
 from evaluation.releases.forms import ReleaseForm
 from evaluation.releases.rows import counts_of
-from evaluation.releases.services import ReleaseRefused, request_release, suggested_sizes
+from evaluation.releases.services import request_release, suggested_sizes
 from tasks.access import find_task
 from tasks.models import Round
 from tasks.permissions import can_own
@@ -98,10 +97,7 @@ class Releases(generics.ListAPIView[Dataset]):
         page = request.build_absolute_uri(reverse("evaluation:datasets", args=[code, number]))
         assert isinstance(request.user, User)
         options = _options(round, asked, page)
-        try:
-            made = request_release(round=round, options=options, actor=request.user)
-        except ReleaseRefused as error:
-            raise Refused(str(error), code="release") from None
+        made = request_release(round=round, options=options, actor=request.user)
         made.refresh_from_db()
         return Response(ReleaseSerializer(made).data, status.HTTP_202_ACCEPTED)
 

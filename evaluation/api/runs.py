@@ -24,11 +24,9 @@ from rest_framework.views import APIView
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
 from dynabench.lib.api import lines, wanted
-from dynabench.lib.errors import Refused
 from evaluation.api.models import NewestFirst
 from evaluation.models import EvaluationRun, Score
 from evaluation.runs.services import (
-    RunRefused,
     counting,
     expected_wait_seconds,
     queue_positions,
@@ -170,10 +168,7 @@ class RunAgain(APIView):
         """Repeat it after we have failed. For the owners of model and task."""
         found, _ = find_run(request, pk, run)
         assert isinstance(request.user, User)  # who is inside is signed in
-        try:
-            made = run_again(run=found, actor=request.user)
-        except RunRefused as error:
-            raise Refused(str(error)) from None
+        made = run_again(run=found, actor=request.user)
         again, _ = find_run(request, pk, made.pk)
         return Response(RunSerializer(again).data, status.HTTP_201_CREATED)
 

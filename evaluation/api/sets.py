@@ -26,7 +26,6 @@ from evaluation.sets.forms import LARGEST
 from evaluation.sets.parsing import SetFile, WrongLines
 from evaluation.sets.versions import (
     ABOUT,
-    SetRefused,
     change_set,
     create_set_of,
     input_lines,
@@ -228,11 +227,8 @@ class TakeRound(OfSets):
         one = get_object_or_404(task.evaluation_sets.select_related("round__task"), name=name)
         if one.round is None or one.round.state != Round.State.CLOSED:
             raise Http404
-        try:
-            if take_round(round=one.round, actor=editor, reason=reason) is None:
-                raise Refused("Nothing is verified.")
-        except SetRefused as error:
-            raise Refused(str(error)) from None
+        if take_round(round=one.round, actor=editor, reason=reason) is None:
+            raise Refused("Nothing is verified.")
         return self.told(name, status.HTTP_201_CREATED)
 
 
@@ -253,8 +249,6 @@ def _made_of(
         raise serializers.ValidationError({"upload": told}) from None
     except (FileError, UploadRefused) as error:
         raise serializers.ValidationError({"upload": [str(error)]}) from None
-    except SetRefused as error:
-        raise Refused(str(error), status=422) from None
     discard(upload)
 
 

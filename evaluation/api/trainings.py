@@ -14,11 +14,9 @@ from rest_framework.views import APIView
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
 from dynabench.lib.api import NewestFirst, read
-from dynabench.lib.errors import Refused
 from evaluation.models import TrainingRun
 from evaluation.training.services import (
     MOST_WEIGHT,
-    TrainingRefused,
     bases,
     default_base,
     free_name,
@@ -183,10 +181,7 @@ class Trainings(generics.ListAPIView[TrainingRun]):
         task, editor = find_edited(request, code)
         told = read(NewTrainingSerializer, request)
         told["base"], told["revision"] = _base(task, told)
-        try:
-            run = request_training(task=task, actor=editor, **told)
-        except TrainingRefused as error:
-            raise Refused(str(error), code="training") from None
+        run = request_training(task=task, actor=editor, **told)
         run.refresh_from_db()
         return Response(TrainingSerializer(run).data, status.HTTP_202_ACCEPTED)
 
@@ -255,8 +250,5 @@ class TrainedTarget(OfTraining):
         asked = read(NewTargetSerializer, request)
         number = asked["round"]
         name = asked.get("name") or free_name(run.task, number)
-        try:
-            register_trained(run=run, number=number, name=name, actor=editor)
-        except TrainingRefused as error:
-            raise Refused(str(error), code="training") from None
+        register_trained(run=run, number=number, name=name, actor=editor)
         return Response(WholeTrainingSerializer(self.enter(code, pk)[0]).data)

@@ -19,12 +19,9 @@ from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
 from dynabench.lib.api import read
 from dynabench.lib.bodies import takes
-from dynabench.lib.errors import Refused
 from evaluation.models import Upload
 from evaluation.uploads.chunked import (
     PIECE_BYTES,
-    UploadRefused,
-    WrongOffset,
     add_piece,
     begin_upload,
     discard,
@@ -94,10 +91,7 @@ class Uploads(generics.ListAPIView[Upload]):
         """Begin a file of so many bytes. Then PUT its pieces."""
         asked = read(NewUploadSerializer, request)
         assert isinstance(request.user, User)
-        try:
-            made = begin_upload(request.user, **asked)
-        except UploadRefused as error:
-            raise Refused(str(error), code="upload", status=422) from None
+        made = begin_upload(request.user, **asked)
         return Response(told(made.pk), status.HTTP_201_CREATED)
 
 
@@ -144,14 +138,9 @@ class UploadView(APIView):
         asked.is_valid(raise_exception=True)
         stream = request.data if hasattr(request.data, "read") else BytesIO()
         size = request.META.get("CONTENT_LENGTH") or ""
-        try:
-            add_piece(
-                one, asked.validated_data["offset"], stream, int(size) if size.isdigit() else None
-            )
-        except WrongOffset as error:
-            raise Refused(str(error), code="offset", field="offset") from None
-        except UploadRefused as error:
-            raise Refused(str(error), code="upload", status=422) from None
+        add_piece(
+            one, asked.validated_data["offset"], stream, int(size) if size.isdigit() else None
+        )
         return Response(told(one.pk))
 
     @extend_schema(operation_id="uploads_delete", responses={204: None})

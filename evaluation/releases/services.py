@@ -8,6 +8,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 
 from dynabench.accounts.models import User
+from dynabench.lib.errors import Refused
 from dynabench.lib.queue import enqueue
 from evaluation.models import Dataset
 from evaluation.releases.build import Options
@@ -18,8 +19,10 @@ from tasks.models import Round
 State = Dataset.State
 
 
-class ReleaseRefused(Exception):
+class ReleaseRefused(Refused):
     """A round cannot be released so; the message says why and what can be done."""
+
+    code = "release"
 
 
 def suggested_sizes(counts: Counts) -> Sizes:

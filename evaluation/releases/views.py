@@ -18,6 +18,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from dynabench.accounts.models import User
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
+from dynabench.lib.refusals import as_form_error
 from evaluation.models import Dataset
 from evaluation.operations.stored_files import opened
 from evaluation.releases.cards import bibtex
@@ -25,7 +26,6 @@ from evaluation.releases.forms import ReleaseForm
 from evaluation.releases.reading import find_dataset_file, standing_lines
 from evaluation.releases.rows import counts_of, releasable
 from evaluation.releases.services import (
-    ReleaseRefused,
     request_release,
     suggested_sizes,
     withdrawn_since,
@@ -85,12 +85,9 @@ def _asked(request: HttpRequest, round: Round, form: ReleaseForm) -> bool:
     url = reverse("evaluation:datasets", args=[round.task.code, round.number])
     options = form.options(request.build_absolute_uri(url))
     assert isinstance(request.user, User)  # owners are signed in
-    try:
+    with as_form_error(form):
         request_release(round=round, options=options, actor=request.user)
-    except ReleaseRefused as error:
-        form.add_error(None, str(error))
-        return False
-    return True
+    return not form.errors
 
 
 @login_not_required

@@ -15,6 +15,7 @@ from django.utils.translation import gettext_noop
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
+from dynabench.lib.errors import Refused
 from dynabench.lib.queue import enqueue
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Submission
@@ -30,10 +31,6 @@ OVERHEAD = timedelta(minutes=30)
 GRACE = timedelta(minutes=2)  # after its deadline a run is ended by the sweep
 RECENT = timedelta(days=1)  # who was served before that is as good as never served
 LAST = 20  # runs that tell how long the next one will take
-
-
-class RunRefused(Exception):
-    """A run cannot be asked for again now; the message says why."""
 
 
 def accepted(task: Task) -> QuerySet[Submission]:
@@ -151,15 +148,15 @@ def run_again(*, run: EvaluationRun, actor: User | None) -> EvaluationRun:
 
     Whatever else it came to stands: who may repeat until they are lucky is measured by their luck,
     and who may change answers and look again reads the right ones out. A plain one brings back the
-    perturbed ones that ended for lack of it. Raises RunRefused.
+    perturbed ones that ended for lack of it. Raises Refused.
     """
     last = _last_of_each_suite(run).select_related("submission").get(suite=run.suite)
     if not last.is_over:
-        raise RunRefused(_("This evaluation is under way. Wait for its end, or cancel it."))
+        raise Refused(_("This evaluation is under way. Wait for its end, or cancel it."))
     if last.submission.withdrawn_at:
-        raise RunRefused(_("This model was withdrawn."))
+        raise Refused(_("This model was withdrawn."))
     if not last.may_repeat:
-        raise RunRefused(
+        raise Refused(
             _("Only an evaluation that failed through our fault is repeated. This result stands.")
         )
     made = _next(last, actor)
@@ -167,7 +164,7 @@ def run_again(*, run: EvaluationRun, actor: User | None) -> EvaluationRun:
         with transaction.atomic():
             made.save(force_insert=True)
     except IntegrityError:
-        raise RunRefused(_("Somebody else has just asked for it.")) from None
+        raise Refused(_("Somebody else has just asked for it.")) from None
     log(actor, "run.again", made)
     enqueue(EVALUATE, made.pk)
     if last.suite == Suite.PLAIN:

@@ -15,13 +15,15 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from dynabench.accounts.models import User
+from dynabench.lib.errors import Refused
+from dynabench.lib.refusals import as_form_error
 from evaluation.contract import MIB
 from evaluation.models import EvaluationSet, EvaluationSetVersion, Upload
 from evaluation.sets.parsing import SetFile
 from evaluation.sets.preview import Preview
-from evaluation.sets.versions import ABOUT, SetRefused, create_set_of, make_version
+from evaluation.sets.versions import ABOUT, create_set_of, make_version
 from evaluation.sets.writing import preview
-from evaluation.uploads.chunked import UploadRefused, add_file, assemble, discard, open_uploads
+from evaluation.uploads.chunked import add_file, assemble, discard, open_uploads
 from tasks.line_files import FileError
 from tasks.models import Task
 
@@ -68,24 +70,19 @@ class FileForm(forms.Form):
             return
         for before in mine.filter(pk=self.session[KEPT]) if KEPT in self.session else ():
             discard(before)
-        try:
+        with as_form_error(self, field="file"):
             if file.size > LARGEST:
-                told = gettext("It is too large for this page. Use add_evaluation_set.")
-                raise UploadRefused(told)
+                raise Refused(gettext("It is too large for this page. Use add_evaluation_set."))
             self.stored = add_file(self.user, file.name, file.size, file)
             self.session[KEPT] = str(self.stored.pk)
-        except UploadRefused as error:
-            self.add_error("file", str(error))
 
     def look(self) -> None:
         """Fill `preview`; what cannot be read at all is an error of the field."""
         if self.stored is None:
             return
-        try:
-            with self._rows() as rows:
-                self.preview = preview(rows)
-        except (FileError, UploadRefused) as error:
-            self.add_error("file", str(error))
+        with as_form_error(self, FileError, field="file"), self._rows() as rows:
+            self.preview = preview(rows)
+        if self.preview is None:
             return
         if self.preview.errors:
             told = gettext("Some lines are wrong. Mend them and choose the file again.")
@@ -104,7 +101,7 @@ class FileForm(forms.Form):
         try:
             with self._rows() as rows:
                 version = self.make(rows)
-        except (FileError, SetRefused, UploadRefused) as error:
+        except (FileError, Refused) as error:
             self.add_error(None, str(error))
             return None
         assert self.stored is not None
@@ -113,7 +110,7 @@ class FileForm(forms.Form):
 
     @abstractmethod
     def make(self, rows: SetFile) -> EvaluationSetVersion:
-        """Store the examples. Raises SetRefused, FileError."""
+        """Store the examples. Raises Refused, FileError."""
 
     @contextmanager
     def _rows(self) -> Iterator[SetFile]:

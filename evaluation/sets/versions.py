@@ -20,6 +20,7 @@ from django.utils.translation import gettext
 from annotation.models import Example
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
+from dynabench.lib.errors import Refused
 from dynabench.lib.scratch import scratch
 from evaluation.contract import SetRow
 from evaluation.models import Dataset, DatasetItem, EvaluationSet, EvaluationSetVersion
@@ -56,10 +57,6 @@ ABOUT = ("access", "may_leave", "answers_public", "description")
 """What the owners of a set may change."""
 
 
-class SetRefused(Exception):
-    """A set or a version of it cannot be made so; the message says what to mend."""
-
-
 def create_set(
     *,
     task: Task,
@@ -72,15 +69,16 @@ def create_set(
 ) -> EvaluationSet:
     """A set of the task's owners, without versions yet. No lock: its name is unique.
 
-    Raises SetRefused.
+    Raises Refused.
     """
     if not NAME.fullmatch(name):
-        raise SetRefused(
-            gettext("A name has up to 60 letters a-z, digits, hyphens and underscores.")
+        raise Refused(
+            gettext("A name has up to 60 letters a-z, digits, hyphens and underscores."), status=422
         )
     if RESERVED.fullmatch(name):
-        raise SetRefused(
-            gettext("The name %(name)s is kept for the platform; choose another.") % {"name": name}
+        raise Refused(
+            gettext("The name %(name)s is kept for the platform; choose another.") % {"name": name},
+            status=422,
         )
     about = {"access": access, "may_leave": may_leave, "answers_public": answers_public}
     try:
@@ -90,11 +88,12 @@ def create_set(
             )
             log(actor, "evaluation_set.created", made, **about)
     except IntegrityError:
-        raise SetRefused(
+        raise Refused(
             gettext(
                 "This task has a set %(name)s already. Choose another name, or add a version to it."
             )
-            % {"name": name}
+            % {"name": name},
+            status=422,
         ) from None
     return made
 
@@ -126,7 +125,7 @@ def make_version(
     """The next version, of these examples; the last one again where it holds the same.
 
     All or nothing: whatever `rows` raises leaves no trace. Both files are stored first, so the
-    lock on the set is short. Raises SetRefused when there is no example.
+    lock on the set is short. Raises Refused when there is no example.
     """
     with scratch() as folder:
         written = _written(rows, folder)
@@ -136,7 +135,7 @@ def make_version(
 def _written(rows: Iterable[SetRow], folder: Path) -> Written:
     written = write_set(rows, folder)
     if not written.size:
-        raise SetRefused(gettext("There is no example in it."))
+        raise Refused(gettext("There is no example in it."), status=422)
     return written
 
 
@@ -252,14 +251,14 @@ def take_round(*, round: Round, actor: User, reason: str) -> EvaluationSetVersio
     """An owner takes a closed round as it stands, as the next version of its set, or None.
 
     While examples wait to be judged that takes a reason, which is logged. Lock: `make_version`.
-    Raises SetRefused.
+    Raises Refused.
     """
     waiting = waiting_examples([round])[round.pk]
     if waiting and not reason.strip():
         words = gettext(
             "Examples that wait to be judged: %(waiting)d. Say why the set shall not wait for them."
         )
-        raise SetRefused(words % {"waiting": waiting})
+        raise Refused(words % {"waiting": waiting})
     version = version_of_closed_round(round, actor)
     if version:
         log(actor, "evaluation_set.taken", version, waiting=waiting, reason=reason)
@@ -270,10 +269,10 @@ def version_of_closed_round(round: Round, actor: User | None = None) -> Evaluati
     """What people wrote in a closed round and others verified, as a version of its set, or None.
 
     It is settled when nothing waits to be judged; until then it is provisional. Lock:
-    `make_version`. Raises SetRefused while the round is not over.
+    `make_version`. Raises Refused while the round is not over.
     """
     if round.state not in OVER or round.is_being_written:
-        raise SetRefused(gettext("%(round)s is not over. Close it first.") % {"round": round})
+        raise Refused(gettext("%(round)s is not over. Close it first.") % {"round": round})
     examples = _verified(round)
     if not examples.exists():
         return None

@@ -18,12 +18,12 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from dynabench.lib.bodies import FORM_BYTES, takes
 from dynabench.lib.markdown import render_markdown
+from dynabench.lib.refusals import as_message
 from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.sets.forms import LARGEST, AboutForm, FileForm, NewSetForm, VersionForm
 from evaluation.sets.shown_scores import shown_of
 from evaluation.sets.versions import (
     ABOUT,
-    SetRefused,
     change_set,
     input_lines,
     open_versions,
@@ -119,13 +119,11 @@ def set_take(request: HttpRequest, code: str, name: str) -> HttpResponse:
     one = _one(task, name)
     if one.round is None or one.round.state != "closed":
         raise Http404
-    try:
+    with as_message(request):
         version = take_round(
             round=one.round, actor=user, reason=request.POST.get("reason", "")[:500]
         )
         messages.success(request, _told(version) if version else _("Nothing is verified."))
-    except SetRefused as error:
-        messages.error(request, str(error))
     return redirect("evaluation:set", code=code, name=name)
 
 

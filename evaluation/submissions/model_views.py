@@ -16,15 +16,15 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from dynabench.accounts.models import User
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
+from dynabench.lib.refusals import as_form_error, as_message
 from evaluation.models import EvaluationRun, Submission
-from evaluation.runs.services import RunRefused, run_again
+from evaluation.runs.services import run_again
 from evaluation.sets.seen_in_training import trained_on
 from evaluation.submissions import services as submissions
 from evaluation.submissions.forms import AnonymousForm, CardForm
 from evaluation.submissions.progress import progress_of, steps_of, with_wait
 from evaluation.submissions.results import results_of, rounds_in_the_loop
 from evaluation.submissions.selectors import runs_of
-from evaluation.submissions.services import SubmissionRefused
 from evaluation.submissions.visibility import (
     Viewer,
     as_seen,
@@ -97,12 +97,10 @@ def card(request: HttpRequest, pk: UUID) -> HttpResponse:
     submission, user = find_owned(request, pk)
     form = CardForm(request.POST or None, initial=vars(submission))
     if request.method == "POST" and form.is_valid():
-        try:
+        with as_form_error(form):
             submissions.update_card(submission=submission, actor=user, card=form.card)
             messages.success(request, _("The card is saved."))
             return redirect("evaluation:model", pk)
-        except SubmissionRefused as error:
-            form.add_error(None, str(error))
     values = {"submission": submission, "task": submission.task, "form": form}
     status = 422 if form.errors else 200
     return render(request, "evaluation/model_card.html", values, status=status)
@@ -158,11 +156,9 @@ def withdraw(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 def _done(request: HttpRequest, pk: UUID, said: str, deed: Callable[[], Any]) -> HttpResponse:
     """Back to the model's page, with what came of it."""
-    try:
+    with as_message(request):
         deed()
         messages.success(request, said)
-    except (SubmissionRefused, RunRefused) as error:
-        messages.error(request, str(error))
     return redirect("evaluation:model", pk)
 
 

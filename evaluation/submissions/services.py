@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.lib.encryption import encrypt
+from dynabench.lib.errors import Invalid, Refused
 from dynabench.lib.queue import enqueue
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Submission, Upload
@@ -30,21 +31,6 @@ Kind = Submission.Kind
 CHECK = "evaluation.jobs.check_submission"
 WITHDRAWN = "withdrawn"
 MOST_ANONYMOUS = timedelta(days=366)
-
-
-class SubmissionRefused(Exception):
-    """A model cannot be handed in so, or not be changed so; the message says what to mend.
-
-    field: of the form, where one is to be mended.
-    """
-
-    def __init__(self, message: str, field: str = "") -> None:
-        super().__init__(message)
-        self.field = field
-
-
-class QuotaReached(SubmissionRefused):
-    """No more models of this person today; the message says when the next one."""
 
 
 @dataclass(frozen=True)
@@ -77,14 +63,14 @@ def submit_model(
     """Take a model in and have a worker check it. Locks the owner's user, for the quota.
 
     An upload that was handed in already gives its submission again. Predictions for a further set
-    are a file of the model of that name (`files_of`). Raises SubmissionRefused.
+    are a file of the model of that name (`files_of`). Raises Refused.
     """
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
     if upload is not None:
         if known := Submission.objects.filter(upload=upload, owner=owner, task=task).first():
             return known
         if upload.owner_id != owner.pk or Submission.objects.filter(upload=upload).exists():
-            raise SubmissionRefused(_("Upload the file again."), "upload")
+            raise Invalid(_("Upload the file again."), field="upload")
     _check_told(task, kind, source, revision, adapter, upload, evaluation_set)
     _check_name(task, owner, name, evaluation_set)
     check_quota(task, owner)
@@ -118,7 +104,7 @@ def _check_told(
     version: EvaluationSetVersion | None,
 ) -> None:
     if kind not in Kind or kind == Kind.TARGET:
-        raise SubmissionRefused(_("Choose what you hand in."), "kind")
+        raise Invalid(_("Choose what you hand in."), field="kind")
     found = problem_of(
         kind,
         source=source,
@@ -129,18 +115,19 @@ def _check_told(
         private_hosts=settings.SUBMISSION_PRIVATE_HOSTS,
     )
     if found:
-        raise SubmissionRefused(_(found[1]), found[0])
+        raise Invalid(_(found[1]), field=found[0])
     if version and not open_versions(task).filter(pk=version.pk).exists():
-        raise SubmissionRefused(
+        raise Invalid(
             _(
                 "Predictions are taken for the newest version of a set whose inputs may be "
                 "downloaded."
             ),
-            "evaluation_set",
+            field="evaluation_set",
         )
     if kind == Kind.ENDPOINT and not task.evaluation_sets.filter(may_leave=True).exists():
-        raise SubmissionRefused(
-            _("No set of this task may be sent to an endpoint. Hand in the model itself."), "kind"
+        raise Invalid(
+            _("No set of this task may be sent to an endpoint. Hand in the model itself."),
+            field="kind",
         )
 
 
@@ -155,17 +142,17 @@ def files_of(submission: Submission) -> QuerySet[Submission]:
 
 def _check_name(task: Task, owner: User, name: str, version: EvaluationSetVersion | None) -> None:
     if not name.strip():
-        raise SubmissionRefused(_("Enter a name."), "name")
+        raise Invalid(_("Enter a name."), field="name")
     alive = Submission.objects.filter(task=task, owner=owner, name=name, withdrawn_at=None)
     if version:  # a file for another set, or for its new version, is one more of the same model
         alive = alive.exclude(~Q(evaluation_set=version), kind=Kind.PREDICTIONS)
     if alive.filter(state__in=[State.QUEUED, State.RUNNING, State.DONE]).exists():
-        raise SubmissionRefused(
+        raise Invalid(
             _(
                 "You handed in a model of this name. Choose another, such as the name with a "
                 "version."
             ),
-            "name",
+            field="name",
         )
 
 
@@ -177,7 +164,7 @@ def _anonymity(task: Task, owner: User, name: str, kind: str) -> date | None:
 
 
 def check_quota(task: Task, owner: User) -> None:
-    """Raises QuotaReached where the person may not hand in a model to the task now."""
+    """Raises Refused where the person may not hand in a model to the task now."""
     quota = remaining_quota(owner, task)
     if not quota.left:
         told = _(
@@ -190,7 +177,7 @@ def check_quota(task: Task, owner: User) -> None:
         if quota.free_at:
             free_at = {"time": f"{quota.free_at:%H:%M}"}
             told += " " + _("The next one is free at %(time)s UTC.") % free_at
-        raise QuotaReached(told)
+        raise Refused(told, code="quota")
 
 
 def remaining_quota(owner: User, task: Task) -> Quota:
@@ -221,12 +208,12 @@ def _entries(rows: Iterable[Submission]) -> Iterable[Entry]:
 def publish(*, submission: Submission, actor: User) -> None:
     """Show the model to everybody who sees the task, with each file of it that has a score.
 
-    No lock. Raises SubmissionRefused.
+    No lock. Raises Refused.
     """
     good = EvaluationRun.objects.filter(submission=OuterRef("pk"), outcome=Outcome.OK)
     scored = files_of(submission).filter(Exists(good), state=State.DONE)
     if submission.withdrawn_at is None and not scored.filter(pk=submission.pk).exists():
-        raise SubmissionRefused(_("A model can be published once it has a score."))
+        raise Refused(_("A model can be published once it has a score."))
     _change(submission, actor, "published", scored, is_published=True)
 
 
@@ -240,12 +227,12 @@ def unpublish(*, submission: Submission, actor: User) -> None:
 def set_anonymous_until(*, submission: Submission, actor: User, until: date | None) -> None:
     """Hide the names of model and owner before a date; None: from now on they are shown. No lock.
 
-    Raises SubmissionRefused.
+    Raises Refused.
     """
     today = timezone.now().date()
     if until and not today < until <= today + MOST_ANONYMOUS:
-        raise SubmissionRefused(
-            _("Choose a day after today, at most a year ahead, or none."), "anonymous_until"
+        raise Invalid(
+            _("Choose a day after today, at most a year ahead, or none."), field="anonymous_until"
         )
     _change(submission, actor, "anonymous", anonymous_until=until)
 
@@ -265,11 +252,11 @@ def _change(
 ) -> None:
     """Change what stands of a model's files, or of some of them.
 
-    Raises SubmissionRefused for what was withdrawn.
+    Raises Refused for what was withdrawn.
     """
     standing = Submission.objects.filter(pk=submission.pk, withdrawn_at=None)
     if not standing.update(**changes):
-        raise SubmissionRefused(_("This model was withdrawn."))
+        raise Refused(_("This model was withdrawn."))
     (files_of(submission) if files is None else files).update(**changes)
     for name, value in changes.items():
         setattr(submission, name, value)
@@ -298,11 +285,11 @@ def withdraw(*, submission: Submission, actor: User | None) -> None:
     """Take a model back: its files, name and card go, what was measured is hidden. No lock.
 
     A tombstone stays, so that a link to the model says what became of it. Raises
-    SubmissionRefused when it was withdrawn already.
+    Refused when it was withdrawn already.
     """
     found = Submission.objects.filter(pk=submission.pk, withdrawn_at=None)
     if not found.update(withdrawn_at=timezone.now()):
-        raise SubmissionRefused(_("This model was withdrawn already."))
+        raise Refused(_("This model was withdrawn already."))
     _cancel(submission)
     gone = Submission.objects.select_related("upload").get(pk=submission.pk)
     files = [gone.file, *(run.predictions for run in gone.runs.exclude(predictions=""))]

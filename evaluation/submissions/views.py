@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from dynabench.accounts.models import User
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.bodies import FORM_BYTES, takes
+from dynabench.lib.refusals import as_form_error
 from evaluation.contract import GIB
 from evaluation.models import Submission, Upload
 from evaluation.sets.versions import open_versions
@@ -22,12 +23,11 @@ from evaluation.submissions.progress import progress_of
 from evaluation.submissions.results import listed
 from evaluation.submissions.selectors import published, submissions_of
 from evaluation.submissions.services import (
-    SubmissionRefused,
     check_quota,
     remaining_quota,
     submit_model,
 )
-from evaluation.uploads.chunked import PIECE_BYTES, UploadRefused, add_file, discard, largest_of
+from evaluation.uploads.chunked import PIECE_BYTES, add_file, discard, largest_of
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import can_annotate
@@ -79,13 +79,10 @@ def _submitted(user: User, task: Task, form: SubmitForm) -> UUID | None:
     """The new submission's id; None when it was refused, which the form then says."""
     annotator_of(user)  # the public name of who hands in
     upload = None
-    try:
+    with as_form_error(form):
         check_quota(task, user)  # before gigabytes are copied
         upload = _upload(user, form)
         return submit_model(task=task, owner=user, upload=upload, **form.wanted).pk
-    except (SubmissionRefused, UploadRefused) as error:
-        field = getattr(error, "field", "upload")
-        form.add_error(field if field in form.fields else None, str(error))
     if upload and form.cleaned_data.get("upload"):  # one that came in pieces may be used again
         discard(upload)
     return None

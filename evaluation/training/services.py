@@ -27,8 +27,10 @@ MOST_WEIGHT = 100
 RUN_TRAINING = "evaluation.jobs.run_training"
 
 
-class TrainingRefused(Exception):
-    """A training cannot be asked for, or its model not be used so; the message says what to do."""
+class TrainingRefused(Refused):
+    """A training cannot be requested, or its model cannot become a target."""
+
+    code = "training"
 
 
 def has_seed(task: Task) -> bool:
@@ -165,10 +167,7 @@ def register_trained(
         except ValidationError as error:
             raise TrainingRefused(" ".join(error.messages)) from None
     kept = known.name if known else name
-    try:
-        target = register_target(task=task, name=kept, round=round, actor=actor, **fields)
-    except Refused as error:
-        raise TrainingRefused(str(error)) from None
+    target = register_target(task=task, name=kept, round=round, actor=actor, **fields)
     TrainingRun.objects.filter(pk=run.pk).update(target=target, round=round)
     return target
 

@@ -10,9 +10,10 @@ from django.views.decorators.http import require_http_methods
 
 from dynabench.lib.charts import Point, line_chart
 from dynabench.lib.htmx import render_page
+from dynabench.lib.refusals import as_form_error
 from evaluation.models import TrainingRun
 from evaluation.training.forms import RegisterForm, TrainingForm
-from evaluation.training.services import TrainingRefused, register_trained, request_training
+from evaluation.training.services import register_trained, request_training
 from tasks.access import find_edited
 
 LISTED = 50
@@ -24,11 +25,9 @@ def trainings(request: HttpRequest, code: str) -> HttpResponse:
     task, user = find_edited(request, code)
     form = TrainingForm(task, request.POST or None)
     if request.method == "POST" and form.is_valid():
-        try:
+        with as_form_error(form):
             run = request_training(task=task, actor=user, **form.wanted)
             return redirect("evaluation:training", code=code, pk=run.pk)
-        except TrainingRefused as error:
-            form.add_error(None, str(error))
     runs = task.training_runs.defer("report").select_related("target", "round")[:LISTED]
     values = {"task": task, "form": form, "runs": runs}
     return render(request, "evaluation/trainings.html", values, status=_status(form))
@@ -42,13 +41,11 @@ def training(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     run = get_object_or_404(rows, pk=pk, task=task)
     form = RegisterForm(task, request.POST or None)
     if request.method == "POST" and form.is_valid():
-        try:
+        with as_form_error(form):
             target = register_trained(run=run, actor=user, **form.cleaned_data)
             told = {"target": target, "number": form.cleaned_data["number"]}
             messages.success(request, _("%(target)s is a target of round %(number)d now.") % told)
             return redirect("evaluation:training", code=code, pk=pk)
-        except TrainingRefused as error:
-            form.add_error(None, str(error))
     values = {"task": task, "run": run, "form": form, "report": run.report, **_shown(run)}
     return render_page(
         request, "evaluation/training.html", values, part="training", status=_status(form)

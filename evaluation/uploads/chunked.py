@@ -19,6 +19,7 @@ from django.utils.translation import gettext as _
 from dynabench.accounts.models import User
 from dynabench.accounts.people import has_confirmed_address
 from dynabench.lib.disk import check_room
+from dynabench.lib.errors import Refused
 from dynabench.lib.scratch import scratch
 from evaluation.contract import GIB, MIB, Beat
 from evaluation.models import Submission, Upload, UploadPiece
@@ -38,12 +39,20 @@ class Stream(Protocol):
         """At most `size` bytes; none at the end."""
 
 
-class UploadRefused(Exception):
+class UploadRefused(Refused):
     """A file or a piece of it cannot be taken; the message says why and what to do."""
+
+    code = "upload"
+    status = 422
+    field = "upload"
 
 
 class WrongOffset(UploadRefused):
     """A piece does not begin where the last one ended; `offset` is where it must."""
+
+    code = "offset"
+    status = 409
+    field = "offset"
 
     def __init__(self, offset: int) -> None:
         super().__init__(f"{offset} bytes are here. Send what comes after them.")

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from dynabench.lib.errors import Refused
 from evaluation import jobs
 from evaluation.contract import Ending, Evaluated, Outcome, Usage
 from evaluation.models import EvaluationRun, Score
@@ -178,7 +179,7 @@ def test_a_run_is_repeated_once_from_many_tabs(task, at_once):
     def again(_):
         try:
             return runs.run_again(run=run, actor=None)
-        except runs.RunRefused as refused:
+        except Refused as refused:
             return str(refused)
 
     made = at_once(again, range(8))

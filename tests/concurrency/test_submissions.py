@@ -2,9 +2,10 @@
 
 import pytest
 
+from dynabench.lib.errors import Refused
 from evaluation.models import Submission
 from evaluation.submissions import services as submissions
-from evaluation.submissions.services import SubmissionRefused, submit_model
+from evaluation.submissions.services import submit_model
 from evaluation.uploads.chunked import begin_upload
 from tests.factories import TaskFactory, UserFactory
 
@@ -26,7 +27,7 @@ def hand_in(task, owner, name, **told):
     told = told or {"kind": "hub", "source": "org/name", "revision": COMMIT}
     try:
         return submit_model(task=task, owner=owner, name=name, **told)
-    except SubmissionRefused as refused:
+    except Refused as refused:
         return str(refused)
 
 
@@ -67,7 +68,7 @@ def test_a_model_is_withdrawn_once(task, owner, at_once):
         try:
             submissions.withdraw(submission=submission, actor=owner)
             return True
-        except SubmissionRefused:
+        except Refused:
             return False
 
     assert sum(at_once(withdraw, range(8))) == 1

@@ -10,12 +10,12 @@ from django.utils import timezone
 from annotation.models import Example
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
+from dynabench.lib.errors import Refused
 from evaluation.contract import SetRow
 from evaluation.models import Dataset, DatasetItem, EvaluationSet, EvaluationSetVersion
 from evaluation.sets import versions as sets
 from evaluation.sets.parsing import WrongLines
 from evaluation.sets.versions import (
-    SetRefused,
     change_set,
     control_version,
     create_set,
@@ -133,13 +133,13 @@ def test_files_of_a_version_that_could_not_be_stored_are_taken_away(one, monkeyp
 
 
 def test_a_set_without_examples_is_refused(one):
-    with pytest.raises(SetRefused, match="no example"):
+    with pytest.raises(Refused, match="no example"):
         make_version(one, [], None)
 
 
 @pytest.mark.parametrize("name", ["mine", "control", "round-3"])
 def test_a_name_that_is_taken_or_kept_is_refused(name, one):
-    with pytest.raises(SetRefused, match=name):
+    with pytest.raises(Refused, match=name):
         create_set(task=one.task, name=name, actor=None)
     assert EvaluationSet.objects.count() == 1
 
@@ -161,7 +161,7 @@ def test_a_closed_round_gives_what_is_verified_and_stands(nli):
     Example.objects.filter(pk=examples[2].pk).update(challenge="negation")
     Example.objects.filter(pk=examples[1].pk).update(retracted_at="2026-01-01T00:00Z")
     assert sweep_rounds() == []  # it is open
-    with pytest.raises(SetRefused, match="not over"):
+    with pytest.raises(Refused, match="not over"):
         version_of_closed_round(nli)
     nli.state = "closed"
     nli.save()
@@ -312,7 +312,7 @@ def test_owners_take_a_round_early_with_a_reason(nli):
     Round.objects.update(state="closed", closed_at=timezone.now())
     nli.refresh_from_db()
     owner = UserFactory()
-    with pytest.raises(SetRefused):
+    with pytest.raises(Refused):
         take_round(round=nli, actor=owner, reason=" ")
     early = take_round(round=nli, actor=owner, reason="The paper is due.")
     assert early.is_provisional

@@ -10,12 +10,13 @@ from django.core.files.base import ContentFile
 from django.test import Client
 from django.utils import timezone
 
+from dynabench.lib.errors import Refused
 from evaluation.contract import SetRow
 from evaluation.jobs import check_submission, evaluate_next
 from evaluation.models import EvaluationRun, Submission
 from evaluation.sets.versions import create_set, make_version
 from evaluation.submissions import services as submissions
-from evaluation.submissions.services import SubmissionRefused, remaining_quota, submit_model
+from evaluation.submissions.services import remaining_quota, submit_model
 from evaluation.uploads.chunked import add_file
 from leaderboard.board.matrix import score_matrix
 from leaderboard.jobs import renew_boards
@@ -187,9 +188,9 @@ def test_a_new_version_of_a_set_takes_a_new_file_of_the_model(client, babylm, al
 
 def test_the_same_set_takes_one_file_of_a_name(babylm, alice):
     hand_in(babylm, alice, "Baby", "blimp", right(1))
-    with pytest.raises(SubmissionRefused, match="You handed in a model of this name"):
+    with pytest.raises(Refused, match="You handed in a model of this name"):
         hand_in(babylm, alice, "Baby", "blimp", right(0.5))
-    with pytest.raises(SubmissionRefused, match="of this name"):
+    with pytest.raises(Refused, match="of this name"):
         submit_model(
             task=babylm, owner=alice, kind="hub", name="Baby", source="a/b", revision="0" * 40
         )

@@ -8,13 +8,13 @@ from django.utils import timezone
 from django_q.models import OrmQ
 
 from dynabench.accounts.models import LogEntry
+from dynabench.lib.errors import Refused
 from evaluation import jobs
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, Submission
 from evaluation.queue import leases
 from evaluation.runs import services as runs
 from evaluation.runs.services import (
-    RunRefused,
     cancel_run,
     claim_next,
     counting,
@@ -124,7 +124,7 @@ def test_the_sweep_asks_for_what_is_missing(task, version):
 
 def test_a_run_is_repeated_only_when_we_failed(task, version, alice):
     first = queued_run(accepted_model(task), version)
-    with pytest.raises(RunRefused, match="under way"):
+    with pytest.raises(Refused, match="under way"):
         run_again(run=first, actor=alice)
     leases.fail(claim_next(), "no disk", outcome=Outcome.INFRASTRUCTURE)
     second = run_again(run=first, actor=alice)
@@ -132,14 +132,14 @@ def test_a_run_is_repeated_only_when_we_failed(task, version, alice):
     assert LogEntry.objects.get(action="run.again").actor == alice
     end(claim_next())
     assert list(counting(EvaluationRun.objects.all())) == [second]
-    with pytest.raises(RunRefused, match="stands"):
+    with pytest.raises(Refused, match="stands"):
         run_again(run=first, actor=alice)
 
 
 @pytest.mark.parametrize("outcome", [one for one in Outcome if one != Outcome.INFRASTRUCTURE])
 def test_what_a_model_came_to_stands(task, version, outcome):
     run = queued_run(accepted_model(task), version, state=State.FAILED, outcome=outcome)
-    with pytest.raises(RunRefused, match="stands"):
+    with pytest.raises(Refused, match="stands"):
         run_again(run=run, actor=None)
 
 
@@ -188,7 +188,7 @@ def test_a_withdrawn_model_is_not_run_again(task, version):
     run = queued_run(accepted_model(task), version)
     end(claim_next())
     Submission.objects.update(withdrawn_at=timezone.now())
-    with pytest.raises(RunRefused, match="withdrawn"):
+    with pytest.raises(Refused, match="withdrawn"):
         run_again(run=run, actor=None)
 
 

@@ -14,6 +14,7 @@ from django_q.models import OrmQ
 
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.encryption import decrypt
+from dynabench.lib.errors import Refused
 from dynabench.me.export import export
 from dynabench.me.services import delete_person, purge_deleted
 from evaluation.contract import SetRow
@@ -21,7 +22,7 @@ from evaluation.models import EvaluationRun, EvaluationSet, Submission, Upload
 from evaluation.queue import leases
 from evaluation.sets.versions import create_set, make_version
 from evaluation.submissions import services as submissions
-from evaluation.submissions.services import Card, SubmissionRefused, remaining_quota, submit_model
+from evaluation.submissions.services import Card, remaining_quota, submit_model
 from evaluation.uploads.chunked import add_file
 from tasks.models import TargetModel
 from tests.factories import TaskFactory, UserFactory
@@ -75,7 +76,7 @@ def test_a_model_is_queued_for_its_check(task, alice):
 
 def test_an_endpoint_needs_a_set_that_may_leave_and_its_secret_is_not_readable(task, alice, bob):
     told = {"kind": "endpoint", "source": "https://example.org", "secret": "s3cret"}
-    with pytest.raises(SubmissionRefused, match="No set of this task may be sent"):
+    with pytest.raises(Refused, match="No set of this task may be sent"):
         submit_model(task=task, owner=alice, name="Far", **told)
     create_set(task=task, name="open", actor=None, may_leave=True)
     stored = submit_model(task=task, owner=alice, name="Far", **told).secret
@@ -94,7 +95,7 @@ def test_an_endpoint_needs_a_set_that_may_leave_and_its_secret_is_not_readable(t
     ],
 )
 def test_what_is_wrong_names_its_field(task, alice, told, field):
-    with pytest.raises(SubmissionRefused) as refused:
+    with pytest.raises(Refused) as refused:
         submit_model(task=task, owner=alice, **{"name": "Model", **HUB, **told})
     assert refused.value.field == field
     assert not Submission.objects.exists()
@@ -112,7 +113,7 @@ def test_predictions_are_taken_for_open_sets_of_the_task_only(task, alice, versi
         EvaluationSet.objects.filter(pk=one.pk).update(may_leave=True, access="scoring")
         EvaluationSet.objects.filter(pk=one.pk).update(**changes)
         version.evaluation_set.refresh_from_db()
-        with pytest.raises(SubmissionRefused) as refused:
+        with pytest.raises(Refused) as refused:
             hand_in(where, alice, **told, source="", revision="")
         assert refused.value.field == "evaluation_set"
     EvaluationSet.objects.filter(pk=one.pk).update(may_leave=True, access="scoring")
@@ -122,7 +123,7 @@ def test_predictions_are_taken_for_open_sets_of_the_task_only(task, alice, versi
 
 def test_a_name_is_taken_while_a_model_of_it_stands(task, alice, bob):
     first = hand_in(task, alice)
-    with pytest.raises(SubmissionRefused) as refused:
+    with pytest.raises(Refused) as refused:
         hand_in(task, alice)
     assert refused.value.field == "name"
     hand_in(task, bob)  # others may call theirs the same
@@ -135,7 +136,7 @@ def test_an_upload_gives_the_same_submission_again_and_nobody_elses(task, alice,
     told = {"kind": "directory", "upload": upload, "source": "", "revision": ""}
     first = hand_in(task, alice, **told)
     assert hand_in(task, alice, **told) == first
-    with pytest.raises(SubmissionRefused) as refused:
+    with pytest.raises(Refused) as refused:
         hand_in(task, bob, **told)
     assert refused.value.field == "upload"
     assert Submission.objects.count() == 1
@@ -144,7 +145,7 @@ def test_an_upload_gives_the_same_submission_again_and_nobody_elses(task, alice,
 def test_the_quota_is_of_a_task_a_person_and_a_day(task, alice, bob):
     for number in range(3):
         hand_in(task, alice, number)
-    with pytest.raises(SubmissionRefused, match=r"reached today's 3 models .* free at \d\d:\d\d"):
+    with pytest.raises(Refused, match=r"reached today's 3 models .* free at \d\d:\d\d"):
         hand_in(task, alice, 4)
     hand_in(task, bob)
     hand_in(TaskFactory(code="qa"), alice)
@@ -170,7 +171,7 @@ def test_refused_ones_have_a_cap_of_their_own(task, alice):
     for number in range(10):
         put(hand_in(task, alice, number), State.FAILED, "model_error", attempts=1)
     assert remaining_quota(alice, task).left == 0
-    with pytest.raises(SubmissionRefused, match="10 that were refused"):
+    with pytest.raises(Refused, match="10 that were refused"):
         hand_in(task, alice, 11)
 
 
@@ -194,7 +195,7 @@ def scored(task, alice, version):
 
 def test_only_a_scored_model_is_published(task, alice, version):
     submission = hand_in(task, alice)
-    with pytest.raises(SubmissionRefused, match="once it has a score"):
+    with pytest.raises(Refused, match="once it has a score"):
         submissions.publish(submission=submission, actor=alice)
     put(submission)
     EvaluationRun.objects.create(
@@ -211,7 +212,7 @@ def test_only_a_scored_model_is_published(task, alice, version):
 def test_names_are_hidden_for_a_year_at_most(task, alice):
     submission, today = hand_in(task, alice), timezone.now().date()
     for until in (today, today + timedelta(days=400)):
-        with pytest.raises(SubmissionRefused):
+        with pytest.raises(Refused):
             submissions.set_anonymous_until(submission=submission, actor=alice, until=until)
     until = today + timedelta(days=30)
     submissions.set_anonymous_until(submission=submission, actor=alice, until=until)
@@ -258,9 +259,9 @@ def test_withdrawing_leaves_a_tombstone_and_no_file(
     assert not any(default_storage.exists(name) for name in names)
     waiting.refresh_from_db()
     assert waiting.state == State.CANCELLED
-    with pytest.raises(SubmissionRefused, match="withdrawn already"):
+    with pytest.raises(Refused, match="withdrawn already"):
         submissions.withdraw(submission=submission, actor=alice)
-    with pytest.raises(SubmissionRefused, match="was withdrawn"):
+    with pytest.raises(Refused, match="was withdrawn"):
         submissions.update_card(submission=submission, actor=alice, card=Card("Back"))
 
 
@@ -282,7 +283,7 @@ def test_twenty_tabs_on_one_quota():
         barrier.wait()
         try:
             return hand_in(task, owner, number)
-        except SubmissionRefused:
+        except Refused:
             return None
         finally:
             connections.close_all()

@@ -7,9 +7,10 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.template.defaultfilters import pluralize
 
+from dynabench.lib.errors import Refused
 from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.sets.parsing import SetFile, WrongLines
-from evaluation.sets.versions import Access, SetRefused, create_set_of, make_version
+from evaluation.sets.versions import Access, create_set_of, make_version
 from tasks.line_files import FileError
 from tasks.models import Task
 
@@ -45,7 +46,7 @@ class Command(BaseCommand):
         rows = SetFile(path, path.name, task.config, skip_bad=options["skip_bad"])
         try:
             version = self._make(task, rows, options)
-        except (FileError, SetRefused, OSError) as error:
+        except (FileError, Refused, OSError) as error:
             self._tell(path, rows)
             if isinstance(error, WrongLines):
                 raise CommandError(
@@ -63,7 +64,7 @@ class Command(BaseCommand):
             access = options["access"] or Access.SCORING
             return create_set_of(rows, task=task, actor=None, access=access, **about)
         if one.source != EvaluationSet.Source.UPLOAD:
-            raise SetRefused(f"{one} makes its versions itself; choose another name.")
+            raise Refused(f"{one} makes its versions itself; choose another name.")
         return make_version(one, rows, None)
 
     def _tell(self, path: Path, rows: SetFile) -> None:

@@ -6,11 +6,12 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
+from dynabench.lib.refusals import as_command_error
 from evaluation.models import Dataset
 from evaluation.queue.leases import claim
 from evaluation.releases.build import Options, make
 from evaluation.releases.rows import counts_of
-from evaluation.releases.services import ReleaseRefused, request_release, suggested_sizes
+from evaluation.releases.services import request_release, suggested_sizes
 from evaluation.releases.splits import PROGRAM, SPLITS
 from tasks.models import Round
 
@@ -43,12 +44,9 @@ class Command(BaseCommand):
             test=sizes.test if options["test"] is None else options["test"],
             **{name: options[name] for name in names},
         )
-        try:
-            with transaction.atomic():  # claimed before a worker can see it
-                asked = request_release(round=round, options=wanted, actor=None)
-                dataset = claim(Dataset, asked.pk)
-        except ReleaseRefused as error:
-            raise CommandError(str(error)) from None
+        with as_command_error(), transaction.atomic():  # claimed before a worker can see it
+            asked = request_release(round=round, options=wanted, actor=None)
+            dataset = claim(Dataset, asked.pk)
         assert dataset is not None
         make(dataset, lambda done, what: self.stdout.write(f"{done:4.0%} {what}"))
         dataset.refresh_from_db()

@@ -8,13 +8,13 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from dynabench.lib.refusals import as_command_error
 from evaluation.models import TrainingRun
 from evaluation.queue import leases
 from evaluation.queue.subprocess_job import carry_out
 from evaluation.training.report_text import report_lines
 from evaluation.training.services import (
     SEED,
-    TrainingRefused,
     default_base,
     free_name,
     has_seed,
@@ -51,7 +51,7 @@ class Command(BaseCommand):
         if task is None:
             known = ", ".join(Task.objects.values_list("code", flat=True))
             raise CommandError(f"There is no task {options['task']!r}. Tasks: {known or 'none'}.")
-        try:
+        with as_command_error():
             run = self._train(task, options)
             if options["json"]:
                 self.stdout.write(json.dumps({"run": run.pk, **run.report}, indent=2))
@@ -61,8 +61,6 @@ class Command(BaseCommand):
                 name = options["name"] or free_name(task, options["round"])
                 target = register_trained(run=run, number=options["round"], name=name, actor=None)
                 self.stderr.write(f"{target} is a target of round {options['round']}.")
-        except TrainingRefused as error:
-            raise CommandError(str(error)) from None
 
     def _train(self, task: Task, options: Mapping[str, Any]) -> TrainingRun:
         """Ask for the training and do it here, as a worker would."""
@@ -83,13 +81,13 @@ class Command(BaseCommand):
         )
         mine = leases.claim(TrainingRun, run.pk)
         if mine is None:
-            raise TrainingRefused(f"A queue worker was quicker; see training {run.pk}.")
+            raise CommandError(f"A queue worker was quicker; see training {run.pk}.")
         try:
             carry_out(mine, ["train_target", "--run", str(run.pk)], self._show)
         except KeyboardInterrupt:
             leases.fail(mine, "Stopped by Ctrl-C.")
         if mine.state != TrainingRun.State.DONE:
-            raise TrainingRefused(mine.error)
+            raise CommandError(mine.error)
         return mine
 
     def _weights(self, task: Task, options: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
