@@ -25,13 +25,15 @@ sys.path.insert(0, str(ROOT))
 
 from bench.machine import machine, versions  # noqa: E402
 from bench.serving import Server, free_port, load, running, texts_of, wait_for  # noqa: E402
-from evaluation.contract import Limits, Outcome, Runnable  # noqa: E402
-from evaluation.sandbox.containers import RUNTIME_IMAGE, DockerRunner, has_image  # noqa: E402
+from evaluation.contract import Outcome, Runnable  # noqa: E402
+from evaluation.sandbox.containers import RUNTIME_IMAGE, DockerRunner  # noqa: E402
 from evaluation.sandbox.harness import arguments  # noqa: E402
 from evaluation.sandbox.harness.answering import read_examples  # noqa: E402
 from evaluation.sandbox.harness.batches import batches  # noqa: E402
 from evaluation.sandbox.harness.loading import Model  # noqa: E402
 from evaluation.sandbox.harness.loading import load as load_model  # noqa: E402
+from evaluation.sandbox.images import has_image  # noqa: E402
+from evaluation.sandbox.limits import Limits  # noqa: E402
 from tasks.targets.serving.backends import cores  # noqa: E402
 from tests.serving_models import KINDS, tokenizer_files  # noqa: E402
 

@@ -11,13 +11,14 @@ from typing import Any
 
 from django.conf import settings
 
-from evaluation.contract import Answer, Evaluated, Outcome, Runnable, Runner, SetRow
+from evaluation.contract import Answer, Evaluated, Outcome, Runnable, SetRow
 from evaluation.inference import precheck
 from evaluation.inference.evaluate import Question, evaluate, evaluate_suite, read_predictions
 from evaluation.inference.requests import Tell
 from evaluation.queue.cleanup import TEMPORARY, key_by_hand
 from evaluation.runs.run_work import asking
 from evaluation.runs.services import cost_cents
+from evaluation.sandbox.monitor import Runner
 from evaluation.scoring.paraphrase import KIND as PARAPHRASE
 from evaluation.scoring.paraphrase import Paraphrase, Paraphraser
 from evaluation.sets.parsing import SetFile, WrongLines

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 GIB = 2**30
 MIB = 2**20
@@ -24,20 +24,6 @@ class Outcome(StrEnum):
     REJECTED = "rejected"  # at its arrival: nothing was run
     INFRASTRUCTURE = "infrastructure"  # the platform's fault: costs no quota, is tried again
     CANCELLED = "cancelled"
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a model may use. Hard: what goes beyond is ended, with the outcome of that limit."""
-
-    seconds: float = 3600.0
-    memory_bytes: int = 8 * GIB
-    cpus: float = 2.0
-    processes: int = 256
-    scratch_bytes: int = 256 * MIB  # of /tmp
-    output_bytes: int = 256 * MIB  # of all answers
-    line_bytes: int = MIB  # of one answer
-    log_bytes: int = 64 * 1024  # kept of the log's end
 
 
 @dataclass(frozen=True)
@@ -63,7 +49,7 @@ class Ending:
     """How a model's run ended. `sentence` tells the submitter what happened and what to mend."""
 
     outcome: Outcome
-    usage: Usage
+    usage: Usage = Usage(seconds=0.0)
     sentence: str = ""
     limit: str = ""  # the limit that was hit, in words
     measured: str = ""  # what was measured against it, in words
@@ -94,21 +80,6 @@ Take = Callable[[bytes], None]
 """Is given each line of the model's output as it comes; raises InvalidOutput."""
 Beat = Callable[[], None]
 """Is called at least every two seconds; what it raises ends the model and is passed on."""
-
-
-class Runner(Protocol):
-    """Runs a model on examples: the sandbox, a process of ours, or a remote endpoint."""
-
-    name: str
-
-    def run(
-        self, model: Runnable, inputs: Path, limits: Limits, *, take: Take, beat: Beat
-    ) -> Ending:
-        """`inputs` holds an example a line: `{"id": opaque, "inputs": {field: value}}`.
-
-        Never raises for what the model does; `beat`'s errors pass through, after the model is
-        gone.
-        """
 
 
 @dataclass(frozen=True)

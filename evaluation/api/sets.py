@@ -19,9 +19,9 @@ from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
 from dynabench.lib.api import lines, read
 from dynabench.lib.errors import Refused
-from evaluation.inference.precheck import CHECK_SECONDS
 from evaluation.inference.requests import model_for, text_for_models
 from evaluation.models import EvaluationSet, EvaluationSetVersion
+from evaluation.sandbox.limits import CHECK_SECONDS
 from evaluation.sets.forms import LARGEST
 from evaluation.sets.parsing import SetFile, WrongLines
 from evaluation.sets.versions import (

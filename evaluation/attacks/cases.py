@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 
 from evaluation.attacks import checks
 from evaluation.attacks.bench import LIMITS, Bench, Seen, expect
-from evaluation.contract import MIB, Limits, Outcome
+from evaluation.contract import MIB, Outcome
+from evaluation.sandbox.limits import Limits
 
 OK, ERROR, OOM = Outcome.OK, Outcome.MODEL_ERROR, Outcome.OOM
 TIMEOUT, INVALID, LARGE = Outcome.TIMEOUT, Outcome.INVALID_OUTPUT, Outcome.OUTPUT_TOO_LARGE

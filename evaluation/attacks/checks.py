@@ -25,19 +25,15 @@ from evaluation.attacks.bench import GOLD, LIMITS, Bench, Breach, Seen, expect
 from evaluation.contract import MIB, Answer, Outcome, Usage
 from evaluation.inference.answers import DIGITS
 from evaluation.inference.requests import Sent
-from evaluation.sandbox.containers import (
-    LABEL,
-    PREFIX,
-    Ours,
+from evaluation.sandbox.containers import LABEL, PREFIX, Ours, list_ours, remove
+from evaluation.sandbox.engine import connect
+from evaluation.sandbox.images import (
+    ImageRefused,
     check_image,
     inspect_image,
-    list_ours,
     load_image,
     pull_image,
-    remove,
 )
-from evaluation.sandbox.engine import connect
-from evaluation.sandbox.images import ImageRefused
 from evaluation.sandbox.logs import MARK, redacted
 from evaluation.sandbox.usage import Pace, Sample
 from evaluation.uploads.archives import ArchiveLimits, ArchiveRefused, check_archive

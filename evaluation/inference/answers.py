@@ -13,7 +13,8 @@ from typing import Any, NoReturn
 
 import orjson
 
-from evaluation.contract import MIB, Answer, InvalidOutput
+from evaluation.contract import Answer, InvalidOutput
+from evaluation.sandbox.limits import Limits
 
 MISSING_SHARE = 0.01  # fewer than this may be missing; they count as wrong
 SUM_TOLERANCE = 1e-3  # of probabilities, as docs/targets.md
@@ -41,7 +42,7 @@ class Answers:
         ids: Iterable[str],
         *,
         check: Check | None = None,
-        line_bytes: int = MIB,
+        line_bytes: int = Limits.line_bytes,
     ) -> None:
         self.output, self.labels, self.line_bytes = output, labels, line_bytes
         self._check = check

@@ -22,21 +22,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from evaluation.contract import (
-    GIB,
-    MIB,
-    Answer,
-    Beat,
-    Ending,
-    InvalidOutput,
-    Limits,
-    Outcome,
-    Runnable,
-    Runner,
-)
+from evaluation.contract import Answer, Beat, Ending, InvalidOutput, Outcome, Runnable
 from evaluation.inference.answers import Answers
 from evaluation.inference.requests import Sent, answers_for, runnable
+from evaluation.sandbox.choose import has_engine, runner_for
+from evaluation.sandbox.limits import Limits
 from evaluation.sandbox.logs import visible
+from evaluation.sandbox.monitor import Runner
 from evaluation.uploads.model_folders import check_folder
 from tasks.config.schema import ConfigError, TaskConfig, load_config
 from tasks.targets.serving.errors import MisconfiguredError
@@ -44,7 +36,7 @@ from tasks.targets.serving.errors import MisconfiguredError
 FIVE = 5
 MOST_PROBLEMS = 20
 SHOWN = 200  # characters of a line that does not fit
-CHECK_SECONDS = 300.0  # loading a large model from a cold disk takes the most of it
+LINE_BYTES = Limits.line_bytes
 NO_ENGINE = (
     "No container engine answers. Start Docker or set DOCKER_HOST. Folders of weights also run "
     "with --runner process."
@@ -86,11 +78,6 @@ class Problems:
         """Raises Refused when there is a problem."""
         if self._found:
             raise Refused("\n".join(self._found), Outcome.INVALID_OUTPUT, log)
-
-
-def check_limits(memory_gib: int, cpus: float) -> Limits:
-    """What a model may use to answer five examples."""
-    return Limits(seconds=CHECK_SECONDS, memory_bytes=memory_gib * GIB, cpus=cpus, output_bytes=MIB)
 
 
 def answer_five(
@@ -158,7 +145,7 @@ def keep_predictions(config: TaskConfig, uids: Sequence[str], path: Path, kept: 
 def lines_of(path: Path) -> Iterator[bytes]:
     """The lines of a file; one that is too long comes in parts, each of which is refused."""
     with path.open("rb") as file:
-        yield from iter(lambda: file.readline(MIB + 2), b"")
+        yield from iter(lambda: file.readline(LINE_BYTES + 2), b"")
 
 
 def find_model(
@@ -169,21 +156,21 @@ def find_model(
     runner: docker or process; None: docker where an engine answers. key: names this run on the
     engine. Docker's library is imported only where it is needed. Raises Refused and NotNow.
     """
-    has_engine = runner != "process" and _has_engine()
-    if runner == "docker" and not has_engine:
+    has_docker = runner != "process" and has_engine()
+    if runner == "docker" and not has_docker:
         raise NotNow(NO_ENGINE)
     if Path(model).is_dir():
         found = runnable(config, folder=look_through(config, model))
     elif runner == "process":
         raise Refused(f"There is no folder {model}. Images run in Docker only.")
-    elif has_engine:
+    elif has_docker:
         found = _image(config, model, adapter)
     else:
         raise NotNow(
             f"There is no folder {model}. If it is an image: no container engine answers. Start "
             "Docker."
         )
-    return found, _runner(found, key, runner if has_engine else "process")
+    return found, runner_for(found, key, runner)
 
 
 def look_through(config: TaskConfig, folder: str) -> Path:
@@ -194,37 +181,16 @@ def look_through(config: TaskConfig, folder: str) -> Path:
         raise Refused(str(error)) from None
 
 
-def _has_engine() -> bool:
-    """Whether Docker's library is here and an engine answers."""
-    try:
-        from evaluation.sandbox import containers
-    except ModuleNotFoundError:
-        return False
-    return containers.engine() is not None
-
-
 def _image(config: TaskConfig, name: str, adapter: str) -> Runnable:
-    from evaluation.sandbox import containers
-    from evaluation.sandbox import images as sandbox_images
+    from evaluation.sandbox import images
 
     try:
-        facts = containers.inspect_image(name)
-    except sandbox_images.ImageRefused as error:
+        facts = images.inspect_image(name)
+    except images.ImageRefused as error:
         raise Refused(f"There is no folder {name}. As an image: {error}") from None
-    if problems := containers.check_image(facts):
+    if problems := images.check_image(facts):
         raise Refused("\n".join(problems))
     return runnable(config, image=facts.id, adapter=adapter)
-
-
-def _runner(model: Runnable, key: str, name: str | None) -> Runner:
-    if name == "process":
-        from evaluation.sandbox.process import ProcessRunner
-
-        return ProcessRunner()
-    from evaluation.sandbox import choose as runners
-    from evaluation.sandbox import containers
-
-    return containers.DockerRunner(key) if name else runners.runner_for(model, key)
 
 
 # By hand.
@@ -291,7 +257,7 @@ def _model(asked: argparse.Namespace) -> dict[str, Any]:
             model,
             runner,
             asked.inputs,
-            check_limits(asked.memory_gib, asked.cpus),
+            Limits.of_machine(asked.memory_gib, asked.cpus).for_check(),
             Path(folder),
             lambda: None,
         )

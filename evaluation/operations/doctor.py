@@ -19,12 +19,14 @@ from evaluation.contract import GIB
 from evaluation.operations import health
 from evaluation.operations.health import Finding, State
 from evaluation.operations.stored_files import damages
-from evaluation.sandbox.containers import RUNTIME_IMAGE, engine, has_image
+from evaluation.sandbox.containers import RUNTIME_IMAGE
+from evaluation.sandbox.engine import engine
+from evaluation.sandbox.images import has_image
+from evaluation.sandbox.limits import SPARE_BYTES
 from tasks.models import Round, TargetModel
 from tasks.targets.connect import endpoint_of
 from tasks.targets.endpoints.base import EndpointError
 
-SPARE_GIB = 5
 ANSWER_SECONDS = 5.0
 AT_ONCE = 2  # hostile models
 IMAGE_SCRIPT = settings.BASE_DIR / "scripts" / "runtime_image.sh"
@@ -92,7 +94,7 @@ def check_disk() -> Iterator[Finding]:
     for what, place in places.items():
         if place and place.exists():
             free = shutil.disk_usage(place).free / GIB
-            state: State = "ok" if free >= SPARE_GIB else "bad"
+            state: State = "ok" if free >= SPARE_BYTES / GIB else "bad"
             yield Finding(what, state, f"{free:.1f} GiB free in {place}")
 
 

@@ -20,6 +20,7 @@ from dynabench.lib.scratch import remove_abandoned
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Submission
 from evaluation.models.evaluation_sets import SETS
 from evaluation.sandbox import containers
+from evaluation.sandbox.engine import EngineError
 from evaluation.sandbox.images import remove_nameless
 from evaluation.uploads.chunked import purge_old_uploads
 
@@ -70,7 +71,7 @@ def _containers() -> int:
                 containers.remove(ours.name)
                 logger.warning("Removed the container %s: no worker has its run.", ours.name)
                 removed += 1
-    except containers.EngineError:
+    except EngineError:
         pass  # no engine here, or it is down: nothing runs on it
     return removed
 
@@ -83,7 +84,7 @@ def _images() -> int:
     idle = set(handed_in.values_list("digest", flat=True)) - needed
     try:
         removed = remove_nameless(idle) if idle else []  # each minute: ask the engine if need be
-    except containers.EngineError:
+    except EngineError:
         return 0
     return len(removed)
 

@@ -15,6 +15,7 @@ from evaluation.contract import ENDPOINT_ADAPTERS, Beat, Runnable
 from evaluation.inference.requests import runnable
 from evaluation.models import Submission
 from evaluation.runs.model_cache import CHUNK, Beating, digest_of, kept, unpack
+from evaluation.sandbox.limits import Limits
 from tasks.targets.connect import endpoint_of, spec_of
 from tasks.targets.endpoints.base import QA_KIND, Endpoint, EndpointConfig
 from tasks.targets.endpoints.registry import build
@@ -26,6 +27,13 @@ Kind = Submission.Kind
 
 class CannotFetch(Exception):
     """What was handed in is not to be had as it was; the message says why."""
+
+
+def machine_limits() -> Limits:
+    """What a model may use on a whole set, as this installation has it."""
+    return Limits.of_machine(
+        settings.EVALUATION_MEMORY_GIB, settings.EVALUATION_CPUS, settings.EVALUATION_SECONDS
+    )
 
 
 def nothing() -> None:

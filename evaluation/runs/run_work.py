@@ -19,16 +19,13 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from evaluation.contract import (
-    GIB,
     Answer,
     Beat,
     Ending,
     Evaluated,
-    Limits,
     Number,
     Outcome,
     Runnable,
-    Runner,
     Take,
 )
 from evaluation.inference.evaluate import (
@@ -45,11 +42,17 @@ from evaluation.models.runs import predictions_path
 from evaluation.queue import leases
 from evaluation.queue.cleanup import TEMPORARY, run_key
 from evaluation.runs import services as runs
-from evaluation.runs.model_source import CannotFetch, endpoint_for, materialised, predictions_file
-from evaluation.sandbox import containers
-from evaluation.sandbox.choose import NO_ENGINE, NoEngine, runner_for
+from evaluation.runs.model_source import (
+    CannotFetch,
+    endpoint_for,
+    machine_limits,
+    materialised,
+    predictions_file,
+)
+from evaluation.sandbox.choose import NO_ENGINE, NoEngine, has_engine, runner_for
 from evaluation.sandbox.endpoint import EndpointRunner
 from evaluation.sandbox.images import ImageRefused
+from evaluation.sandbox.monitor import Runner
 from evaluation.scoring.metrics import METRICS
 from evaluation.sets.shown_scores import may_show
 from evaluation.sets.versions import set_rows
@@ -69,15 +72,6 @@ class Overdue(Exception):
 
 class NoPlainRun(Exception):
     """There is nothing to compare a perturbed run with; the message says why."""
-
-
-def limits() -> Limits:
-    """What a model may use on a set, as this installation has it."""
-    return Limits(
-        seconds=settings.EVALUATION_SECONDS,
-        memory_bytes=settings.EVALUATION_MEMORY_GIB * GIB,
-        cpus=settings.EVALUATION_CPUS,
-    )
 
 
 def carry_out(run: EvaluationRun) -> None:
@@ -176,7 +170,7 @@ def _evaluated(run: EvaluationRun, folder: Path, tell: Tell) -> Evaluated:
             read = partial(_answers, plain)
             found = evaluate_suite(question, run.suite, read, ask, tell, folder, runner)
     has_died = found.ending.outcome == Outcome.INFRASTRUCTURE and runner.startswith("docker")
-    if has_died and containers.engine() is None:
+    if has_died and not has_engine():
         raise NoEngine(NO_ENGINE)
     return found
 
@@ -218,7 +212,7 @@ def runner_of(run: EvaluationRun, tell: Tell) -> Iterator[tuple[str, Ask]]:
 
 def asking(runner: Runner, model: Runnable) -> tuple[str, Ask]:
     def ask(inputs: Path, take: Take, beat: Beat) -> Ending:
-        return runner.run(model, inputs, limits(), take=take, beat=beat)
+        return runner.run(model, inputs, machine_limits(), take=take, beat=beat)
 
     return runner.name, ask
 

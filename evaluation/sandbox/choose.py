@@ -1,7 +1,7 @@
-"""What a model is run with on this machine."""
+"""Chooses a runner for a model on this machine. Docker's library is imported only if it is here."""
 
-from evaluation.contract import Runnable, Runner
-from evaluation.sandbox import containers
+from evaluation.contract import Runnable
+from evaluation.sandbox.monitor import Runner
 from evaluation.sandbox.process import ProcessRunner
 
 NO_ENGINE = "It waits for a worker with a container engine (Docker)."
@@ -11,15 +11,26 @@ class NoEngine(Exception):
     """No container engine answers on this machine, and the model runs in containers only."""
 
 
-def runner_for(model: Runnable, key: str) -> Runner:
-    """The sandbox, where an engine answers; `key` names this attempt on it.
+def has_engine() -> bool:
+    """Whether Docker's library is installed and an engine answers."""
+    try:
+        from evaluation.sandbox import engine
+    except ModuleNotFoundError:
+        return False
+    return engine.engine() is not None
 
-    Folders of weights hold no code. Where there is no engine, or the image in which they run was
-    not built, a process of ours reads them. Raises NoEngine for an image.
+
+def runner_for(model: Runnable, key: str, name: str | None = None) -> Runner:
+    """The runner of that name, `docker` or `process`; None: the sandbox where an engine answers.
+
+    key: names this attempt in the sandbox. Folders of weights hold no code: without an engine, or
+    without the image in which they run, a process of ours reads them. Raises NoEngine.
     """
-    has_engine = containers.engine() is not None
-    if model.image and not has_engine:
+    if name != "process" and has_engine():
+        from evaluation.sandbox import containers, images
+
+        if name or model.image or images.has_image(containers.RUNTIME_IMAGE):
+            return containers.DockerRunner(key)
+    elif model.image or name == "docker":
         raise NoEngine(NO_ENGINE)
-    if has_engine and (model.image or containers.has_image(containers.RUNTIME_IMAGE)):
-        return containers.DockerRunner(key)
     return ProcessRunner()

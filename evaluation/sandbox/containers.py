@@ -1,12 +1,10 @@
 """Runs submitted models in Docker containers that are given nothing and reach nothing.
 
-The door to all that concerns Docker: its library is imported here and in `evaluation.sandbox_*`
-alone, and only workers have it. docs/evaluation.md says how a run may end, docs/threat-model.md
-which risk is left.
+Only this module, `engine` and `images` import Docker's library, which only workers have.
+docs/evaluation.md says how a run may end, docs/threat-model.md which risk is left.
 """
 
 import logging
-import math
 import signal
 import socket
 import threading
@@ -19,46 +17,19 @@ from typing import Any, NamedTuple
 import docker
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.models.containers import Container
-from docker.types import LogConfig, Mount, Ulimit
+from docker.types import LogConfig, Mount
 
-from evaluation.contract import (
-    MIB,
-    Beat,
-    Ending,
-    InvalidOutput,
-    Limits,
-    Outcome,
-    Runnable,
-    Take,
-)
+from evaluation.contract import Beat, Ending, Outcome, Runnable, Take
 from evaluation.sandbox.engine import EngineError, connect, engine
 from evaluation.sandbox.harness import shim
 from evaluation.sandbox.harness.arguments import shimmed, written
-from evaluation.sandbox.images import (
-    ImageRefused,
-    check_image,
-    has_image,
-    inspect_image,
-    load_image,
-    pull_image,
-)
-from evaluation.sandbox.monitor import LOOK_SECONDS, READ_BYTES, End, Watched
-from evaluation.sandbox.output import STDERR, Frames, OutputTooLargeError
+from evaluation.sandbox.images import ImageRefused
+from evaluation.sandbox.limits import Exceeded, Limits
+from evaluation.sandbox.monitor import LOOK_SECONDS, READ_BYTES, Monitor
+from evaluation.sandbox.output import STDERR, Frames
 from evaluation.sandbox.permissions import readable
 from evaluation.sandbox.usage import cgroup_of
 
-__all__ = [
-    "DockerRunner",
-    "EngineError",
-    "check_image",
-    "engine",
-    "has_image",
-    "inspect_image",
-    "list_ours",
-    "load_image",
-    "pull_image",
-    "remove",
-]
 logger = logging.getLogger(__name__)
 
 RUNTIME_IMAGE = "dynabench-runtime:latest"
@@ -71,9 +42,6 @@ HOME = "/tmp"  # noqa: S108 (of the sandbox, a file system of its own)
 DIED_SECONDS = 10.0  # after its output ended
 OOM_SECONDS = 1.0  # after it died
 SIGKILL_CODE = 128 + signal.SIGKILL
-SHM_BYTES = 64 * MIB
-GVISOR_PROCESSES = 1024  # its own threads count too
-SCRATCH = "rw,noexec,nosuid,nodev,size={},nr_inodes=16384,mode=1777"
 NO_IMAGE = "The image is not on this worker."
 NO_RUNTIME = (
     f"The image {RUNTIME_IMAGE} is missing: the operator builds it with scripts/runtime_image.sh."
@@ -128,93 +96,91 @@ class DockerRunner:
     def run(
         self, model: Runnable, inputs: Path, limits: Limits, *, take: Take, beat: Beat
     ) -> Ending:
-        """See `evaluation.contract.Runner`. No container is left, unless the engine is gone."""
-        run = _Run(limits, take, beat, trusted=model.image is None)
-        try:
-            if not self._engine:
-                raise DockerException("no Docker engine answered")
-            with closing(run.patiently(connect)) as client:
-                end = self._run(client, run, model, inputs)
-        except EngineError as error:
-            if error is run.beat_error:
-                raise
-            end = _infrastructure(error)
-        return run.ending(end)
+        """See `Runner`. No container is left, unless the engine is gone."""
+        monitor = _Monitor(limits, take, beat, trusted=model.image is None)
+
+        def watched() -> Ending:
+            try:
+                if not self._engine:
+                    raise DockerException("no Docker engine answered")
+                with closing(monitor.patiently(connect)) as client:
+                    return self._run(client, monitor, model, inputs)
+            except EngineError as error:
+                if error is monitor.beat_error:
+                    raise
+                logger.warning("The engine failed", exc_info=error)
+                told = f"The engine that runs models failed: {error}"[:500]
+                return Ending(Outcome.INFRASTRUCTURE, sentence=told)
+
+        return monitor.ending(watched)
 
     def _run(
-        self, client: docker.DockerClient, run: "_Run", model: Runnable, inputs: Path
-    ) -> "End":
+        self, client: docker.DockerClient, monitor: "_Monitor", model: Runnable, inputs: Path
+    ) -> Ending:
         try:
             image = client.images.get(model.image or RUNTIME_IMAGE)
         except ImageNotFound:
-            return End(Outcome.INFRASTRUCTURE, NO_IMAGE if model.image else NO_RUNTIME)
+            told = NO_IMAGE if model.image else NO_RUNTIME
+            return Ending(Outcome.INFRASTRUCTURE, sentence=told)
         if model.folder:
-            with readable(model.folder, inputs.parent, run.patiently) as folder:
-                return self._in(client, run, image, replace(model, folder=folder), inputs)
-        return self._in(client, run, image, model, inputs)
+            with readable(model.folder, inputs.parent, monitor.patiently) as folder:
+                return self._in(client, monitor, image, replace(model, folder=folder), inputs)
+        return self._in(client, monitor, image, model, inputs)
 
     def _in(
-        self, client: docker.DockerClient, run: "_Run", image: Any, model: Runnable, inputs: Path
-    ) -> "End":
+        self,
+        client: docker.DockerClient,
+        monitor: "_Monitor",
+        image: Any,
+        model: Runnable,
+        inputs: Path,
+    ) -> Ending:
         """Run it in a container of the image, which is gone at the end."""
         inputs.chmod(0o644)  # for nobody, as whom the model runs
-        options = self._options(image, model, inputs, run.limits)
+        options = self._options(image, model, inputs, monitor.limits)
         try:
-            with run.refusals():
-                container = run.patiently(lambda: client.containers.create(image.id, **options))
-            return run.watch(client, container)
+            with monitor.refusals():
+                container = monitor.patiently(lambda: client.containers.create(image.id, **options))
+            return monitor.watch(client, container)
         except ImageRefused as why:
-            return End(Outcome.REJECTED, str(why))
-        except InvalidOutput as problem:
-            return End(Outcome.INVALID_OUTPUT, str(problem))
-        except OutputTooLargeError:
-            return run.too_large()
+            return Ending(Outcome.REJECTED, sentence=str(why))
         finally:
             with suppress(*EngineError):  # what is left is removed by name, later
                 remove(PREFIX + self.key)
 
     def _options(self, image: Any, model: Runnable, inputs: Path, limits: Limits) -> dict[str, Any]:
-        """The arguments of `containers.create`; evaluation-wide rules, none of them an option."""
+        """The arguments of `containers.create`: the same for every model."""
         assert self._engine
         runsc = self._engine.has_runsc
-        processes = max(limits.processes, GVISOR_PROCESSES) if runsc else limits.processes
-        cpus = min(limits.cpus, self._engine.cpus)
-        threads = math.ceil(cpus)
+        limits = replace(limits, cpus=min(limits.cpus, self._engine.cpus))
         mounts = [Mount(INPUTS, str(inputs.resolve()), type="bind", read_only=True)]
-        entrypoint, command = _command(model, image.attrs["Config"], threads)
+        entrypoint, command = _command(model, image.attrs["Config"], limits.threads)
         if model.adapter != "jsonl":
             mounts.append(Mount(SHIM, str(Path(shim.__file__)), type="bind", read_only=True))
         if model.folder:
             mounts.append(Mount(FOLDER, str(model.folder.resolve()), type="bind", read_only=True))
-        # A path that the image declares as a volume would be writable, on the disk of the host.
-        volumes = dict.fromkeys(image.attrs["Config"].get("Volumes") or (), "ro,size=4k,mode=555")
-        ulimits = [("core", 0), ("nofile", 4096), ("fsize", limits.scratch_bytes)]
-        if runsc:  # with runc it would count the processes of all containers of this user
-            ulimits.append(("nproc", limits.processes))
+        volumes = image.attrs["Config"].get("Volumes") or ()
         return {
             "name": PREFIX + self.key,
             "labels": {LABEL: self.key},
             "entrypoint": entrypoint,
             "command": command,
-            "environment": {"HOME": HOME, "LANG": "C.UTF-8", "OMP_NUM_THREADS": str(threads)},
+            "environment": {
+                "HOME": HOME,
+                "LANG": "C.UTF-8",
+                "OMP_NUM_THREADS": str(limits.threads),
+            },
             "use_config_proxy": False,
             "hostname": "sandbox",
             "user": NOBODY,
             "network_mode": "none",
             "network_disabled": True,
             "read_only": True,
-            "tmpfs": {**volumes, HOME: SCRATCH.format(limits.scratch_bytes)},
             "mounts": mounts,
             "ipc_mode": "private",
-            "shm_size": SHM_BYTES,
             "cap_drop": ["ALL"],
             "security_opt": ["no-new-privileges:true", f"seccomp={SECCOMP}"],
-            "pids_limit": processes,
-            "mem_limit": limits.memory_bytes,
-            "memswap_limit": limits.memory_bytes,  # as much as memory: no swap
-            "nano_cpus": int(cpus * 1e9),
-            "ulimits": [Ulimit(name=name, soft=most, hard=most) for name, most in ulimits],
-            "oom_score_adj": 500,  # before anything of the host
+            **limits.of_container(HOME, volumes, is_gvisor=runsc),
             "healthcheck": {"test": ["NONE"]},
             "log_config": LogConfig(type="none"),  # we keep the end of it
             "init": True,
@@ -222,8 +188,8 @@ class DockerRunner:
         }
 
 
-class _Run(Watched):
-    """A run that is watched through the engine."""
+class _Monitor(Monitor):
+    """Watches a run through the engine."""
 
     @contextmanager
     def refusals(self) -> Iterator[None]:
@@ -237,10 +203,10 @@ class _Run(Watched):
                 raise
             raise ImageRefused(f"The image cannot be started: {error.explanation}") from None
 
-    def watch(self, client: docker.DockerClient, container: Container) -> End:
+    def watch(self, client: docker.DockerClient, container: Container) -> Ending:
         """Start a container and see it to its end.
 
-        Raises ImageRefused, InvalidOutput, OutputTooLargeError, EngineError, and what `beat` does.
+        Raises ImageRefused, InvalidOutput, Exceeded, EngineError, and what `beat` does.
         """
         with _listening(client, container.id) as news, _attached(container) as output:
             with self.refusals():
@@ -250,47 +216,44 @@ class _Run(Watched):
             cgroup = cgroup_of(container.attrs["State"]["Pid"], container.id)
             if cgroup:
                 self.sample = cgroup.sample
-            finished = self._read(output)
+            exceeded = self._read(output)
             self.patiently(container.reload)  # fails when the engine, not the model, is silent
-            if not finished:
-                return self.timeout()
+            if exceeded:
+                raise exceeded
             self.patiently(lambda: news.over.wait(DIED_SECONDS))
             if "die" not in news.actions or "kill" in news.actions:
-                return End(Outcome.INFRASTRUCTURE, KILLED)
+                return Ending(Outcome.INFRASTRUCTURE, sentence=KILLED)
             container.reload()
             state = container.attrs["State"]
-            if state["ExitCode"] == SIGKILL_CODE and not state["OOMKilled"]:
-                state["OOMKilled"] = news.oom.wait(OOM_SECONDS)
-        end = self._exit(state)
-        if end.outcome == Outcome.OK:  # a model that died may have died in the middle of a line
-            self.closed()
-        return end
+            code, oom = state["ExitCode"], state["OOMKilled"]
+            if code == SIGKILL_CODE and not oom:
+                oom = news.oom.wait(OOM_SECONDS)
+        if code:
+            return self.oom() if oom else self.failed(code)
+        self.closed()  # a model that died may have died in the middle of a line
+        # OOMKilled alone may tell of a child that was let go.
+        return Ending(Outcome.OK, warnings=(CHILD_OOM,) if oom else ())
 
-    def _read(self, output: socket.socket) -> bool:
-        """Take answers until the model has ended; False: it did not in time."""
+    def _read(self, output: socket.socket) -> Exceeded | None:
+        """Take answers until the model has ended, or the limit that it exceeded before."""
         output.settimeout(LOOK_SECONDS)
         frames = Frames()
-        while not self.is_over():
-            self.look()
-            try:
-                data = output.recv(READ_BYTES)
-            except TimeoutError:
-                continue
-            if not data:
-                return True
-            for stream, part in frames.feed(data):
-                if stream == STDERR:
-                    self.tail.add(part)
-                else:
-                    self.wrote(part)
-        return False
-
-    def _exit(self, state: dict[str, Any]) -> End:
-        """What exit code and OOMKilled say. OOMKilled alone may tell of a child that was let go."""
-        code, oom = state["ExitCode"], state["OOMKilled"]
-        if code == 0:
-            return End(Outcome.OK, warning=CHILD_OOM if oom else "")
-        return self.oom() if oom else self.failed(code)
+        try:
+            while True:
+                self.look()
+                try:
+                    data = output.recv(READ_BYTES)
+                except TimeoutError:
+                    continue
+                if not data:
+                    return None
+                for stream, part in frames.feed(data):
+                    if stream == STDERR:
+                        self.tail.add(part)
+                    else:
+                        self.wrote(part)
+        except Exceeded as error:
+            return error
 
 
 class _News:
@@ -338,11 +301,6 @@ def _attached(container: Container) -> Iterator[socket.socket]:
         with suppress(OSError):
             getattr(stream, "_sock", stream).shutdown(socket.SHUT_RDWR)
         stream.close()
-
-
-def _infrastructure(error: BaseException) -> End:
-    logger.warning("The engine failed", exc_info=error)
-    return End(Outcome.INFRASTRUCTURE, f"The engine that runs models failed: {error}"[:500])
 
 
 def _command(

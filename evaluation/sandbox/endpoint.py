@@ -11,85 +11,71 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from evaluation.contract import Beat, Ending, InvalidOutput, Limits, Outcome, Runnable, Take
-from evaluation.sandbox.monitor import LOOK_SECONDS, End, Watched
-from evaluation.sandbox.output import OutputTooLargeError
+from evaluation.contract import Beat, Ending, Outcome, Runnable, Take
+from evaluation.sandbox.limits import CALLS, Calls, Limits
+from evaluation.sandbox.monitor import LOOK_SECONDS, Monitor
 from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction
 
-EXAMPLES = 16  # in one call
-IN_FLIGHT = 4  # calls at once
-CALL_SECONDS = 60.0
-ATTEMPTS = 5  # of a call that fails; one that is told to come later is free
-LONGEST_WAIT_SECONDS = 60.0
-MOST_DOUBLINGS = 6  # of the wait, which begins with two seconds
 ENDED_BY = {"slow": Outcome.TIMEOUT, "rubbish": Outcome.INVALID_OUTPUT}
 
 
 class EndpointRunner:
-    """A remote endpoint, asked in batches. What it fails at is its owner's to mend."""
+    """A remote endpoint, asked in batches. Its failures are for its owner to mend."""
 
     name = "endpoint"
 
-    def __init__(self, endpoint: Endpoint) -> None:
-        self._endpoint = endpoint
+    def __init__(self, endpoint: Endpoint, calls: Calls = CALLS) -> None:
+        self._endpoint, self._calls = endpoint, calls
 
     def run(
         self, model: Runnable, inputs: Path, limits: Limits, *, take: Take, beat: Beat
     ) -> Ending:
-        """See `evaluation.contract.Runner`. Calls that are still open end by themselves."""
-        run = Watched(limits, take, beat, trusted=False)
-        calls = _Calls(self._endpoint)
-        try:
-            with inputs.open("rb") as lines:
-                end = _watch(run, calls, lines)
-        except EndpointError as error:
-            end = End(
-                ENDED_BY.get(error.reason, Outcome.MODEL_ERROR),
-                f"The endpoint gave no usable answer. {error}",
-            )
-        except InvalidOutput as problem:
-            end = End(Outcome.INVALID_OUTPUT, str(problem))
-        except OutputTooLargeError:
-            end = run.too_large()
-        finally:
-            calls.stop()
-        return run.ending(end)
+        """See `Runner`. Calls that are still open end by themselves."""
+        monitor = Monitor(limits, take, beat, trusted=False)
+        calls = _OpenCalls(self._endpoint, self._calls)
+
+        def watched() -> Ending:
+            try:
+                with inputs.open("rb") as lines:
+                    return calls.watch(monitor, lines)
+            except EndpointError as error:
+                outcome = ENDED_BY.get(error.reason, Outcome.MODEL_ERROR)
+                return Ending(outcome, sentence=f"The endpoint gave no usable answer. {error}")
+            finally:
+                calls.stop()
+
+        return monitor.ending(watched)
 
 
-def _watch(run: Watched, calls: "_Calls", lines: Iterator[bytes]) -> End:
-    """See to it that all lines are answered. Raises EndpointError, and what `beat` does."""
-    while True:
-        while len(calls.open) < IN_FLIGHT and (batch := list(islice(lines, EXAMPLES))):
-            calls.ask(batch)
-        if not calls.open:
-            return End(Outcome.OK)
-        run.look()
-        if run.is_over():
-            return run.timeout()
-        for answers, notes in calls.ended():
-            run.tail.add(notes)
-            run.wrote(answers)
-
-
-class _Calls:
+class _OpenCalls:
     """Calls on their way."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
-        self.open: set[Future[tuple[bytes, bytes]]] = set()
-        self._endpoint = endpoint
-        self._pool = ThreadPoolExecutor(IN_FLIGHT)
+    def __init__(self, endpoint: Endpoint, how: Calls) -> None:
+        self._open: set[Future[tuple[bytes, bytes]]] = set()
+        self._endpoint, self._how = endpoint, how
+        self._pool = ThreadPoolExecutor(how.at_once)
         self._stopped = threading.Event()
 
-    def ask(self, lines: Sequence[bytes]) -> None:
-        """Have these examples answered."""
-        self.open.add(self._pool.submit(self._answered, lines))
+    def watch(self, monitor: Monitor, lines: Iterator[bytes]) -> Ending:
+        """Have all lines answered. Raises EndpointError, and what the monitor does."""
+        while True:
+            while len(self._open) < self._how.at_once and (
+                batch := list(islice(lines, self._how.examples))
+            ):
+                self._open.add(self._pool.submit(self._answered, batch))
+            if not self._open:
+                return Ending(Outcome.OK)
+            monitor.look()
+            for answers, notes in self._ended():
+                monitor.tail.add(notes)
+                monitor.wrote(answers)
 
-    def ended(self) -> Iterator[tuple[bytes, bytes]]:
+    def _ended(self) -> Iterator[tuple[bytes, bytes]]:
         """Lines of answers, and notes for the log, of calls that ended within a moment.
 
         Raises EndpointError.
         """
-        done, self.open = wait(self.open, LOOK_SECONDS, FIRST_COMPLETED)
+        done, self._open = wait(self._open, LOOK_SECONDS, FIRST_COMPLETED)
         for call in done:
             yield call.result()
 
@@ -122,18 +108,18 @@ class _Calls:
         failures = tries = 0
         while True:
             try:
-                return [*self._endpoint.predict(inputs, deadline_seconds=CALL_SECONDS)]
+                return [*self._endpoint.predict(inputs, deadline_seconds=self._how.seconds)]
             except EndpointError as error:
                 notes.append(str(error))
                 if error.reason == "refused" and len(inputs) > 1:
                     return [one for each in inputs for one in self._predictions([each], notes)]
                 if error.reason == "refused":
                     return [None]
-                tries = min(tries + 1, MOST_DOUBLINGS)
+                tries = min(tries + 1, self._how.doublings)
                 failures += error.reason != "busy"
-                if error.permanent or error.reason == "rubbish" or failures == ATTEMPTS:
+                if error.permanent or error.reason == "rubbish" or failures == self._how.attempts:
                     raise
-                seconds = min(error.retry_after or 2.0**tries, LONGEST_WAIT_SECONDS)
+                seconds = min(error.retry_after or 2.0**tries, self._how.longest_wait_seconds)
                 if self._stopped.wait(seconds):
                     raise
 

@@ -18,10 +18,9 @@ from docker.models.images import Image
 
 from evaluation.contract import GIB, MIB, Beat
 from evaluation.sandbox.engine import connect
+from evaluation.sandbox.limits import IMAGE_BYTES, SPARE_BYTES
 from tasks.targets.endpoints.addresses import is_permitted
 
-MAX_IMAGE_BYTES = 16 * GIB  # unpacked
-SPARE_BYTES = 5 * GIB  # of the engine's disk, that no image may take
 NAMES = re.compile(r"^(io\.containerd\.image\.name|org\.opencontainers\.image\.ref\.name)$")
 PINNED = re.compile(r"(?P<name>[^@\s]+)@(?P<digest>sha256:[0-9a-f]{64})")
 
@@ -75,10 +74,10 @@ def check_image(facts: ImageFacts) -> list[str]:
             f"The image declares volumes ({', '.join(sorted(facts.volumes))}). Take the VOLUME "
             "lines out: nothing but /tmp can be written to."
         )
-    if facts.size > MAX_IMAGE_BYTES:
+    if facts.size > IMAGE_BYTES:
         found.append(
             f"The image takes {facts.size / GIB:.1f} GiB unpacked; at most "
-            f"{MAX_IMAGE_BYTES / GIB:g} GiB are allowed. Leave out what the model does not need."
+            f"{IMAGE_BYTES / GIB:g} GiB are allowed. Leave out what the model does not need."
         )
     return found
 
@@ -208,8 +207,8 @@ def _check_registry(name: str, allowed: tuple[str, ...]) -> None:
 
 def _check_room(size: int, root: str) -> None:
     """Raises ImageRefused when an image is too large, DockerException when the disk is."""
-    if size > MAX_IMAGE_BYTES:
-        raise ImageRefused(f"The image is larger than {MAX_IMAGE_BYTES / GIB:g} GiB.")
+    if size > IMAGE_BYTES:
+        raise ImageRefused(f"The image is larger than {IMAGE_BYTES / GIB:g} GiB.")
     if Path(root).exists() and shutil.disk_usage(root).free < SPARE_BYTES:
         raise DockerException(f"{root} is nearly full")
 

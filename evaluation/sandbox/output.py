@@ -1,4 +1,4 @@
-"""A sandbox's output as it comes over the wire: frames, then lines, each with its cap. Pure."""
+"""A sandbox's output as it comes over the wire: frames, then lines. Pure."""
 
 import struct
 from collections.abc import Iterator
@@ -7,10 +7,6 @@ from evaluation.contract import InvalidOutput
 
 STDOUT, STDERR = 1, 2
 _HEADER = struct.Struct(">BxxxL")  # stream, bytes that follow (Docker's attach protocol)
-
-
-class OutputTooLargeError(Exception):
-    """The model wrote more than `Limits.output_bytes`."""
 
 
 class Frames:
@@ -38,19 +34,17 @@ class Frames:
 class Lines:
     """Cuts a stream into lines; keeps no more than one line that is not finished."""
 
-    def __init__(self, *, line_bytes: int, output_bytes: int) -> None:
-        self.line_bytes, self.output_bytes = line_bytes, output_bytes
+    def __init__(self, line_bytes: int) -> None:
+        self.line_bytes = line_bytes
         self.size = self.count = 0
         self._begun = bytearray()
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Lines that are finished now, without their line breaks.
 
-        Raises OutputTooLargeError, or InvalidOutput when a line is longer than `line_bytes`.
+        Raises InvalidOutput when a line is longer than `line_bytes`.
         """
         self.size += len(data)
-        if self.size > self.output_bytes:
-            raise OutputTooLargeError
         *finished, begun = data.split(b"\n")
         for line in finished:
             yield self._line(line)

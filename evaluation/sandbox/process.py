@@ -4,7 +4,6 @@ Only our harness runs and no code of the submitter's: weights are read as safete
 be bounded is what a large or broken model uses. It sees this machine's files and network.
 """
 
-import math
 import os
 import resource
 import selectors
@@ -16,15 +15,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from evaluation.contract import GIB, Beat, Ending, InvalidOutput, Limits, Outcome, Runnable, Take
+from evaluation.contract import Beat, Ending, Outcome, Runnable, Take
 from evaluation.sandbox.harness.arguments import written
-from evaluation.sandbox.monitor import LOOK_SECONDS, READ_BYTES, End, Watched
-from evaluation.sandbox.output import OutputTooLargeError
+from evaluation.sandbox.limits import PROCESS_NICE, Limits
+from evaluation.sandbox.monitor import LOOK_SECONDS, READ_BYTES, Monitor
 from evaluation.sandbox.usage import Sample
 
 ROOT = Path(__file__).resolve().parents[2]
-NICE = 10  # the site on the same machine goes first
-SLACK_BYTES = 4 * GIB  # of address space that libraries and threads reserve and never use
 TICKS = os.sysconf("SC_CLK_TCK")
 KILLED = "The process was ended from outside, perhaps because this machine ran out of memory."
 
@@ -37,19 +34,20 @@ class ProcessRunner:
     def run(
         self, model: Runnable, inputs: Path, limits: Limits, *, take: Take, beat: Beat
     ) -> Ending:
-        """See `evaluation.contract.Runner`. No process is left."""
+        """See `Runner`. No process is left."""
         assert model.folder, "images need the sandbox"
-        run = Watched(limits, take, beat, trusted=True)
+        monitor = Monitor(limits, take, beat, trusted=True)
+        monitor.watches_memory = True
         arguments = written(
             model,
             folder=str(model.folder.resolve()),
             inputs=str(inputs.resolve()),
-            threads=math.ceil(limits.cpus),
+            threads=limits.threads,
         )
         with tempfile.TemporaryDirectory() as home, _started(arguments, home, limits) as process:
-            run.started()
-            run.sample = lambda: sample(process.pid)
-            return run.ending(_watch(run, process))
+            monitor.started()
+            monitor.sample = lambda: sample(process.pid)
+            return monitor.ending(lambda: _watch(monitor, process))
 
 
 @contextmanager
@@ -82,57 +80,41 @@ def _started(
 
 
 def _limit(pid: int, limits: Limits) -> None:
-    """Bound a process that has just begun; `sample` sees earlier that memory runs short."""
-    most = {
-        resource.RLIMIT_AS: limits.memory_bytes + SLACK_BYTES,
-        resource.RLIMIT_FSIZE: limits.scratch_bytes,
-        resource.RLIMIT_NOFILE: 1024,
-        resource.RLIMIT_CORE: 0,
-    }
+    """Bound a process that has just begun."""
     with suppress(ProcessLookupError):  # it ended at once
-        for what, value in most.items():
-            resource.prlimit(pid, what, (value, value))
-        os.setpriority(os.PRIO_PROCESS, pid, NICE)
+        for what, most in limits.of_process().items():
+            resource.prlimit(pid, what, (most, most))
+        os.setpriority(os.PRIO_PROCESS, pid, PROCESS_NICE)
 
 
-def _watch(run: Watched, process: "subprocess.Popen[bytes]") -> End:
-    """See the process to its end. Raises what `beat` does."""
-    try:
-        if end := _read(run, process):
-            return end
-        code = process.wait()
-        if code == 0:  # what died may have died in the middle of a line
-            run.closed()
-    except InvalidOutput as problem:
-        return End(Outcome.INVALID_OUTPUT, str(problem))
-    except OutputTooLargeError:
-        return run.too_large()
+def _watch(monitor: Monitor, process: "subprocess.Popen[bytes]") -> Ending:
+    """See the process to its end. Raises what the monitor does."""
+    _read(monitor, process)
+    code = process.wait()
+    if code == 0:  # what died may have died in the middle of a line
+        monitor.closed()
+        return Ending(Outcome.OK)
     if code == -signal.SIGKILL:
-        return End(Outcome.INFRASTRUCTURE, KILLED)
-    return run.failed(code if code > 0 else 128 - code) if code else End(Outcome.OK)
+        return Ending(Outcome.INFRASTRUCTURE, sentence=KILLED)
+    return monitor.failed(code if code > 0 else 128 - code)
 
 
-def _read(run: Watched, process: "subprocess.Popen[bytes]") -> End | None:
-    """Take what it writes until it closes both streams; how it ended, when we end it."""
+def _read(monitor: Monitor, process: "subprocess.Popen[bytes]") -> None:
+    """Take what it writes until it closes both streams."""
     with selectors.DefaultSelector() as streams:
         for stream in (process.stdout, process.stderr):
             assert stream
             streams.register(stream, selectors.EVENT_READ)
         while streams.get_map():
-            run.look()
-            if run.pace.now and run.pace.now.memory_bytes > run.limits.memory_bytes:
-                return run.oom()
-            if run.is_over():
-                return run.timeout()
+            monitor.look()
             for key, _ in streams.select(LOOK_SECONDS):
                 data = os.read(key.fd, READ_BYTES)
                 if not data:
                     streams.unregister(key.fileobj)
                 elif key.fileobj is process.stderr:
-                    run.tail.add(data)
+                    monitor.tail.add(data)
                 else:
-                    run.wrote(data)
-    return None
+                    monitor.wrote(data)
 
 
 def sample(pid: int) -> Sample | None:

@@ -21,12 +21,11 @@ from dynabench.lib.bounded import Bounds, OutOfBounds, bounded
 from dynabench.lib.encryption import decrypt
 from dynabench.lib.errors import Unavailable
 from dynabench.lib.scratch import scratch
-from evaluation.contract import GIB, MIB, Outcome, Runnable, Runner
+from evaluation.contract import GIB, MIB, Outcome, Runnable
 from evaluation.inference.precheck import (
     NotNow,
     Refused,
     answer_five,
-    check_limits,
     keep_predictions,
 )
 from evaluation.inference.requests import runnable
@@ -36,12 +35,13 @@ from evaluation.queue.cleanup import run_key
 from evaluation.runs import services as runs
 from evaluation.runs.hub import fetch_public
 from evaluation.runs.model_cache import CHUNK, digest_of, pack
-from evaluation.runs.model_source import endpoint_for
+from evaluation.runs.model_source import endpoint_for, machine_limits
 from evaluation.sandbox import images as sandbox_images
 from evaluation.sandbox.choose import runner_for
 from evaluation.sandbox.endpoint import EndpointRunner
 from evaluation.sandbox.engine import engine
 from evaluation.sandbox.logs import redacted
+from evaluation.sandbox.monitor import Runner
 from evaluation.sets.versions import input_rows
 from evaluation.submissions.sample_inputs import shown_inputs
 from evaluation.uploads import archives, image_archives
@@ -282,7 +282,7 @@ def _answer_five(submission: Submission, model: Runnable, folder: Path, watch: W
         model,
         _runner(submission, model),
         shown_inputs(submission.task),
-        check_limits(settings.EVALUATION_MEMORY_GIB, settings.EVALUATION_CPUS),
+        machine_limits().for_check(),
         folder,
         watch.beat,
     )

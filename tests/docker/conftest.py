@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.attacks.bench import BASE_IMAGE, Bench
-from evaluation.sandbox.containers import has_image
+from evaluation.sandbox.images import has_image
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent

@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from evaluation.inference.precheck import main
-from evaluation.sandbox.containers import RUNTIME_IMAGE, has_image, list_ours
+from evaluation.sandbox.containers import RUNTIME_IMAGE, list_ours
+from evaluation.sandbox.images import has_image
 from tasks.services import OFFICIAL
 from tests.serving_models import tiny_model
 
@@ -61,7 +62,8 @@ def test_a_folder_is_checked_by_itself_without_django(bench, check, tmp_path):
     code, report = check(tiny_model(tmp_path / "model", "pair-classification"))
     assert (code, report["outcome"]) == (0, "ok")
     program = (
-        "import sys; from evaluation import checking, containers, process_runner, runners\n"
+        "import sys; from evaluation.inference import precheck\n"
+        "from evaluation.sandbox import choose, containers, process\n"
         "print(*{name.partition('.')[0] for name in sys.modules} & {'django', 'rest_framework'})"
     )
     done = subprocess.run(

@@ -12,8 +12,9 @@ from evaluation.attacks.bench import LABELS, LIMITS, SIZE, Bench
 from evaluation.contract import MIB, Beat, Outcome, Runnable
 from evaluation.inference.answers import Answers
 from evaluation.sandbox import usage as sandbox_usage
-from evaluation.sandbox.containers import PREFIX, DockerRunner, engine, has_image, list_ours, remove
-from evaluation.sandbox.engine import connect
+from evaluation.sandbox.containers import PREFIX, DockerRunner, list_ours, remove
+from evaluation.sandbox.engine import connect, engine
+from evaluation.sandbox.images import has_image
 
 SLEEP = "import time\ntime.sleep(60)"
 

@@ -12,8 +12,9 @@ from uuid import uuid4
 import docker
 import pytest
 
-from evaluation.contract import Ending, Limits, Outcome, Runnable
+from evaluation.contract import Ending, Outcome, Runnable
 from evaluation.sandbox.containers import DockerRunner
+from evaluation.sandbox.limits import Limits
 from tests.serving_models import KINDS, tiny_model
 
 pytestmark = pytest.mark.docker

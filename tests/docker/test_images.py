@@ -13,9 +13,8 @@ import pytest
 
 from evaluation.attacks.bench import Bench
 from evaluation.contract import GIB, Outcome
-from evaluation.sandbox.containers import has_image, inspect_image, load_image, pull_image
 from evaluation.sandbox.engine import EngineError, connect
-from evaluation.sandbox.images import ImageRefused
+from evaluation.sandbox.images import ImageRefused, has_image, inspect_image, load_image, pull_image
 
 
 def remove_image(id: str) -> None:

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from evaluation.contract import MIB, Ending, InvalidOutput, Limits, Outcome, Runnable
+from evaluation.contract import MIB, Ending, InvalidOutput, Outcome, Runnable
+from evaluation.sandbox import limits as sandbox_limits
 from evaluation.sandbox import process as process_runner
+from evaluation.sandbox.limits import Limits
 from evaluation.sandbox.process import ProcessRunner, sample
 from tests.serving_models import tiny_model
 
@@ -83,7 +85,7 @@ def test_more_than_the_address_space_is_an_error_of_the_model(
     model: Runnable, inputs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What asks for everything at once is refused before anything can be sampled."""
-    monkeypatch.setattr(process_runner, "SLACK_BYTES", 0)
+    monkeypatch.setattr(sandbox_limits, "PROCESS_SLACK_BYTES", 0)
     ending, _ = run(model, inputs, limits=Limits(memory_bytes=600 * MIB))
     assert ending.outcome == Outcome.MODEL_ERROR
 

@@ -29,7 +29,7 @@ from evaluation.models import EvaluationRun, Submission
 from evaluation.queue.cleanup import installation
 from evaluation.runs import services as runs
 from evaluation.sandbox import containers
-from evaluation.sandbox.choose import NO_ENGINE
+from evaluation.sandbox.choose import NO_ENGINE, has_engine
 from tasks.models import TargetModel
 from tests.evaluations import accepted_model, queued_run, set_version
 from tests.factories import TaskFactory
@@ -260,7 +260,7 @@ class Engine:
         def answers() -> bool:
             if self._process.poll() is not None:
                 self._start()
-            return containers.engine() is not None
+            return has_engine()
 
         self._start()
         wait_until(answers)

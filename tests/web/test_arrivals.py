@@ -21,7 +21,6 @@ from evaluation.jobs import check_submission
 from evaluation.models import EvaluationRun, Submission, Upload
 from evaluation.queue import leases
 from evaluation.runs.model_source import CannotFetch, endpoint_for, materialised, predictions_file
-from evaluation.sandbox import containers
 from evaluation.sets.versions import create_set, make_version
 from evaluation.submissions import intake
 from evaluation.submissions.quota import Charge, charge_of
@@ -42,7 +41,7 @@ def _places(settings, tmp_path, monkeypatch):
     """Files below the test's folder; no engine, so that folders run in a process of ours."""
     settings.MEDIA_ROOT, settings.MODEL_CACHE = tmp_path / "media", tmp_path / "cache"
     monkeypatch.setattr(intake, "engine", lambda: None)
-    monkeypatch.setattr(containers, "engine", lambda: None)
+    monkeypatch.setattr("evaluation.sandbox.engine.engine", lambda: None)
 
 
 @pytest.fixture

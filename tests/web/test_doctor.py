@@ -142,7 +142,7 @@ def test_targets_of_open_rounds_are_asked():
 
 
 def test_a_full_disk(monkeypatch):
-    monkeypatch.setattr(doctor, "SPARE_GIB", 10**9)
+    monkeypatch.setattr(doctor, "SPARE_BYTES", 10**18)
     assert bad(doctor.check_disk()) == ["home"]
 
 

@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 from evaluation import cli as by_hand
 from evaluation.contract import Ending, Outcome, SetRow, Usage
 from evaluation.models import EvaluationRun
-from evaluation.sandbox import containers
+from evaluation.sandbox import images
 from evaluation.sandbox.process import ProcessRunner
 from tests.evaluations import LABELS, ScriptedRunner, set_version
 from tests.factories import TaskFactory
@@ -167,9 +167,9 @@ def test_errors_about_the_model_name_what_to_mend(no_engine, tmp_path, monkeypat
 
 
 def test_images_are_looked_at_before_they_are_run(monkeypatch):
-    monkeypatch.setattr(containers, "engine", lambda: "one")
-    monkeypatch.setattr(containers, "inspect_image", lambda name: "facts")
-    monkeypatch.setattr(containers, "check_image", lambda facts: ["No ENTRYPOINT.", "A VOLUME."])
+    monkeypatch.setattr("evaluation.sandbox.engine.engine", lambda: "one")
+    monkeypatch.setattr(images, "inspect_image", lambda name: "facts")
+    monkeypatch.setattr(images, "check_image", lambda facts: ["No ENTRYPOINT.", "A VOLUME."])
     assert refusal(model="an-image") == "No ENTRYPOINT.\nA VOLUME."
 
 

@@ -24,9 +24,10 @@ from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.tokens import create_token
 from dynabench.lib.encryption import decrypt
 from dynabench.webhooks.models import Webhook
-from evaluation.contract import Limits, Runnable
+from evaluation.contract import Runnable
 from evaluation.models import Score, Submission
 from evaluation.sandbox.containers import DockerRunner
+from evaluation.sandbox.limits import Limits
 from tasks.models import Round, TargetModel, Task
 from tasks.targets.endpoints.base import EndpointConfig, EndpointError
 from tasks.targets.endpoints.client import SHARED

@@ -21,7 +21,7 @@ from evaluation.runs.model_source import CannotFetch
 from evaluation.runs.run_work import carry_out
 from evaluation.runs.services import claim_next, cost_cents
 from evaluation.sandbox import choose as runners
-from evaluation.sandbox import containers
+from evaluation.sandbox import containers, images
 from tests.evaluations import LABELS, ScriptedRunner, accepted_model, queued_run, set_version
 from tests.factories import TaskFactory, UserFactory
 
@@ -143,7 +143,7 @@ def test_a_predictions_file_needs_no_runner(task, version):
 
 
 def test_without_an_engine_an_image_waits_and_is_told_why(run, runner, monkeypatch):
-    monkeypatch.setattr(containers, "engine", lambda: None)
+    monkeypatch.setattr("evaluation.sandbox.engine.engine", lambda: None)
     with pytest.raises(runners.NoEngine) as refused:
         runners.runner_for(Runnable(image="sha256:1"), "key")
     assert runners.runner_for(Runnable(), "key").name == "process"
@@ -155,17 +155,17 @@ def test_without_an_engine_an_image_waits_and_is_told_why(run, runner, monkeypat
 
 
 def test_folders_run_in_a_process_where_their_image_was_not_built(monkeypatch):
-    monkeypatch.setattr(containers, "engine", lambda: "an engine")
-    monkeypatch.setattr(containers, "has_image", lambda name: False)
+    monkeypatch.setattr("evaluation.sandbox.engine.engine", lambda: "an engine")
+    monkeypatch.setattr(images, "has_image", lambda name: False)
     monkeypatch.setattr(containers, "DockerRunner", lambda key: f"docker {key}")
     assert runners.runner_for(Runnable(), "key").name == "process"
     assert runners.runner_for(Runnable(image="sha256:1"), "key") == "docker key"
-    monkeypatch.setattr(containers, "has_image", lambda name: True)
+    monkeypatch.setattr(images, "has_image", lambda name: True)
     assert runners.runner_for(Runnable(), "key") == "docker key"
 
 
 def test_an_engine_that_dies_does_not_count_against_the_run(run, runner, monkeypatch):
-    monkeypatch.setattr(containers, "engine", lambda: None)
+    monkeypatch.setattr("evaluation.sandbox.engine.engine", lambda: None)
     runner.name = "docker"
     runner.ending = Ending(Outcome.INFRASTRUCTURE, Usage(1.0), "The engine failed.")
     work(run)
@@ -274,7 +274,7 @@ def test_the_perturbed_runs_are_rung_for_when_the_plain_one_is_over(task, versio
 
 def test_a_check_that_waits_goes_before_runs(task, monkeypatch):
     alice, order = UserFactory(), []
-    monkeypatch.setattr(jobs.arrivals, "check", lambda one: order.append(one.name))
+    monkeypatch.setattr(jobs.intake, "check", lambda one: order.append(one.name))
     monkeypatch.setattr(jobs.run_work, "carry_out", lambda run: order.append("a run"))
     queued_run(accepted_model(task, alice), set_version(task))
     for name in ("later", "first"):

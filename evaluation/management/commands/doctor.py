@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from evaluation.attacks.bench import Breach
 from evaluation.operations.doctor import Verdict, check_media, findings, verdicts
 from evaluation.operations.health import Finding
-from evaluation.sandbox.containers import EngineError, engine
+from evaluation.sandbox.engine import EngineError, engine
 
 MARKS = {True: "ok", False: "BAD", None: "-"}
 

@@ -7,7 +7,6 @@ import sys
 import pytest
 
 from evaluation.inference import precheck
-from evaluation.sandbox import containers
 from tasks.services import OFFICIAL
 from tests.serving_models import tiny_model
 
@@ -75,7 +74,7 @@ def test_a_folder_is_looked_through_and_asked_nothing(capsys, config, tmp_path):
 
 
 def test_an_image_needs_an_engine(capsys, config, inputs, monkeypatch):
-    monkeypatch.setattr(containers, "engine", lambda: None)
+    monkeypatch.setattr("evaluation.sandbox.engine.engine", lambda: None)
     told = ("an-image", "--config", config, "--inputs", inputs)
     code, report = check(capsys, *told)
     assert (code, report["outcome"]) == (1, "infrastructure")
@@ -117,9 +116,9 @@ def test_it_needs_no_django_and_for_folders_no_docker(config, inputs, tmp_path, 
     """In a process of its own, which says what it imported; `hidden` cannot be imported there."""
     program = (
         f"import sys; sys.modules.update(dict.fromkeys({hidden}))\n"
-        "from evaluation import checking\n"
+        "from evaluation.inference import precheck\n"
         f"told = [{str(tmp_path)!r}, '--config', {config!r}, '--inputs', {inputs!r}]\n"
-        "code = checking.main(told)\n"
+        "code = precheck.main(told)\n"
         "loaded = {name.partition('.')[0] for name, module in sys.modules.items() if module}\n"
         "print(code, *loaded & {'django', 'rest_framework', 'docker', 'numpy', 'torch'})"
     )

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from evaluation.contract import Ending, InvalidOutput, Limits, Outcome, Runnable
-from evaluation.sandbox import endpoint as endpoint_runner
-from evaluation.sandbox.endpoint import ATTEMPTS, EXAMPLES, EndpointRunner
+from evaluation.contract import Ending, InvalidOutput, Outcome, Runnable
+from evaluation.sandbox.endpoint import EndpointRunner
+from evaluation.sandbox.limits import Calls, Limits
 from tasks.targets.endpoints.base import EndpointError, Prediction
 
+CALLS = Calls(longest_wait_seconds=0.0)  # nobody waits between two tries
 MODEL = Runnable(fields=("text",), output="label", labels=("no", "yes"))
 
 
@@ -33,12 +34,6 @@ class Remote:
         raise AssertionError
 
 
-@pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits between two tries."""
-    monkeypatch.setattr(endpoint_runner, "LONGEST_WAIT_SECONDS", 0.0)
-
-
 @pytest.fixture
 def examples(tmp_path: Path) -> Path:
     file = tmp_path / "examples.jsonl"
@@ -51,7 +46,7 @@ def run(remote: Remote, examples: Path, **options: Any) -> tuple[Ending, list[di
     lines: list[bytes] = []
     given = {"limits": Limits(), "take": lines.append, "beat": lambda: None} | options
     limits = given.pop("limits")
-    ending = EndpointRunner(remote).run(MODEL, examples, limits, **given)
+    ending = EndpointRunner(remote, CALLS).run(MODEL, examples, limits, **given)
     return ending, [json.loads(line) for line in lines]
 
 
@@ -79,7 +74,7 @@ def test_all_are_answered_in_batches(examples: Path) -> None:
     assert ending.usage.answers == 40
     assert ending.usage.peak_bytes is None
     assert sorted(remote.sizes) == [8, 16, 16]
-    assert max(remote.sizes) == EXAMPLES
+    assert max(remote.sizes) == CALLS.examples
     assert {answer["id"] for answer in answers} == {f"x{n}" for n in range(40)}
     assert answers[0]["output"] == {"label": "yes"}
     assert answers[0]["prob"] == {"yes": 1.0}
@@ -87,7 +82,9 @@ def test_all_are_answered_in_batches(examples: Path) -> None:
 
 @pytest.mark.parametrize("reason", ["busy", "down", "slow"])
 def test_what_may_pass_is_tried_again(examples: Path, reason: Any) -> None:
-    ending, answers = run(Remote(failing(ATTEMPTS - 1, EndpointError("no", reason))), examples)
+    ending, answers = run(
+        Remote(failing(CALLS.attempts - 1, EndpointError("no", reason))), examples
+    )
     assert ending.outcome == Outcome.OK
     assert len(answers) == 40
 

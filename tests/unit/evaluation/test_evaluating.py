@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from evaluation.contract import Answer, Ending, Limits, Outcome, SetRow, Usage
+from evaluation.contract import Answer, Ending, Outcome, SetRow, Usage
 from evaluation.inference import evaluate as evaluating
 from evaluation.inference.evaluate import (
     Question,
@@ -16,6 +16,7 @@ from evaluation.inference.evaluate import (
     score_file,
 )
 from evaluation.inference.requests import Sent
+from evaluation.sandbox.limits import Limits
 from tasks.config.schema import load_config
 from tasks.services import OFFICIAL
 from tests.evaluations import LABELS, ScriptedRunner, nli_rows

@@ -1,0 +1,47 @@
+"""Heartbeats: long work says again and again that it goes on. Knows no Django and no job.
+
+`evaluation.queue.leases.Heartbeat` is the one that keeps the lease of a job.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import IO, TypeVar
+
+from evaluation.contract import Beat
+
+BEAT_SECONDS = 1.0
+CHUNK = 2**24
+T = TypeVar("T")
+
+
+def nothing() -> None:
+    """A heartbeat where none is needed."""
+
+
+def during(work: Callable[[], T], beat: Beat) -> T:
+    """The result of work that cannot call `beat` itself; it runs in a thread without a database.
+
+    What `beat` raises is passed on once the work has ended.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(work)
+        while not wait([future], BEAT_SECONDS).done:
+            beat()
+        return future.result()
+
+
+class BeatingFile:
+    """A file that calls `beat` whenever a piece is read or written."""
+
+    def __init__(self, file: IO[bytes], beat: Beat) -> None:
+        self._file, self._beat = file, beat
+
+    def read(self, size: int = CHUNK) -> bytes:
+        """At most `size` bytes."""
+        self._beat()
+        return self._file.read(size)
+
+    def write(self, data: bytes) -> int:
+        """All bytes of `data`."""
+        self._beat()
+        return self._file.write(data)

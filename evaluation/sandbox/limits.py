@@ -1,0 +1,153 @@
+"""Every limit of a model's run, and how containers, processes and endpoints are held to it.
+
+To add a limit, add a field to `Limits` and its rule: an option of containers, a resource limit of
+processes, or a check of the watch. Pure.
+"""
+
+import math
+import resource
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evaluation.contract import GIB, MIB, Ending, Outcome
+
+SCRATCH = "rw,noexec,nosuid,nodev,size={},nr_inodes={},mode=1777"
+GVISOR_PROCESSES = 1024  # its own threads count too
+PROCESS_FILES = 1024  # open at once, of a process without a container
+PROCESS_SLACK_BYTES = 4 * GIB  # of address space that libraries and threads reserve and never use
+PROCESS_NICE = 10  # the site on the same machine goes first
+CHECK_SECONDS = 300.0  # for five examples: most of it loads a large model from a cold disk
+IMAGE_BYTES = 16 * GIB  # of an image, unpacked
+SPARE_BYTES = 5 * GIB  # of the engine's disk, that no image may take
+
+
+class Exceeded(Exception):
+    """A run went beyond a limit and ends so."""
+
+    def __init__(self, ending: Ending) -> None:
+        super().__init__(ending.sentence)
+        self.ending = ending
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a model may use. A run that goes beyond a limit ends with the outcome of that limit."""
+
+    seconds: float = 3600.0
+    memory_bytes: int = 8 * GIB
+    cpus: float = 2.0
+    processes: int = 256
+    open_files: int = 4096
+    scratch_bytes: int = 256 * MIB  # of /tmp
+    scratch_files: int = 16384
+    shared_bytes: int = 64 * MIB  # of /dev/shm
+    output_bytes: int = 256 * MIB  # of all answers
+    line_bytes: int = MIB  # of one answer
+    log_bytes: int = 64 * 1024  # kept of the log's end
+
+    @classmethod
+    def of_machine(cls, memory_gib: int, cpus: float, seconds: float = 3600.0) -> "Limits":
+        """What an installation grants for a whole set."""
+        return cls(seconds=seconds, memory_bytes=memory_gib * GIB, cpus=cpus)
+
+    def for_check(self) -> "Limits":
+        """What a model may use to answer five examples."""
+        return replace(self, seconds=CHECK_SECONDS, output_bytes=MIB)
+
+    @property
+    def threads(self) -> int:
+        """How many threads can work at once."""
+        return math.ceil(self.cpus)
+
+    def of_container(
+        self, scratch: str, volumes: Collection[str], *, is_gvisor: bool
+    ) -> dict[str, Any]:
+        """The arguments of Docker's `containers.create` that enforce the limits.
+
+        scratch: the folder that may be written to. volumes: paths that the image declares as such;
+        they would be writable, on the disk of the host.
+        """
+        ulimits = {"core": 0, "nofile": self.open_files, "fsize": self.scratch_bytes}
+        if is_gvisor:  # with runc it would count the processes of all containers of this user
+            ulimits["nproc"] = self.processes
+        return {
+            "tmpfs": {
+                **dict.fromkeys(volumes, "ro,size=4k,mode=555"),
+                scratch: SCRATCH.format(self.scratch_bytes, self.scratch_files),
+            },
+            "shm_size": self.shared_bytes,
+            "pids_limit": max(self.processes, GVISOR_PROCESSES) if is_gvisor else self.processes,
+            "mem_limit": self.memory_bytes,
+            "memswap_limit": self.memory_bytes,  # as much as memory: no swap
+            "nano_cpus": int(self.cpus * 1e9),
+            "ulimits": [{"name": name, "soft": n, "hard": n} for name, n in ulimits.items()],
+            "oom_score_adj": 500,  # before anything of the host
+        }
+
+    def of_process(self) -> Mapping[int, int]:
+        """The resource limits of a process; `check_use` sees earlier that memory runs short."""
+        return {
+            resource.RLIMIT_AS: self.memory_bytes + PROCESS_SLACK_BYTES,
+            resource.RLIMIT_FSIZE: self.scratch_bytes,
+            resource.RLIMIT_NOFILE: PROCESS_FILES,
+            resource.RLIMIT_CORE: 0,
+        }
+
+    def check_output(self, size: int, lines: int) -> None:
+        """Raises Exceeded when more bytes than allowed were written to standard output."""
+        if size > self.output_bytes:
+            raise Exceeded(
+                Ending(
+                    Outcome.OUTPUT_TOO_LARGE,
+                    sentence="The model wrote more to standard output than its answers may take.",
+                    limit=_size(self.output_bytes),
+                    measured=f"more, after {lines} lines",
+                )
+            )
+
+    def check_use(self, *, seconds: float, memory_bytes: int, answers: int) -> None:
+        """Raises Exceeded. memory_bytes: 0 where the kernel watches memory."""
+        if memory_bytes > self.memory_bytes:
+            raise Exceeded(self.oom(answers))
+        if seconds >= self.seconds:
+            raise Exceeded(
+                Ending(
+                    Outcome.TIMEOUT,
+                    sentence="The model had not finished when its time was over.",
+                    limit=f"{self.seconds:g} seconds",
+                    measured=f"{answers} answers by then",
+                )
+            )
+
+    def oom(self, answers: int) -> Ending:
+        """The end of a model that needed too much memory."""
+        return Ending(
+            Outcome.OOM,
+            sentence="The model needed more memory than it may use.",
+            limit=_size(self.memory_bytes),
+            measured=f"more, after {answers} answers",
+        )
+
+
+def _size(size: int) -> str:
+    """Bytes in words: `_size(2**30)` is "1 GiB"."""
+    for unit, name in ((GIB, "GiB"), (MIB, "MiB")):
+        if size >= unit:
+            return f"{size / unit:.4g} {name}"
+    return f"{size} bytes"
+
+
+@dataclass(frozen=True)
+class Calls:
+    """How an endpoint is asked, and with how much patience."""
+
+    examples: int = 16  # in one call
+    at_once: int = 4
+    seconds: float = 60.0  # for one call
+    attempts: int = 5  # of a call that fails; one that is told to come later is free
+    longest_wait_seconds: float = 60.0
+    doublings: int = 6  # of the wait, which begins with two seconds
+
+
+CALLS = Calls()
