@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 from evaluation.contract import Answer, Number, SetRow
 from evaluation.scoring.metrics import Metric, Unavailable, metric_of
 from evaluation.scoring.metrics.base import Mean, Sums
-from validation.rules.rates import wilson
+from validation.rules.rates import student, wilson
 
 MOST_VALUES = 50  # slices of a field
 MOST_KEPT = 50_000  # distinct statistics of all tallies together, some hundred bytes each
 LOOK_EVERY = 1000  # examples
 CELLS = 2**18  # of one array
 NAME = 200  # characters of a slice's name
-FEW = 10
-"""Fewer examples than that are not resampled."""
+LEAST_RESAMPLED = 15
+"""Of fewer examples resamples are too much alike: see docs/statistics.md."""
 
 
 class Tally:
@@ -180,6 +180,16 @@ def bounded(
     Wilson's interval then; no mean of numbers from 0 to 1 varies more than right and wrong do.
     """
     value, low, high = interval(values)
-    if n >= FEW and low < high:
+    if n >= LEAST_RESAMPLED and low < high:
         return value, low, high
     return (value, *wilson(value * n, n)) if is_share else (value, None, None)
+
+
+def bounded_difference(
+    values: NDArray[np.float64], n: int
+) -> tuple[float, float | None, float | None]:
+    """A difference of two scores (0-1) with Student's interval, by the deviation of its draws."""
+    value, half = float(values[0]), student(n - 1) * float(np.nanstd(values[1:], ddof=1))
+    if n < LEAST_RESAMPLED or not half:
+        return value, None, None
+    return value, max(-1.0, value - half), min(1.0, value + half)

@@ -9,7 +9,13 @@ import numpy as np
 
 from annotation.rules.outcome import exact_match
 from evaluation.contract import Answer, Number, SetRow
-from evaluation.scoring.bootstrap import LOOK_EVERY, Tally, bounded, settle_many
+from evaluation.scoring.bootstrap import (
+    LOOK_EVERY,
+    Tally,
+    bounded,
+    bounded_difference,
+    settle_many,
+)
 from evaluation.scoring.metrics import Metric, Unavailable, metric_of
 from evaluation.scoring.metrics.base import Mean, Sums, divide, plain, text_of
 
@@ -142,6 +148,9 @@ def _numbers(how: Metric, tally: Tally, kind: str) -> Iterator[Number]:
             note = "It is not defined on these examples."
             yield Number(name, None, None, None, tally.n, kind=kind, note=note)
             continue
-        is_share = name in names[3:] or (name != "drop" and isinstance(how, Mean))
-        value, low, high = bounded(values, tally.n, is_share=is_share)
+        if name == "drop":
+            value, low, high = bounded_difference(values, tally.n)
+        else:
+            is_share = name in names[3:] or isinstance(how, Mean)
+            value, low, high = bounded(values, tally.n, is_share=is_share)
         yield Number(name, value, low, high, tally.n, kind=kind)

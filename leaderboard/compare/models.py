@@ -54,7 +54,7 @@ EXAMPLES = 20
 SECONDS = 24 * 3600
 METHODS: Mapping[str, str] = {
     "mcnemar": gettext_noop("McNemar's exact test"),
-    "bootstrap": gettext_noop("paired bootstrap"),
+    "student": gettext_noop("paired t test"),
     "sign-flips": gettext_noop("exact sign flips"),
     "resamples": gettext_noop("stored resamples"),
 }

@@ -1,18 +1,18 @@
-"""Which of two models is better on the same examples, and which ranks that leaves open.
+"""Which of two models is better on the same examples, with the corrections for many tests.
 
 docs/statistics.md tells the tests and their sources in words.
 """
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations, product
-from math import sqrt
+from itertools import product
+from math import inf, sqrt
 from statistics import NormalDist
 
 from evaluation.scoring.paired import mcnemar
-from validation.rules.rates import FEW_CLUSTERS, bootstrap_ratio
+from validation.rules.rates import FEW_CLUSTERS, Ratio, cluster_ratio
 
 ALPHA = 0.05
 NORMAL = NormalDist()
@@ -35,29 +35,20 @@ class Difference:
     method: str
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where a model may stand: from `first` to `last`. shown: `first`, as 2= where it is shared."""
-
-    shown: str
-    first: int
-    last: int
-
-
 def difference(
     first: Sequence[float],
     second: Sequence[float],
     clusters: Sequence[Hashable] | None = None,
-    seed: int = 0,
 ) -> Difference:
     """Two models on the same examples, each scored from 0 to 1. Raises ValueError.
 
     clusters: of each example, what makes it depend on others (its author, its context).
     Right or wrong on independent examples: McNemar's exact test, and the interval of Bonett and
-    Price (2012). Else the interval draws whole clusters; p is normal, with the standard error
-    between clusters. With fewer than FEW_CLUSTERS it is exact, over all flips of their signs.
+    Price (2012). Else Student's interval and test, by the differences of whole clusters. With
+    fewer than FEW_CLUSTERS the test is exact, over all flips of their signs.
     """
     import numpy as np
+    from scipy.special import stdtr
 
     if len(first) != len(second) or not len(first):
         raise ValueError("Models are compared on the same examples, at least one.")
@@ -72,25 +63,33 @@ def difference(
     ]
     sums, sizes = np.bincount(part, gains), np.bincount(part)
     value, count = float(gains.mean()), len(sizes)
-    low, high = bootstrap_ratio(list(zip(sums.tolist(), sizes.tolist(), strict=True)), seed)
+    pairs = list(zip(sums.tolist(), sizes.tolist(), strict=True))
+    found = cluster_ratio(pairs) if count > 1 else Ratio(value, inf, 1)
     if count < FEW_CLUSTERS:
         flipped = np.abs(np.array([*product((1, -1), repeat=count)]) @ sums)
         p, method = float((flipped >= abs(sums.sum()) - 1e-9).mean()), "sign-flips"
     else:
-        error = sqrt(count / (count - 1) * ((sums - value * sizes) ** 2).sum()) / len(gains)
-        tail = NORMAL.cdf(-abs(value) / error) if error else 0.5 * (value == 0)
+        t = value / found.error if found.error else inf if value else 0.0
         # No flip of signs is rarer than this, however small the error looks.
-        p, method = max(2 * tail, 2.0 ** (1 - count)), "bootstrap"
-    return Difference(value, min(value, low), max(value, high), p, len(gains), count, method)
+        p, method = max(2 * float(stdtr(found.freedom, -abs(t))), 2.0 ** (1 - count)), "student"
+    # Clusters that are all alike leave open what as many examples without a difference would.
+    half = found.half or _half(0, 0, count)
+    low, high = max(-1.0, value - half), min(1.0, value + half)
+    return Difference(value, low, high, p, len(gains), count, method)
 
 
 @lru_cache(100_000)
 def _mcnemar(wins: int, losses: int, n: int) -> Difference:
-    won, lost, value = (wins + 1) / (n + 2), (losses + 1) / (n + 2), (wins - losses) / n
-    half = EXTREME * sqrt((won + lost - (won - lost) ** 2) / (n + 2))
-    low, high = max(-1.0, won - lost - half), min(1.0, won - lost + half)
+    value, middle, half = (wins - losses) / n, (wins - losses) / (n + 2), _half(wins, losses, n)
+    low, high = max(-1.0, middle - half), min(1.0, middle + half)
     p = mcnemar(wins, losses)
     return Difference(value, min(value, low), max(value, high), p, n, n, "mcnemar")
+
+
+def _half(wins: int, losses: int, n: int) -> float:
+    """Half the width of Bonett and Price's interval of (wins − losses) ÷ n, 95 %."""
+    won, lost = (wins + 1) / (n + 2), (losses + 1) / (n + 2)
+    return EXTREME * sqrt((won + lost - (won - lost) ** 2) / (n + 2))
 
 
 def holm(ps: Sequence[float]) -> list[float]:
@@ -121,43 +120,6 @@ def as_shown(ranks: Collection[int]) -> list[str]:
     """1, 2=, 2=, 4: a rank that several have is marked."""
     times = Counter(ranks)
     return [f"{rank}{'=' * (times[rank] > 1)}" for rank in ranks]
-
-
-def places(models: Collection[str], better: Iterable[tuple[str, str]]) -> dict[str, Place]:
-    """Each model's ranks: from 1 + those surely better to n − those surely worse.
-
-    better: pairs of a model and one that it surely beats.
-    """
-    pairs = set(better)
-    above, below = Counter(lost for _, lost in pairs), Counter(won for won, _ in pairs)
-    firsts = {model: 1 + above[model] for model in models}
-    return {
-        model: Place(shown, first, len(models) - below[model])
-        for (model, first), shown in zip(firsts.items(), as_shown(firsts.values()), strict=True)
-    }
-
-
-def board(
-    scores: Mapping[str, Sequence[float]],
-    clusters: Sequence[Hashable] | None = None,
-    alpha: float = ALPHA,
-    seed: int = 0,
-) -> dict[str, Place]:
-    """The ranks that a dataset leaves open, by paired tests of all pairs with Holm's correction.
-
-    scores: of each model, how right it is on each example (0-1), in the same order.
-    """
-    pairs = [*combinations(scores, 2)]
-    found = [difference(scores[one], scores[other], clusters, seed) for one, other in pairs]
-    sure = [p <= alpha for p in holm([each.p for each in found])]
-    return places(
-        scores,
-        (
-            pair if each.value > 0 else pair[::-1]
-            for pair, each, is_sure in zip(pairs, found, sure, strict=True)
-            if is_sure
-        ),
-    )
 
 
 def minimum_detectable(

@@ -3,21 +3,11 @@
 import numpy as np
 import pytest
 
+from tests.crowds import ALIKE, AUTHORS, shares, sizes
+from validation.rules.agreement import code_votes, reliabilities
 from validation.rules.rates import Compared, clustered_rate, human_and_model
 
 RUNS = 1500
-AUTHORS = (3, 5, 10, 20, 30, 60)
-ALIKE = (0.05, 0.2)  # correlation within authors
-
-
-def sizes(draw: np.random.Generator, authors: int) -> np.ndarray:
-    """Examples of each author: a few people write most of them."""
-    return np.clip(np.ceil(draw.lognormal(1.6, 1.0, authors)), 2, 200).astype(int)
-
-
-def shares(draw: np.random.Generator, authors: int, share: float, alike: float) -> np.ndarray:
-    """Each author's own share, beta distributed with the correlation."""
-    return draw.beta(share * (1 - alike) / alike, (1 - share) * (1 - alike) / alike, authors)
 
 
 @pytest.mark.parametrize("share", [0.05, 0.2, 0.5])
@@ -47,3 +37,21 @@ def test_the_gap_to_people(authors, alike):
         held += gap.low <= 0.35 <= gap.high
     print(f"{authors} authors, {alike}: {held / RUNS:.3f}")
     assert held / RUNS >= 0.91
+
+
+@pytest.mark.parametrize("alike", ALIKE)
+@pytest.mark.parametrize("authors", AUTHORS)
+def test_agreement_with_the_others(authors, alike):
+    """One validator judges every example with two others, who agree on some authors' more often."""
+    draw, held, runs = np.random.default_rng(3), 0, 300
+    for _ in range(runs):
+        who = np.repeat(np.arange(authors), sizes(draw, authors))
+        agree = draw.random((len(who), 2)) < shares(draw, authors, 0.8, alike)[who, None]
+        votes = [(n, "self", "A") for n in range(len(who))]
+        votes += [
+            (n, f"v{k}", "A" if agree[n, k] else "B") for n in range(len(who)) for k in (0, 1)
+        ]
+        found = reliabilities(code_votes(votes), dict(enumerate(who.tolist())))["self"].agreement
+        held += found.low <= 0.8 <= found.high
+    print(f"{authors} authors, {alike}: {held / runs:.3f}")
+    assert held / runs >= 0.91

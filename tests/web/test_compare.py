@@ -170,7 +170,7 @@ def test_examples_of_one_context_are_drawn_together(client, task):
     pair = [accepted_model(task, name=name, is_published=True) for name in ("Ada", "Ben")]
     answered(pair[0], version, lambda n: n % 8)
     answered(pair[1], version, lambda n: n < 120)
-    assert tables(ask(client, pair).text)[0][0][5] == "paired bootstrap, by context"
+    assert tables(ask(client, pair).text)[0][0][5] == "paired t test, by context"
 
 
 def test_slices_are_flagged_and_small_ones_are_not_tested(client, pair):

@@ -110,8 +110,8 @@ def test_every_number_of_a_round(mood):
         "mer": (4 / 5, 5, "korn-graubard"),
         "vmer": (1 / 5, 5, "korn-graubard"),
         "fooled_of_decided": (1 / 3, 3, "korn-graubard"),
-        "majority_share": (3 / 4, 4, "wilson"),
-        "unanimous_share": (3 / 4, 4, "wilson"),
+        "majority_share": (3 / 4, 4, "korn-graubard"),
+        "unanimous_share": (3 / 4, 4, "korn-graubard"),
     }
     assert set(first["vmer"]) == {"value", "low", "high", "n", "method"}
     assert first["vmer"]["low"] < 0.2 < first["vmer"]["high"]

@@ -3,8 +3,7 @@
 docs/statistics.md names numerators, denominators and sources in words.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum, hypot, sqrt
 from statistics import NormalDist
@@ -13,7 +12,6 @@ from typing import NamedTuple
 from dynabench.lib.words import gettext_noop
 
 NOTHING = gettext_noop("nothing to divide by")
-RESAMPLES = 1000
 NORMAL = NormalDist().inv_cdf(0.975)
 FEW_CLUSTERS = 10
 """Below so many authors the interval is shown with a warning."""
@@ -97,31 +95,43 @@ def wilson(successes: float, n: float, confidence: float = 0.95) -> tuple[float,
     return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))
 
 
-def rate(successes: int, n: int, empty: str = NOTHING) -> Rate | Undefined:
+def rate(successes: float, n: int, empty: str = NOTHING) -> Rate | Undefined:
     """A share of independent cases with Wilson's interval; undefined with `empty` for n = 0."""
     if n == 0:
         return Undefined(empty)
     return Rate(successes / n, *wilson(successes, n), n, "wilson")
 
 
-def clustered_rate(
-    clusters: Iterable[tuple[int, int]], empty: str = NOTHING, seed: int = 0
-) -> Rate | Undefined:
+def clustered_rate(clusters: Iterable[tuple[float, int]], empty: str = NOTHING) -> Rate | Undefined:
     """A share over clusters of (successes, cases), whose cases may depend on one another.
 
     Clopper and Pearson's interval on the effective number of cases, made smaller where few
     clusters estimate it (Korn and Graubard 1998). Clusters without cases count for nothing; an
-    example of an unknown author is a cluster of its own. Nothing is drawn: `seed` changes nothing,
-    and stays for programs that give one.
+    example of an unknown author is a cluster by itself. Successes may be sums of shares.
     """
     pairs = [pair for pair in clusters if pair[1]]
     successes, n = sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
     if len(pairs) == n:
         return rate(successes, n, empty)
     share = successes / n
-    effective = _effective_n(pairs, share, n) * (NORMAL / _student(pairs)) ** 2
+    effective = _effective_n(pairs, share, n) * (NORMAL / student(_freedom(pairs))) ** 2
     low, high = clopper_pearson(share * effective, effective)
     return Rate(share, low, high, n, "korn-graubard", len(pairs))
+
+
+def share_by_author(
+    examples: Iterable[tuple[tuple[Hashable | None, bool], int]], empty: str = NOTHING
+) -> Rate | Undefined:
+    """The share of examples that are so, from ((author or None, whether it is so), how many)."""
+    known: dict[Hashable, tuple[int, int]] = {}
+    alone: list[tuple[int, int]] = []
+    for (author, is_so), times in examples:
+        if author is None:
+            alone += [(int(is_so), 1)] * times
+        else:
+            so, total = known.get(author, (0, 0))
+            known[author] = so + is_so * times, total + times
+    return clustered_rate([*alone, *known.values()], empty)
 
 
 def clopper_pearson(successes: float, n: float) -> tuple[float, float]:
@@ -133,14 +143,14 @@ def clopper_pearson(successes: float, n: float) -> tuple[float, float]:
     return low, float(betaincinv(successes + 1, failures, 0.975)) if failures else 1.0
 
 
-def _effective_n(pairs: Sequence[tuple[int, int]], share: float, n: int) -> float:
+def _effective_n(pairs: Sequence[tuple[float, int]], share: float, n: int) -> float:
     """How many independent cases would be as sure (Kish 1965); at most all.
 
     Without any visible variance the clusters themselves are counted, the careful extreme.
     """
     if len(pairs) == 1 or share in (0, 1):
         return _effective_clusters(pairs)
-    variance = _ratio_error(pairs) ** 2
+    variance = cluster_ratio(pairs).error ** 2
     return min(n, share * (1 - share) / variance) if variance else n
 
 
@@ -149,19 +159,40 @@ def _effective_clusters(pairs: Sequence[tuple[float, int]]) -> float:
     return sum(size for _, size in pairs) ** 2 / sum(size**2 for _, size in pairs)
 
 
-def _student(pairs: Sequence[tuple[float, int]]) -> float:
-    """The 97.5 % point of Student's t, by how many clusters there are in effect."""
+def _freedom(pairs: Sequence[tuple[float, int]]) -> float:
+    """Student's degrees of freedom, by how many clusters there are in effect."""
+    return max(1.0, _effective_clusters(pairs) - 1)
+
+
+class Ratio(NamedTuple):
+    """Σ numerators ÷ Σ sizes over clusters; its standard error, Student's degrees of freedom."""
+
+    value: float
+    error: float
+    freedom: float
+
+    @property
+    def half(self) -> float:
+        """Half the width of its interval of 95 %."""
+        return student(self.freedom) * self.error
+
+
+def student(freedom: float) -> float:
+    """The 97.5 % point of Student's t."""
     from scipy.special import stdtrit
 
-    return float(stdtrit(max(1.0, _effective_clusters(pairs) - 1), 0.975))
+    return float(stdtrit(freedom, 0.975))
 
 
-def _ratio_error(pairs: Sequence[tuple[float, int]]) -> float:
-    """Standard error of Σ numerators ÷ Σ sizes over clusters (Cochran 1977, 6.4)."""
+def cluster_ratio(pairs: Sequence[tuple[float, int]]) -> Ratio:
+    """A ratio over at least two clusters of (numerator, size): Cochran 1977, 6.4.
+
+    A numerator may be negative, as a difference is.
+    """
     count, n = len(pairs), sum(size for _, size in pairs)
-    ratio = sum(top for top, _ in pairs) / n
+    ratio = fsum(top for top, _ in pairs) / n
     spread = fsum((top - ratio * size) ** 2 for top, size in pairs)
-    return sqrt(spread * count / (count - 1)) / n
+    return Ratio(ratio, sqrt(spread * count / (count - 1)) / n, _freedom(pairs))
 
 
 def newcombe(first: Rate, second: Rate) -> tuple[float, float]:
@@ -169,29 +200,6 @@ def newcombe(first: Rate, second: Rate) -> tuple[float, float]:
     difference = first.value - second.value
     low = difference - hypot(first.value - first.low, second.high - second.value)
     return low, difference + hypot(first.high - first.value, second.value - second.low)
-
-
-def bootstrap_ratio(pairs: Sequence[tuple[float, int]], seed: int) -> tuple[float, float]:
-    """95 % percentile interval of the ratio when whole clusters are drawn with replacement.
-
-    Pairs of (numerator, denominator); a numerator may be negative.
-
-    Equal clusters are drawn together: how often each kind comes up is multinomial.
-    """
-    import numpy as np
-
-    kinds = sorted(Counter(pairs).items())
-    values = np.array([pair for pair, _ in kinds], dtype=float)
-    chances = np.array([times for _, times in kinds]) / len(pairs)
-    generator = np.random.Generator(np.random.PCG64(seed))
-    step = max(1, 1_000_000 // len(kinds))  # bounds memory to some megabytes
-    ratios = []
-    for start in range(0, RESAMPLES, step):
-        size = min(step, RESAMPLES - start)
-        sums = generator.multinomial(len(pairs), chances, size=size) @ values
-        ratios.append(sums[:, 0] / sums[:, 1])
-    low, high = np.quantile(np.concatenate(ratios), (0.025, 0.975))
-    return float(low), float(high)
 
 
 def round_rates(authors: Sequence[Collected]) -> Mapping[str, Rate | Undefined]:
@@ -278,7 +286,7 @@ def human_and_model(authors: Iterable[Compared]) -> Mapping[str, Rate | Undefine
         return dict.fromkeys(("human_accuracy", "model_accuracy", "human_model_gap"), human)
     gap = human.value - model.value
     pairs = [(a.human - a.model, a.votes) for a in compared]
-    half = _student(pairs) * _ratio_error(pairs) if len(pairs) > 1 else 0
+    half = cluster_ratio(pairs).half if len(pairs) > 1 else 0
     low, high, method = max(-1.0, gap - half), min(1.0, gap + half), "student-by-author"
     if not half or {human.value, model.value} & {0, 1}:
         (low, high), method = newcombe(human, model), "newcombe"

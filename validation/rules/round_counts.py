@@ -49,6 +49,8 @@ class Part:
     votes_by: Counter[tuple[int | None, Choice]] = field(default_factory=Counter)
     patterns: Counter[tuple[int, ...]] = field(default_factory=Counter)
     """How many examples have so many votes for each choice."""
+    unanimous: Counter[tuple[int | None, bool]] = field(default_factory=Counter)
+    """How many examples of an author have votes that are all equal, and how many not."""
     compared: Counter[tuple[int | None, Compared]] = field(default_factory=Counter)
     """How many examples of an author compare so."""
     program_examples: int = 0
@@ -59,6 +61,7 @@ class Part:
         self.cells += other.cells
         self.votes_by += other.votes_by
         self.patterns += other.patterns
+        self.unanimous += other.unanimous
         self.compared += other.compared
         self.program_examples += other.program_examples
         self.program_votes += other.program_votes

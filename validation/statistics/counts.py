@@ -222,6 +222,7 @@ def _count_patterns(counted: Counted, examples: Examples, about: bool) -> None:
     for round, value, author, result, said, *votes, times in rows:
         part, pattern = counted.part(round, value), tuple(votes)
         part.patterns[pattern] += times
+        part.unanimous[author, max(pattern) == sum(pattern)] += times
         case = (result, said, pattern)
         if case not in known:
             known[case] = compare(pattern, _target_right(counted.choices, result, said, about))
@@ -250,14 +251,17 @@ def _target_right(
 def _count_free_patterns(counted: Counted, examples: Examples) -> None:
     """The patterns without saying which answers they are: the numbers of equal answers."""
     rows = _rows(
-        "SELECT x.in_round, x.value, x.id, COUNT(*) FROM {votes} v "
+        "SELECT x.in_round, x.value, x.author, x.id, COUNT(*) FROM {votes} v "
         "JOIN ({examples}) x ON x.id = v.example_id WHERE NOT v.by_program "
-        "GROUP BY x.in_round, x.value, x.id, v.label, v.verdict ORDER BY x.in_round, x.value, x.id",
-        examples.values_list("id", "in_round", "value"),
+        "GROUP BY x.in_round, x.value, x.author, x.id, v.label, v.verdict "
+        "ORDER BY x.in_round, x.value, x.id",
+        examples.values_list("id", "in_round", "value", "author"),
     )
-    for (round, value, _), group in groupby(rows, itemgetter(0, 1, 2)):
+    for (round, value, author, _), group in groupby(rows, itemgetter(0, 1, 2, 3)):
         pattern = tuple(sorted((times for *_, times in group), reverse=True))
-        counted.part(round, value).patterns[pattern] += 1
+        part = counted.part(round, value)
+        part.patterns[pattern] += 1
+        part.unanimous[author, len(pattern) == 1] += 1
 
 
 def _rows(sql: str, examples: Examples, before: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:

@@ -10,18 +10,20 @@ from typing import Any
 from dynabench.lib.words import gettext_noop
 from tasks.models import Round
 from validation.decisions.replay import ReplayedExample, replay
-from validation.rules.agreement import (
-    MOST_CHOICES,
-    fleiss_kappa,
-    krippendorff_alpha,
-    majority_share,
-    unanimous_share,
-)
+from validation.rules.agreement import MOST_CHOICES, fleiss_kappa, krippendorff_alpha
 from validation.rules.consensus import Policy
-from validation.rules.rates import Collected, Rate, Undefined, human_and_model, round_rates
+from validation.rules.rates import (
+    Collected,
+    Rate,
+    Undefined,
+    human_and_model,
+    round_rates,
+    share_by_author,
+)
 from validation.rules.round_counts import Cell, Choice, Part, sum_of
 from validation.statistics.counts import Counted, count
 
+NO_VOTES = gettext_noop("no example has a vote")
 NO_AUTHOR = gettext_noop("no example's author is known")
 FREE_TEXT = f"more than {MOST_CHOICES} different answers were given: agreement is about labels"
 ALL = 0
@@ -171,18 +173,18 @@ def _rates(authors: Sequence[Collected], total: Collected) -> dict[str, Number]:
 def _labels(cells: Mapping[Cell, int]) -> dict[str, Number]:
     """Consensus labels (or verdicts) and `none`, over judged examples and those decided without."""
     labels: Counter[str] = Counter()
-    judged = with_consensus = 0
+    consensus: Counter[tuple[int | None, bool]] = Counter()
     for cell, times in cells.items():
         if cell.decided:
             labels[cell.winner] += times
         elif cell.judged:
             labels["none"] += times
-        judged += times * cell.judged
-        with_consensus += times * (cell.judged and cell.decided)
+        if cell.judged:
+            consensus[cell.author, cell.decided] += times
     named = {name: labels[name] for name in sorted(labels) if name != "none"}
     return {
         "consensus_labels": {**named, "none": labels["none"]},
-        "majority_share": majority_share(with_consensus, judged),
+        "majority_share": share_by_author(consensus.items(), NO_VOTES),
     }
 
 
@@ -195,7 +197,7 @@ def _agreement(part: Part, choices: Sequence[Choice]) -> dict[str, Number]:
     for row, pattern in enumerate(part.patterns):
         table[row, : len(pattern)] = pattern
     weights = np.array(list(part.patterns.values()))
-    unanimous = unanimous_share(table, weights)
+    unanimous = share_by_author(part.unanimous.items(), NO_VOTES)
     if len(choices) > MOST_CHOICES:
         return {
             "unanimous_share": unanimous,

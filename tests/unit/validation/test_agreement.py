@@ -14,9 +14,7 @@ from validation.rules.agreement import (
     code_votes,
     fleiss_kappa,
     krippendorff_alpha,
-    majority_share,
     reliabilities,
-    unanimous_share,
 )
 from validation.rules.rates import Undefined, wilson
 
@@ -103,7 +101,6 @@ def test_weights_are_repeated_rows(statistic):
     table, weights = [[3, 0], [1, 2], [0, 3]], [4, 2, 1]
     repeated = np.repeat(table, weights, axis=0)
     assert statistic(table, weights) == pytest.approx(statistic(repeated))
-    assert unanimous_share(table, weights) == unanimous_share(repeated)
 
 
 @pytest.mark.parametrize("statistic", [fleiss_kappa, krippendorff_alpha])
@@ -122,14 +119,6 @@ def test_what_cannot_be_computed_says_why(statistic, table, reason):
 def test_a_table_has_rows_and_columns():
     with pytest.raises(ValueError, match="one row for each item"):
         fleiss_kappa([1, 2])
-
-
-def test_shares():
-    share = unanimous_share([[2, 0], [1, 1], [0, 1], [0, 0]])
-    assert (share.value, share.n) == (pytest.approx(2 / 3), 3)
-    assert majority_share(3, 4).value == 0.75
-    for nothing in (unanimous_share(np.zeros((0, 0))), majority_share(0, 0)):
-        assert "no example has a vote" in nothing.reason
 
 
 def naive_reliability(votes, who):
@@ -165,6 +154,18 @@ def test_reliability_is_agreement_with_the_others(votes):
             assert reliability.kappa == pytest.approx((agreement - chance) / (1 - chance))
 
 
+def test_agreement_on_a_few_authors_examples_is_less_sure():
+    votes = [(n, who, "A") for n in range(60) for who in ("one", "other") if n % 4 or who == "one"]
+    votes += [(n, "other", "B") for n in range(0, 60, 4)]
+    alone = reliabilities(code_votes(votes))["one"].agreement
+    by_author = reliabilities(code_votes(votes), {n: n // 20 for n in range(60)})["one"].agreement
+    assert (alone.method, by_author.method) == ("wilson", "korn-graubard")
+    assert (by_author.value, by_author.clusters) == (alone.value, 3)
+    assert by_author.low < alone.low < alone.high < by_author.high
+    unknown = reliabilities(code_votes(votes), dict.fromkeys(range(60)))["one"].agreement
+    assert unknown == alone
+
+
 def test_who_always_says_the_same_is_no_better_than_chance():
     votes = []
     for item, truth in enumerate("ABC" * 20):
@@ -178,16 +179,16 @@ def test_who_always_says_the_same_is_no_better_than_chance():
 
 @pytest.mark.data
 @pytest.mark.parametrize(
-    ("name", "kappa", "validators", "unanimous"),
+    ("name", "kappa", "validators"),
     [
-        ("r1-dev", 0.615758, 1280, 0.345556),
-        ("r1-test", 0.614928, 1264, None),
-        ("r2-dev", 0.681024, 244, None),
-        ("r2-test", 0.667438, 240, None),
-        ("sst-dev", None, 103, None),
+        ("r1-dev", 0.615758, 1280),
+        ("r1-test", 0.614928, 1264),
+        ("r2-dev", 0.681024, 244),
+        ("r2-test", 0.667438, 240),
+        ("sst-dev", None, 103),
     ],
 )
-def test_dynasents_published_agreement(data, name, kappa, validators, unanimous):
+def test_dynasents_published_agreement(data, name, kappa, validators):
     lines = gzip.decompress((data / f"dynasent-{name}.jsonl.gz").read_bytes()).splitlines()
     votes = code_votes(
         (row["uid"], vote["worker"], vote["label"])
@@ -198,6 +199,4 @@ def test_dynasents_published_agreement(data, name, kappa, validators, unanimous)
     table = votes.table()
     if kappa:
         assert fleiss_kappa(table) == pytest.approx(kappa, abs=5e-7)
-    if unanimous:
-        assert unanimous_share(table).value == pytest.approx(unanimous, abs=5e-7)
     assert krippendorff_alpha(table) == pytest.approx(fleiss_kappa(table), abs=2e-4)

@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from collections import Counter
+from math import sqrt
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ from validation.rules.rates import (
     Rate,
     Undefined,
     clopper_pearson,
+    cluster_ratio,
     clustered_rate,
     compare,
     human_and_model,
@@ -24,6 +27,7 @@ from validation.rules.rates import (
     others_say,
     rate,
     round_rates,
+    share_by_author,
     wilson,
 )
 
@@ -82,7 +86,21 @@ def test_alike_examples_of_an_author_widen_the_interval():
     plain = rate(sum(x for x, _ in authors), found.n)
     assert found.value == plain.value
     assert found.low < plain.low < plain.high < found.high
-    assert clustered_rate(authors[::-1], seed=1) == found
+    assert clustered_rate(authors[::-1]) == found
+
+
+def test_examples_of_one_author_are_counted_together_and_those_of_nobody_apart():
+    so = Counter({("a", True): 3, ("a", False): 1, ("b", False): 2, (None, True): 2})
+    assert share_by_author(so.items()) == clustered_rate([(1, 1), (1, 1), (3, 4), (0, 2)])
+    assert share_by_author([], "no votes") == Undefined("no votes")
+
+
+def test_a_ratio_of_clusters_is_cochrans():
+    found = cluster_ratio([(1, 4), (3, 4), (-1, 2)])  # 3/10; residuals -0.2, 1.8, -1.6
+    assert found.value == pytest.approx(0.3)
+    assert found.error == pytest.approx(sqrt((0.04 + 3.24 + 2.56) * 3 / 2) / 10)
+    assert found.freedom == pytest.approx(100 / 36 - 1)
+    assert found.half == pytest.approx(stats.t.ppf(0.975, found.freedom) * found.error)
 
 
 @pytest.mark.parametrize(
