@@ -7,8 +7,6 @@ from typing import Any
 from tasks.config.schema import TaskConfig
 from tasks.targets.serving.spec import FIELDS, PAIR, SEQUENCE, SPAN
 
-TEXTS = ("text", "long_text")
-
 
 class Untrainable(ValueError):
     """No model of a task can be trained; the message says why and what can be done instead."""
@@ -36,7 +34,7 @@ def shape_of(config: TaskConfig) -> Shape:
     """The shape of a task's models. Raises Untrainable."""
     answer = config.component(config.answer_field)
     fields = config.model_fields
-    strange = [name for name in fields if config.component(name).type not in TEXTS]
+    strange = [name for name in fields if not config.component(name).kind.is_text]
     if strange:
         raise Untrainable(f"Models are trained on texts; {strange[0]} is none.")
     if answer.type == "span" and len(fields) == 2 and answer.reference in fields:

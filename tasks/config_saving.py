@@ -11,8 +11,9 @@ from dynabench.accounts.services import log
 from dynabench.lib.errors import Refused
 from tasks.config.changes import context_changes, forbidden_changes
 from tasks.config.dynabench1 import convert, unfinished
+from tasks.config.loading import check_config, load_config
 from tasks.config.parsing import ConfigError, Finding, Problem, read_yaml
-from tasks.config.schema import TaskConfig, check_config, load_config
+from tasks.config.schema import TaskConfig
 from tasks.models import Round, Task
 
 OPENED = gettext_noop("A round has been opened, so this is fixed.")

@@ -15,7 +15,8 @@ from django.utils.translation import gettext_noop
 
 from dynabench.accounts.people import public_name
 from tasks.budgets import Budget
-from tasks.config.schema import TaskConfig, load_config
+from tasks.config.loading import load_config
+from tasks.config.schema import TaskConfig
 
 # A configuration is frozen, so all rows with the same text share one parsed object.
 parsed_config = lru_cache(maxsize=256)(load_config)

@@ -10,7 +10,8 @@ from annotation.attempts.failures import FAILURES, NO_ANSWER
 from annotation.models import Assignment, Attempt, Example
 from annotation.rules.prompt import goal_parts
 from annotation.writing.result_panel import shown_chances
-from tasks.config.schema import Component, TaskConfig
+from tasks.config.components import Component
+from tasks.config.schema import TaskConfig
 from tasks.config.values import FORBIDDEN
 from tasks.models import Context
 

@@ -38,7 +38,7 @@ from dynabench.accounts.models import ApiToken
 from dynabench.lib.api import read
 from dynabench.lib.errors import Refused
 from tasks.access import find_task
-from tasks.config.schema import validate_inputs
+from tasks.config.loading import validate_inputs
 
 
 class NoAnswer(Refused):

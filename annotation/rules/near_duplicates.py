@@ -26,7 +26,7 @@ SHORTEST = 24
 
 def written_text(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
     """What the author wrote in their own words."""
-    own = (inputs.get(c.name) for c in config.input if c.type in ("text", "long_text"))
+    own = (inputs.get(c.name) for c in config.input if c.kind.is_text)
     return "\n".join(str(words) for words in own if words)
 
 

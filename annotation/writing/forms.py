@@ -12,61 +12,42 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop, ngettext, override
 
 from annotation.models import Report
-from tasks.config.schema import Component, TaskConfig, validate_inputs
+from tasks.config.components import Component
+from tasks.config.loading import validate_inputs
+from tasks.config.schema import TaskConfig
 from tasks.config.values import check_value
 
 UNCHANGED = gettext_noop("Change the given sentence before you submit")
 CHALLENGE = "support-challenge"  # no field of a task has a hyphen in its name
-RADIO_LIMIT = 7  # more choices than this become a drop-down list
-
-
-def _choices(component: Component) -> list[tuple[str, str]]:
-    return [(label.value, label.words) for label in component.labels]
 
 
 def form_field(component: Component) -> forms.Field:
     """The Django field of one component; what is required is checked by `validate_inputs`."""
+    asked = component.kind.form_input(component)
     common: dict[str, Any] = {
         "label": component.title,
         "help_text": component.help or "",
         "required": False,
     }
-    if component.type == "multiclass":
-        choices = _choices(component)
-        widget = forms.RadioSelect if len(choices) <= RADIO_LIMIT else forms.Select
-        return forms.ChoiceField(choices=choices, widget=widget, **common)
-    if component.type == "multilabel":
-        return forms.MultipleChoiceField(
-            choices=_choices(component), widget=forms.CheckboxSelectMultiple, **common
-        )
-    if component.type in ("number", "slider"):
-        attrs = {
-            "min": component.minimum,
-            "max": component.maximum,
-            "step": component.step or "any",
-        }
-        if component.type == "slider":
-            return forms.FloatField(widget=Slider(component.title, attrs), **common)
-        return forms.FloatField(widget=forms.NumberInput(attrs=attrs), **common)
-    if component.type == "long_text":
-        return forms.CharField(widget=forms.Textarea(attrs={"rows": 4, "dir": "auto"}), **common)
-    if component.type in ("text", "span"):
-        attrs = {"autocomplete": "off", "dir": "auto"}
-        return forms.CharField(widget=forms.TextInput(attrs=attrs), **common)
-    return forms.CharField(disabled=True, **common)  # of an earlier release; nobody can fill it
+    if asked is None:  # of an earlier release; nobody can fill it
+        return forms.CharField(disabled=True, **common)
+    if asked.choices:
+        common["choices"] = asked.choices
+    widget = getattr(forms, asked.widget)
+    if asked.template:
+        own = {"template_name": asked.template, "title": component.title}
+        widget = type(asked.widget, (_Titled, widget), own)
+    field: forms.Field = getattr(forms, asked.field)(widget=widget(asked.attrs), **common)
+    return field
 
 
-class Slider(forms.NumberInput):
-    """A number with a slider beside it, which a script moves; without one the number is there."""
+class _Titled:
+    """A widget whose template may read the title of its component."""
 
-    template_name = "annotation/_slider.html"
-
-    def __init__(self, title: str, attrs: dict[str, Any]) -> None:
-        super().__init__(attrs)
-        self.title = title
+    title: str
 
     def get_context(self, *args: Any) -> dict[str, Any]:
-        context = super().get_context(*args)
+        context: dict[str, Any] = super().get_context(*args)  # type: ignore[misc]
         context["widget"]["title"] = self.title
         return context
 
@@ -97,11 +78,10 @@ class ComponentForm(forms.Form):
         found = self.values()
         for component in self.components:
             value = found.get(component.name)
-            if component.type == "span" and value is not None:
-                start = str(context.get(str(component.reference), "")).find(value)
-                value = {"text": value, "start": start, "end": start + len(value)}
-                found[component.name] = value
-            for message in [] if value is None else check_value(component, value, context):
+            if value is None:
+                continue
+            value = found[component.name] = component.kind.stored(component, value, context)
+            for message in check_value(component, value, context):
                 self.add_error(component.name, message)
         return found
 
@@ -126,7 +106,7 @@ def typed(config: TaskConfig, data: QueryDict) -> dict[str, Any]:
     """What stands in the fields, as a draft keeps it: nothing is checked."""
     found: dict[str, Any] = {}
     for component in config.input:
-        is_list = component.type == "multilabel"
+        is_list = component.kind.is_list
         value: Any = data.getlist(component.name) if is_list else data.get(component.name, "")
         found[component.name] = value[:10_000]
         start = data.get(f"{component.name}_start", "")
@@ -236,8 +216,14 @@ class ExampleForm(ComponentForm):
     def clean(self) -> dict[str, Any]:
         values = self.values()
         for component in self.components:
-            if component.type == "span" and component.name in values:
-                values[component.name] = self._span(component, values[component.name])
+            if component.name not in values:
+                continue
+            value = values[component.name]
+            values[component.name] = (
+                self._span(component, value)
+                if component.type == "span"
+                else component.kind.stored(component, value, self.context)
+            )
         if self.config.goal.field:
             values[self.config.goal.field] = self.drawn
         self.inputs = {name: value for name, value in values.items() if value is not None}
@@ -302,8 +288,9 @@ class WhyForm(ComponentForm):
     ) -> None:
         self.context = context or {}
         given = {
-            name: value["text"] if isinstance(value, Mapping) else value
-            for name, value in (metadata or {}).items()
+            component.name: component.kind.typed(metadata[component.name])
+            for component in components
+            if metadata and component.name in metadata
         }
         super().__init__(components, data, initial=given)
 

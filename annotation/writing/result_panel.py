@@ -10,8 +10,8 @@ from django.utils.translation import ngettext
 
 from annotation.models import Example, TargetOutput
 from annotation.rules.prompt import fields_to_read
-from tasks.config.components import WHOLE
-from tasks.config.schema import Component, TaskConfig
+from tasks.config.components import Component
+from tasks.config.schema import TaskConfig
 from tasks.models import Context
 
 Status = Example.Outcome
@@ -91,10 +91,12 @@ def answers(
 
 
 def shown_context(config: TaskConfig, context: Context) -> list[tuple[str, str, str]]:
-    """(label, type, value) of the context fields; a prompt to write from is not one to read."""
+    """(label, element, value) of the context fields; a prompt to write from is not one to read."""
+    found = fields_to_read(config, context.fields)
     return [
-        (config.component(name).title, config.component(name).type, config.display(name, value))
-        for name, value in fields_to_read(config, context.fields).items()
+        (part.title, part.kind.element, config.display(part.name, found[part.name]))
+        for part in config.context
+        if part.name in found
     ]
 
 
@@ -170,6 +172,6 @@ def why_components(config: TaskConfig, outcome: str, inputs: Mapping[str, Any]) 
     return [
         component
         for component in config.metadata.create
-        if component.type in WHOLE["metadata"]
+        if component.works_in("metadata")
         and (component.when is None or component.when.holds(inputs, outcome=outcome))
     ]

@@ -152,7 +152,7 @@ def judges_said(config: TaskConfig, votes: Sequence[Validation], outcome: str) -
 
 def comments(config: TaskConfig, votes: Sequence[Validation]) -> list[str]:
     """What judges wrote, in alphabetical order, so that the order tells nothing of who did."""
-    free = [c.name for c in config.metadata.validate if c.type in ("text", "long_text")]
+    free = [c.name for c in config.metadata.validate if c.kind.is_text]
     texts = {
         str(text).strip()
         for vote in votes

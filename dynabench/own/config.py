@@ -20,8 +20,8 @@ from dynabench.middleware import policy
 from dynabench.own.access import owned_task
 from dynabench.own.preview import judge_values, write_values
 from tasks.admin.roles import person
+from tasks.config.loading import check_config
 from tasks.config.parsing import ConfigError, Problem
-from tasks.config.schema import check_config
 from tasks.config_saving import (
     STALE,
     ConfigStale,

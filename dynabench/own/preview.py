@@ -1,5 +1,6 @@
 """The write and the judge page as a configuration that is being edited would make them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -7,7 +8,8 @@ from django.utils.translation import gettext as _
 from annotation.models import Example
 from annotation.writing.page import Work
 from dynabench.accounts.models import Annotator
-from tasks.config.schema import Component, TaskConfig
+from tasks.config.components import Component
+from tasks.config.schema import TaskConfig
 from tasks.models import Context, Round, Task
 from validation.judging.page import page_values
 from validation.judging.services import JudgeSession
@@ -43,7 +45,7 @@ def _context(task: Task) -> Context:
     first = stored.select_related("round").first()
     if first is None or not names <= first.fields.keys():
         shown = next((case.context for case in config.examples.good), {})
-        fields = {part.name: shown.get(part.name, _words(part)) for part in config.context}
+        fields = {part.name: _value(shown, part) for part in config.context}
         number = first.round.number if first else 1
         first = Context(pk=0, round=Round(pk=0, task=task, number=number), fields=fields)
     first.round.task = task
@@ -52,11 +54,8 @@ def _context(task: Task) -> Context:
 
 def _inputs(config: TaskConfig) -> dict[str, Any]:
     shown = next((case.input for case in config.examples.good), {})
-    return {part.name: shown.get(part.name, _words(part)) for part in config.input if not part.when}
+    return {part.name: _value(shown, part) for part in config.input if not part.when}
 
 
-def _words(part: Component) -> str | None:
-    """Something to read for a field of which there is no example; None: nothing is shown."""
-    if part.type in ("text", "long_text"):
-        return f"({part.title})"
-    return part.values[0] if part.type == "multiclass" else None
+def _value(shown: Mapping[str, Any], part: Component) -> Any:
+    return shown.get(part.name, part.kind.stand_in(part))

@@ -10,7 +10,8 @@ from django.utils.translation import gettext_noop
 from annotation.models import Example
 from annotation.writing import result_panel
 from dynabench.accounts.people import shown_name
-from tasks.config.schema import Component, TaskConfig
+from tasks.config.components import Component
+from tasks.config.schema import TaskConfig
 from tasks.models import Task
 from validation.decisions.policy_preview import ExampleStatus
 from validation.judging.page import verdict_words

@@ -30,7 +30,9 @@ from evaluation.sandbox.limits import Limits
 from evaluation.sandbox.logs import visible
 from evaluation.sandbox.monitor import Runner
 from evaluation.uploads.model_folders import check_folder
-from tasks.config.schema import ConfigError, TaskConfig, load_config
+from tasks.config.loading import load_config
+from tasks.config.parsing import ConfigError
+from tasks.config.schema import TaskConfig
 from tasks.targets.serving.errors import MisconfiguredError
 
 FIVE = 5

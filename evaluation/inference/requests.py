@@ -17,7 +17,8 @@ import orjson
 from evaluation.contract import Runnable
 from evaluation.inference.answers import Answers, Check
 from evaluation.task_shape import Untrainable, shape_of
-from tasks.config.schema import TaskConfig, dump_config
+from tasks.config.loading import dump_config
+from tasks.config.schema import TaskConfig
 from tasks.config.values import check_value
 
 PARTS = (

@@ -107,7 +107,7 @@ def readme(dataset: Dataset, numbers: Numbers, *, has_tasks: bool) -> str:
         "pretty_name": title_of(dataset),
         "license": dataset.options["license"],
         "language": [config.language.split("-")[0]],
-        "task_categories": [_category(config)],
+        "task_categories": [config.component(config.answer_field).kind.category],
         "size_categories": [next(size for most, size in HUB_SIZES.items() if rows < most)],
         "annotations_creators": ["crowdsourced"],
         "language_creators": ["crowdsourced"],
@@ -138,6 +138,7 @@ def readme(dataset: Dataset, numbers: Numbers, *, has_tasks: bool) -> str:
             ],
             "numbers": numbers,
             "fields": FIELDS,
+            "parts": _parts(config),
             "bibtex": bibtex(dataset, dataset.options["url"]),
             "canary": dataset.options["canary"],
             "has_tasks": has_tasks,
@@ -147,10 +148,18 @@ def readme(dataset: Dataset, numbers: Numbers, *, has_tasks: bool) -> str:
     return f"---\n{yaml.safe_dump(front, sort_keys=False, allow_unicode=True)}---\n\n{text}"
 
 
-def _category(config: TaskConfig) -> str:
-    """The hub's name for this kind of task."""
-    kinds = {"multiclass": "text-classification", "span": "question-answering"}
-    return kinds.get(config.component(config.answer_field).type, "other")
+def _parts(config: TaskConfig) -> list[tuple[str, str, str]]:
+    """(column, field, what its values are) of the task's own fields, which columns hold as JSON."""
+    columns = {
+        "context_json": config.context,
+        "input_json": config.input,
+        "metadata_json": config.metadata.create,
+    }
+    return [
+        (column, part.name, " ".join(part.kind.described(part).split()))
+        for column, parts in columns.items()
+        for part in parts
+    ]
 
 
 def _test_file(dataset: Dataset) -> str:

@@ -15,11 +15,11 @@ from typing import Any
 
 from dynabench.lib.words import gettext_noop
 from evaluation.contract import MIB, SetRow
-from tasks.config.components import Component
+from tasks.config.components import FIELD_TYPES, Component, FieldType
 from tasks.config.parsing import nearest
 from tasks.config.schema import TaskConfig
 from tasks.config.values import check_value
-from tasks.contexts.files import NUMBERS, TAG_LENGTH, TEXTS
+from tasks.contexts.files import TAG_LENGTH
 from tasks.line_files import (
     BadRow,
     FileError,
@@ -39,7 +39,6 @@ LONGEST_LINE = 4 * MIB
 UID_LENGTH = 200
 BESIDE = ("uid", "tag", "tags", "language", "challenge", "metadata", "input_id")
 NESTED = ("context", "input", "inputs")
-LISTS = ("multilabel", "spans", "chat", "candidates")  # types whose single value is a list
 NO_ANSWER = gettext_noop("its votes agree on no answer")
 WITHDRAWN = gettext_noop("it was withdrawn")
 
@@ -134,7 +133,7 @@ class RowMaker:
         self._slices = config.slices
         self._policy = Policy.from_votes(config.validation.votes)
         parts = (*config.context, *config.input, *config.output)
-        self.kinds: Mapping[str, str] = {part.name: part.type for part in parts}
+        self.kinds: Mapping[str, FieldType] = {part.name: part.kind for part in parts}
         self.known = (*self.kinds, *(name for name in BESIDE if name not in self.kinds))
 
     def make(
@@ -318,10 +317,10 @@ def _header(cells: list[str], maker: RowMaker) -> list[str]:
 
 def _cell(name: str, cell: str, maker: RowMaker) -> Any:
     """A cell as a value: text, a number, or JSON of a list or an object."""
-    kind = maker.kinds.get(name, "tags" if name == "tags" else "text")
-    if kind in TEXTS:
+    kind = maker.kinds.get(name, FIELD_TYPES["text"])
+    if kind.is_text and name != "tags":
         return cell
-    as_json = kind in NUMBERS or kind in LISTS or cell.lstrip().startswith(("[", "{"))
+    as_json = kind.cell == "number" or kind.is_list or cell.lstrip().startswith(("[", "{"))
     return strict_json(cell) if as_json else cell
 
 
@@ -369,7 +368,7 @@ def _gold(
 ) -> tuple[Any, ...]:
     """Every right answer; a span is its text alone, as models answer it."""
     many = isinstance(answer, list | tuple)
-    if part.type in LISTS and part.reference is None:  # a list is one answer; of lists, many
+    if part.kind.is_list and part.reference is None:  # a list is one answer; of lists, many
         many = many and bool(answer) and all(isinstance(item, list) for item in answer)
         empty = answer is None
     else:

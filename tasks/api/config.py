@@ -13,8 +13,8 @@ from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken
 from dynabench.lib.api import read
 from tasks.access import find_edited, find_task
+from tasks.config.loading import json_schema
 from tasks.config.parsing import MAX_BYTES, ConfigError, Problem
-from tasks.config.schema import json_schema
 from tasks.config_saving import (
     check_change,
     checked,

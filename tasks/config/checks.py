@@ -3,51 +3,24 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tasks.config.components import CHOICES, COMMON_KEYS, KEYS, OUTCOMES, WHOLE, Component
+from tasks.config.components import COMMON_KEYS, FIELD_TYPES, OUTCOMES, Component
 from tasks.config.parsing import Finding, Loc, nearest
+from tasks.config.schema import ShownExample, TaskConfig
 from tasks.config.values import check_value, missing_message
-
-if TYPE_CHECKING:
-    from tasks.config.schema import ShownExample, TaskConfig
 
 # Fields of the write form, keys of context and data files.
 RESERVED = (
     "assignment", "attempt_key", "csrfmiddlewaretoken", "goal", "id", "input_id", "metadata",
     "parent", "tag", "tags", "uid",
 )  # fmt: skip
-CONTEXT_TYPES = (
-    "text", "long_text", "image", "audio", "number", "multiclass", "chat", "candidates",
-)  # fmt: skip
-TEXTS = ("text", "long_text")
-COMPARABLE = ("text", "long_text", "span")
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
 Group = tuple[Loc, tuple[Component, ...]]
 
 
-def outputs_resolved(data: Any) -> Any:
-    """The data with outputs written out: one without a type has that of the input or context."""
-    if not isinstance(data, dict) or not isinstance(data.get("output"), list):
-        return data
-    kinds = {
-        item.get("name"): item.get("type")
-        for part in ("context", "input")
-        for item in (data[part] if isinstance(data.get(part), list) else [])
-        if isinstance(item, dict) and "type" in item
-    }
-
-    def resolved(item: Any) -> Any:
-        item = {"name": item} if isinstance(item, str) else item
-        if not isinstance(item, dict) or "type" in item or item.get("name") not in kinds:
-            return item
-        return {**item, "type": kinds[item["name"]]}
-
-    return {**data, "output": [resolved(item) for item in data["output"]]}
-
-
-def findings(config: "TaskConfig") -> tuple[Finding, ...]:
+def findings(config: TaskConfig) -> tuple[Finding, ...]:
     """Everything that contradicts something else; empty for a configuration that can be used."""
     found = (
         *_names(config),
@@ -64,7 +37,7 @@ def findings(config: "TaskConfig") -> tuple[Finding, ...]:
     return found or tuple(_examples(config))  # examples make sense only of sound fields
 
 
-def _groups(config: "TaskConfig") -> tuple[Group, ...]:
+def _groups(config: TaskConfig) -> tuple[Group, ...]:
     return (
         (("context",), config.context),
         (("input",), config.input),
@@ -74,7 +47,7 @@ def _groups(config: "TaskConfig") -> tuple[Group, ...]:
     )
 
 
-def _each(config: "TaskConfig") -> Iterator[tuple[Loc, Component]]:
+def _each(config: TaskConfig) -> Iterator[tuple[Loc, Component]]:
     for loc, group in _groups(config):
         for index, component in enumerate(group):
             yield (*loc, index), component
@@ -85,7 +58,7 @@ def _twice(values: Iterable[str]) -> str | None:
     return next((value for value, count in counts.items() if count > 1), None)
 
 
-def _names(config: "TaskConfig") -> Iterator[Finding]:
+def _names(config: TaskConfig) -> Iterator[Finding]:
     homes: dict[str, list[str]] = {}
     for loc, component in _each(config):
         name, home = component.name, ".".join(str(part) for part in loc[:-1])
@@ -108,21 +81,19 @@ def _names(config: "TaskConfig") -> Iterator[Finding]:
             )
 
 
-def _components(config: "TaskConfig") -> Iterator[Finding]:
+def _components(config: TaskConfig) -> Iterator[Finding]:
+    groups = {"context": config.context, "input": config.input, "output": config.output}
     for loc, component in _each(config):
         yield from _keys(loc, component)
         yield from _labels(loc, component)
         yield from _ranges(loc, component)
-        yield from _reference(loc, component, config)
-        if loc[0] == "context" and component.type not in CONTEXT_TYPES:
-            fix = f"use one of: {', '.join(WHOLE['context'])}"
-            yield Finding((*loc, "type"), f"a context cannot hold a {component.type}", fix)
+        yield from component.kind.findings(loc, component, groups)
 
 
 def _keys(loc: Loc, component: Component) -> Iterator[Finding]:
-    allowed = (*COMMON_KEYS, *KEYS[component.type])
-    for key in sorted(component.model_fields_set - set(allowed)):
-        kinds = ", ".join(kind for kind, keys in KEYS.items() if key in keys)
+    allowed = {*COMMON_KEYS, *component.kind.keys}
+    for key in sorted(component.model_fields_set - allowed):
+        kinds = ", ".join(kind.name for kind in FIELD_TYPES.values() if key in kind.keys)
         yield Finding(
             (*loc, key),
             f"a field of type {component.type} has no {key}",
@@ -132,7 +103,7 @@ def _keys(loc: Loc, component: Component) -> Iterator[Finding]:
 
 def _labels(loc: Loc, component: Component) -> Iterator[Finding]:
     at = (*loc, "labels")
-    if component.type in CHOICES and loc[0] != "output" and len(component.labels) < 2:
+    if "labels" in component.kind.keys and loc[0] != "output" and len(component.labels) < 2:
         key = at if "labels" in component.model_fields_set else loc
         yield Finding(key, f"a {component.type} needs labels", "give at least two labels")
     value = _twice(component.values)
@@ -162,37 +133,9 @@ def _ranges(loc: Loc, component: Component) -> Iterator[Finding]:
         yield Finding(
             (*loc, "minimum"), f"{least:g} is not below maximum ({most:g})", "swap or change them"
         )
-    if component.type == "slider" and (least is None or most is None):
-        yield Finding(loc, "a slider needs both ends", "add minimum and maximum")
 
 
-def _reference(loc: Loc, component: Component, config: "TaskConfig") -> Iterator[Finding]:
-    at = (*loc, "reference") if component.reference is not None else loc
-    if component.type in ("span", "spans"):
-        texts = [c.name for c in config.context if c.type in TEXTS]
-        yield from _refers(at, component, texts, "a text of the context")
-    if component.type == "candidates" and component.reference is not None:
-        offered = [c.name for c in config.context if c.type == "candidates"]
-        yield from _refers(at, component, offered, "candidates of the context")
-    if component.type == "prob" and not component.single:
-        group = config.output if loc[0] == "output" else config.input
-        choices = [c.name for c in group if c.type == "multiclass"]
-        yield from _refers(at, component, choices, f"a multiclass field of the {loc[0]}")
-    if component.type == "prob" and component.single and component.reference is not None:
-        yield Finding(at, "a single probability has no reference", "remove reference or single")
-
-
-def _refers(at: Loc, component: Component, names: list[str], what: str) -> Iterator[Finding]:
-    if component.reference in names:
-        return
-    fix = f"name {what}: {', '.join(names)}" if names else f"add {what} first"
-    if component.reference is None:
-        yield Finding(at, f"a {component.type} needs a reference", fix)
-    else:
-        yield Finding(at, f'"{component.reference}" is not {what}', fix)
-
-
-def _outputs(config: "TaskConfig") -> Iterator[Finding]:
+def _outputs(config: TaskConfig) -> Iterator[Finding]:
     if not config.model_fields:
         fix = "add a text to the context or the input that is no output"
         yield Finding(("input",), "the model is given nothing to read", fix)
@@ -201,7 +144,7 @@ def _outputs(config: "TaskConfig") -> Iterator[Finding]:
         loc: Loc = ("output", index)
         given = inputs.get(output.name)
         if given is None:
-            if output.type in CHOICES and len(output.labels) < 2:
+            if "labels" in output.kind.keys and len(output.labels) < 2:
                 yield Finding(loc, f"a {output.type} needs labels", "give at least two labels")
             continue
         if given.type != output.type:
@@ -218,7 +161,7 @@ def _outputs(config: "TaskConfig") -> Iterator[Finding]:
         yield Finding(("output",), "no output is an answer", "add one that is not a prob")
 
 
-def _conditions(config: "TaskConfig") -> Iterator[Finding]:
+def _conditions(config: TaskConfig) -> Iterator[Finding]:
     asked: list[Component] = []
     for loc, component in _each(config):
         place = loc[1] if loc[0] == "metadata" else loc[0]
@@ -264,7 +207,7 @@ _EXAMPLES = {
 }
 
 
-def _goal(config: "TaskConfig") -> Iterator[Finding]:
+def _goal(config: TaskConfig) -> Iterator[Finding]:
     field, at = config.goal.field, ("goal", "text")
     places = PLACEHOLDER.findall(config.goal.text)
     for name in sorted({name for name in places if name != field}):
@@ -282,7 +225,7 @@ def _goal(config: "TaskConfig") -> Iterator[Finding]:
         yield Finding(("goal", "field"), f"{field} is asked only sometimes", "remove its when")
 
 
-def _verdict(config: "TaskConfig") -> Iterator[Finding]:
+def _verdict(config: TaskConfig) -> Iterator[Finding]:
     rule, targets = config.verdict, config.target_fields
     fix = f"name a target field: {', '.join(targets)}" if targets else "use {type: ask_user}"
     if rule.type == "exact_match":
@@ -296,12 +239,12 @@ def _verdict(config: "TaskConfig") -> Iterator[Finding]:
         yield from _string_f1(config, fix)
 
 
-def _string_f1(config: "TaskConfig", fix: str) -> Iterator[Finding]:
+def _string_f1(config: TaskConfig, fix: str) -> Iterator[Finding]:
     rule = config.verdict
     assert rule.type == "string_f1"
     if rule.field not in config.target_fields:
         yield Finding(("verdict", "field"), f'"{rule.field}" is not both input and output', fix)
-    elif config.component(rule.field).type not in COMPARABLE:
+    elif not _is_words(config.component(rule.field)):
         yield Finding(("verdict", "field"), f"{rule.field} is no text", "use {type: exact_match}")
     if rule.ask_between is not None:
         low, high = rule.ask_between
@@ -313,7 +256,11 @@ def _string_f1(config: "TaskConfig", fix: str) -> Iterator[Finding]:
             )
 
 
-def _scores(config: "TaskConfig") -> Iterator[Finding]:
+def _is_words(component: Component) -> bool:
+    return component.kind.is_text or component.type == "span"
+
+
+def _scores(config: TaskConfig) -> Iterator[Finding]:
     metrics, weights = config.metrics, config.leaderboard.weights
     name = _twice((metrics.main, *metrics.also))
     if name is not None:
@@ -336,7 +283,7 @@ def _scores(config: "TaskConfig") -> Iterator[Finding]:
         yield Finding(("slices",), "a slice is named twice", "name each once")
 
 
-def _group_terms(config: "TaskConfig") -> Iterator[Finding]:
+def _group_terms(config: TaskConfig) -> Iterator[Finding]:
     lists, at = config.metrics.group_terms, ("metrics", "group_terms")
     for index, terms in enumerate(lists):
         if len(terms) < 2:
@@ -347,7 +294,7 @@ def _group_terms(config: "TaskConfig") -> Iterator[Finding]:
         yield Finding(at, f'"{term}" is there twice', "name it once")
 
 
-def _validation(config: "TaskConfig") -> Iterator[Finding]:
+def _validation(config: TaskConfig) -> Iterator[Finding]:
     votes, at = config.validation.votes, ("validation", "votes")
     if votes.rule != "n-equal" and votes.of is None:
         yield Finding(
@@ -369,19 +316,19 @@ def _validation(config: "TaskConfig") -> Iterator[Finding]:
         )
 
 
-def _support(config: "TaskConfig") -> Iterator[Finding]:
+def _support(config: TaskConfig) -> Iterator[Finding]:
     field = config.support.prompt_field if config.support else None
-    texts = [c.name for c in config.context if c.type in TEXTS]
+    texts = [c.name for c in config.context if c.kind.is_text]
     if field is not None and field not in texts:
         at = ("support", "prompt_field")
         yield Finding(at, f'"{field}" is not a text of the context', nearest(field, texts))
-    if config.support and not any(c.type in TEXTS for c in config.input):
+    if config.support and not any(c.kind.is_text for c in config.input):
         yield Finding(("support",), "there is no text to write in", "add a long_text to the input")
     if config.support and config.support.challenges:
         yield from _challenges(config)
 
 
-def _challenges(config: "TaskConfig") -> Iterator[Finding]:
+def _challenges(config: TaskConfig) -> Iterator[Finding]:
     at = ("support", "challenges")
     name = _twice(one.name for one in config.support.challenges)  # type: ignore[union-attr]
     if name is not None:
@@ -390,14 +337,14 @@ def _challenges(config: "TaskConfig") -> Iterator[Finding]:
         yield Finding(at, "a field is called challenge, as their slice is", "rename the field")
 
 
-def _examples(config: "TaskConfig") -> Iterator[Finding]:
+def _examples(config: TaskConfig) -> Iterator[Finding]:
     for kind, examples in (("good", config.examples.good), ("bad", config.examples.bad)):
         for index, example in enumerate(examples):
             yield from _example(("examples", kind, index), example, config, kind == "good")
 
 
 def _example(
-    loc: Loc, example: "ShownExample", config: "TaskConfig", is_good: bool
+    loc: Loc, example: ShownExample, config: TaskConfig, is_good: bool
 ) -> Iterator[Finding]:
     for part, components in (("context", config.context), ("input", config.input)):
         values: Mapping[str, Any] = getattr(example, part)
@@ -406,9 +353,9 @@ def _example(
             if name not in known:
                 yield Finding((*loc, part, name), f'"{name}" is no field', nearest(name, known))
         for component in components:
-            value = _as_span(component, values.get(component.name), example.context)
+            value = component.kind.stored(component, values.get(component.name), example.context)
             at = (*loc, part, component.name)
-            if value is not None and (is_good or component.type in CHOICES):
+            if value is not None and (is_good or "labels" in component.kind.keys):
                 for message in check_value(component, value, example.context):
                     yield Finding(at, message, "change the example")
             elif value is None and is_good and _is_asked(component, example.input):
@@ -419,27 +366,24 @@ def _is_asked(component: Component, inputs: Mapping[str, Any]) -> bool:
     return component.required and (component.when is None or component.when.holds(inputs))
 
 
-def _as_span(component: Component, value: Any, context: Mapping[str, Any]) -> Any:
-    """An example may give a span as text alone."""
-    if component.type != "span" or not isinstance(value, str):
-        return value
-    start = str(context.get(str(component.reference), "")).find(value)
-    return {"text": value, "start": start, "end": start + len(value)}
-
-
-def unfinished(config: "TaskConfig") -> Iterator[Finding]:
+def unfinished(config: TaskConfig) -> Iterator[Finding]:
     """The fields that pages, judges or models cannot deal with yet.
 
     Tasks that were stored with one can be read, so `load_config` takes them; nobody may store one.
     """
     for loc, component in _each(config):
-        whole = WHOLE[str(loc[0])]
-        if component.type not in whole:
-            message = f"a field of type {component.type} does not work in the {loc[0]} yet"
-            yield Finding((*loc, "type"), message, f"use one of: {', '.join(whole)}")
+        place = str(loc[0])
+        if not component.works_in(place):
+            message = f"a field of type {component.type} does not work in the {place} yet"
+            yield Finding((*loc, "type"), message, f"use one of: {', '.join(types_of(place))}")
 
 
-def advice(config: "TaskConfig") -> Iterator[Finding]:
+def types_of(place: str) -> list[str]:
+    """The types of fields that work in a place."""
+    return [name for name, kind in FIELD_TYPES.items() if place in kind.places]
+
+
+def advice(config: TaskConfig) -> Iterator[Finding]:
     """What is possible but rarely meant."""
     if not config.instructions.strip():
         yield Finding(("instructions",), "there are no instructions", "say what people should do")
@@ -449,7 +393,7 @@ def advice(config: "TaskConfig") -> Iterator[Finding]:
                 ("examples", kind), f"there are fewer than three {kind} examples", "add some"
             )
     for index, component in enumerate(config.input):
-        if component.type in TEXTS and component.max_length is None:
+        if component.kind.is_text and component.max_length is None:
             at = ("input", index)
             yield Finding(at, f"{component.name} may be of any length", "add max_length")
     if config.validation.judge_not_fooled == 0:

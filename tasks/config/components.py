@@ -1,45 +1,32 @@
-"""The fields of a task: what they are, and whether a value fits them."""
+"""The fields of a task, and what a type of field must bring."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, StringConstraints
-from pydantic_core import PydanticCustomError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    Strict,
+    StringConstraints,
+)
+from pydantic_core import PydanticCustomError, PydanticKnownError
+
+from tasks.config.parsing import Finding, Loc
 
 T = TypeVar("T")
 Many = Annotated[tuple[T, ...], Strict(False)]  # YAML has lists; a frozen model holds tuples
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]*$", max_length=60)]
 Words = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
-ComponentType = Literal[
-    "text", "long_text", "image", "audio", "span", "spans", "multiclass", "multilabel",
-    "number", "slider", "prob", "chat", "candidates",
-]  # fmt: skip
-
-CHOICES = ("multiclass", "multilabel")
+Place = Literal["context", "input", "output", "metadata"]
+PLACES: tuple[Place, ...] = get_args(Place)
 COMMON_KEYS = ("name", "type", "label", "help", "required", "when")
-KEYS: Mapping[str, tuple[str, ...]] = {
-    "text": ("placeholder", "min_length", "max_length", "counter"),
-    "long_text": ("placeholder", "min_length", "max_length", "counter"),
-    "image": (),
-    "audio": (),
-    "span": ("reference", "placeholder", "max_length"),
-    "spans": ("reference", "tags"),
-    "multiclass": ("labels",),
-    "multilabel": ("labels",),
-    "number": ("minimum", "maximum", "step"),
-    "slider": ("minimum", "maximum", "step"),
-    "prob": ("reference", "single"),
-    "chat": (),
-    "candidates": ("reference",),
-}
-WHOLE: Mapping[str, tuple[str, ...]] = {
-    "context": ("text", "long_text", "number", "multiclass"),
-    "input": ("text", "long_text", "span", "multiclass", "multilabel", "number", "slider"),
-    "output": ("text", "long_text", "span", "multiclass", "number", "slider", "prob"),
-    "metadata": ("text", "long_text", "span", "multiclass", "multilabel", "number", "slider"),
-}
-"""The types that work, by place: from writing and judging to the release."""
 OUTCOMES = ("fooled", "not_fooled", "undecided", "no_model")
+FIELD_TYPES: dict[str, "FieldType"] = {}
+"""By name; the modules of `tasks.config.field_types` fill it."""
 
 
 class Part(BaseModel):
@@ -104,12 +91,19 @@ class When(Part):
         return self.field is not None and values.get(self.field) == self.equals
 
 
+def _known_type(name: str) -> str:
+    if name not in FIELD_TYPES:
+        expected = " or ".join(f"'{known}'" for known in sorted(FIELD_TYPES))
+        raise PydanticKnownError("literal_error", {"expected": expected})
+    return name
+
+
 class Component(Part):
     """One field of the context, the input, the model's output or the questions afterwards."""
 
     name: Name
     """The key in files and in the API."""
-    type: ComponentType
+    type: Annotated[str, AfterValidator(_known_type)]
     """What kind of value it holds."""
     label: str | None = None
     """What people read above the field; without it the name."""
@@ -151,3 +145,134 @@ class Component(Part):
     def values(self) -> tuple[str, ...]:
         """The values of the labels."""
         return tuple(label.value for label in self.labels)
+
+    @property
+    def kind(self) -> "FieldType":
+        """What the platform knows of its type."""
+        return FIELD_TYPES[self.type]
+
+    def works_in(self, place: str) -> bool:
+        """Whether pages, judges and models can deal with it there."""
+        return place in self.kind.places
+
+
+class FormInput(NamedTuple):
+    """How a form asks for a value: classes of `django.forms` by name, since this is pure."""
+
+    field: str = "CharField"
+    widget: str = "TextInput"
+    attrs: Mapping[str, Any] = {}
+    choices: Sequence[tuple[str, str]] = ()
+    template: str = ""
+    """Instead of the widget's own; it may read `widget.title`, the component's."""
+
+
+class FieldType(ABC):
+    """A type of field: everything that differs from type to type, from writing to the release.
+
+    A subclass with a name, `class Text(FieldType, name="text")`, registers the type; TypeError when
+    one of PARTS is missing. Subclasses without a name share code.
+    """
+
+    PARTS: ClassVar = ("keys", "places", "check", "form_input", "display", "described")
+
+    name: ClassVar[str]
+    keys: ClassVar[tuple[str, ...]]
+    """Keys of the configuration besides COMMON_KEYS."""
+    places: ClassVar[tuple[Place, ...]]
+    """Where it works, from writing and judging to the release; elsewhere nobody may store it."""
+
+    is_text: ClassVar[bool] = False
+    """Written freely: people may start from it, and slices, generators and training read it."""
+    is_list: ClassVar[bool] = False
+    """A single value is a list."""
+    is_read: ClassVar[bool] = True
+    """A model reads it in the input. A choice or number may be the very answer, so it does not."""
+    in_prompt: ClassVar[bool] = False
+    """It can stand in a prompt of lm-evaluation-harness and Inspect."""
+    cell: ClassVar[Literal["text", "number", "json"]] = "json"
+    """How a CSV file and a plain form hold a value."""
+    element: ClassVar[Literal["text", "image", "audio"]] = "text"
+    """How a page shows a context."""
+    category: ClassVar[str] = "other"
+    """The Hugging Face Hub's task category where it is the answer."""
+    missing: ClassVar[str] = "Enter {title}"
+    """What is said of an empty field."""
+
+    def __init_subclass__(cls, *, name: str = "", **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not name:
+            return
+        base = FieldType
+        missing = [p for p in cls.PARTS if getattr(cls, p, None) is getattr(base, p, None)]
+        if missing:
+            raise TypeError(f"The field type {name} lacks: {', '.join(missing)}.")
+        if name in FIELD_TYPES:
+            raise TypeError(f"There is a field type {name} already.")
+        if unknown := {*cls.keys} - Component.model_fields.keys() | {*cls.places} - {*PLACES}:
+            raise TypeError(f"The field type {name} names what is not there: {sorted(unknown)}.")
+        cls.name = name
+        FIELD_TYPES[name] = cls()
+
+    @abstractmethod
+    def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
+        """What is wrong with a filled value, in words for who typed it; empty when nothing is."""
+
+    @abstractmethod
+    def form_input(self, component: Component) -> FormInput | None:
+        """How a form asks for it; None: no form can."""
+
+    @abstractmethod
+    def display(self, component: Component, value: Any) -> str:
+        """A value as writers and judges read it; also of a model, which may answer anything."""
+
+    @abstractmethod
+    def described(self, component: Component) -> str:
+        """What a released value is, for the dataset's card."""
+
+    def findings(
+        self, loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
+    ) -> Iterator[Finding]:
+        """What does not fit in a configuration; groups: those of context, input, output."""
+        yield from ()
+
+    def stored(self, component: Component, typed: Any, context: Mapping[str, Any]) -> Any:
+        """The value of what a form's field was filled with."""
+        return typed
+
+    def typed(self, value: Any) -> Any:
+        """What a form's field starts with for a value."""
+        return value
+
+    def stand_in(self, component: Component) -> Any:
+        """Something to show in a preview where there is no example; None: nothing."""
+        return None
+
+
+def plain(value: Any) -> str:
+    """Any value as people read it.
+
+    >>> plain([{"text": "red", "start": 0, "end": 3}, 2])
+    'red, 2'
+    """
+    if value is None:
+        return ""
+    if isinstance(value, Mapping) and "text" in value:
+        return str(value["text"])
+    return ", ".join(map(plain, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def refers(at: Loc, component: Component, names: Sequence[str], what: str) -> Iterator[Finding]:
+    """What is wrong with a reference that must be one of the names."""
+    if component.reference in names:
+        return
+    fix = f"name {what}: {', '.join(names)}" if names else f"add {what} first"
+    if component.reference is None:
+        yield Finding(at, f"a {component.type} needs a reference", fix)
+    else:
+        yield Finding(at, f'"{component.reference}" is not {what}', fix)
+
+
+def reference_at(loc: Loc, component: Component) -> Loc:
+    """Where a finding about the reference is located."""
+    return loc if component.reference is None else (*loc, "reference")

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from tasks.config.checks import CONTEXT_TYPES, RESERVED, TEXTS
-from tasks.config.components import CHOICES
+from tasks.config.checks import RESERVED
+from tasks.config.components import FIELD_TYPES
+from tasks.config.loading import load_config
 from tasks.config.parsing import Finding, dump_yaml, read_yaml
-from tasks.config.schema import MODEL_TYPES, DeltaName, MetricName, load_config
+from tasks.config.schema import DeltaName, MetricName
 
 TYPES = {
     "string": "text",
@@ -21,6 +22,7 @@ TYPES = {
     "context_string_selection": "span",
     "prob": "prob",
 }
+CONTEXT_TYPES = ("text", "image", "multiclass")
 INPUT_TYPES = ("text", "long_text", "image", "multiclass", "multilabel", "span")
 COLUMNS = {"examples_per_second": "throughput", "memory_utilization": "memory"}
 CARRIED = {
@@ -84,7 +86,7 @@ class _Conversion:
         )
         self._note_lost()
         context = self._components("context", "text", CONTEXT_TYPES)
-        texts = [item["name"] for item in context if item["type"] in TEXTS]
+        texts = [item["name"] for item in context if FIELD_TYPES[item["type"]].is_text]
         inputs = self._components("input", "long_text", INPUT_TYPES, texts)
         goal = self._goal(inputs)
         outputs = self._outputs(inputs)
@@ -159,9 +161,9 @@ class _Conversion:
             self.notes.append(f"`{path}.{key}` is not carried over: it has no counterpart.")
         if item.get("display_name"):
             component["label"] = str(item["display_name"])
-        if item.get("placeholder") and component["type"] in (*TEXTS, "span"):
+        if item.get("placeholder") and "placeholder" in FIELD_TYPES[component["type"]].keys:
             component["placeholder"] = str(item["placeholder"])
-        if kind in CHOICES:
+        if kind and "labels" in FIELD_TYPES[kind].keys:
             component["labels"] = self._labels(path, item.get("labels"))
             if len(component["labels"]) < 2:
                 self.notes.append(f"`{path}` has fewer than 2 labels; now a text.")
@@ -249,7 +251,7 @@ class _Conversion:
             self.notes.append("There was no input; annotators now give what the model gives.")
             inputs += [dict(answer) for answer in answers]
         names = {output["name"] for output in outputs}
-        readable = [c for c in inputs if c["type"] in MODEL_TYPES and c["name"] not in names]
+        readable = [c for c in inputs if FIELD_TYPES[c["type"]].is_read and c["name"] not in names]
         if not readable and not (context and inputs):
             self.notes.append("There was too little to write; the input has a new field `text`.")
             name = self._name("input.text", "text")
@@ -300,7 +302,7 @@ class _Conversion:
                 return {"type": "exact_match", "fields": list(dict.fromkeys(fields))}
         if kind == "string_f1":
             name = self._renamed(given.get("reference_name"))
-            if name in targets and types[name] in (*TEXTS, "span"):
+            if name in targets and types[name] in ("text", "long_text", "span"):
                 threshold = self._threshold(given.get("threshold"))
                 return {"type": "string_f1", "field": name, "threshold": threshold}
         if kind != "ask_user":

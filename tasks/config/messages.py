@@ -41,26 +41,24 @@ def problems_of(
     error: ValidationError, document: Document, schema: Mapping[str, Any]
 ) -> list[Problem]:
     """All problems in the order of the document; the JSON Schema knows the possible keys."""
-    problems = []
-    for detail in error.errors(include_url=False):
-        for finding in _findings(detail, document, schema):
-            problems.append(document.problem(finding))
+    details = error.errors(include_url=False)
+    return in_order(document.problem(_finding(detail, document, schema)) for detail in details)
+
+
+def in_order(problems: Iterable[Problem]) -> list[Problem]:
+    """In the order of the document."""
     return sorted(problems, key=lambda problem: (problem.line, problem.column))
 
 
-def _findings(
-    detail: ErrorDetails, document: Document, schema: Mapping[str, Any]
-) -> Iterable[Finding]:
+def _finding(detail: ErrorDetails, document: Document, schema: Mapping[str, Any]) -> Finding:
     kind, context, loc = detail["type"], detail.get("ctx", {}), document.real(detail["loc"])
     last = str(detail["loc"][-1]) if detail["loc"] else ""
-    if kind == "inconsistent":
-        return context["findings"]  # type: ignore[no-any-return]
     if kind == "missing":
-        return [Finding((*loc, last), f'the key "{last}" is missing', f"add `{last}: ...`")]
+        return Finding((*loc, last), f'the key "{last}" is missing', f"add `{last}: ...`")
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
         fix = "remove it; " + nearest(last, _known_keys(schema, detail["loc"][:-1]))
-        return [Finding(loc, f'there is no key "{last}" here', fix)]
-    return [_value_finding(kind, context, loc, detail)]
+        return Finding(loc, f'there is no key "{last}" here', fix)
+    return _value_finding(kind, context, loc, detail)
 
 
 def _value_finding(

@@ -1,48 +1,15 @@
-"""A task's configuration: frozen models, checked so that a loaded one can be trusted.
+"""A task's configuration: frozen models. `tasks.config.loading` reads and checks one.
 
 Everything else about tasks reads `TaskConfig`; docs/task-config.md explains each key to owners.
 """
 
-import json
 from collections.abc import Mapping
-from functools import cache
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass
-from pydantic_core import PydanticCustomError
 
-from tasks.config.checks import advice, findings, outputs_resolved, unfinished
-from tasks.config.components import (
-    WHOLE,
-    Component,
-    ComponentType,
-    Label,
-    Many,
-    Name,
-    Part,
-    When,
-    Words,
-)
-from tasks.config.messages import problems_of
-from tasks.config.parsing import ConfigError, Problem, dump_yaml, read_yaml
-from tasks.config.values import NEEDLESS, check_value, missing_message
-
-__all__ = [
-    "Component",
-    "ComponentType",
-    "ConfigError",
-    "Label",
-    "Problem",
-    "TaskConfig",
-    "VerdictRule",
-    "When",
-    "check_config",
-    "dump_config",
-    "json_schema",
-    "load_config",
-    "validate_inputs",
-]
+from tasks.config.components import Component, Label, Many, Name, Part, Words
 
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -51,10 +18,6 @@ MetricName = Literal[
     "chrf", "chrf_pp", "vqa_accuracy", "dataperf_f1",
 ]  # fmt: skip
 DeltaName = Literal["fairness", "robustness"]
-
-# What a model reads when it is part of the input. Choices and numbers say something about the
-# example, and a choice may be the very answer.
-MODEL_TYPES = ("text", "long_text", "span", "spans", "image", "audio", "chat", "candidates")
 
 
 class WarningExample(Part):
@@ -265,6 +228,26 @@ class About(Part):
     """How to cite it, such as BibTeX."""
 
 
+def _outputs_resolved(data: Any) -> Any:
+    """The data with outputs written out: one without a type has that of the input or context."""
+    if not isinstance(data, dict) or not isinstance(data.get("output"), list):
+        return data
+    kinds = {
+        item.get("name"): item.get("type")
+        for part in ("context", "input")
+        for item in (data[part] if isinstance(data.get(part), list) else [])
+        if isinstance(item, dict) and "type" in item
+    }
+
+    def resolved(item: Any) -> Any:
+        item = {"name": item} if isinstance(item, str) else item
+        if not isinstance(item, dict) or "type" in item or item.get("name") not in kinds:
+            return item
+        return {**item, "type": kinds[item["name"]]}
+
+    return {**data, "output": [resolved(item) for item in data["output"]]}
+
+
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class TaskConfig:
     """A task as its owner describes it."""
@@ -299,15 +282,7 @@ class TaskConfig:
     @model_validator(mode="before")
     @classmethod
     def _resolve_outputs(cls, data: Any) -> Any:
-        return outputs_resolved(data)
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        found = findings(self)
-        if found:
-            text = "; ".join(f"{item.message} ({item.fix})" for item in found)
-            raise PydanticCustomError("inconsistent", "{text}", {"text": text, "findings": found})
-        return self
+        return _outputs_resolved(data)
 
     @property
     def target_fields(self) -> tuple[str, ...]:
@@ -328,7 +303,7 @@ class TaskConfig:
         from_input = (
             component
             for component in self.input
-            if component.type in MODEL_TYPES and component.when is None
+            if component.kind.is_read and component.when is None
         )
         return tuple(c.name for c in (*self.context, *from_input) if c.name not in hidden)
 
@@ -342,13 +317,13 @@ class TaskConfig:
     @property
     def text_field(self) -> str:
         """The field in which people write."""
-        texts = (c.name for c in self.input if c.type in ("long_text", "text"))
+        texts = (c.name for c in self.input if c.kind.is_text)
         return next(texts, self.input[0].name)
 
     @property
     def unfinished_input(self) -> Component | None:
         """An input that no page can ask for yet; only tasks of an earlier release have one."""
-        return next((c for c in self.input if c.type not in WHOLE["input"]), None)
+        return next((c for c in self.input if not c.works_in("input")), None)
 
     def component(self, name: str) -> Component:
         """The component of that name; the input's, where the output has one of the same name.
@@ -403,78 +378,5 @@ class TaskConfig:
 
     def display(self, field: str, value: Any) -> str:
         """A value in the words that people read. Raises KeyError for an unknown field."""
-        words = {label.value: label.words for label in self.labels(field)}
-        if value is None:
-            return ""
-        if isinstance(value, Mapping) and "text" in value:
-            return str(value["text"])
-        if isinstance(value, list | tuple):
-            return ", ".join(self.display(field, item) for item in value)
-        return words.get(value, str(value)) if isinstance(value, str) else str(value)
-
-
-_config: TypeAdapter[TaskConfig] = TypeAdapter(TaskConfig)
-
-
-def load_config(text: str) -> TaskConfig:
-    """The configuration in YAML or JSON. Raises ConfigError with all problems found."""
-    document = read_yaml(text)
-    try:  # as JSON, because only there do pydantic's strict rules take a mapping for a model
-        return _config.validate_json(json.dumps(document.data))
-    except ValidationError as error:
-        raise ConfigError(problems_of(error, document, json_schema())) from None
-
-
-def dump_config(config: TaskConfig) -> str:
-    """The configuration as YAML; `load_config` gives the same one back."""
-    return dump_yaml(_config.dump_python(config, mode="json", exclude_defaults=True))
-
-
-def check_config(text: str) -> tuple[TaskConfig | None, list[Problem]]:
-    """The configuration, if it can be used, and everything an owner should mend or consider."""
-    try:
-        config = load_config(text)
-    except ConfigError as error:
-        return None, error.problems
-    document = read_yaml(text)
-    errors = [document.problem(found) for found in unfinished(config)]
-    warnings = [document.problem(found, "warning") for found in advice(config)]
-    return (None if errors else config), [*errors, *warnings]
-
-
-def validate_inputs(
-    config: TaskConfig, context: Mapping[str, Any], inputs: Mapping[str, Any]
-) -> dict[str, list[str]]:
-    """What is wrong with an annotator's inputs: field name to messages; empty when nothing is.
-
-    Strict: every shown required field, no other field, types, lengths, labels, spans in `context`.
-    """
-    errors: dict[str, list[str]] = {}
-    for component in config.input:
-        value = inputs.get(component.name)
-        shown = component.when is None or component.when.holds(inputs)
-        if value in (None, "", [], {}) or (isinstance(value, str) and not value.strip()):
-            found = [missing_message(component)] if shown and component.required else []
-        else:
-            found = check_value(component, value, context) if shown else [NEEDLESS]
-        if found:
-            errors[component.name] = found
-    known = {component.name for component in config.input}
-    for name in inputs.keys() - known:
-        errors[name] = [f"This task has no field “{name}”; leave it out"]
-    return errors
-
-
-@cache
-def json_schema() -> dict[str, Any]:
-    """The JSON Schema of a configuration, as in task-config.schema.json, for editors."""
-    schema = _config.json_schema()
-    component = schema["$defs"]["Component"]
-    schema["$defs"]["Output"] = {
-        **component,
-        "required": ["name"],
-        "description": "An output; its type is the input's or context's where it is not given.",
-    }
-    output = {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/Output"}]}
-    schema["properties"]["output"]["items"] = output
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+        component = self.component(field)
+        return component.kind.display(component, value)

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any
 
+from tasks.config.components import FIELD_TYPES, FieldType
 from tasks.config.parsing import nearest
 from tasks.config.schema import TaskConfig
-from tasks.config.values import check_value
+from tasks.config.values import check_value, is_empty
 from tasks.line_files import (
     BadRow,
     FileError,
@@ -31,9 +32,6 @@ TAG_LENGTH = 100
 SHOWN = 20  # rows of a preview
 LISTED = 200  # errors and duplicates that are named one by one
 BINS = 10
-NUMBERS = ("number", "slider")
-TEXTS = ("text", "long_text")
-PLAIN = (*TEXTS, "image", "audio", "multiclass")  # what a CSV cell holds as it stands
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,8 @@ def read_rows(lines: Iterable[bytes], name: str, config: TaskConfig) -> Iterator
     if ending in ("jsonl", "ndjson"):
         rows = read_jsonl(lines)
     elif ending == "csv":
-        kinds = {component.name: component.type for component in config.context} | {"tag": "text"}
+        kinds = {component.name: component.kind for component in config.context}
+        kinds["tag"] = FIELD_TYPES["text"]
         rows = read_csv(
             lines,
             lambda cells: _header(cells, config),
@@ -133,7 +132,7 @@ class Summary:
 def summarize(items: Iterable[Row | LineError | Duplicate], config: TaskConfig) -> Summary:
     """Read everything once and keep little of it. Raises FileError."""
     summary = Summary()
-    text_fields = [component.name for component in config.context if component.type in TEXTS]
+    text_fields = [component.name for component in config.context if component.kind.is_text]
     for item in items:
         summary.add(item, text_fields)
     return summary
@@ -185,12 +184,13 @@ def _header(cells: list[str], config: TaskConfig) -> list[str]:
     return names
 
 
-def _cell(cell: str, kind: str | None) -> Any:
+def _cell(cell: str, kind: FieldType | None) -> Any:
     """A cell as the value of a field; what is no plain text or number is written as JSON."""
-    if kind in PLAIN:
+    how = kind.cell if kind else "json"
+    if how == "text":
         return cell
     value = strict_json(cell)
-    if kind in NUMBERS and not isinstance(value, int | float):
+    if how == "number" and not isinstance(value, int | float):
         raise BadRow("not a number; write one such as 3 or 0.5")
     return value
 
@@ -204,7 +204,7 @@ def _checked(row: Row, config: TaskConfig) -> Row | LineError:
     problems = [*_key_problems(row.values, config), *_extra_problems(row.values)]
     for component in config.context:
         value = row.values.get(component.name)
-        if value in (None, "", [], {}) or (isinstance(value, str) and not value.strip()):
+        if is_empty(value):
             if component.required:
                 problems.append(f"`{component.name}` is missing; add it")
         else:

@@ -6,7 +6,6 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from tasks.config.checks import TEXTS
 from tasks.models import Context, Round, TargetModel, Task
 from tasks.targets.endpoints.base import Prediction
 from tasks.targets.send_test import NoAnswer, send_test
@@ -65,7 +64,7 @@ def _inputs(round: Round) -> Mapping[str, Any] | None:
     """What models read of the example; None where a field that is no text has no value."""
     config, known = round.task.config, sample_of(round.task, round)
     for name in config.model_fields:
-        if name not in known and config.component(name).type in TEXTS:
+        if name not in known and config.component(name).kind.is_text:
             known[name] = PLAIN_TEXT
     if any(name not in known for name in config.model_fields):
         return None

@@ -45,7 +45,7 @@ def endpoint_of(target: TargetModel) -> Endpoint:
 
 def generator_fields(config: TaskConfig) -> tuple[str, ...]:
     """What a generator reads beside the field `goal`: the texts of the context, prompts too."""
-    return tuple(c.name for c in config.context if c.type in ("text", "long_text"))
+    return tuple(c.name for c in config.context if c.kind.is_text)
 
 
 def generator_endpoint(generator: Generator) -> Endpoint:

@@ -16,7 +16,6 @@ from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.registry import ADAPTERS
 from tasks.targets.services import check_same_model
 
-AS_TEXT = ("text", "long_text", "image", "audio")
 GENERATORS = ("openai_chat", "http", "scripted")
 """Adapters that can answer with a text of their own."""
 
@@ -109,7 +108,7 @@ class InputForm(forms.Form):
         super().__init__(*args, **kwargs)
         for name in config.model_fields:
             component = config.component(name)
-            kind = forms.CharField if component.type in AS_TEXT else forms.JSONField
+            kind = forms.CharField if component.kind.cell == "text" else forms.JSONField
             self.fields[name] = kind(
                 label=component.title,
                 required=component.required,

@@ -3,7 +3,7 @@
 import pytest
 
 from dynabench.accounts.models import LogEntry
-from tasks.config.schema import json_schema
+from tasks.config.loading import json_schema
 from tasks.models import Task, TaskMember
 
 URL = "/api/v1/tasks/nli/config/"

@@ -145,7 +145,7 @@ django.setup()
 import pyarrow.parquet
 from evaluation.sets.parsing import SetFile
 from evaluation.sets.writing import _write
-from tasks.config.schema import load_config
+from tasks.config.loading import load_config
 from tasks.services import OFFICIAL
 
 def peak():  # not of getrusage, which starts at the parent's

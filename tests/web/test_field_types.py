@@ -2,7 +2,6 @@
 
 import json
 import re
-from typing import get_args
 
 import pytest
 from django.test import Client
@@ -13,9 +12,10 @@ from dynabench.accounts.services import annotator_of
 from evaluation.jobs import build_dataset
 from evaluation.releases.build import Options
 from evaluation.releases.services import request_release
-from tasks.config.checks import CONTEXT_TYPES
-from tasks.config.components import WHOLE, ComponentType
-from tasks.config.schema import ConfigError, check_config, load_config
+from tasks.config.checks import types_of
+from tasks.config.components import FIELD_TYPES, PLACES, FieldType, FormInput
+from tasks.config.loading import check_config, load_config
+from tasks.config.parsing import ConfigError
 from tasks.config_saving import refused_changes
 from tasks.models import Round, Task, TaskMember
 from tasks.services import create_task
@@ -43,8 +43,9 @@ VALUES = {  # type: what the form sends, what is stored
     "number": ("0", 0.0),
     "slider": ("2.5", 2.5),
 }
+COLUMNS = {"context": "context_json", "input": "input_json", "metadata": "metadata_json"}
 SAID = {**{kind: value for kind, (_, value) in VALUES.items()}, "span": "Tarn"}
-PLACES = [(place, kind) for place in WHOLE for kind in get_args(ComponentType)]
+EACH = [(place, kind) for place in PLACES for kind in FIELD_TYPES]
 
 
 def config_text(place, kind):
@@ -94,15 +95,15 @@ def ok(response):
     return response
 
 
-def test_places_are_those_of_a_configuration():
-    for kinds in WHOLE.values():
-        assert set(kinds) <= set(get_args(ComponentType))
-
-
-@pytest.mark.parametrize(("place", "kind"), [one for one in PLACES if one[1] in WHOLE[one[0]]])
+@pytest.mark.parametrize(("place", "kind"), [one for one in EACH if one[1] in types_of(one[0])])
 @pytest.mark.django_db
 def test_what_the_check_takes_works_everywhere(place, kind, alice, bob, settings, tmp_path):
     settings.MEDIA_ROOT = tmp_path
+    walk(place, kind, alice, bob)
+
+
+def walk(place, kind, alice, bob):
+    """From the configuration to the release, with one field of this type in this place."""
     text = config_text(place, kind)
     config, problems = check_config(text)
     assert config, problems
@@ -143,6 +144,63 @@ def test_what_the_check_takes_works_everywhere(place, kind, alice, bob, settings
     with dataset.files.get(name="train.jsonl").file.open() as file:
         row = json.loads(file.read())
     assert json.loads(row["input_json"]) == example.inputs
+    if place != "output":
+        part = config.component("part")
+        with dataset.files.get(name="README.md").file.open() as file:
+            card = file.read().decode()
+        assert f"- `part` in `{COLUMNS[place]}`: {part.kind.described(part)}\n" in card
+    return shown
+
+
+@pytest.fixture
+def day(monkeypatch):
+    """A type that only this class knows."""
+
+    class Day(FieldType, name="day"):
+        keys = ("placeholder",)
+        places = ("input", "metadata")
+
+        def check(self, component, value, context):
+            return [] if value > "1900" else [f"{component.title} is too long ago"]
+
+        def form_input(self, component):
+            return FormInput("DateField", "DateInput", {"type": "date"})
+
+        def stored(self, component, typed, context):
+            return typed.isoformat()
+
+        def display(self, component, value):
+            return value.replace("-", "/")
+
+        def described(self, component):
+            return "a day, as YYYY-MM-DD"
+
+    monkeypatch.setitem(VALUES, "day", ("2026-01-02", "2026-01-02"))
+    yield "day"
+    del FIELD_TYPES["day"]
+
+
+@pytest.mark.parametrize("place", ["input", "metadata"])
+@pytest.mark.django_db
+def test_one_class_makes_a_type_that_works_everywhere(place, day, alice, bob, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+    shown = walk(place, day, alice, bob)
+    assert ("2026/01/02" in shown) == (place == "input")
+
+
+@pytest.mark.parametrize("sent", ["1850-05-05", "yesterday", ""])
+@pytest.mark.django_db
+def test_its_check_and_its_form_refuse_values(sent, day, alice):
+    round, _ = opened(config_text("input", day))
+    scripted_target(round, output={"label": "no"})
+    client = signed_in(alice)
+    page = ok(client.get("/t/walk/write/")).text
+    assert re.search(r'<input type="date" name="part"', page)
+    form = {"attempt_key": "1e3a54b0-4c2b-4f7e-9c2a-0d6c4a3b2f10", "goal": "", "part": sent}
+    form |= {"assignment": Assignment.objects.get().pk, "text": "Something.", "label": "yes"}
+    refused = client.post("/t/walk/write/", form, **HTMX)
+    assert 'id="id_part_error"' in refused.text
+    assert not Example.objects.exists()
 
 
 def written(client, place, kind, sent):
@@ -170,7 +228,7 @@ def judged(client, example, sent):
     return page.text
 
 
-@pytest.mark.parametrize(("place", "kind"), [one for one in PLACES if one[1] not in WHOLE[one[0]]])
+@pytest.mark.parametrize(("place", "kind"), [one for one in EACH if one[1] not in types_of(one[0])])
 def test_no_other_type_passes_the_check(place, kind):
     config, problems = check_config(config_text(place, kind))
     assert config is None
@@ -180,7 +238,7 @@ def test_no_other_type_passes_the_check(place, kind):
     for one in errors:
         assert "use one of: " in one.fix
         named = one.fix.removeprefix("use one of: ").split(", ")
-        assert tuple(named) == WHOLE[one.path.partition("[")[0].partition(".")[0]]
+        assert named == types_of(one.path.partition("[")[0].partition(".")[0])
         assert kind in lines[one.line - 1] or "part" in lines[one.line - 1]
 
 
@@ -223,11 +281,7 @@ def test_a_picture_of_dynabench_1_is_refused_where_it_stands(alice):
 
 @pytest.mark.parametrize(
     ("place", "kind"),
-    [
-        (place, kind)
-        for place, kind in PLACES
-        if kind not in WHOLE[place] and (place != "context" or kind in CONTEXT_TYPES)
-    ],
+    [(place, kind) for place, kind in EACH if kind not in types_of(place)],
 )
 @pytest.mark.django_db
 def test_stored_before_it_can_still_be_read(place, kind, alice, bob):

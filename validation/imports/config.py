@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tasks.config.checks import RESERVED
-from tasks.config.schema import dump_config, load_config
+from tasks.config.loading import dump_config, load_config
 from validation.rules.consensus import Policy
 
 ANSWER = "label"

@@ -7,8 +7,8 @@ from django.utils.translation import gettext as _
 from annotation.models import Example
 from annotation.refusals import NotAllowed
 from dynabench.accounts.models import Annotator
-from tasks.config.components import WHOLE
-from tasks.config.schema import Component, TaskConfig
+from tasks.config.components import Component
+from tasks.config.schema import TaskConfig
 from tasks.models import Task
 from tasks.permissions import can_read
 from validation.judging import gold
@@ -48,7 +48,7 @@ def questions(config: TaskConfig, vote: Answer | None, example: Example) -> list
     return [
         component
         for component in config.metadata.validate
-        if component.type in WHOLE["metadata"]
+        if component.works_in("metadata")
         and (component.when is None or component.when.holds(known, verdict=verdict))
     ]
 

@@ -9,7 +9,8 @@ from django.utils.translation import gettext_lazy as _
 
 from annotation.models import Example
 from annotation.writing.forms import ComponentForm
-from tasks.config.schema import Component, TaskConfig
+from tasks.config.components import Component
+from tasks.config.schema import TaskConfig
 from validation.models import Validation, Verdict
 from validation.rules.claims import is_about_model, label_field
 from validation.rules.consensus import Vote

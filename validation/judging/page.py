@@ -47,7 +47,7 @@ def legend(config: TaskConfig, outcome: str) -> str:
     """The question above the answers."""
     if is_about_model(config, outcome):
         return _("Is the model's answer correct?")
-    texts = [c.title.lower() for c in config.context if c.type in ("text", "long_text")]
+    texts = [c.title.lower() for c in config.context if c.kind.is_text]
     prompt = config.support.prompt_field if config.support else None
     has_labels = label_field(config) is not None
     if not config.target_fields:  # no model was asked, and the author gave no answer

@@ -65,7 +65,7 @@ def _is_wrong(consensus: Consensus) -> bool:
 
 def written(config: TaskConfig, inputs: Mapping[str, object]) -> str:
     """What a person wrote in free text, without the fields that the verdict compares."""
-    names = [c.name for c in config.input if c.type in ("text", "long_text")]
+    names = [c.name for c in config.input if c.kind.is_text]
     return " ".join(str(inputs.get(n, "")) for n in names if n not in config.target_fields)
 
 

@@ -10,8 +10,6 @@ from pathlib import Path
 from tasks.config.schema import TaskConfig
 
 SHIPPED = ("dynabench_task.py", "inspect_task.py")
-READABLE = ("text", "long_text", "span", "number", "multiclass")
-"""Types of fields that can stand in a prompt."""
 YAML = """\
 # For lm-evaluation-harness: what is asked is in task.json, how it is read in dynabench_task.py.
 task: {name}
@@ -46,7 +44,7 @@ def task_files(config: TaskConfig, code: str, round: int, version: int) -> dict[
     Such a task has labels, or answers from a passage, and models that read text only.
     """
     answer = config.component(config.answer_field)
-    is_text = all(config.component(name).type in READABLE for name in config.model_fields)
+    is_text = all(config.component(name).kind.in_prompt for name in config.model_fields)
     if answer.type not in ("multiclass", "span") or not is_text:
         return {}
     name = f"dynabench_{code}_r{round}"

@@ -21,7 +21,7 @@ from annotation.rules.near_duplicates import (
     signature,
     written_text,
 )
-from tasks.config.schema import load_config
+from tasks.config.loading import load_config
 from tasks.services import OFFICIAL
 
 TEXT = "The soup came cold and the waiter was kind enough to bring us another bowl."

@@ -6,7 +6,8 @@ import pytest
 
 from evaluation.inference.requests import labels_of, model_for, text_for_models
 from evaluation.task_shape import shape_of
-from tasks.config.schema import TaskConfig, load_config
+from tasks.config.loading import load_config
+from tasks.config.schema import TaskConfig
 
 OFFICIAL = Path(__file__).parents[3] / "tasks" / "official"
 CODES = ("nli", "qa", "sentiment", "hate-speech")

@@ -23,7 +23,7 @@ from evaluation.releases.exporters.dynabench_task import (
     text_scores,
 )
 from evaluation.scoring.bootstrap import score
-from tasks.config.schema import load_config
+from tasks.config.loading import load_config
 
 OFFICIAL = Path(__file__).parents[3] / "tasks" / "official"
 HOSTILE = '{{ 7*7 }} {x} "\'\n!function os.system\n- {% raw %}\\ """ + exec("1") # é'

@@ -17,7 +17,7 @@ from evaluation.inference.evaluate import (
 )
 from evaluation.inference.requests import Sent
 from evaluation.sandbox.limits import Limits
-from tasks.config.schema import load_config
+from tasks.config.loading import load_config
 from tasks.services import OFFICIAL
 from tests.evaluations import LABELS, ScriptedRunner, nli_rows
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from evaluation.uploads import model_folders
 from evaluation.uploads.model_folders import check_folder, remove_macos_files
 from evaluation.uploads.safetensors_headers import BadTensors, check_tensors
-from tasks.config.schema import load_config
+from tasks.config.loading import load_config
 from tasks.services import OFFICIAL
 from tasks.targets.serving.errors import MisconfiguredError
 from tasks.targets.serving.spec import LARGEST_JSON

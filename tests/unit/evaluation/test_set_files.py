@@ -26,7 +26,7 @@ from evaluation.sets.parsing import (
     read_set,
     uid_of,
 )
-from tasks.config.schema import load_config
+from tasks.config.loading import load_config
 from tasks.line_files import BadRow, FileError, LineError
 
 TEXT = """

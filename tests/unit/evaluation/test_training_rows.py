@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from evaluation.task_shape import Untrainable, released_row, shape_of, training_row
 from evaluation.training.data import check_rows
-from tasks.config.schema import load_config
+from tasks.config.loading import load_config
 from tasks.services import OFFICIAL
 from tasks.targets.serving.spec import PAIR, SEQUENCE, SPAN
 from tests.unit.tasks.config_texts import MINIMAL

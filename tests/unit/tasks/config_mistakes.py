@@ -150,7 +150,7 @@ MISTAKES = [
     ("minimum: 0", "minimum: 1", "input[4].minimum", "minimum: 1", "not below maximum", "change"),
     ("minimum: 0, ", "", "input[4]", "{name: s", "both ends", "add minimum and maximum"),
     ("step: 0.25", "step: 0", "input[4].step", "step: 0", "range", "above 0"),
-    ("type: candidates", "type: slider", "context[2].type", "type: s", "a slider", "use one of"),
+    ("type: candidates", "type: slider", "context[2]", "{name: o", "a slider", "add minimum"),
     (
         "reference: label",
         "reference: lable",

@@ -3,7 +3,7 @@
 import pytest
 
 from tasks.config.changes import forbidden_changes
-from tasks.config.schema import load_config
+from tasks.config.loading import load_config
 
 OLD = """
 version: 1

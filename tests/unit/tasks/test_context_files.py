@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.config.schema import load_config
+from tasks.config.loading import load_config
 from tasks.contexts.files import (
     BINS,
     LISTED,

@@ -8,8 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tasks.config.components import When
 from tasks.config.dynabench1 import convert
-from tasks.config.schema import ConfigError, TaskConfig, When, load_config
+from tasks.config.loading import load_config
+from tasks.config.parsing import ConfigError
+from tasks.config.schema import TaskConfig
 
 SHAPES = Path(__file__).parents[2] / "fixtures" / "dynabench1"
 ADD = "The file holds no name, summary, language, instructions or examples; add them."

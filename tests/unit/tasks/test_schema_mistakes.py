@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tasks.config.loading import check_config, load_config
 from tasks.config.parsing import MAX_BYTES, ConfigError, path_of
-from tasks.config.schema import check_config, load_config
 from tests.unit.tasks.config_mistakes import MISTAKES
 from tests.unit.tasks.config_texts import FULL, MINIMAL
 

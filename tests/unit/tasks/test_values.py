@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tasks.config.loading import load_config, validate_inputs
 from tasks.config.parsing import dump_yaml, read_yaml
-from tasks.config.schema import TaskConfig, load_config, validate_inputs
+from tasks.config.schema import TaskConfig
 from tests.unit.tasks.config_texts import FULL, MINIMAL
 
 CONTEXT = {"passage": "The red fox 🦊 saw the red fox.", "offers": ["one", "two"]}

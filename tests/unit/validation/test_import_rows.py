@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.config.schema import load_config
+from tasks.config.loading import load_config
 from validation.imports.config import MOST_LABELS, created_config
 from validation.imports.rows import Answer, BadRow, parse_line
 from validation.rules.consensus import Policy

@@ -1,0 +1,72 @@
+"""Labels to choose from: multiclass (one) and multilabel (any)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tasks.config.components import PLACES, Component, FieldType, FormInput, plain
+from tasks.config.values import subject
+
+RADIO_LIMIT = 7  # more choices than this become a drop-down list
+
+
+class _Choice(FieldType):
+    keys = ("labels",)
+    is_read = False
+    missing = "Choose {title}"
+
+    def display(self, component: Component, value: Any) -> str:
+        words = {label.value: label.words for label in component.labels}
+        if isinstance(value, list | tuple):
+            return ", ".join(self.display(component, item) for item in value)
+        return words.get(value, value) if isinstance(value, str) else plain(value)
+
+
+class Multiclass(_Choice, name="multiclass"):
+    """One of the labels."""
+
+    places = PLACES
+    in_prompt = True
+    cell = "text"
+    category = "text-classification"
+
+    def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
+        if isinstance(value, str) and value in component.values:
+            return []
+        return [f"{subject(component)} must be one of: {', '.join(component.values)}"]
+
+    def form_input(self, component: Component) -> FormInput:
+        widget = "RadioSelect" if len(component.labels) <= RADIO_LIMIT else "Select"
+        return FormInput("ChoiceField", widget, choices=_pairs(component))
+
+    def described(self, component: Component) -> str:
+        return f"one of {', '.join(component.values)}"
+
+    def stand_in(self, component: Component) -> str:
+        return component.values[0]
+
+
+class Multilabel(_Choice, name="multilabel"):
+    """Any of the labels, each once."""
+
+    places = ("input", "metadata")
+    is_list = True
+
+    def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
+        named = subject(component)
+        if not isinstance(value, list | tuple):
+            return [f"{named} must be a list of choices"]
+        unknown = [item for item in value if item not in component.values]
+        if unknown:
+            return [f"{named} has no choice “{unknown[0]}”; use: {', '.join(component.values)}"]
+        return [f"{named} names a choice twice"] if len(set(value)) < len(value) else []
+
+    def form_input(self, component: Component) -> FormInput:
+        choices = _pairs(component)
+        return FormInput("MultipleChoiceField", "CheckboxSelectMultiple", choices=choices)
+
+    def described(self, component: Component) -> str:
+        return f"a list of any of {', '.join(component.values)}"
+
+
+def _pairs(component: Component) -> list[tuple[str, str]]:
+    return [(label.value, label.words) for label in component.labels]

@@ -1,0 +1,69 @@
+"""Numbers: number (typed) and slider (between two ends)."""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tasks.config.components import PLACES, Component, FieldType, FormInput, plain
+from tasks.config.parsing import Finding, Loc
+from tasks.config.values import subject
+
+LARGEST = sys.float_info.max
+
+
+class Number(FieldType, name="number"):
+    """A number, within the ends that are given."""
+
+    keys = ("minimum", "maximum", "step")
+    places = PLACES
+    is_read = False
+    in_prompt = True
+    cell = "number"
+    template = ""
+
+    def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
+        named = subject(component)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not abs(value) <= LARGEST:
+            return [f"{named} must be a number"]
+        if component.minimum is not None and value < component.minimum:
+            return [f"{named} must be at least {component.minimum:g}"]
+        if component.maximum is not None and value > component.maximum:
+            return [f"{named} must be at most {component.maximum:g}"]
+        if component.step is not None:
+            start = component.minimum or 0.0
+            steps = (value - start) / component.step
+            if abs(steps - round(steps)) > 1e-6:
+                return [f"{named} must go in steps of {component.step:g} from {start:g}"]
+        return []
+
+    def form_input(self, component: Component) -> FormInput:
+        ends = {"min": component.minimum, "max": component.maximum}
+        attrs = {name: end for name, end in ends.items() if end is not None}
+        attrs["step"] = component.step or "any"
+        return FormInput("FloatField", "NumberInput", attrs, template=self.template)
+
+    def display(self, component: Component, value: Any) -> str:
+        return plain(value)
+
+    def described(self, component: Component) -> str:
+        least, most = component.minimum, component.maximum
+        ends = [
+            *([f"from {least:g}"] if least is not None else []),
+            *([f"to {most:g}"] if most is not None else []),
+        ]
+        return " ".join(["a number", *ends])
+
+
+class Slider(Number, name="slider"):
+    """A number with a slider beside it, which a script moves; without one the number is there."""
+
+    places = ("input", "output", "metadata")
+    in_prompt = False
+    template = "annotation/_slider.html"
+
+    def findings(
+        self, loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
+    ) -> Iterator[Finding]:
+        if component.minimum is None or component.maximum is None:
+            yield Finding(loc, "a slider needs both ends", "add minimum and maximum")

@@ -1,0 +1,52 @@
+"""What a model believes: prob, one number or one a label."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tasks.config.components import Component, FieldType, plain, reference_at, refers
+from tasks.config.parsing import Finding, Loc
+from tasks.config.values import subject
+
+TOLERANCE = 1e-4  # as Dynabench 1.0
+
+
+class Prob(FieldType, name="prob"):
+    """`{label: probability}`, which sum to 1; or one number with `single`."""
+
+    keys = ("reference", "single")
+    places = ("output",)
+    is_read = False
+
+    def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
+        named = subject(component)
+        if component.single:
+            return [] if _is_probability(value) else [f"{named} must be between 0 and 1"]
+        if not isinstance(value, Mapping) or not all(map(_is_probability, value.values())):
+            return [f"{named} must give a number between 0 and 1 for each label"]
+        total = math.fsum(value.values())
+        return [] if abs(total - 1) <= TOLERANCE else [f"{named} must sum to 1, not {total:g}"]
+
+    def form_input(self, component: Component) -> None:
+        return None
+
+    def display(self, component: Component, value: Any) -> str:
+        return plain(value)
+
+    def described(self, component: Component) -> str:
+        return "a probability" if component.single else "a probability for each label"
+
+    def findings(
+        self, loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
+    ) -> Iterator[Finding]:
+        at = reference_at(loc, component)
+        if not component.single:
+            group = "output" if loc[0] == "output" else "input"
+            choices = [one.name for one in groups[group] if one.type == "multiclass"]
+            yield from refers(at, component, choices, f"a multiclass field of the {loc[0]}")
+        elif component.reference is not None:
+            yield Finding(at, "a single probability has no reference", "remove reference or single")
+
+
+def _is_probability(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1

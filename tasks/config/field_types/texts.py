@@ -1,0 +1,53 @@
+"""What people write freely: text (one line) and long_text."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tasks.config.components import PLACES, Component, FieldType, FormInput, plain
+from tasks.config.values import FORBIDDEN, characters, subject
+
+
+class _Text(FieldType):
+    keys = ("placeholder", "min_length", "max_length", "counter")
+    places = PLACES
+    is_text = True
+    in_prompt = True
+    cell = "text"
+
+    def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
+        named = subject(component)
+        if not isinstance(value, str):
+            return [f"{named} must be a text"]
+        found = []
+        length = len(value.strip())
+        if component.min_length is not None and length < component.min_length:
+            found.append(f"{named} must be at least {characters(component.min_length)}")
+        if component.max_length is not None and length > component.max_length:
+            most = characters(component.max_length)
+            found.append(f"{named} must be at most {most}; it is {length}")
+        if FORBIDDEN.search(value):
+            found.append(f"{named} holds a control character; delete it")
+        return found
+
+    def display(self, component: Component, value: Any) -> str:
+        return plain(value)
+
+    def described(self, component: Component) -> str:
+        return "a text"
+
+    def stand_in(self, component: Component) -> str:
+        return f"({component.title})"
+
+
+class Text(_Text, name="text"):
+    """One line."""
+
+    def form_input(self, component: Component) -> FormInput:
+        return FormInput(attrs={"autocomplete": "off", "dir": "auto"})
+
+
+class LongText(_Text, name="long_text"):
+    """Several lines."""
+
+    def form_input(self, component: Component) -> FormInput:
+        return FormInput(widget="Textarea", attrs={"rows": 4, "dir": "auto"})

@@ -1,0 +1,85 @@
+"""Reading and writing configurations, and checking them and what people enter by them."""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from tasks.config.checks import advice, findings, unfinished
+from tasks.config.components import FIELD_TYPES
+from tasks.config.messages import in_order, problems_of
+from tasks.config.parsing import ConfigError, Problem, dump_yaml, read_yaml
+from tasks.config.schema import TaskConfig
+from tasks.config.values import NEEDLESS, check_value, is_empty, missing_message
+
+_config: TypeAdapter[TaskConfig] = TypeAdapter(TaskConfig)
+
+
+def load_config(text: str) -> TaskConfig:
+    """The configuration in YAML or JSON. Raises ConfigError with all problems found."""
+    document = read_yaml(text)
+    try:  # as JSON, because only there do pydantic's strict rules take a mapping for a model
+        config = _config.validate_json(json.dumps(document.data))
+    except ValidationError as error:
+        raise ConfigError(problems_of(error, document, json_schema())) from None
+    if found := findings(config):
+        raise ConfigError(in_order(map(document.problem, found)))
+    return config
+
+
+def dump_config(config: TaskConfig) -> str:
+    """The configuration as YAML; `load_config` gives the same one back."""
+    return dump_yaml(_config.dump_python(config, mode="json", exclude_defaults=True))
+
+
+def check_config(text: str) -> tuple[TaskConfig | None, list[Problem]]:
+    """The configuration, if it can be used, and everything an owner should mend or consider."""
+    try:
+        config = load_config(text)
+    except ConfigError as error:
+        return None, error.problems
+    document = read_yaml(text)
+    errors = [document.problem(found) for found in unfinished(config)]
+    warnings = [document.problem(found, "warning") for found in advice(config)]
+    return (None if errors else config), [*errors, *warnings]
+
+
+def validate_inputs(
+    config: TaskConfig, context: Mapping[str, Any], inputs: Mapping[str, Any]
+) -> dict[str, list[str]]:
+    """What is wrong with an annotator's inputs: field name to messages; empty when nothing is.
+
+    Strict: every shown required field, no other field, types, lengths, labels, spans in `context`.
+    """
+    errors: dict[str, list[str]] = {}
+    for component in config.input:
+        value = inputs.get(component.name)
+        shown = component.when is None or component.when.holds(inputs)
+        if is_empty(value):
+            found = [missing_message(component)] if shown and component.required else []
+        else:
+            found = check_value(component, value, context) if shown else [NEEDLESS]
+        if found:
+            errors[component.name] = found
+    known = {component.name for component in config.input}
+    for name in inputs.keys() - known:
+        errors[name] = [f"This task has no field “{name}”; leave it out"]
+    return errors
+
+
+@cache
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of a configuration, as in task-config.schema.json, for editors."""
+    schema = _config.json_schema()
+    component = schema["$defs"]["Component"]
+    component["properties"]["type"]["enum"] = list(FIELD_TYPES)
+    schema["$defs"]["Output"] = {
+        **component,
+        "required": ["name"],
+        "description": "An output; its type is the input's or context's where it is not given.",
+    }
+    output = {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/Output"}]}
+    schema["properties"]["output"]["items"] = output
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
