@@ -30,5 +30,5 @@ for seed in {1..3}; do once "whole-$seed" TEST_SEED="$seed" REQUIRE_ALL=1 ./test
 once kernels-default ATEN_CPU_CAPABILITY=default REQUIRE_ALL=1 ./test
 once kernels-avx2 ATEN_CPU_CAPABILITY=avx2 REQUIRE_ALL=1 ./test
 once kernels-onednn ONEDNN_MAX_CPU_ISA=AVX2 REQUIRE_ALL=1 ./test
-once hash PYTHONHASHSEED=1 REQUIRE_ALL=1 ./test
+once hash PYTHONHASHSEED=1 RACES=many REQUIRE_ALL=1 ./test
 once order TEST_ORDER=soak REQUIRE_ALL=1 ./test

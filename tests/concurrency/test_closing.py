@@ -20,12 +20,13 @@ from tasks.rounds.loop import RoundError
 from tasks.rounds.services import plan_round
 from tasks.rounds.states import close_if_due, set_round_state
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
+from tests.races import races
 from validation.judging.services import cast_validation, lease_next
 from validation.models import Consensus, Judging, Validation
 from validation.rules.consensus import Vote
 
 pytestmark = pytest.mark.django_db(transaction=True)
-REPEATS = range(20)
+REPEATS = races(20)
 WRITERS = 16
 BUDGET = 10
 

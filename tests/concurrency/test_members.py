@@ -7,9 +7,10 @@ from dynabench.lib.errors import Refused
 from tasks.members import change_members
 from tasks.models import TaskMember
 from tests.factories import TaskFactory, UserFactory
+from tests.races import races
 
 pytestmark = pytest.mark.django_db(transaction=True)
-REPEATS = range(20)
+REPEATS = races(20)
 
 
 def owner(task):

@@ -10,9 +10,10 @@ from evaluation.releases.build import Options
 from evaluation.releases.services import ReleaseRefused, request_release
 from tasks.models import Round
 from tests.factories import ContextFactory, RoundFactory, TaskFactory
+from tests.races import races
 
 pytestmark = pytest.mark.django_db(transaction=True)
-REPEATS = range(20)
+REPEATS = races(20)
 
 
 @pytest.fixture

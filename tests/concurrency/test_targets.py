@@ -1,5 +1,6 @@
 """Targets are changed, and rounds are opened with them, at the same time."""
 
+import threading
 import time
 
 import pytest
@@ -8,8 +9,9 @@ from dynabench.accounts.models import LogEntry
 from dynabench.lib.errors import Refused
 from tasks.models import Round, TargetModel, TaskMember
 from tasks.rounds import states
-from tasks.rounds.loop import RoundError, replace_target
+from tasks.rounds.loop import replace_target
 from tasks.rounds.states import set_round_state
+from tasks.targets.ask_before_opening import ask_targets
 from tasks.targets.services import change_target
 from tests.factories import (
     ContextFactory,
@@ -18,9 +20,10 @@ from tests.factories import (
     UserFactory,
     scripted_target,
 )
+from tests.races import races
 
 pytestmark = pytest.mark.django_db(transaction=True)
-REPEATS = range(30)
+REPEATS = races(30)
 PLAIN = {"url": "https://good.test/", "secret_env": ""}
 TIED = {"url": "https://good.test/", "secret_env": "TARGET_SECRET"}
 MOVED = {"url": "https://thief.test/"}
@@ -54,12 +57,19 @@ def test_a_round_opens_with_the_target_that_answered(at_once, monkeypatch):
     target = scripted_target(round, label="neutral")
     boss = UserFactory(is_superuser=True)
     log = states.log
+    asked = threading.Event()
+
+    def answered(*arguments):
+        found = ask_targets(*arguments)
+        asked.set()
+        return found
 
     def slow(actor, action, *rest, **data):  # between the look at the targets and the commit
         if action == "round.open":
             time.sleep(0.05)
         return log(actor, action, *rest, **data)
 
+    monkeypatch.setattr(states, "ask_targets", answered)
     monkeypatch.setattr(states, "log", slow)
 
     def deed(what):
@@ -67,7 +77,8 @@ def test_a_round_opens_with_the_target_that_answered(at_once, monkeypatch):
             if what == "open":
                 set_round_state(round=round, state="open", actor=None)
             else:
-                time.sleep(0.03)
+                asked.wait()
+                time.sleep(0.02)
                 change_target(target=target, actor=boss, fields={"options": {"label": what}})
         except Refused:
             pass
@@ -75,6 +86,7 @@ def test_a_round_opens_with_the_target_that_answered(at_once, monkeypatch):
     for _ in range(10):
         Round.objects.update(state="ready", opened_at=None)
         TargetModel.objects.update(options={"label": "neutral"})
+        asked.clear()
         at_once(deed, ["open", "entailment"])
         if Round.objects.get().state == "open":
             assert TargetModel.objects.get().options == {"label": "neutral"}
@@ -96,7 +108,7 @@ def test_a_target_is_replaced_once(at_once):
     def replaced(new):
         try:
             replace_target(round=Round.objects.get(), old=broken, new=new, actor=None)
-        except RoundError:
+        except Refused:
             return 0
         return 1
 

@@ -29,9 +29,10 @@ from tests.factories import (
     UserFactory,
     scripted_target,
 )
+from tests.races import races
 
 pytestmark = pytest.mark.django_db(transaction=True)
-REPEATS = range(20)
+REPEATS = races(20)
 PREDICTION = Prediction(
     output={"label": "entailment"}, prob=None, seconds=0.1, fingerprint={"digest": "d"}
 )

@@ -1,6 +1,6 @@
 """Votes while web processes are killed: what was acknowledged is there, once.
 
-On PostgreSQL with 2,000 votes; on SQLite, where votes stand in line, with fewer.
+On PostgreSQL with 600 votes; on SQLite, where votes stand in line, with fewer.
 """
 
 import http.client
@@ -27,7 +27,7 @@ from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFacto
 from validation.models import Validation
 
 ROOT = Path(__file__).resolve().parents[2]
-VOTES, KILLS = (2000, 12) if connection.vendor == "postgresql" else (200, 4)
+VOTES, KILLS = (600, 8) if connection.vendor == "postgresql" else (200, 4)
 VALIDATORS = 8
 LOST = (OSError, http.client.HTTPException)
 

@@ -48,10 +48,10 @@ def labels(folder: Path, cache: Path, backend: str, texts: list[str]) -> list[st
 @pytest.mark.data
 def test_onnx_runtime_gives_the_labels_of_torch(sentiment: Path, tmp_path: Path) -> None:
     with gzip.open(DATA / "dynasent-r1-dev.jsonl.gz", "rt") as file:
-        texts = [json.loads(line)["input"]["text"] for line in file]
-    assert len(texts) == 3600
+        texts = [json.loads(line)["input"]["text"] for line in file][::3]
+    assert len(texts) == 1200
     torch, onnx = (labels(sentiment, tmp_path, backend, texts) for backend in ("torch", "onnx"))
-    assert {torch.count(label) > 100 for label in set(torch)} == {True}
+    assert {torch.count(label) > 30 for label in set(torch)} == {True}
     assert len(set(torch)) == 3
     same = sum(one == other for one, other in zip(torch, onnx, strict=True))
     assert same / len(texts) >= NEEDED
