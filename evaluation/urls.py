@@ -47,8 +47,8 @@ urlpatterns = [
     path("m/<uuid:pk>/anonymous/", model_views.anonymous, name="model-anonymous"),
     path("m/<uuid:pk>/withdraw/", model_views.withdraw, name="model-withdraw"),
     *(
-        path(f"m/<uuid:pk>/{deed}/", model_views.act, {"deed": deed}, name=f"model-{deed}")
-        for deed in model_views.DEEDS
+        path(f"m/<uuid:pk>/{action}/", model_views.act, {"action": action}, name=f"model-{action}")
+        for action in model_views.ACTIONS
     ),
     path("m/<uuid:pk>/runs/<uuid:run_id>/", model_views.run_log, name="run-log"),
     path("m/<uuid:pk>/runs/<uuid:run_id>/wrong/", model_views.wrong, name="run-wrong"),

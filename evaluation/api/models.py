@@ -209,10 +209,10 @@ class ModelView(APIView):
         return Response(whole(request, pk))
 
 
-def _deed(name: str, service: Callable[..., Any], words: str) -> type[APIView]:
+def _action(name: str, service: Callable[..., Any], words: str) -> type[APIView]:
     """A view on which a model's owner does something with it."""
 
-    class Deed(APIView):
+    class Action(APIView):
         write_scope = Submit
 
         @extend_schema(
@@ -227,11 +227,11 @@ def _deed(name: str, service: Callable[..., Any], words: str) -> type[APIView]:
             service(submission=submission, actor=user)
             return Response(whole(request, pk))
 
-    return Deed
+    return Action
 
 
-DEEDS: Mapping[str, type[APIView]] = {
-    name: _deed(name, service, words)
+ACTIONS: Mapping[str, type[APIView]] = {
+    name: _action(name, service, words)
     for name, service, words in (
         ("publish", submissions.publish, "Show a model that has a score to everybody."),
         ("unpublish", submissions.unpublish, "Show it to you and the task's owners only."),

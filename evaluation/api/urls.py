@@ -34,8 +34,8 @@ urlpatterns = [
     path("me/models/", models.MyModels.as_view(), name="my-models"),
     path(MODEL, models.ModelView.as_view(), name="model"),
     *(
-        path(f"{MODEL}{deed}/", view.as_view(), name=f"model-{deed}")
-        for deed, view in models.DEEDS.items()
+        path(f"{MODEL}{action}/", view.as_view(), name=f"model-{action}")
+        for action, view in models.ACTIONS.items()
     ),
     path(f"{MODEL}anonymous/", models.AnonymousView.as_view(), name="model-anonymous"),
     path(f"{MODEL}runs/", runs.Runs.as_view(), name="runs"),

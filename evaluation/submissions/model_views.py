@@ -111,31 +111,32 @@ def anonymous(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Hide names until a day, or show them."""
     submission, user = find_owned(request, pk)
     form = AnonymousForm(request.POST)
-    if form.is_valid():
-        until = form.cleaned_data["anonymous_until"]
-        return _done(
-            request, pk, _("The day is saved."),
-            lambda: submissions.set_anonymous_until(
-                submission=submission, actor=user, until=until
-            ),
-        )  # fmt: skip
-    messages.error(request, _("Anonymous until: enter a day."))
+    if not form.is_valid():
+        messages.error(request, _("Anonymous until: enter a day."))
+        return redirect("evaluation:model", pk)
+    until = form.cleaned_data["anonymous_until"]
+    with as_message(request):
+        submissions.set_anonymous_until(submission=submission, actor=user, until=until)
+        messages.success(request, _("The day is saved."))
     return redirect("evaluation:model", pk)
 
 
-DEEDS: Mapping[str, tuple[Callable[..., Any], str]] = {
+ACTIONS: Mapping[str, tuple[Callable[..., Any], str]] = {
     "publish": (submissions.publish, gettext_noop("The model is published.")),
-    "unpublish": (submissions.unpublish, gettext_noop("The model is not public any more.")),
-    "cancel": (submissions.cancel, gettext_noop("What was not over is cancelled.")),
+    "unpublish": (submissions.unpublish, gettext_noop("The model is no longer public.")),
+    "cancel": (submissions.cancel, gettext_noop("Pending work is cancelled.")),
 }
 
 
 @require_POST
-def act(request: HttpRequest, pk: UUID, deed: str) -> HttpResponse:
+def act(request: HttpRequest, pk: UUID, action: str) -> HttpResponse:
     """Publish, unpublish or cancel, by the model's owner."""
     submission, user = find_owned(request, pk)
-    service, said = DEEDS[deed]
-    return _done(request, pk, _(said), lambda: service(submission=submission, actor=user))
+    service, said = ACTIONS[action]
+    with as_message(request):
+        service(submission=submission, actor=user)
+        messages.success(request, _(said))
+    return redirect("evaluation:model", pk)
 
 
 @require_http_methods(["GET", "POST"])
@@ -143,23 +144,12 @@ def withdraw(request: HttpRequest, pk: UUID) -> HttpResponse:
     """What withdrawing does, and the button that does it."""
     submission, user = find_owned(request, pk)
     if request.method == "POST":
-        return _done(
-            request, pk, _("The model is withdrawn and its files are deleted."),
-            lambda: submissions.withdraw(submission=submission, actor=user),
-        )  # fmt: skip
-    return render(
-        request,
-        "evaluation/model_withdraw.html",
-        {"submission": submission, "task": submission.task},
-    )
-
-
-def _done(request: HttpRequest, pk: UUID, said: str, deed: Callable[[], Any]) -> HttpResponse:
-    """Back to the model's page, with what came of it."""
-    with as_message(request):
-        deed()
-        messages.success(request, said)
-    return redirect("evaluation:model", pk)
+        with as_message(request):
+            submissions.withdraw(submission=submission, actor=user)
+            messages.success(request, _("The model is withdrawn and its files are deleted."))
+        return redirect("evaluation:model", pk)
+    values = {"submission": submission, "task": submission.task}
+    return render(request, "evaluation/model_withdraw.html", values)
 
 
 @require_POST
@@ -167,8 +157,10 @@ def again(request: HttpRequest, pk: UUID, run_id: UUID) -> HttpResponse:
     """Repeat one evaluation."""
     run = find_run(request, pk, run_id)[0]
     assert isinstance(request.user, User)  # who is inside is signed in
-    actor = request.user
-    return _done(request, pk, _("It is queued again."), lambda: run_again(run=run, actor=actor))
+    with as_message(request):
+        run_again(run=run, actor=request.user)
+        messages.success(request, _("It is queued again."))
+    return redirect("evaluation:model", pk)
 
 
 @require_safe

@@ -76,8 +76,9 @@ def test_a_model_is_queued_for_its_check(task, alice):
 
 def test_an_endpoint_needs_a_set_that_may_leave_and_its_secret_is_not_readable(task, alice, bob):
     told = {"kind": "endpoint", "source": "https://example.org", "secret": "s3cret"}
-    with pytest.raises(Refused, match="No set of this task may be sent"):
+    with pytest.raises(Refused) as refused:
         submit_model(task=task, owner=alice, name="Far", **told)
+    assert refused.value.field == "kind"
     create_set(task=task, name="open", actor=None, may_leave=True)
     stored = submit_model(task=task, owner=alice, name="Far", **told).secret
     assert "s3cret" not in stored
@@ -145,8 +146,9 @@ def test_an_upload_gives_the_same_submission_again_and_nobody_elses(task, alice,
 def test_the_quota_is_of_a_task_a_person_and_a_day(task, alice, bob):
     for number in range(3):
         hand_in(task, alice, number)
-    with pytest.raises(Refused, match=r"reached today's 3 models .* free at \d\d:\d\d"):
+    with pytest.raises(Refused, match=r"\b3\b.*\d\d:\d\d") as refused:
         hand_in(task, alice, 4)
+    assert refused.value.code == "quota"
     hand_in(task, bob)
     hand_in(TaskFactory(code="qa"), alice)
     yesterday = timezone.now() - timedelta(hours=25)
@@ -171,8 +173,9 @@ def test_refused_ones_have_a_cap_of_their_own(task, alice):
     for number in range(10):
         put(hand_in(task, alice, number), State.FAILED, "model_error", attempts=1)
     assert remaining_quota(alice, task).left == 0
-    with pytest.raises(Refused, match="10 that were refused"):
+    with pytest.raises(Refused, match=r"\b10\b") as refused:
         hand_in(task, alice, 11)
+    assert refused.value.code == "quota"
 
 
 def test_an_evaluation_that_was_lost_gives_the_quota_back(task, alice, version):
@@ -195,8 +198,9 @@ def scored(task, alice, version):
 
 def test_only_a_scored_model_is_published(task, alice, version):
     submission = hand_in(task, alice)
-    with pytest.raises(Refused, match="once it has a score"):
+    with pytest.raises(Refused):
         submissions.publish(submission=submission, actor=alice)
+    assert not Submission.objects.get().is_published
     put(submission)
     EvaluationRun.objects.create(
         submission=submission, version=version, state=State.DONE, outcome="ok"
@@ -259,10 +263,11 @@ def test_withdrawing_leaves_a_tombstone_and_no_file(
     assert not any(default_storage.exists(name) for name in names)
     waiting.refresh_from_db()
     assert waiting.state == State.CANCELLED
-    with pytest.raises(Refused, match="withdrawn already"):
+    with pytest.raises(Refused):
         submissions.withdraw(submission=submission, actor=alice)
-    with pytest.raises(Refused, match="was withdrawn"):
+    with pytest.raises(Refused):
         submissions.update_card(submission=submission, actor=alice, card=Card("Back"))
+    assert Submission.objects.get().description == ""
 
 
 def test_a_card_is_replaced_as_a_whole(task, alice):
