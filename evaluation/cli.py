@@ -22,7 +22,7 @@ from evaluation.sandbox.monitor import Runner
 from evaluation.scoring.paraphrase import KIND as PARAPHRASE
 from evaluation.scoring.paraphrase import Paraphrase, Paraphraser
 from evaluation.sets.parsing import SetFile, WrongLines
-from evaluation.sets.versions import newest_versions, set_rows
+from evaluation.sets.selectors import newest_versions, set_rows
 from tasks.line_files import FileError
 from tasks.models import Task
 

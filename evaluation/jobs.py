@@ -19,7 +19,7 @@ from evaluation.releases.build import make
 from evaluation.runs import run_work
 from evaluation.runs import services as runs
 from evaluation.sets.seen_in_training import compare_sets
-from evaluation.sets.versions import sweep_rounds
+from evaluation.sets.source_services import sweep_rounds
 from evaluation.submissions import intake
 from evaluation.submissions.emails import tell_ends
 from tasks.targets.failures import tell_failures

@@ -4,7 +4,7 @@ import json
 
 from evaluation.contract import Ending, Outcome, SetRow, Usage
 from evaluation.models import EvaluationRun, EvaluationSet, EvaluationSetVersion, Submission
-from evaluation.sets.versions import make_version
+from evaluation.sets.services import make_version
 
 LABELS = ("entailment", "neutral", "contradiction")
 

@@ -7,7 +7,7 @@ from django.core.files.base import ContentFile
 from evaluation.contract import Answer, SetRow
 from evaluation.inference.evaluate import prediction_line
 from evaluation.models import Dataset, EvaluationRun, Score, Submission
-from evaluation.sets.versions import create_set, make_version
+from evaluation.sets.services import create_set, make_version
 from tests.factories import RoundFactory
 
 State = Submission.State

@@ -22,7 +22,7 @@ from evaluation.api.model_data import (
     WholeModelSerializer,
 )
 from evaluation.models import EvaluationSetVersion, Submission, Upload
-from evaluation.sets.versions import open_versions
+from evaluation.sets.selectors import open_versions
 from evaluation.submissions import services as submissions
 from evaluation.submissions.selectors import (
     all_submissions,

@@ -24,16 +24,9 @@ from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.sandbox.limits import CHECK_SECONDS
 from evaluation.sets.forms import LARGEST
 from evaluation.sets.parsing import SetFile, WrongLines
-from evaluation.sets.versions import (
-    ABOUT,
-    change_set,
-    create_set_of,
-    input_lines,
-    make_version,
-    newest_versions,
-    open_versions,
-    take_round,
-)
+from evaluation.sets.selectors import input_lines, newest_versions, open_versions
+from evaluation.sets.services import ABOUT, change_set, create_set_of, make_version
+from evaluation.sets.source_services import take_round
 from evaluation.submissions.sample_inputs import shown_inputs
 from evaluation.uploads.chunked import UploadRefused, assemble, discard, open_uploads
 from tasks.access import find_edited, find_task

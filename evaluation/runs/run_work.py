@@ -54,8 +54,8 @@ from evaluation.sandbox.endpoint import EndpointRunner
 from evaluation.sandbox.images import ImageRefused
 from evaluation.sandbox.monitor import Runner
 from evaluation.scoring.metrics import METRICS
+from evaluation.sets.selectors import set_rows
 from evaluation.sets.shown_scores import may_show
-from evaluation.sets.versions import set_rows
 from tasks.targets.endpoints.base import EndpointError
 
 logger = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Submission
 from evaluation.queue import leases
 from evaluation.runs.scheduling import Served, Waiting, in_turn
-from evaluation.sets.versions import newest_versions
+from evaluation.sets.selectors import newest_versions
 from tasks.models import RoundTarget, Task
 
 EVALUATE = "evaluation.jobs.evaluate_next"

@@ -8,7 +8,7 @@ from evaluation.models import Dataset, EvaluationSetVersion, Submission, Trainin
 from evaluation.releases.reading import split_rows
 from evaluation.seeds import has_seeds, held_out, seed_rows
 from evaluation.sets.overlap import SEED, counted, known_rows, named
-from evaluation.sets.versions import input_rows, newest_versions
+from evaluation.sets.selectors import input_rows, newest_versions
 from evaluation.task_shape import shape_of
 from tasks.models import TargetModel, Task
 

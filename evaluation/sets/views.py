@@ -21,14 +21,10 @@ from dynabench.lib.markdown import render_markdown
 from dynabench.lib.refusals import as_message
 from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.sets.forms import LARGEST, AboutForm, FileForm, NewSetForm, VersionForm
+from evaluation.sets.selectors import input_lines, open_versions
+from evaluation.sets.services import ABOUT, change_set
 from evaluation.sets.shown_scores import shown_of
-from evaluation.sets.versions import (
-    ABOUT,
-    change_set,
-    input_lines,
-    open_versions,
-    take_round,
-)
+from evaluation.sets.source_services import take_round
 from tasks.access import find_edited, find_task
 from tasks.models import Task
 from validation.judging.queue import waiting_examples

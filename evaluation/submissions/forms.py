@@ -8,7 +8,7 @@ from django.utils.datastructures import MultiValueDict
 from django.utils.translation import gettext_lazy as _
 
 from evaluation.models import Submission
-from evaluation.sets.versions import open_versions
+from evaluation.sets.selectors import open_versions
 from evaluation.submissions.services import Card
 from tasks.models import Task
 

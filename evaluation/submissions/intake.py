@@ -42,7 +42,7 @@ from evaluation.sandbox.endpoint import EndpointRunner
 from evaluation.sandbox.engine import engine
 from evaluation.sandbox.logs import redacted
 from evaluation.sandbox.monitor import Runner
-from evaluation.sets.versions import input_rows
+from evaluation.sets.selectors import input_rows
 from evaluation.submissions.sample_inputs import shown_inputs
 from evaluation.uploads import archives, image_archives
 from evaluation.uploads.chunked import UploadRefused, assemble, bytes_left, check_stored, discard

@@ -13,7 +13,7 @@ from evaluation.inference.evaluate import read_predictions
 from evaluation.inference.requests import labels_of
 from evaluation.models import EvaluationRun
 from evaluation.scoring.metrics import Metric, Unavailable, metric_of
-from evaluation.sets.versions import set_rows
+from evaluation.sets.selectors import set_rows
 from tasks.config.schema import TaskConfig
 
 SHOWN = 20

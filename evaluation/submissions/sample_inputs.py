@@ -5,7 +5,7 @@ from itertools import chain, islice
 from typing import Any
 
 from evaluation.inference.precheck import FIVE
-from evaluation.sets.versions import input_rows, open_versions
+from evaluation.sets.selectors import input_rows, open_versions
 from tasks.models import Context, Task
 
 

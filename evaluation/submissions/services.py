@@ -20,7 +20,7 @@ from dynabench.lib.queue import enqueue
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Submission, Upload
 from evaluation.queue import leases
-from evaluation.sets.versions import open_versions
+from evaluation.sets.selectors import open_versions
 from evaluation.submissions.quota import WINDOW, Caps, Charge, Entry, Quota, charge_of, quota_of
 from evaluation.submissions.requirements import problem_of
 from evaluation.uploads.chunked import discard

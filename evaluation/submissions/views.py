@@ -17,7 +17,7 @@ from dynabench.lib.bodies import FORM_BYTES, takes
 from dynabench.lib.refusals import as_form_error
 from evaluation.contract import GIB
 from evaluation.models import Submission, Upload
-from evaluation.sets.versions import open_versions
+from evaluation.sets.selectors import open_versions
 from evaluation.submissions.forms import KINDS, SubmitForm
 from evaluation.submissions.progress import progress_of
 from evaluation.submissions.results import listed

@@ -22,8 +22,8 @@ from evaluation.models import EvaluationRun
 from evaluation.scoring.metrics import Unavailable, metric_of
 from evaluation.scoring.metrics.base import Sums, divide
 from evaluation.scoring.robustness import is_same
+from evaluation.sets.selectors import set_rows
 from evaluation.sets.shown_scores import CONSISTENCY
-from evaluation.sets.versions import set_rows
 from leaderboard.board.matrix import DRAWS
 
 CHUNK = 1000

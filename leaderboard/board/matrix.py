@@ -26,8 +26,8 @@ from evaluation.runs.services import accepted, counting
 from evaluation.scoring.metrics import METRICS
 from evaluation.scoring.metrics.base import Mean
 from evaluation.sets.sealing import interval, rounded
+from evaluation.sets.selectors import newest_versions
 from evaluation.sets.shown_scores import CONSISTENCY
-from evaluation.sets.versions import newest_versions
 from evaluation.submissions.selectors import seen_by_all
 from leaderboard.models import Board, Resample
 from leaderboard.scoring.ranks import minimum_detectable

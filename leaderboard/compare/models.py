@@ -26,7 +26,7 @@ from evaluation.runs.services import counting
 from evaluation.scoring.bootstrap import MOST_VALUES
 from evaluation.scoring.metrics import METRICS, Metric, Unavailable, metric_of
 from evaluation.scoring.metrics.base import Mean, plain
-from evaluation.sets.versions import set_rows
+from evaluation.sets.selectors import set_rows
 from evaluation.submissions.visibility import Viewer, may_see_wrong
 from leaderboard.board.bootstrap import answers_of
 from leaderboard.board.matrix import Matrix, Set

@@ -6,7 +6,7 @@ import pytest
 from django.core.files.base import ContentFile
 
 from evaluation.models import EvaluationSet, Upload
-from evaluation.sets.versions import latest_version, set_rows
+from evaluation.sets.selectors import latest_version, set_rows
 from evaluation.uploads.chunked import add_file
 from tasks.models import TaskMember
 from tests.api.test_base import error

@@ -8,7 +8,7 @@ from django.core.cache import cache
 from django.utils import timezone
 
 from evaluation.models import EvaluationRun, EvaluationSet, EvaluationSetVersion
-from evaluation.sets.versions import make_version
+from evaluation.sets.services import make_version
 from tasks.models import TaskMember
 from tests.boards import fill_board, measured
 from tests.evaluations import accepted_model, nli_rows, queued_run, set_version

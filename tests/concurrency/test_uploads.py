@@ -7,8 +7,9 @@ from django.core.files.storage import default_storage
 
 from evaluation.contract import SetRow
 from evaluation.models import EvaluationSetVersion, UploadPiece
-from evaluation.sets import versions as sets
-from evaluation.sets.versions import create_set, make_version, set_rows
+from evaluation.sets import source_services as sets
+from evaluation.sets.selectors import set_rows
+from evaluation.sets.services import create_set, make_version
 from evaluation.uploads.chunked import (
     MOST_OPEN,
     UploadRefused,

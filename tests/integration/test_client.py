@@ -17,7 +17,7 @@ from dynabench.accounts.tokens import create_token
 from dynabench.client import as_dataset, as_pandas
 from dynabench.client.archive import digest_in, packed
 from evaluation.models import EvaluationSet, Submission, Upload
-from evaluation.sets.versions import make_version
+from evaluation.sets.services import make_version
 from evaluation.uploads.chunked import received
 from tests.evaluations import nli_rows
 from tests.factories import (

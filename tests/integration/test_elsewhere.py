@@ -22,7 +22,8 @@ from evaluation.jobs import build_dataset
 from evaluation.releases.build import Options
 from evaluation.releases.services import request_release
 from evaluation.scoring.bootstrap import score
-from evaluation.sets.versions import set_rows, version_of_release
+from evaluation.sets.selectors import set_rows
+from evaluation.sets.source_services import version_of_release
 from tasks.models import Round
 from tests.factories import ContextFactory, RoundFactory, TaskFactory
 from validation.decisions.consensus_rows import derive_one

@@ -11,7 +11,8 @@ from django.core.management import CommandError, call_command
 
 from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.sets.parsing import NO_ANSWER
-from evaluation.sets.versions import control_version, set_rows
+from evaluation.sets.selectors import set_rows
+from evaluation.sets.source_services import control_version
 from tests.factories import TaskFactory
 
 ROW = {"uid": "u1", "text": "The soup was warm.", "label": "positive"}

@@ -21,7 +21,7 @@ from evaluation.jobs import check_submission
 from evaluation.models import EvaluationRun, Submission, Upload
 from evaluation.queue import leases
 from evaluation.runs.model_source import CannotFetch, endpoint_for, materialised, predictions_file
-from evaluation.sets.versions import create_set, make_version
+from evaluation.sets.services import create_set, make_version
 from evaluation.submissions import intake
 from evaluation.submissions.quota import Charge, charge_of
 from evaluation.submissions.sample_inputs import shown_inputs

@@ -13,16 +13,12 @@ from dynabench.accounts.services import annotator_of
 from dynabench.lib.errors import Refused
 from evaluation.contract import SetRow
 from evaluation.models import Dataset, DatasetItem, EvaluationSet, EvaluationSetVersion
-from evaluation.sets import versions as sets
+from evaluation.sets import services, source_services
 from evaluation.sets.parsing import WrongLines
-from evaluation.sets.versions import (
-    change_set,
+from evaluation.sets.selectors import input_rows, latest_version, set_rows
+from evaluation.sets.services import change_set, create_set, make_version
+from evaluation.sets.source_services import (
     control_version,
-    create_set,
-    input_rows,
-    latest_version,
-    make_version,
-    set_rows,
     sweep_rounds,
     take_round,
     version_of_closed_round,
@@ -126,7 +122,7 @@ def test_files_of_a_version_that_could_not_be_stored_are_taken_away(one, monkeyp
     def broken(made):
         raise RuntimeError
 
-    monkeypatch.setattr(sets, "_stored", broken)
+    monkeypatch.setattr(services, "_stored", broken)
     with pytest.raises(RuntimeError):
         make_version(one, ROWS, None)
     assert not stored_files()
@@ -257,7 +253,7 @@ def test_one_round_that_fails_stops_no_other(released, monkeypatch, caplog):
     def broken(dataset):
         raise RuntimeError
 
-    monkeypatch.setattr(sets, "version_of_release", broken)
+    monkeypatch.setattr(source_services, "version_of_release", broken)
     verified(released.round.task.rounds.get(number=2), 1)
     (version,) = sweep_rounds()
     assert version.evaluation_set.name == "round-2"

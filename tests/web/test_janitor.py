@@ -9,7 +9,7 @@ from django.core.files.storage import default_storage
 
 from evaluation.queue import cleanup
 from evaluation.sandbox import containers
-from evaluation.sets.versions import set_rows
+from evaluation.sets.selectors import set_rows
 from tests.evaluations import set_version
 from tests.factories import TaskFactory
 

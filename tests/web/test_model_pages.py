@@ -15,7 +15,7 @@ from evaluation.contract import SetRow
 from evaluation.models import EvaluationRun, EvaluationSet, Score, Submission
 from evaluation.queue import leases
 from evaluation.runs.services import ensure_targets
-from evaluation.sets.versions import create_set, make_version
+from evaluation.sets.services import create_set, make_version
 from tasks.models import RoundTarget, TargetVersion, TaskMember
 from tests.factories import RoundFactory, TaskFactory, UserFactory, scripted_target
 from tests.submissions import answered, make_set, release_of, scored, submission_of, url_of

@@ -7,7 +7,7 @@ from evaluation.contract import SetRow
 from evaluation.models import EvaluationSetVersion, TrainingRun
 from evaluation.seeds import held_out, seed_rows
 from evaluation.sets.seen_in_training import compare_sets, trained_on
-from evaluation.sets.versions import control_version
+from evaluation.sets.source_services import control_version
 from leaderboard.board.matrix import score_matrix
 from tests.boards import measured
 from tests.evaluations import accepted_model, set_version

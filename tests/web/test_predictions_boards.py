@@ -14,7 +14,7 @@ from dynabench.lib.errors import Refused
 from evaluation.contract import SetRow
 from evaluation.jobs import check_submission, evaluate_next
 from evaluation.models import EvaluationRun, Submission
-from evaluation.sets.versions import create_set, make_version
+from evaluation.sets.services import create_set, make_version
 from evaluation.submissions import services as submissions
 from evaluation.submissions.services import remaining_quota, submit_model
 from evaluation.uploads.chunked import add_file

@@ -8,7 +8,7 @@ from django.core.management import call_command
 from annotation.models import Example
 from annotation.moderation import withdraw_example
 from evaluation.releases.reading import standing_lines
-from evaluation.sets.versions import version_of_closed_round
+from evaluation.sets.source_services import version_of_closed_round
 from tests.web.test_release import (
     SPLITS,
     _own_storage,  # noqa: F401

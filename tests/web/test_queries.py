@@ -22,7 +22,7 @@ from evaluation.jobs import build_dataset
 from evaluation.models import Dataset
 from evaluation.releases.build import Options
 from evaluation.releases.services import request_release
-from evaluation.sets.versions import create_set_of, make_version
+from evaluation.sets.services import create_set_of, make_version
 from leaderboard.snapshots.services import take_snapshot
 from tasks.models import TaskMember
 from tests.boards import fill_board

@@ -20,7 +20,7 @@ from evaluation.releases import build as release
 from evaluation.releases.build import Options
 from evaluation.releases.reading import split_rows
 from evaluation.releases.services import ReleaseRefused, request_release
-from evaluation.sets.versions import version_of_release
+from evaluation.sets.source_services import version_of_release
 from tasks.models import Round, TargetVersion
 from tests.factories import scripted_target
 from validation.decisions.consensus_rows import derive_one

@@ -15,8 +15,9 @@ from evaluation.contract import Ending, Outcome, Usage
 from evaluation.models import EvaluationRun, EvaluationSet, Score
 from evaluation.runs import run_work
 from evaluation.sets.sealing import Shown, rounded
+from evaluation.sets.selectors import set_rows
+from evaluation.sets.services import change_set
 from evaluation.sets.shown_scores import readable, sealed_versions, shown_of
-from evaluation.sets.versions import change_set, set_rows
 from evaluation.submissions.quota import Charge
 from evaluation.submissions.services import _entries
 from evaluation.submissions.visibility import Viewer, as_seen

@@ -15,13 +15,9 @@ from dynabench.lib.bounded import TOO_LARGE, Bounds
 from evaluation.contract import GIB, MIB
 from evaluation.models import EvaluationSet, Upload
 from evaluation.sets import writing as set_writing
-from evaluation.sets.versions import (
-    create_set_of,
-    latest_version,
-    set_rows,
-    sweep_rounds,
-    version_of_closed_round,
-)
+from evaluation.sets.selectors import latest_version, set_rows
+from evaluation.sets.services import create_set_of
+from evaluation.sets.source_services import sweep_rounds, version_of_closed_round
 from tasks.models import Round, TaskMember
 from tests.factories import UserFactory
 from tests.web.test_evaluation_sets import ROWS, verified

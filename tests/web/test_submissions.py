@@ -20,7 +20,7 @@ from dynabench.me.services import delete_person, purge_deleted
 from evaluation.contract import SetRow
 from evaluation.models import EvaluationRun, EvaluationSet, Submission, Upload
 from evaluation.queue import leases
-from evaluation.sets.versions import create_set, make_version
+from evaluation.sets.services import create_set, make_version
 from evaluation.submissions import services as submissions
 from evaluation.submissions.services import Card, remaining_quota, submit_model
 from evaluation.uploads.chunked import add_file

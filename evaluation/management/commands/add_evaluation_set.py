@@ -10,7 +10,7 @@ from django.template.defaultfilters import pluralize
 from dynabench.lib.errors import Refused
 from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.sets.parsing import SetFile, WrongLines
-from evaluation.sets.versions import Access, create_set_of, make_version
+from evaluation.sets.services import Access, create_set_of, make_version
 from tasks.line_files import FileError
 from tasks.models import Task
 

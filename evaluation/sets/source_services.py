@@ -1,18 +1,10 @@
-"""Evaluation sets and their versions: made whole or not at all, read as a stream."""
+"""Versions that the platform makes itself: of closed rounds, of releases and of seeds."""
 
-import gzip
 import logging
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
-import orjson
-from django.core.files import File
-from django.core.files.storage import default_storage
-from django.db import IntegrityError, transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext
@@ -21,14 +13,13 @@ from annotation.models import Example
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.lib.errors import Refused
-from dynabench.lib.scratch import scratch
 from evaluation.contract import SetRow
 from evaluation.models import Dataset, DatasetItem, EvaluationSet, EvaluationSetVersion
 from evaluation.releases.reading import split_rows
 from evaluation.releases.splits import TEST
 from evaluation.seeds import has_seeds, held_out, seed_rows
 from evaluation.sets.parsing import RowMaker
-from evaluation.sets.writing import Written, write_set
+from evaluation.sets.services import CONTROL, make_version
 from evaluation.task_shape import shape_of
 from tasks.line_files import BadRow
 from tasks.models import Round, Task
@@ -38,192 +29,8 @@ logger = logging.getLogger(__name__)
 
 Access = EvaluationSet.Access
 Source = EvaluationSet.Source
-CONTROL = "control"
-NAME = re.compile(r"[a-zA-Z0-9_-]{1,60}", re.ASCII)
-RESERVED = re.compile(rf"{CONTROL}|new|round-\d+")
 CONTROL_IS_PUBLIC = {"may_leave": True, "answers_public": True}  # seeds are in the repository
 OVER = (Round.State.CLOSED, Round.State.RELEASED)
-
-
-class About(TypedDict):
-    """Who may know what of a set."""
-
-    access: str
-    may_leave: bool
-    answers_public: bool
-
-
-ABOUT = ("access", "may_leave", "answers_public", "description")
-"""What the owners of a set may change."""
-
-
-def create_set(
-    *,
-    task: Task,
-    name: str,
-    actor: User | None,
-    access: str = Access.SCORING,
-    description: str = "",
-    may_leave: bool = False,
-    answers_public: bool = False,
-) -> EvaluationSet:
-    """A set of the task's owners, without versions yet. No lock: its name is unique.
-
-    Raises Refused.
-    """
-    if not NAME.fullmatch(name):
-        raise Refused(
-            gettext("A name has up to 60 letters a-z, digits, hyphens and underscores."), status=422
-        )
-    if RESERVED.fullmatch(name):
-        raise Refused(
-            gettext("The name %(name)s is kept for the platform; choose another.") % {"name": name},
-            status=422,
-        )
-    about = {"access": access, "may_leave": may_leave, "answers_public": answers_public}
-    try:
-        with transaction.atomic():
-            made = EvaluationSet.objects.create(
-                task=task, name=name, description=description, **about
-            )
-            log(actor, "evaluation_set.created", made, **about)
-    except IntegrityError:
-        raise Refused(
-            gettext(
-                "This task has a set %(name)s already. Choose another name, or add a version to it."
-            )
-            % {"name": name},
-            status=422,
-        ) from None
-    return made
-
-
-@transaction.atomic
-def change_set(
-    *, evaluation_set: EvaluationSet, actor: User, description: str, **about: Unpack[About]
-) -> None:
-    """Who sees a set and what is said of it; its versions stay. No lock: the last one holds."""
-    changed = EvaluationSet.objects.filter(pk=evaluation_set.pk)
-    changed.update(description=description, **about)
-    log(actor, "evaluation_set.changed", evaluation_set, **about)
-
-
-def create_set_of(rows: Iterable[SetRow], **about: Any) -> EvaluationSetVersion:
-    """A new set with its first version, or neither; `about` as of `create_set`."""
-    with scratch() as folder:
-        written = _written(rows, folder)
-        with transaction.atomic():
-            return _keep(create_set(**about), written, folder, about["actor"], None)
-
-
-def make_version(
-    evaluation_set: EvaluationSet,
-    rows: Iterable[SetRow],
-    actor: User | None,
-    dataset: Dataset | None = None,
-) -> EvaluationSetVersion:
-    """The next version, of these examples; the last one again where it holds the same.
-
-    All or nothing: whatever `rows` raises leaves no trace. Both files are stored first, so the
-    lock on the set is short. Raises Refused when there is no example.
-    """
-    with scratch() as folder:
-        written = _written(rows, folder)
-        return _keep(evaluation_set, written, folder, actor, dataset)
-
-
-def _written(rows: Iterable[SetRow], folder: Path) -> Written:
-    written = write_set(rows, folder)
-    if not written.size:
-        raise Refused(gettext("There is no example in it."), status=422)
-    return written
-
-
-def _keep(
-    evaluation_set: EvaluationSet,
-    written: Written,
-    folder: Path,
-    actor: User | None,
-    dataset: Dataset | None,
-) -> EvaluationSetVersion:
-    made = EvaluationSetVersion(
-        evaluation_set=evaluation_set,
-        version=_next(evaluation_set),
-        sha256=written.sha256,
-        size=written.size,
-        slices=written.slices,
-        dataset=dataset,
-        made_by=actor,
-    )
-    with ExitStack() as undo:  # files that no row names are taken away again
-        for name in ("inputs", "gold"):
-            with (folder / name).open("rb") as file:
-                getattr(made, name).save(f"{name}.jsonl.gz", File(file), save=False)
-            undo.callback(default_storage.delete, getattr(made, name).name)
-        version = _stored(made)
-        if version is made:
-            undo.pop_all()
-    return version
-
-
-@transaction.atomic
-def _stored(made: EvaluationSetVersion) -> EvaluationSetVersion:
-    """The version with a row of its own, or the last one if it is the same. Locks the set."""
-    one = EvaluationSet.objects.select_for_update(of=("self",)).get(pk=made.evaluation_set_id)
-    last = latest_version(one)
-    if last and last.sha256 == made.sha256 and (last.dataset_id or not made.dataset_id):
-        return last
-    made.version = last.version + 1 if last else 1
-    made.save(force_insert=True)
-    log(made.made_by, "evaluation_set.version", made, size=made.size, sha256=made.sha256)
-    return made
-
-
-def _next(evaluation_set: EvaluationSet) -> int:
-    last = latest_version(evaluation_set)
-    return last.version + 1 if last else 1
-
-
-def latest_version(evaluation_set: EvaluationSet) -> EvaluationSetVersion | None:
-    """The newest version, if there is one."""
-    return evaluation_set.versions.order_by("-version").first()
-
-
-def newest_versions(task: Task) -> QuerySet[EvaluationSetVersion]:
-    """The last version of each of a task's evaluation sets."""
-    later = EvaluationSetVersion.objects.filter(
-        evaluation_set=OuterRef("evaluation_set"), version__gt=OuterRef("version")
-    )
-    versions = EvaluationSetVersion.objects.filter(~Exists(later), evaluation_set__task=task)
-    return versions.select_related("evaluation_set")
-
-
-def open_versions(task: Task) -> QuerySet[EvaluationSetVersion]:
-    """The newest version of each set whose inputs anybody who sees the task may have."""
-    versions = newest_versions(task).filter(evaluation_set__may_leave=True)
-    return versions.exclude(evaluation_set__access=EvaluationSet.Access.HIDDEN)
-
-
-def input_rows(version: EvaluationSetVersion) -> Iterator[Mapping[str, Any]]:
-    """`{"uid": …, "inputs": {field: value}}` of each example in order; never opens the answers."""
-    with version.inputs.open("rb") as file, gzip.GzipFile(fileobj=file) as lines:
-        yield from map(orjson.loads, lines)
-
-
-def input_lines(version: EvaluationSetVersion) -> Iterator[bytes]:
-    """The inputs as JSON lines `{"id": uid, "inputs": {field: value}}`, as they are downloaded."""
-    for row in input_rows(version):
-        yield orjson.dumps({"id": row["uid"], "inputs": row["inputs"]}) + b"\n"
-
-
-def set_rows(version: EvaluationSetVersion) -> Iterator[SetRow]:
-    """The examples of a version in order, with right answers and slices. Streams."""
-    with version.gold.open("rb") as file, gzip.GzipFile(fileobj=file) as lines:
-        for told, kept in zip(input_rows(version), map(orjson.loads, lines), strict=True):
-            if told["uid"] != kept["uid"]:
-                raise ValueError(f"{version}: the files differ at {told['uid']}.")
-            slices = {name: tuple(values) for name, values in kept["slices"].items()}
-            yield SetRow(told["uid"], told["inputs"], tuple(kept["gold"]), slices)
 
 
 def version_of_release(dataset: Dataset) -> EvaluationSetVersion | None:

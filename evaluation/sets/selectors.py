@@ -1,0 +1,54 @@
+"""Versions of evaluation sets and their examples, which are read as streams."""
+
+import gzip
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+from django.db.models import Exists, OuterRef, QuerySet
+
+from evaluation.contract import SetRow
+from evaluation.models import EvaluationSet, EvaluationSetVersion
+from tasks.models import Task
+
+
+def latest_version(evaluation_set: EvaluationSet) -> EvaluationSetVersion | None:
+    """The newest version, if there is one."""
+    return evaluation_set.versions.order_by("-version").first()
+
+
+def newest_versions(task: Task) -> QuerySet[EvaluationSetVersion]:
+    """The last version of each of a task's evaluation sets."""
+    later = EvaluationSetVersion.objects.filter(
+        evaluation_set=OuterRef("evaluation_set"), version__gt=OuterRef("version")
+    )
+    versions = EvaluationSetVersion.objects.filter(~Exists(later), evaluation_set__task=task)
+    return versions.select_related("evaluation_set")
+
+
+def open_versions(task: Task) -> QuerySet[EvaluationSetVersion]:
+    """The newest version of each set whose inputs anybody who sees the task may have."""
+    versions = newest_versions(task).filter(evaluation_set__may_leave=True)
+    return versions.exclude(evaluation_set__access=EvaluationSet.Access.HIDDEN)
+
+
+def input_rows(version: EvaluationSetVersion) -> Iterator[Mapping[str, Any]]:
+    """`{"uid": …, "inputs": {field: value}}` of each example in order; never opens the answers."""
+    with version.inputs.open("rb") as file, gzip.GzipFile(fileobj=file) as lines:
+        yield from map(orjson.loads, lines)
+
+
+def input_lines(version: EvaluationSetVersion) -> Iterator[bytes]:
+    """The inputs as JSON lines `{"id": uid, "inputs": {field: value}}`, as they are downloaded."""
+    for row in input_rows(version):
+        yield orjson.dumps({"id": row["uid"], "inputs": row["inputs"]}) + b"\n"
+
+
+def set_rows(version: EvaluationSetVersion) -> Iterator[SetRow]:
+    """The examples of a version in order, with right answers and slices. Streams."""
+    with version.gold.open("rb") as file, gzip.GzipFile(fileobj=file) as lines:
+        for told, kept in zip(input_rows(version), map(orjson.loads, lines), strict=True):
+            if told["uid"] != kept["uid"]:
+                raise ValueError(f"{version}: the files differ at {told['uid']}.")
+            slices = {name: tuple(values) for name, values in kept["slices"].items()}
+            yield SetRow(told["uid"], told["inputs"], tuple(kept["gold"]), slices)
