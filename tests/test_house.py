@@ -33,7 +33,7 @@ RULES = {
         '<p style="color: red" onclick="go()">',
     ),
     "save names its fields in services": (
-        r"\.save\((?!update_fields=|force_insert=True)",
+        r"\.save\((?!update_fields=|force_insert=True|.*save=False)",
         SERVICES,
         'round.save(update_fields=["state"])',
         "round.save()",
