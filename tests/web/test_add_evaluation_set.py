@@ -16,9 +16,9 @@ from evaluation.sets.source_services import control_version
 from tests.factories import TaskFactory
 
 ROW = {"uid": "u1", "text": "The soup was warm.", "label": "positive"}
-# Bytes that reading 200,000 rows and writing a version of them may take beyond what is imported.
-# Measured: 31 MB for JSON lines, 91 MB for Parquet; to keep the rows would take 400 MB.
-MEMORY = 150 * 2**20
+# Bytes that reading 50,000 rows and writing a version of them may take beyond what is imported.
+# Measured: at most 48 MB; to keep the texts would take 100 MB more.
+MEMORY = 90 * 2**20
 
 
 @pytest.fixture(autouse=True)
@@ -163,12 +163,12 @@ print(written.size, peak() - before)
 
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])
 def test_memory_follows_the_uids_and_not_the_texts(ending, tmp_path):
-    """200,000 rows with 100 MB of texts; in a process of its own, whose peak is its own."""
+    """50,000 rows with 100 MB of texts; in a process of its own, whose peak is its own."""
     import pyarrow as pa
     import pyarrow.parquet
 
-    rows, path = 200_000, tmp_path / f"rows.{ending}"
-    texts = [f"{number} {'word ' * 100}" for number in range(rows)]
+    rows, path = 50_000, tmp_path / f"rows.{ending}"
+    texts = [f"{number} {'word ' * 400}" for number in range(rows)]
     if ending == "jsonl":
         with path.open("w") as file:
             file.writelines(f'{{"text": "{text}", "label": "neutral"}}\n' for text in texts)
