@@ -64,7 +64,7 @@ class Assignment(models.Model):
 class Suggestion(models.Model):
     """A text that the task's generator wrote for an assignment."""
 
-    class Deed(models.TextChoices):
+    class Action(models.TextChoices):
         USE = "use"
         EDIT = "edit"
         IGNORE = "ignore"
@@ -73,7 +73,7 @@ class Suggestion(models.Model):
     text = models.TextField()
     source = models.CharField(max_length=60, help_text="The generator's name.")
     fingerprint = models.JSONField(default=dict, help_text="Exactly what wrote it, if it says so.")
-    deed = models.CharField(max_length=6, choices=Deed, blank=True)
+    deed = models.CharField(max_length=6, choices=Action, blank=True)
     asked_at = models.DateTimeField(db_default=Now())
 
     class Meta:

@@ -44,7 +44,7 @@ class Choice(models.Model):
         return Vote(self.label or None, self.verdict or None)  # type: ignore[arg-type]
 
 
-class Answer(Choice):
+class ValidatorAnswer(Choice):
     """What a validator said of an example, blindly and afterwards."""
 
     class FlagReason(models.TextChoices):
@@ -78,7 +78,7 @@ class Answer(Choice):
         abstract = True
 
 
-class Validation(Answer):
+class Validation(ValidatorAnswer):
     """One vote on one example, given before the author's label or the model's answer is seen.
 
     Imported votes have no validator where the source names none, and may repeat one.
@@ -295,7 +295,7 @@ class Gold(Choice):
         return f"{self.example}: {self.label or self.verdict}"
 
 
-class GoldAnswer(Answer):
+class GoldAnswer(ValidatorAnswer):
     """What a validator said of a gold item; it is no vote."""
 
     gold = models.ForeignKey(Gold, on_delete=models.CASCADE, related_name="answers")

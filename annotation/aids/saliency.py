@@ -2,19 +2,18 @@
 
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
 
 from django.conf import settings
 from django.core.cache import cache
-from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.attempts.live_targets import call, live_target, model_inputs, waited
 from annotation.models import Example, TargetOutput
 from annotation.refusals import CapReached
+from dynabench.lib.hourly import count_use
 from tasks.targets.connect import endpoint_of
 from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction
 
@@ -66,7 +65,8 @@ def saliency(example: Example, text_field: str) -> list[WordWeight]:
     key = f"saliency:{output.pk}"
     chances = cache.get(key)
     if chances is None:
-        _count(example)
+        if count_use(f"saliency-asked:{example.annotator_id}") > AN_HOUR:
+            raise CapReached(_("You have asked this of many texts. Ask again in an hour."))
         inputs = model_inputs(example.round, example.context.fields, example.inputs)
         without = (" ".join(pieces[:i] + pieces[i + 1 :]) for i in range(len(pieces)))
         said = _asked(output, [{**inputs, text_field: text} for text in without])
@@ -103,12 +103,3 @@ def _asked(output: TargetOutput, variants: Sequence[Mapping[str, Any]]) -> Seque
         raise EndpointError("The target took too long.", reason="slow")
     asked.result()
     return batch.found
-
-
-def _count(example: Example) -> None:
-    """Raises CapReached if the author has asked too often within this hour."""
-    key = f"saliency-asked:{example.annotator_id}:{timezone.now():%Y%m%d%H}"
-    cache.add(key, 0, timeout=3600)
-    with suppress(ValueError):  # the entry may go between the two calls
-        if cache.incr(key) > AN_HOUR:
-            raise CapReached(_("You have asked this of many texts. Ask again in an hour."))

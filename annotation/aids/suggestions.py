@@ -22,7 +22,7 @@ from tasks.targets.endpoints.base import EndpointError, Prediction, rubbish
 A_PASSAGE = 3
 """Most suggestions for one context; no more in a day than tries."""
 SUGGEST_SECONDS = 10.0
-Deed = Suggestion.Deed
+Action = Suggestion.Action
 
 
 def suggest(assignment: Assignment) -> Suggestion:
@@ -88,7 +88,7 @@ def _text(assignment: Assignment, output: Mapping[str, Any]) -> str:
     return text.strip()
 
 
-def take(*, assignment: Assignment, deed: Deed, typed: Mapping[str, Any]) -> None:
+def take(*, assignment: Assignment, deed: Action, typed: Mapping[str, Any]) -> None:
     """Note what the person does with the last suggestion; no lock.
 
     Unless it is ignored, its text becomes the draft in place of the text that was typed.
@@ -98,6 +98,6 @@ def take(*, assignment: Assignment, deed: Deed, typed: Mapping[str, Any]) -> Non
         return
     last.deed = deed
     last.save(update_fields=["deed"])
-    if deed != Deed.IGNORE:
+    if deed != Action.IGNORE:
         field = assignment.round.task.config.text_field
         save_draft(assignment=assignment, inputs={**typed, field: last.text})

@@ -23,15 +23,14 @@ from annotation.api.serializers import (
     NewExampleSerializer,
     WantSerializer,
 )
-from annotation.assignments.services import assign, change_goal, pass_gate
+from annotation.assignments.services import assign_next, pass_gate
 from annotation.attempts import services
 from annotation.attempts.failures import FAILED_STATUS, FAILURES, NO_ANSWER
 from annotation.attempts.services import settle
 from annotation.models import Assignment, Attempt, Example, TargetOutput
 from annotation.open_round import live_round, round_to_write
-from annotation.refusals import RoundClosed
 from annotation.writing.forms import UNCHANGED, unchanged_fields
-from annotation.writing.page import Work
+from annotation.writing.page import WritePage
 from dynabench.accounts.api import once
 from dynabench.accounts.idempotency import HEADER
 from dynabench.accounts.models import ApiToken
@@ -76,18 +75,8 @@ class AssignmentView(APIView):
         annotator = enter(request, task, services.check_programs_write)
         asked = read(WantSerializer, request)
         want = asked["want"]
-        current = want == "current"
-        round = round_to_write(task, annotator) if current else live_round(task)
-        if round is None:
-            raise RoundClosed("No round is open.")
-        assignment = assign(
-            annotator=annotator,
-            round=round,
-            fresh=want in ("context", "edit"),
-            minimal_edit=want == "edit",
-        )
-        if want == "goal":
-            change_goal(assignment=assignment)
+        round = round_to_write(task, annotator) if want == "current" else live_round(task)
+        assignment = assign_next(annotator=annotator, round=round, want=want)
         return Response(AssignmentSerializer(assignment).data)
 
 
@@ -139,7 +128,7 @@ def checked(assignment: Assignment, given: Mapping[str, Any]) -> dict[str, Any]:
         wrong = [f"Your goal is {assignment.goal}. Leave this out, or ask for another goal"]
         raise serializers.ValidationError({"inputs": {goal: wrong}})
     errors = validate_inputs(config, assignment.context.fields, inputs)
-    for name in unchanged_fields(config, inputs, Work.of(assignment).unchanged):
+    for name in unchanged_fields(config, inputs, WritePage.of(assignment).unchanged):
         errors.setdefault(name, [UNCHANGED])
     if errors:
         raise serializers.ValidationError({"inputs": errors})

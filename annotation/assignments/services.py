@@ -104,6 +104,18 @@ def _assign_edit(annotator: Annotator, round: Round) -> Assignment:
     )
 
 
+def assign_next(*, annotator: Annotator, round: Round | None, want: str) -> Assignment:
+    """What a person asks for: their `current` assignment, or another `context`, `goal` or `edit`.
+
+    Raises RoundClosed (also for no round), NoContext, Unfinished.
+    """
+    if round is None:
+        raise RoundClosed(_("No round is open."))
+    fresh, minimal_edit = want in ("context", "edit"), want == "edit"
+    assignment = assign(annotator=annotator, round=round, fresh=fresh, minimal_edit=minimal_edit)
+    return change_goal(assignment=assignment) if want == "goal" else assignment
+
+
 def change_goal(*, assignment: Assignment) -> Assignment:
     """Draw another goal for the same context. Locks the round, as handing out does."""
     with transaction.atomic():

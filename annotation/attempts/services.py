@@ -244,12 +244,7 @@ def finish_attempt(
     Who was writing when the round closed may store one more, in time. Returns None when the attempt
     is no longer asking, or could not be stored (its `failure` says why).
     """
-    outcome = judge(
-        expected=attempt.inputs,
-        outputs=[prediction.output for prediction in predictions],
-        rule=attempt.assignment.round.task.config.verdict,
-        ensemble=cast(Ensemble, attempt.assignment.round.rule),
-    )
+    outcome = judge_answers(attempt.assignment.round, attempt.inputs, predictions)
     versions = [
         version_of(entry.target, prediction.fingerprint)
         for entry, prediction in zip(targets, predictions, strict=True)
@@ -259,7 +254,10 @@ def finish_attempt(
             round = _round_that_takes(attempt)
             _check_asked(round, targets)
             example = _store_example(attempt, outcome)
-            _store_outputs(example, outcome, targets, versions, predictions)
+            outputs = unsaved_outputs(example, targets, predictions, outcome)
+            for output, version in zip(outputs, versions, strict=True):
+                output.version_id = version
+            TargetOutput.objects.bulk_create(outputs)
             if not _still_asking(attempt).update(state=State.DONE, example=example):
                 raise _NotStored
             if attempt.assignment.draft:
@@ -273,6 +271,8 @@ def finish_attempt(
     except IntegrityError:  # example_one_text: another tab was first with the same text
         fail_attempt(attempt=attempt, reason="duplicate")
         return None
+    # The page shows them next, and need not read them.
+    example._prefetched_objects_cache = {"target_outputs": outputs}  # type: ignore[attr-defined]
     return example
 
 
@@ -301,31 +301,40 @@ def _check_asked(round: Round, targets: Sequence[RoundTarget]) -> None:
         raise _NotStored("replaced")
 
 
-def _store_outputs(
+def judge_answers(
+    round: Round, inputs: Mapping[str, Any], predictions: Sequence[Prediction]
+) -> Outcome:
+    """The verdict on an example by the rules of its round."""
+    return judge(
+        expected=inputs,
+        outputs=[prediction.output for prediction in predictions],
+        rule=round.task.config.verdict,
+        ensemble=cast(Ensemble, round.rule),
+    )
+
+
+def unsaved_outputs(
     example: Example,
-    outcome: Outcome,
     targets: Sequence[RoundTarget],
-    versions: Sequence[int],
     predictions: Sequence[Prediction],
-) -> None:
-    outputs = TargetOutput.objects.bulk_create(
+    outcome: Outcome,
+) -> list[TargetOutput]:
+    """The rows of what the targets answered, in their order; without the targets' versions."""
+    return [
         TargetOutput(
             example=example,
             target=entry.target,
-            version_id=version,
             position=place,
             output=dict(prediction.output),
-            prob=dict(prediction.prob) if prediction.prob is not None else None,
+            prob=None if prediction.prob is None else dict(prediction.prob),
             seconds=prediction.seconds,
             fooled=verdict.fooled,
             score=verdict.score,
         )
-        for place, (entry, version, prediction, verdict) in enumerate(
-            zip(targets, versions, predictions, outcome.per_target, strict=True)
+        for place, (entry, prediction, verdict) in enumerate(
+            zip(targets, predictions, outcome.per_target, strict=True)
         )
-    )
-    # The page shows them next, and need not read them.
-    example._prefetched_objects_cache = {"target_outputs": outputs}  # type: ignore[attr-defined]
+    ]
 
 
 def _store_example(attempt: Attempt, outcome: Outcome) -> Example:

@@ -4,7 +4,7 @@ from typing import Any
 
 from annotation.models import Assignment, Suggestion
 
-Deed = Suggestion.Deed
+Action = Suggestion.Action
 
 
 def support_of(assignment: Assignment, text: str) -> dict[str, Any] | None:
@@ -29,6 +29,6 @@ def _suggested(suggestions: list[Suggestion], text: str) -> dict[str, Any]:
     if not suggestions:
         return {}
     used = [one for one in suggestions if one.text.split() == text.split()]
-    taken = [one for one in suggestions if one.deed in (Deed.USE, Deed.EDIT)]
-    deed = Deed.USE if used else Deed.EDIT if taken else Deed.IGNORE
+    taken = [one for one in suggestions if one.deed in (Action.USE, Action.EDIT)]
+    deed = Action.USE if used else Action.EDIT if taken else Action.IGNORE
     return {"suggestion": deed.value, "suggested_by": (used or taken or suggestions)[-1].source}

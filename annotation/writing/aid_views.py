@@ -14,9 +14,9 @@ from annotation.aids import suggestions
 from annotation.aids.example_gallery import open_worked
 from annotation.assignments.services import save_draft
 from annotation.models import Suggestion
-from annotation.writing import page as work
+from annotation.writing import page
 from annotation.writing.forms import typed
-from annotation.writing.page import Work
+from annotation.writing.page import WritePage
 from annotation.writing.views import posted_assignment
 from dynabench.lib.errors import Refused
 from dynabench.lib.htmx import htmx_partial, render_page
@@ -25,7 +25,7 @@ from tasks.config.schema import TaskConfig
 from tasks.targets.endpoints.base import EndpointError
 
 logger = logging.getLogger(__name__)
-Deed = Suggestion.Deed
+Action = Suggestion.Action
 SILENT = {
     "busy": gettext_noop("Many people are asking just now."),
     "slow": gettext_noop("The generator took too long."),
@@ -52,28 +52,28 @@ def support(request: HttpRequest, code: str) -> HttpResponse:
         elif want == "suggestion":
             suggestions.suggest(assignment)
         else:
-            suggestions.take(assignment=assignment, deed=Deed(want), typed=inputs)
+            suggestions.take(assignment=assignment, deed=Action(want), typed=inputs)
     except Refused as error:
         said, status = str(error), error.status
     except EndpointError as error:
         logger.warning("no suggestion for assignment %s: %s", assignment.pk, error)
         said, status = _(SILENT.get(error.reason, NO_ANSWER)), 503
-    return _shown(request, Work.of(assignment, opened=want), said, status)
+    return _shown(request, WritePage.of(assignment, opened=want), said, status)
 
 
 def _allowed(config: TaskConfig) -> set[str]:
     """What may be wanted."""
     support = config.support
     wants = {"examples"} if support and support.examples else set()
-    return wants | ({"suggestion", *Deed.values} if support and support.suggestions else set())
+    return wants | ({"suggestion", *Action.values} if support and support.suggestions else set())
 
 
-def _shown(request: HttpRequest, now: Work, said: str, status: int) -> HttpResponse:
+def _shown(request: HttpRequest, now: WritePage, said: str, status: int) -> HttpResponse:
     """The page with the help open; for htmx what changes in it. said: why there is none."""
     if not said and not htmx_partial(request):
         # Without a fragment, for then the browser would not focus the heading.
         wanted = {"support": now.opened}
         return redirect(reverse("annotation:write", args=[now.task.code], query=wanted))
-    part = "work" if now.opened in (Deed.USE, Deed.EDIT) else "support"
-    values = {**now.page(), "support_said": said}
-    return render_page(request, work.TEMPLATE, values, part=part, status=status)
+    part = "work" if now.opened in (Action.USE, Action.EDIT) else "support"
+    values = {**now.values(), "support_said": said}
+    return render_page(request, page.TEMPLATE, values, part=part, status=status)

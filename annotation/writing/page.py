@@ -30,7 +30,7 @@ TEMPLATE = "annotation/write.html"
 
 
 @dataclass
-class Work:
+class WritePage:
     """Somebody, or a passer-by without an account, at one context with one goal."""
 
     task: Task
@@ -46,8 +46,8 @@ class Work:
     @classmethod
     def of(
         cls, assignment: Assignment, retry_of: Example | None = None, opened: str = ""
-    ) -> "Work":
-        """The work of an assignment: a draft goes before a retry, a retry before the prompt."""
+    ) -> "WritePage":
+        """The page of an assignment: a draft goes before a retry, a retry before the prompt."""
         task, context = assignment.round.task, assignment.context
         given = (
             assignment.draft
@@ -58,7 +58,7 @@ class Work:
             task, assignment.round, context, assignment.goal, assignment, given, retry_of, opened
         )
 
-    def showing(self, attempt: Attempt) -> "Work":
+    def showing(self, attempt: Attempt) -> "WritePage":
         """The same with what was written in an attempt, and the goal that it was written for."""
         goal = attempt.example.goal if attempt.example else self.goal
         return replace(self, given=attempt.inputs, goal=goal, is_past=True)
@@ -110,7 +110,7 @@ class Work:
         )
         attrs = form.fields[self.text_field].widget.attrs
         attrs["data-given"] = given.get(self.text_field, "")
-        if self.retry_of or self.opened == Suggestion.Deed.EDIT:
+        if self.retry_of or self.opened == Suggestion.Action.EDIT:
             attrs["autofocus"] = True
         if self.assignment:  # drafts save themselves, apart from the form's own requests
             attrs["hx-post"] = reverse("annotation:draft", args=[self.assignment.pk])
@@ -124,7 +124,7 @@ class Work:
         targets_of(self.round)
         return ", ".join(self.round.target_names) or _("no model in this round")
 
-    def page(self, form: ExampleForm | None = None) -> dict[str, Any]:
+    def values(self, form: ExampleForm | None = None) -> dict[str, Any]:
         """Everything that the template names but the panel."""
         before, words, after = goal_parts(self.task.config, self.goal)
         values: dict[str, Any] = {
@@ -220,7 +220,7 @@ def verdict(example: Example, config: Any, outputs: list[Any]) -> dict[str, Any]
 
 def show(
     request: HttpRequest,
-    work: Work,
+    page: WritePage,
     panel: Mapping[str, Any] | None = None,
     *,
     form: ExampleForm | None = None,
@@ -229,7 +229,7 @@ def show(
     """The write page in one of its states; for htmx the panel, or the form with its errors."""
     part = "panel" if panel else "form"
     response = render_page(
-        request, TEMPLATE, {**work.page(form), **(panel or {})}, part=part, status=status
+        request, TEMPLATE, {**page.values(form), **(panel or {})}, part=part, status=status
     )
     if part == "form":
         response["HX-Retarget"], response["HX-Reswap"] = "#form", "outerHTML"
@@ -237,15 +237,15 @@ def show(
 
 
 def show_attempt(
-    request: HttpRequest, work: Work, attempt: Attempt, *, is_new: bool = False
+    request: HttpRequest, page: WritePage, attempt: Attempt, *, is_new: bool = False
 ) -> HttpResponse:
     """The state of an attempt: the verdict, still waiting, or no answer."""
-    work = work.showing(attempt)
+    page = page.showing(attempt)
     if attempt.state == Attempt.State.DONE and attempt.example:
-        return show(request, work, result(attempt.example, is_new))
+        return show(request, page, result(attempt.example, is_new))
     if attempt.state == Attempt.State.ASKING:
         waiting = {"panel": "annotation/_waiting.html", "attempt": attempt}
-        response = show(request, work, waiting, status=202)
+        response = show(request, page, waiting, status=202)
         # Without JavaScript the browser asks again, there and not at the address of the form.
         response["Refresh"] = f"5; url={reverse('annotation:attempt', args=[attempt.uuid])}"
         return response
@@ -253,7 +253,7 @@ def show_attempt(
     said = _(FAILURES.get(attempt.failure, NO_ANSWER))
     broken = attempt.failure in BROKEN
     failed = {"panel": "annotation/_failed.html", "said": said, "is_broken": broken}
-    response = show(request, work, failed, status=status)
+    response = show(request, page, failed, status=status)
     if status == 503:
         response["Retry-After"] = "10"
     return response

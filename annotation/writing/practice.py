@@ -6,12 +6,10 @@ was looked for in practice is no example on a passage that chance drew.
 
 import random
 from collections.abc import Sequence
-from contextlib import suppress
-from typing import Any, cast
+from typing import Any
 
 from allauth.account.adapter import get_adapter
 from django.contrib.auth.decorators import login_not_required
-from django.core.cache import cache
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -25,14 +23,15 @@ from annotation.access import gate_is_shut
 from annotation.assignments.services import check_can_be_asked
 from annotation.attempts.failures import BROKEN, FAILURES, NO_ANSWER
 from annotation.attempts.live_targets import answers_now, failure_of, model_inputs
+from annotation.attempts.services import judge_answers, unsaved_outputs
 from annotation.models import Example, TargetOutput
 from annotation.open_round import live_round
 from annotation.refusals import NoContext
-from annotation.rules.outcome import Ensemble, judge
-from annotation.writing import page as work
-from annotation.writing.page import Work
+from annotation.writing import page
+from annotation.writing.page import WritePage
 from annotation.writing.views import refusal
 from dynabench.lib.errors import Refused
+from dynabench.lib.hourly import count_use
 from tasks.access import find_task
 from tasks.models import Context, Round, RoundTarget, Task
 from tasks.permissions import can_try_out
@@ -63,7 +62,9 @@ def try_out(request: HttpRequest, code: str) -> HttpResponse:
         said = _("There is nothing to practise on here: no example of this task shows its passage.")
         return refusal(request, NoContext(said), task)
     goal = random.choice(task.config.goal_choices or [""])
-    return work.show(request, Work(task, round, _context(round, random.randrange(places)), goal))
+    return page.show(
+        request, WritePage(task, round, _context(round, random.randrange(places)), goal)
+    )
 
 
 def _context(round: Round, place: int) -> Context:
@@ -76,10 +77,10 @@ def _submit(request: HttpRequest, task: Task, round: Round) -> HttpResponse:
     places = map(str, range(len(task.config.practice_contexts)))
     if place not in places or goal not in (task.config.goal_choices or [""]):
         raise Http404
-    now = Work(task, round, _context(round, int(place)), goal)
+    now = WritePage(task, round, _context(round, int(place)), goal)
     form = now.form(request.POST)
     if not form.is_valid():
-        return work.show(request, now, form=form, status=422)
+        return page.show(request, now, form=form, status=422)
     if _too_many(request):
         said = ngettext(
             "You have used the %(number)d practice try of this hour.",
@@ -90,7 +91,7 @@ def _submit(request: HttpRequest, task: Task, round: Round) -> HttpResponse:
             "panel": "annotation/_refused.html",
             "said": said % {"number": TRIES_PER_HOUR},
         }
-        return work.show(request, now, refused, form=form, status=429)
+        return page.show(request, now, refused, form=form, status=429)
     entries = targets_of(round)
     try:
         predictions = answers_now(entries, model_inputs(round, now.context.fields, form.inputs))
@@ -99,49 +100,27 @@ def _submit(request: HttpRequest, task: Task, round: Round) -> HttpResponse:
         said = _(FAILURES.get(failure, NO_ANSWER))
         broken = failure in BROKEN
         failed = {"panel": "annotation/_failed.html", "said": said, "is_broken": broken}
-        return work.show(request, now, failed, form=form, status=503)
+        return page.show(request, now, failed, form=form, status=503)
     example, outputs = _unsaved(now, form.inputs, entries, predictions)
-    return work.show(request, now, work.verdict(example, task.config, outputs), form=form)
+    return page.show(request, now, page.verdict(example, task.config, outputs), form=form)
 
 
 def _unsaved(
-    now: Work,
+    now: WritePage,
     inputs: dict[str, Any],
     entries: Sequence[RoundTarget],
     predictions: Sequence[Prediction],
 ) -> tuple[Example, list[TargetOutput]]:
     """The verdict on rows that are never saved."""
-    outcome = judge(
-        expected=inputs,
-        outputs=[prediction.output for prediction in predictions],
-        rule=now.task.config.verdict,
-        ensemble=cast(Ensemble, now.round.rule),
-    )
+    outcome = judge_answers(now.round, inputs, predictions)
     example = Example(
         round=now.round, context=now.context, goal=now.goal, inputs=inputs, outcome=outcome.status
     )
-    outputs = [
-        TargetOutput(
-            target=entry.target,
-            position=place,
-            output=prediction.output,
-            prob=prediction.prob,
-            fooled=verdict.fooled,
-            score=verdict.score,
-        )
-        for place, (entry, prediction, verdict) in enumerate(
-            zip(entries, predictions, outcome.per_target, strict=True)
-        )
-    ]
-    return example, outputs
+    return example, unsaved_outputs(example, entries, predictions, outcome)
 
 
 def _too_many(request: HttpRequest) -> bool:
-    """Whether this address has used up the hour's tries; only a keyed, daily hash is kept."""
+    """Whether this address has used up the hour's tries; only a keyed, hourly hash is kept."""
     address = get_adapter().get_client_ip(request) or ""
-    hour = timezone.now().strftime("%Y%m%d%H")
-    key = "try-out-" + salted_hmac("try-out", address + hour).hexdigest()
-    cache.add(key, 0, timeout=3600)
-    with suppress(ValueError):  # the entry may go between the two calls
-        return cache.incr(key) > TRIES_PER_HOUR
-    return False
+    hashed = salted_hmac("try-out", f"{address}{timezone.now():%Y%m%d%H}").hexdigest()
+    return count_use(f"try-out-{hashed}") > TRIES_PER_HOUR

@@ -10,19 +10,19 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from annotation.access import find_given, gate_is_shut, writer
 from annotation.aids.saliency import saliency
-from annotation.assignments.services import assign, change_goal, pass_gate, save_draft
+from annotation.assignments.services import assign, assign_next, pass_gate, save_draft
 from annotation.attempts import services
 from annotation.attempts.failures import FAILURES, NO_ANSWER
 from annotation.attempts.services import settle
 from annotation.models import Assignment, Attempt, Example
 from annotation.moderation import report_context
 from annotation.open_round import live_round, round_to_write
-from annotation.refusals import CapReached, NoContext, RoundClosed, Stale
+from annotation.refusals import CapReached, NoContext, Stale
 from annotation.rules.near_duplicates import written_text
 from annotation.rules.typing_evidence import typing_evidence
-from annotation.writing import page as work
+from annotation.writing import page
 from annotation.writing.forms import ReportForm, WhyForm, typed
-from annotation.writing.page import Work
+from annotation.writing.page import WritePage
 from annotation.writing.result_panel import why_components
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
@@ -77,7 +77,7 @@ def write(request: HttpRequest, code: str) -> HttpResponse:
     except Refused as error:
         return refusal(request, error, task)
     opened = request.GET.get("support", "")
-    return work.show(request, Work.of(assignment, _retried(request, assignment), opened))
+    return page.show(request, WritePage.of(assignment, _retried(request, assignment), opened))
 
 
 def _retried(request: HttpRequest, assignment: Assignment) -> Example | None:
@@ -92,10 +92,10 @@ def _retried(request: HttpRequest, assignment: Assignment) -> Example | None:
 def _submit(request: HttpRequest, task: Task, annotator: Annotator) -> HttpResponse:
     """Check the form, ask the targets, show what came of it."""
     assignment = posted_assignment(request, annotator, task)
-    now = Work.of(assignment)
+    now = WritePage.of(assignment)
     form = now.form(request.POST)
     if not form.is_valid():
-        return work.show(request, now, form=form, status=422)
+        return page.show(request, now, form=form, status=422)
     data = form.cleaned_data
     try:
         if data["goal"] != assignment.goal:
@@ -116,11 +116,11 @@ def _submit(request: HttpRequest, task: Task, annotator: Annotator) -> HttpRespo
             "example": getattr(error, "example", None),
             "reload": isinstance(error, Stale),
         }
-        return work.show(request, now, refused, form=form, status=error.status)
+        return page.show(request, now, refused, form=form, status=error.status)
     attempt = settle(attempt) if is_mine else attempt
     if attempt.state == Attempt.State.DONE and not htmx_partial(request):
         return redirect("annotation:attempt", uuid=attempt.uuid)
-    return work.show_attempt(request, now, attempt, is_new=is_mine)
+    return page.show_attempt(request, now, attempt, is_new=is_mine)
 
 
 def posted_assignment(request: HttpRequest, annotator: Annotator, task: Task) -> Assignment:
@@ -145,20 +145,15 @@ def write_next(request: HttpRequest, code: str) -> HttpResponse:
     annotator, round = writer(request, task), live_round(task)
     if gate_is_shut(request, task):
         return redirect("annotation:gate", code=code)
-    wanted = request.POST.get("want")
+    asked = request.POST.get("want", "")
+    want = asked if asked in ("goal", "edit") else "context"
     try:
-        if round is None:
-            raise RoundClosed(_("No round is open."))
-        assignment = assign(
-            annotator=annotator, round=round, fresh=wanted != "goal", minimal_edit=wanted == "edit"
-        )
-        if wanted == "goal":
-            change_goal(assignment=assignment)
+        assignment = assign_next(annotator=annotator, round=round, want=want)
     except Refused as error:
         return refusal(request, error, task)
     if not htmx_partial(request):
         return redirect("annotation:write", code=code)
-    return render_page(request, work.TEMPLATE, Work.of(assignment).page(), part="work")
+    return render_page(request, page.TEMPLATE, WritePage.of(assignment).values(), part="work")
 
 
 @require_POST
@@ -193,15 +188,15 @@ def _own_attempt(request: HttpRequest, uuid: UUID) -> Attempt:
 def attempt_detail(request: HttpRequest, uuid: UUID) -> HttpResponse:
     """One attempt: what came of it, or that the model is still asked."""
     attempt = services.expire_attempt(attempt=_own_attempt(request, uuid))
-    return work.show_attempt(request, Work.of(attempt.assignment), attempt)
+    return page.show_attempt(request, WritePage.of(attempt.assignment), attempt)
 
 
-def _shown_example(request: HttpRequest, uuid: UUID) -> tuple[Work, Example]:
+def _shown_example(request: HttpRequest, uuid: UUID) -> tuple[WritePage, Example]:
     """A stored example of this person's own."""
     attempt = _own_attempt(request, uuid)
     if attempt.example is None:
         raise Http404
-    return Work.of(attempt.assignment).showing(attempt), attempt.example
+    return WritePage.of(attempt.assignment).showing(attempt), attempt.example
 
 
 @require_POST
@@ -209,7 +204,7 @@ def attempt_answer(request: HttpRequest, uuid: UUID) -> HttpResponse:
     """The author says whether the model's answer is acceptable."""
     now, example = _shown_example(request, uuid)
     if request.POST.get("model_right") not in ("yes", "no"):
-        return work.show(request, now, work.result(example), status=422)
+        return page.show(request, now, page.result(example), status=422)
     try:
         right = request.POST["model_right"] == "yes"
         services.answer_undecided(example=example, model_right=right)
@@ -218,7 +213,7 @@ def attempt_answer(request: HttpRequest, uuid: UUID) -> HttpResponse:
     if not htmx_partial(request):
         return redirect("annotation:attempt", uuid=uuid)
     example.refresh_from_db(fields=["outcome", "decided_by"])
-    return work.show(request, now, work.result(example))
+    return page.show(request, now, page.result(example))
 
 
 @require_POST
@@ -231,9 +226,14 @@ def attempt_why(request: HttpRequest, uuid: UUID) -> HttpResponse:
         services.explain(example=example, metadata=form.inputs)
         if not htmx_partial(request):
             return redirect("annotation:attempt", uuid=uuid)
-    values = {**now.page(), **work.result(example), "why_form": form, "why_saved": form.is_valid()}
+    values = {
+        **now.values(),
+        **page.result(example),
+        "why_form": form,
+        "why_saved": form.is_valid(),
+    }
     return render_page(
-        request, work.TEMPLATE, values, part="why", status=200 if form.is_valid() else 422
+        request, page.TEMPLATE, values, part="why", status=200 if form.is_valid() else 422
     )
 
 
@@ -247,10 +247,10 @@ def attempt_retract(request: HttpRequest, uuid: UUID) -> HttpResponse:
         example = services.retract_example(example=example)
     except Refused as error:
         refused = {"panel": "annotation/_refused.html", "said": str(error)}
-        return work.show(request, now, refused, status=error.status)
+        return page.show(request, now, refused, status=error.status)
     if not htmx_partial(request):
         return redirect("annotation:attempt", uuid=uuid)
-    return work.show(request, now, work.result(example))
+    return page.show(request, now, page.result(example))
 
 
 @require_http_methods(["GET", "POST"])
@@ -272,7 +272,7 @@ def context_report(request: HttpRequest, pk: int) -> HttpResponse:
 def attempt_saliency(request: HttpRequest, uuid: UUID) -> HttpResponse:
     """Which words mattered to the first target: its answer again without each of them."""
     now, example = _shown_example(request, uuid)
-    values = {**now.page(), **work.result(example), "saliency_asked": True}
+    values = {**now.values(), **page.result(example), "saliency_asked": True}
     status = 200
     try:
         words = saliency(example, now.text_field)
@@ -283,4 +283,4 @@ def attempt_saliency(request: HttpRequest, uuid: UUID) -> HttpResponse:
         values["saliency_failed"] = _(FAILURES.get(error.reason, NO_ANSWER))
     except CapReached as error:
         status, values["saliency_failed"] = error.status, str(error)
-    return render_page(request, work.TEMPLATE, values, part="saliency", status=status)
+    return render_page(request, page.TEMPLATE, values, part="saliency", status=status)

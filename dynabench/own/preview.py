@@ -6,7 +6,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from annotation.models import Example
-from annotation.writing.page import Work
+from annotation.writing.page import WritePage
 from dynabench.accounts.models import Annotator
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
@@ -21,7 +21,7 @@ def write_values(task: Task) -> dict[str, Any]:
     """What templates/annotation/write.html names, for the task's first context and goal."""
     context = _context(task)
     goal = next(iter(task.config.goal_choices), "")
-    values = Work(task, context.round, context, goal).page()
+    values = WritePage(task, context.round, context, goal).values()
     targets = _("the models in the loop")
     return {**values, "practice": False, "try_number": 1, "targets": targets}
 

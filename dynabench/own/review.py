@@ -20,7 +20,7 @@ from dynabench.lib.htmx import htmx_partial, render_page
 from dynabench.own.access import owned_task
 from dynabench.own.selectors import case_file, shown_texts
 from tasks.models import Task
-from validation.decisions.review_queue import PAGE, Found, Kind, to_review
+from validation.decisions.review_queue import PAGE, Kind, ReviewPage, to_review
 from validation.decisions.services import override_consensus, withdraw_override
 from validation.judging import gold
 from validation.judging.forms import DecisionForm
@@ -41,7 +41,7 @@ class Wanted(forms.Form):
         self.fields["round"].choices = [("", gettext("All rounds")), *numbers]  # type: ignore[attr-defined]
         self.full_clean()
 
-    def found(self, after: int, size: int = PAGE) -> Found:
+    def found(self, after: int, size: int = PAGE) -> ReviewPage:
         """The examples behind the id `after`."""
         number = self.cleaned_data.get("round", "")
         rounds = [round for round in self.rounds if number in ("", round.number)]

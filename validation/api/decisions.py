@@ -30,7 +30,7 @@ from validation.api.serializers import (
     JudgedExampleSerializer,
     vote_of,
 )
-from validation.decisions.review_queue import PAGE, Found, Kind, to_review
+from validation.decisions.review_queue import PAGE, Kind, ReviewPage, to_review
 from validation.decisions.services import override_consensus, withdraw_override
 from validation.judging.forms import DecisionForm
 from validation.models import OwnerDecision
@@ -85,7 +85,7 @@ class ReviewView(APIView):
         return Response(ReviewSerializer(told, context={"full": True}).data)
 
 
-def _items(found: Found, rounds: Mapping[int, Round]) -> list[dict[str, Any]]:
+def _items(found: ReviewPage, rounds: Mapping[int, Round]) -> list[dict[str, Any]]:
     """What ReviewItemSerializer tells of."""
     examples = shown(Example.objects.all()).in_bulk([item.pk for item in found.items])
     for example in examples.values():

@@ -32,9 +32,9 @@ from validation.api.serializers import (
     vote_of,
 )
 from validation.judging import blind, gold, page, services, vote_caps
-from validation.judging.forms import AfterForm, FlagForm, choices
+from validation.judging.forms import FlagForm, choices
 from validation.judging.services import JudgeSession
-from validation.models import Answer, GoldAnswer, Validation, Verdict
+from validation.models import GoldAnswer, Validation, ValidatorAnswer, Verdict
 from validation.rules.claims import is_about_model
 from validation.rules.consensus import Vote
 from validation.rules.gold_check import Check
@@ -97,7 +97,7 @@ def _item(session: JudgeSession) -> dict[str, Any]:
         "model_said": [{"target": n, "said": s} for n, s in page.model_said(config, example)],
         "question": page.legend(config, example.outcome),
         "choices": [{"vote": vote, "words": words} for vote, words in offered],
-        "flag_reasons": Answer.FlagReason.values,
+        "flag_reasons": ValidatorAnswer.FlagReason.values,
         "until": session.lease.until,
         "judged_today": page.judged_today(session.validator, session.task, session.gold),
     }
@@ -230,16 +230,8 @@ class OwnVoteView(OfExample):
         """Answer what is asked after the vote. The vote stays as it is."""
         vote = self.vote(uuid)
         told = read(AfterwardsSerializer, request)
-        config = vote.example.round.task.config
         metadata = told.pop("metadata", {})
-        form = AfterForm(
-            blind.questions(config, vote, vote.example),
-            {**metadata, **told},
-            config=config,
-            reveal=blind.asks_reveal(config, vote),
-            about_model=is_about_model(config, vote.example.outcome),
-            context=vote.example.context.fields,
-        )
+        form = page.after_form(vote, {**metadata, **told})
         _check(form, metadata)
         services.answer_afterwards(validation=vote, reveal=form.revealed, metadata=form.metadata)
         return Response(OwnValidationSerializer(vote).data)

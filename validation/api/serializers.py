@@ -16,7 +16,7 @@ from annotation.api.serializers import (
 from annotation.models import Example, TargetOutput
 from dynabench.accounts.people import shown_name
 from validation.judging import blind
-from validation.models import Answer, Choice, Consensus, GoldAnswer, Validation
+from validation.models import Choice, Consensus, GoldAnswer, Validation, ValidatorAnswer
 from validation.rules.claims import confirming, is_about_model, label_field
 
 VOTE = "`label:<label>` or `verdict:<verdict>`; an item lists those that it takes."
@@ -73,7 +73,7 @@ class NewValidationSerializer(serializers.Serializer[Any]):
     """A vote. The last three fields belong to `verdict:flagged`."""
 
     vote = serializers.CharField(max_length=210, help_text=VOTE)
-    flag_reason = serializers.ChoiceField(Answer.FlagReason.choices, required=False)
+    flag_reason = serializers.ChoiceField(ValidatorAnswer.FlagReason.choices, required=False)
     comment = serializers.CharField(max_length=500, required=False, allow_blank=True)
     metadata = Values(required=False, help_text="Answers to the task's questions.")
 
@@ -82,7 +82,7 @@ class AfterwardsSerializer(serializers.Serializer[Any]):
     """What is said once the vote is stored."""
 
     reveal = serializers.ChoiceField(
-        Answer.Reveal.choices,
+        ValidatorAnswer.Reveal.choices,
         required=False,
         help_text="Whether one keeps one's answer, where the author's was shown.",
     )
@@ -118,7 +118,7 @@ class OwnValidationSerializer(serializers.Serializer[Any]):
     )
     revealed = serializers.SerializerMethodField(help_text="null: this task shows nothing.")
 
-    def get_vote(self, vote: Answer) -> str:
+    def get_vote(self, vote: ValidatorAnswer) -> str:
         return vote_of(vote)
 
     def get_questions(self, vote: Validation | GoldAnswer) -> list[str]:

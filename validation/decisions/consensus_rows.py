@@ -12,12 +12,10 @@ from django.utils import timezone
 from annotation.models import Example, TargetOutput
 from tasks.models import Round
 from validation.models import Consensus, Gold, Judging, OwnerDecision, QueueItem, Validation
-from validation.rules.claims import FOOLED, confirming, label_field
+from validation.rules.claims import check_claim, label_field
 from validation.rules.consensus import (
     Policy,
     decide,
-    is_verified,
-    validated_error,
     votes_still_needed,
 )
 from validation.rules.posterior import Fitted
@@ -92,10 +90,10 @@ def derived(
     said = ((vote.validator_id, vote.label) for vote in votes)
     posterior = fitted.posterior(said) if fitted and policy.rule == "dawid-skene" else None
     decision = decide(cast, policy, owner=owner, posterior=posterior)
-    field = label_field(example.round.task.config)
+    config = example.round.task.config
+    field = label_field(config)
     author_label = example.inputs.get(field) if field else None
-    fooled = FOOLED.get(example.outcome)
-    confirms = confirming(example.round.task.config, example.outcome)
+    verified, error = check_claim(config, example.outcome, decision, author_label, model_label)
     now = Consensus(
         example=example,
         round_id=example.round_id,
@@ -104,10 +102,8 @@ def derived(
         verdict=decision.verdict or "",
         votes=len(cast),
         still_needed=votes_still_needed(cast, policy, owner=owner, posterior=posterior),
-        is_verified=is_verified(decision, author_label, confirms),
-        is_validated_error=validated_error(
-            decision, author_label, model_label, fooled=fooled, confirms=confirms
-        ),
+        is_verified=verified,
+        is_validated_error=error,
     )
     if decision.winner:
         by = Consensus.DecidedBy

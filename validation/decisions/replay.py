@@ -13,14 +13,12 @@ from annotation.models import Example, TargetOutput
 from tasks.models import Round
 from validation.models import OwnerDecision, Validation
 from validation.rules.agreement import code_votes
-from validation.rules.claims import FOOLED, confirming
+from validation.rules.claims import check_claim
 from validation.rules.consensus import (
     Decision,
     Policy,
     Vote,
     decide_counts,
-    is_verified,
-    validated_error,
 )
 from validation.rules.dawid_skene import dawid_skene
 
@@ -69,7 +67,6 @@ def replay(round: Round, policy: Policy) -> Iterator[ReplayedExample]:
         decision = decide_counts(counts, policy, owner=owners.get(pk), posterior=posteriors.get(pk))
         author_label = text_of(inputs.get(field))
         model_label = text_of((output or {}).get(field)) if outcome == "unknown" else None
-        confirms = confirming(config, outcome)
         yield ReplayedExample(
             pk,
             annotator,
@@ -77,14 +74,7 @@ def replay(round: Round, policy: Policy) -> Iterator[ReplayedExample]:
             outcome,
             counts.total(),
             decision,
-            is_verified(decision, author_label, confirms),
-            validated_error(
-                decision,
-                author_label,
-                model_label,
-                fooled=FOOLED.get(outcome),
-                confirms=confirms,
-            ),
+            *check_claim(config, outcome, decision, author_label, model_label),
         )
 
 

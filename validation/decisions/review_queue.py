@@ -51,7 +51,7 @@ MAY_BE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ReviewItem:
     """One example of the review queue and why it is there."""
 
     pk: int
@@ -67,14 +67,14 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ReviewPage:
     """A page of the queue; `after`: the id from which to go on, None at the end."""
 
-    items: Sequence[Item] = field(default_factory=list)
+    items: Sequence[ReviewItem] = field(default_factory=list)
     after: int | None = None
 
 
-def to_review(rounds: Iterable[Round], kind: Kind, after: int = 0, size: int = PAGE) -> Found:
+def to_review(rounds: Iterable[Round], kind: Kind, after: int = 0, size: int = PAGE) -> ReviewPage:
     """The next examples to review behind the id `after`, oldest first. Two queries.
 
     Looks at LOOKED_AT examples at most, so that a page costs the same in a round of a million; then
@@ -88,12 +88,12 @@ def to_review(rounds: Iterable[Round], kind: Kind, after: int = 0, size: int = P
         .values(*COLUMNS)[:LOOKED_AT]
     )
     narrow = _decided_by_one([row["pk"] for row in rows if row["votes"] >= 3])
-    items: list[Item] = []
+    items: list[ReviewItem] = []
     for row in rows:
         kinds = _kinds(row, is_narrow=row["pk"] in narrow)
         if kind in kinds or (kind == Kind.ALL and kinds):
             items.append(
-                Item(
+                ReviewItem(
                     row["pk"],
                     row["example__uuid"],
                     row["votes"],
@@ -102,8 +102,10 @@ def to_review(rounds: Iterable[Round], kind: Kind, after: int = 0, size: int = P
                 )
             )
         if len(items) == size:
-            return Found(items, row["pk"] if row != rows[-1] or len(rows) == LOOKED_AT else None)
-    return Found(items, rows[-1]["pk"] if len(rows) == LOOKED_AT else None)
+            return ReviewPage(
+                items, row["pk"] if row != rows[-1] or len(rows) == LOOKED_AT else None
+            )
+    return ReviewPage(items, rows[-1]["pk"] if len(rows) == LOOKED_AT else None)
 
 
 def _kinds(row: Mapping[str, Any], *, is_narrow: bool) -> set[Kind]:

@@ -19,17 +19,15 @@ from tasks.contexts.files import context_digest
 from tasks.models import Context, ContextBatch, Round
 from validation.bulk_insert import Table
 from validation.decisions.replay import replay
-from validation.imports.rows import BadRow, Row, parse_line
+from validation.imports.rows import BadRow, HistoryRow, parse_line
 from validation.imports.task import ImportedTask, ImportRefused, Options
 from validation.models import Consensus, Judging, QueueItem, Validation
-from validation.rules.claims import confirming
+from validation.rules.claims import check_claim
 from validation.rules.consensus import (
     Decision,
     Policy,
     Vote,
     decide,
-    is_verified,
-    validated_error,
     votes_still_needed,
 )
 
@@ -44,12 +42,12 @@ CONSENSUS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ParsedLine:
     """A good row and where it stands."""
 
     number: int
     text: bytes
-    row: Row
+    row: HistoryRow
     digest: str
     context: str  # its digest
 
@@ -104,7 +102,7 @@ class _Import:
         self._tasks: dict[str, ImportedTask] = {}
         self._rounds: dict[tuple[str, int], _ImportedRound] = {}
 
-    def batches(self, lines: Iterable[bytes]) -> Iterator[tuple[int, list[Line]]]:
+    def batches(self, lines: Iterable[bytes]) -> Iterator[tuple[int, list[ParsedLine]]]:
         """Good lines, some hundred at a time, and how many lines were read for them."""
         numbered = enumerate(lines, 1)
         last = 0
@@ -112,7 +110,7 @@ class _Import:
             last = some[-1][0]
             yield last, [line for number, text in some if (line := self._parsed(number, text))]
 
-    def _parsed(self, number: int, text: bytes) -> Line | None:
+    def _parsed(self, number: int, text: bytes) -> ParsedLine | None:
         if not text.strip():
             return None
         try:
@@ -120,16 +118,16 @@ class _Import:
         except BadRow as error:
             self.bad(number, text, str(error))
             return None
-        return Line(number, text, row, _digest(row), context_digest(dict(row.context)))
+        return ParsedLine(number, text, row, _digest(row), context_digest(dict(row.context)))
 
     def bad(self, number: int, text: bytes, reason: str) -> None:
         """Count and tell a line that cannot be stored."""
         self.summary.bad += 1
         self._tell(number, text, reason)
 
-    def store(self, batch: Sequence[Line]) -> None:
+    def store(self, batch: Sequence[ParsedLine]) -> None:
         """Store good lines; after a bad one only if such lines are left out."""
-        groups: dict[tuple[str, int], list[Line]] = {}
+        groups: dict[tuple[str, int], list[ParsedLine]] = {}
         for line in batch:
             number = line.row.round if self.options.round is None else self.options.round
             groups.setdefault((self.options.task or line.row.task, number), []).append(line)
@@ -198,7 +196,7 @@ class _ImportedRound:
         votes = Validation.objects.filter(example__round=self.round, is_imported=False)
         return not (self.round.examples.filter(uid__isnull=True).exists() or votes.exists())
 
-    def fresh(self, lines: Sequence[Line], bad: OnBad) -> list[Line]:
+    def fresh(self, lines: Sequence[ParsedLine], bad: OnBad) -> list[ParsedLine]:
         """The lines whose uid the round has not. Another example under a uid it has is bad."""
         uids = [line.row.uid for line in lines]
         have = dict(self.round.examples.filter(uid__in=uids).values_list("uid", "digest"))
@@ -213,7 +211,7 @@ class _ImportedRound:
                 bad(line.number, line.text, f"{where}; give it a uid of its own, or use --round")
         return found
 
-    def store(self, lines: Sequence[Line]) -> None:
+    def store(self, lines: Sequence[ParsedLine]) -> None:
         """Store new examples with their contexts, answers, votes and consensus."""
         if not lines:
             return
@@ -258,7 +256,9 @@ class _ImportedRound:
         if not self._decides_at_end:
             _tables().consensus.insert(self._consensus(ids, rows))
 
-    def _consensus(self, ids: Sequence[int], rows: Sequence[Row]) -> Iterator[tuple[Any, ...]]:
+    def _consensus(
+        self, ids: Sequence[int], rows: Sequence[HistoryRow]
+    ) -> Iterator[tuple[Any, ...]]:
         for pk, row in zip(ids, rows, strict=True):
             if row.votes:
                 pattern = tuple(sorted(vote[1:] for vote in row.votes))
@@ -266,7 +266,7 @@ class _ImportedRound:
                 said = self._decide(pattern, row.author_label, model_label, row.fooled)
                 yield pk, self.round.pk, *said, self._now if said[-1] else None
 
-    def _contexts(self, lines: Sequence[Line]) -> Mapping[str, int]:
+    def _contexts(self, lines: Sequence[ParsedLine]) -> Mapping[str, int]:
         """Digest to id; new contexts are retired, so that nobody is asked to write on them."""
         wanted = {line.context: line.row.context for line in lines}
         known = self.round.contexts.filter(digest__in=wanted)
@@ -350,13 +350,13 @@ def _tables() -> _Tables:
     )
 
 
-def _digest(row: Row) -> str:
+def _digest(row: HistoryRow) -> str:
     """The same for the same example under the same uid; votes and answers are not in it."""
     text = _sorted_json([row.uid, row.context, row.input, row.author_label])
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def _outcome(row: Row) -> str:
+def _outcome(row: HistoryRow) -> str:
     if row.answer is None:
         return Example.Outcome.NO_MODEL
     return Example.Outcome.UNKNOWN if row.fooled is None else OUTCOMES[row.fooled]
@@ -374,9 +374,8 @@ def _decided(
     votes = [Vote(label or None, verdict or None) for label, verdict in pattern]  # type: ignore[arg-type]
     decision = decide(votes, policy)
     outcome = Example.Outcome.UNKNOWN if fooled is None else OUTCOMES[fooled]
-    confirms = confirming(config, outcome)
-    wrong = validated_error(decision, author_label, model_label, fooled=fooled, confirms=confirms)
-    return _said(decision, policy, is_verified(decision, author_label, confirms), wrong)
+    verified, error = check_claim(config, outcome, decision, author_label, model_label)
+    return _said(decision, policy, verified, error)
 
 
 def _said(decision: Decision, policy: Policy, verified: bool, wrong: bool) -> tuple[Any, ...]:

@@ -21,7 +21,7 @@ LAST_ROUND = 2**31 - 1
 _TASK = re.compile(r"[a-z0-9][a-z0-9-]*")
 _SUSPECT = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 
-Vote = tuple[str | None, str, str]
+ImportedVote = tuple[str | None, str, str]
 """Who (None: an unknown person), label, verdict; exactly one of the last two is filled."""
 
 
@@ -30,7 +30,7 @@ class BadRow(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ModelPrediction:
     """What the model in the loop answered; probs: label to probability (0-1)."""
 
     model: str
@@ -39,7 +39,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class HistoryRow:
     """One example with its votes. What the source does not tell is None."""
 
     task: str
@@ -49,8 +49,8 @@ class Row:
     input: Mapping[str, Any]
     author: str | None
     author_label: str | None
-    answer: Answer | None
-    votes: tuple[Vote, ...]
+    answer: ModelPrediction | None
+    votes: tuple[ImportedVote, ...]
     metadata: Mapping[str, Any]
 
     @property
@@ -61,7 +61,7 @@ class Row:
         return self.author_label != self.answer.label
 
 
-def parse_line(line: bytes) -> Row:
+def parse_line(line: bytes) -> HistoryRow:
     """The row that a line of JSON in UTF-8 holds. Raises BadRow."""
     data = _read(line)
     if data.keys() != set(FIELDS):
@@ -81,7 +81,7 @@ def parse_line(line: bytes) -> Row:
             _refuse(name, "a text, or null where it is not known", data[name])
     if data["author"] == "":
         _refuse("author", "an id, or null where it is not known", "")
-    row = Row(
+    row = HistoryRow(
         task,
         number,
         uid,
@@ -144,7 +144,7 @@ def _check_storable(data: Mapping[str, Any]) -> None:
             raise BadRow(f"{name} holds half of a surrogate pair; write the character") from None
 
 
-def _answer(data: Any) -> Answer | None:
+def _answer(data: Any) -> ModelPrediction | None:
     if data is None:
         return None
     at = "model_prediction"
@@ -164,16 +164,16 @@ def _answer(data: Any) -> Answer | None:
             number = isinstance(value, int | float) and not isinstance(value, bool)
             if not number or not 0 <= value <= 1:
                 _refuse(f"{at}.probs.{label}", "a number from 0 to 1", value)
-    return Answer(data["model"], data["label"], probs)
+    return ModelPrediction(data["model"], data["label"], probs)
 
 
-def _votes(data: Any) -> tuple[Vote, ...]:
+def _votes(data: Any) -> tuple[ImportedVote, ...]:
     if not isinstance(data, list):
         _refuse("validations", "a list (it may be empty: [])", data)
     return tuple(_vote(f"validations[{index}]", vote) for index, vote in enumerate(data))
 
 
-def _vote(at: str, vote: Any) -> Vote:
+def _vote(at: str, vote: Any) -> ImportedVote:
     if not isinstance(vote, dict):
         _refuse(at, "an object with worker, and label or verdict", vote)
     kind = "verdict" if "verdict" in vote and "label" not in vote else "label"
@@ -193,7 +193,7 @@ def _vote(at: str, vote: Any) -> Vote:
     return worker, choice, ""
 
 
-def _check_model_wrong(said: Any, row: Row) -> None:
+def _check_model_wrong(said: Any, row: HistoryRow) -> None:
     """Null is always right: the source need not say it."""
     if said is None or said is row.fooled:
         return

@@ -15,7 +15,7 @@ from tasks.config.parsing import ConfigError
 from tasks.models import TargetModel, TargetVersion, Task, TaskMember
 from validation.bulk_insert import Table
 from validation.imports.config import MOST_LABELS, created_config
-from validation.imports.rows import Row
+from validation.imports.rows import HistoryRow
 from validation.rules.consensus import Policy
 
 MOST_REMEMBERED = 100_000
@@ -92,7 +92,7 @@ class ImportedTask:
         self._created = True
         return task
 
-    def inputs(self, row: Row) -> dict[str, Any]:
+    def inputs(self, row: HistoryRow) -> dict[str, Any]:
         """What the author wrote, with the author's label under the task's answer field."""
         if self._created:
             self._note(row)
@@ -100,7 +100,7 @@ class ImportedTask:
             return dict(row.input)
         return {**row.input, self.field: self._answer(row, row.author_label)}
 
-    def _answer(self, row: Row, label: str) -> Any:
+    def _answer(self, row: HistoryRow, label: str) -> Any:
         """A span where the row says at which character of a context text it starts."""
         start = row.metadata.get(f"{self.field}_start")
         if self._is_span and type(start) is int and start >= 0:
@@ -109,7 +109,7 @@ class ImportedTask:
                 return {"text": label, "start": start, "end": end}
         return label
 
-    def _note(self, row: Row) -> None:
+    def _note(self, row: HistoryRow) -> None:
         self._context |= dict.fromkeys(row.context)
         self._input |= dict.fromkeys(row.input)
         self._most_votes = max(self._most_votes, len(row.votes))
@@ -118,7 +118,7 @@ class ImportedTask:
             self._labels |= {label for label in said if label}
             self._labels |= {label for _, label, _ in row.votes if label}
 
-    def people(self, rows: Sequence[Row]) -> Mapping[str | None, int]:
+    def people(self, rows: Sequence[HistoryRow]) -> Mapping[str | None, int]:
         """Annotators of the ids that the rows name; new ones are made."""
         wanted = {worker for row in rows for worker, _, _ in row.votes}
         wanted |= {row.author for row in rows}
@@ -143,7 +143,7 @@ class ImportedTask:
         known |= dict(zip(new, ids, strict=True))
         self._people |= {names[name]: pk for name, pk in known.items()}
 
-    def targets(self, rows: Iterable[Row]) -> Mapping[str, tuple[int, int]]:
+    def targets(self, rows: Iterable[HistoryRow]) -> Mapping[str, tuple[int, int]]:
         """Target and version of the models that the rows name; new ones are made."""
         for model in {row.answer.model for row in rows if row.answer} - self._targets.keys():
             target, _ = TargetModel.objects.get_or_create(

@@ -12,7 +12,7 @@ from tasks.config.schema import TaskConfig
 from tasks.models import Task
 from tasks.permissions import can_read
 from validation.judging import gold
-from validation.models import Answer, GoldAnswer, Validation, Verdict
+from validation.models import GoldAnswer, Validation, ValidatorAnswer, Verdict
 from validation.rules.claims import label_field
 
 
@@ -38,7 +38,9 @@ def blind_inputs(config: TaskConfig, example: Example) -> dict[str, Any]:
     }
 
 
-def questions(config: TaskConfig, vote: Answer | None, example: Example) -> list[Component]:
+def questions(
+    config: TaskConfig, vote: ValidatorAnswer | None, example: Example
+) -> list[Component]:
     """The task's questions that follow a vote; None: a flag that is about to be raised.
 
     Before a vote no condition on what the author chose is looked at: it would tell the label.
@@ -53,7 +55,7 @@ def questions(config: TaskConfig, vote: Answer | None, example: Example) -> list
     ]
 
 
-def verdict_of(config: TaskConfig, vote: Answer, example: Example) -> str:
+def verdict_of(config: TaskConfig, vote: ValidatorAnswer, example: Example) -> str:
     """What a vote says of the author's label: itself, or whether both are the same."""
     field = label_field(config)
     if vote.verdict or field is None:
@@ -62,12 +64,12 @@ def verdict_of(config: TaskConfig, vote: Answer, example: Example) -> str:
     return Verdict.CORRECT if same else Verdict.INCORRECT
 
 
-def asks_reveal(config: TaskConfig, vote: Answer) -> bool:
+def asks_reveal(config: TaskConfig, vote: ValidatorAnswer) -> bool:
     """Whether the author's label is shown after this vote: not after a flag or "cannot tell"."""
     return config.validation.reveal and vote.verdict in ("", Verdict.CORRECT, Verdict.INCORRECT)
 
 
-def tells_label(config: TaskConfig, vote: Answer) -> bool:
+def tells_label(config: TaskConfig, vote: ValidatorAnswer) -> bool:
     """Whether what follows this vote tells something of the author's label: then it is final.
 
     So do questions that are asked of some labels, or of who agrees with the author.

@@ -21,7 +21,7 @@ from tasks.config.schema import TaskConfig
 from tasks.models import Task, parsed_config
 from tasks.permissions import can_moderate
 from validation.judging import blind, queue, vote_caps
-from validation.judging.forms import FlagForm, VoteForm
+from validation.judging.forms import AfterForm, FlagForm, VoteForm
 from validation.judging.services import JudgeSession
 from validation.models import Choice, GoldAnswer, Validation
 from validation.rules.claims import confirming, is_about_model, label_field
@@ -234,3 +234,16 @@ def saved_words(judged: int) -> str:
     """That an answer is saved, and the number that the person has given today."""
     words = ngettext("Saved. %(number)d judged.", "Saved. %(number)d judged.", judged)
     return words % {"number": judged}
+
+
+def after_form(vote: Validation | GoldAnswer, data: Any = None) -> AfterForm:
+    """The form of what is asked once the vote is stored."""
+    config = vote.example.round.task.config
+    return AfterForm(
+        blind.questions(config, vote, vote.example),
+        data,
+        config=config,
+        reveal=blind.asks_reveal(config, vote),
+        about_model=is_about_model(config, vote.example.outcome),
+        context=vote.example.context.fields,
+    )

@@ -1,6 +1,8 @@
 """The pages on which people judge what others wrote."""
 
+import functools
 import time
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -22,7 +24,6 @@ from tasks.models import Task
 from validation.judging import blind, gold, page, services
 from validation.judging.forms import AfterForm, FlagForm
 from validation.models import GoldAnswer, Validation
-from validation.rules.claims import is_about_model
 from validation.rules.consensus import Vote
 
 BREAK_MINUTES = {True: 15, False: 45}  # whether the task is sensitive
@@ -90,28 +91,37 @@ def _go_on(
     return redirect("validation:judge", code=task.code)
 
 
-def _sorry(request: HttpRequest, task: Task, validator: Annotator, error: Refused) -> HttpResponse:
-    """Why the answer was not taken, above what there is to judge now."""
-    return _show_next(request, task, validator, str(error), status=error.status)
+def _for_validators(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Call the view with the task and the validator, who has passed the task's gate.
+
+    A refusal is shown above the next example.
+    """
+
+    @functools.wraps(view)
+    def entered(request: HttpRequest, code: str) -> HttpResponse:
+        task = find_task(request, code)
+        validator = writer(request, task)
+        if gate_is_shut(request, task):
+            return _gate(task)
+        try:
+            return view(request, task, validator)
+        except Refused as error:
+            return _show_next(request, task, validator, str(error), status=error.status)
+
+    return entered
 
 
 @require_http_methods(["GET", "POST"])
-def judge(request: HttpRequest, code: str) -> HttpResponse:
+@_for_validators
+def judge(request: HttpRequest, task: Task, validator: Annotator) -> HttpResponse:
     """Judge one example blindly; a POST stores the answer and brings the next one."""
-    task = find_task(request, code)
-    validator = writer(request, task)
-    if gate_is_shut(request, task):
-        return _gate(task)
     if request.method == "GET":
         return _show_next(request, task, validator)
     example = _example(request, task)
     form = page.vote_form(task.config, example.outcome, request.POST)
     if not form.is_valid():
         return _show_next(request, task, validator, form=form, status=422)
-    try:
-        vote = services.cast_validation(validator=validator, example=example, vote=form.vote)
-    except Refused as error:
-        return _sorry(request, task, validator, error)
+    vote = services.cast_validation(validator=validator, example=example, vote=form.vote)
     return _after_or_next(request, task, validator, vote)
 
 
@@ -123,17 +133,14 @@ def _after_or_next(
     if blind.asks_reveal(config, vote) or blind.questions(config, vote, vote.example):
         if not htmx_partial(request):
             return redirect("validation:after", uuid=vote.example.uuid)
-        return _show_after(request, task, vote, _after_form(task, vote))
+        return _show_after(request, task, vote, page.after_form(vote))
     return _go_on(request, task, validator, saved=vote)
 
 
 @require_POST
-def flag(request: HttpRequest, code: str) -> HttpResponse:
+@_for_validators
+def flag(request: HttpRequest, task: Task, validator: Annotator) -> HttpResponse:
     """Say that an example should not be judged at all, and why; that is a vote too."""
-    task = find_task(request, code)
-    validator = writer(request, task)
-    if gate_is_shut(request, task):
-        return _gate(task)
     example = _example(request, task)
     form = FlagForm(
         blind.questions(task.config, None, example),
@@ -143,41 +150,29 @@ def flag(request: HttpRequest, code: str) -> HttpResponse:
     )
     if not form.is_valid():
         return _show_next(request, task, validator, flag_form=form, status=422)
-    try:
-        services.cast_validation(
-            validator=validator,
-            example=example,
-            vote=Vote(verdict="flagged"),
-            flag_reason=form.cleaned_data["flag_reason"],
-            comment=form.cleaned_data["flag_comment"],
-            metadata=form.metadata,
-        )
-    except Refused as error:
-        return _sorry(request, task, validator, error)
+    services.cast_validation(
+        validator=validator,
+        example=example,
+        vote=Vote(verdict="flagged"),
+        flag_reason=form.cleaned_data["flag_reason"],
+        comment=form.cleaned_data["flag_comment"],
+        metadata=form.metadata,
+    )
     return _go_on(request, task, validator, _("Thank you. The task owner will look at it."))
 
 
 @require_POST
-def skip(request: HttpRequest, code: str) -> HttpResponse:
+@_for_validators
+def skip(request: HttpRequest, task: Task, validator: Annotator) -> HttpResponse:
     """Pass an example by; it does not come back."""
-    task = find_task(request, code)
-    validator = writer(request, task)
-    if gate_is_shut(request, task):
-        return _gate(task)
-    try:
-        services.skip_example(validator=validator, example=_example(request, task))
-    except Refused as error:
-        return _sorry(request, task, validator, error)
+    services.skip_example(validator=validator, example=_example(request, task))
     return _go_on(request, task, validator, _("Skipped. It will not come back."))
 
 
 @require_POST
-def refresher(request: HttpRequest, code: str) -> HttpResponse:
+@_for_validators
+def refresher(request: HttpRequest, task: Task, validator: Annotator) -> HttpResponse:
     """The examples that were missed are read; judging goes on."""
-    task = find_task(request, code)
-    validator = writer(request, task)
-    if gate_is_shut(request, task):
-        return _gate(task)
     gold.finish_refresher(validator=validator, task=task)
     return _go_on(request, task, validator, _("Thank you. Here is your next example."))
 
@@ -196,19 +191,8 @@ def undo(request: HttpRequest, uuid: UUID) -> HttpResponse:
     try:
         services.undo_validation(validator=validator, validation=vote)
     except Refused as error:
-        return _sorry(request, task, validator, error)
+        return _show_next(request, task, validator, str(error), status=error.status)
     return _go_on(request, task, validator, _("Your answer was taken back."))
-
-
-def _after_form(task: Task, vote: Validation | GoldAnswer, data: Any = None) -> AfterForm:
-    return AfterForm(
-        blind.questions(task.config, vote, vote.example),
-        data,
-        config=task.config,
-        reveal=blind.asks_reveal(task.config, vote),
-        about_model=is_about_model(task.config, vote.example.outcome),
-        context=vote.example.context.fields,
-    )
 
 
 def _show_after(
@@ -230,8 +214,8 @@ def after(request: HttpRequest, uuid: UUID) -> HttpResponse:
     if gate_is_shut(request, task):
         return _gate(task)
     if request.method == "GET":
-        return _show_after(request, task, vote, _after_form(task, vote))
-    form = _after_form(task, vote, request.POST)
+        return _show_after(request, task, vote, page.after_form(vote))
+    form = page.after_form(vote, request.POST)
     if not form.is_valid():
         return _show_after(request, task, vote, form)
     services.answer_afterwards(validation=vote, reveal=form.revealed, metadata=form.metadata)

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from tasks.config.schema import TaskConfig
+from validation.rules.consensus import Decision, is_verified, validated_error
 
 FOOLED = {"fooled": True, "not_fooled": False}
 ASKED = (*FOOLED, "undecided")  # outcomes of examples that a model answered
@@ -31,3 +32,20 @@ def confirming(config: TaskConfig, outcome: str) -> Literal["correct", "incorrec
         return "correct"
     fooled = FOOLED.get(outcome)
     return None if fooled is None else "incorrect" if fooled else "correct"
+
+
+def check_claim(
+    config: TaskConfig,
+    outcome: str,
+    decision: Decision,
+    author_label: str | None,
+    model_label: str | None,
+) -> tuple[bool, bool]:
+    """Whether the decision verifies the example, and whether that is a validated model error.
+
+    model_label: looked at only where the outcome is unknown.
+    """
+    confirms = confirming(config, outcome)
+    fooled = FOOLED.get(outcome)
+    error = validated_error(decision, author_label, model_label, fooled=fooled, confirms=confirms)
+    return is_verified(decision, author_label, confirms), error

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tasks.config.loading import load_config
 from validation.imports.config import MOST_LABELS, created_config
-from validation.imports.rows import Answer, BadRow, parse_line
+from validation.imports.rows import BadRow, ModelPrediction, parse_line
 from validation.rules.consensus import Policy
 
 ROW = {
@@ -40,7 +40,7 @@ def test_a_whole_row():
     row = parse_line(encoded())
     assert (row.task, row.round, row.uid, row.author) == ("mood", 1, "m-1", "w1")
     assert row.input == {"text": "Хлеб 🍞 was fine."}
-    assert row.answer == Answer("m0", "negative", {"negative": 0.75})
+    assert row.answer == ModelPrediction("m0", "negative", {"negative": 0.75})
     assert row.votes == (("w2", "positive", ""), (None, "mixed", ""), ("w2", "", "flagged"))
     assert row.fooled is True
 
