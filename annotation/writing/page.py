@@ -16,11 +16,13 @@ from annotation import selectors
 from annotation.aids.example_gallery import shown_examples
 from annotation.attempts.failures import BROKEN, FAILED_STATUS, FAILURES, NO_ANSWER
 from annotation.models import Assignment, Attempt, Example, Suggestion, TargetOutput
+from annotation.refusals import Stale
 from annotation.rules.near_duplicates import written_text
 from annotation.rules.prompt import goal_parts
 from annotation.rules.typing_evidence import looks_personal
 from annotation.writing import result_panel
 from annotation.writing.forms import ExampleForm, WhyForm, blank_fields
+from dynabench.lib.errors import Refused
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
 from tasks.models import Context, Round, Task
@@ -234,6 +236,20 @@ def show(
     if part == "form":
         response["HX-Retarget"], response["HX-Reswap"] = "#form", "outerHTML"
     return response
+
+
+def show_refused(
+    request: HttpRequest, page: WritePage, error: Refused, form: ExampleForm | None = None
+) -> HttpResponse:
+    """The write page with the reason why nothing was stored."""
+    refused = {
+        "panel": "annotation/_refused.html",
+        "said": str(error),
+        "code": error.code,
+        "example": getattr(error, "example", None),
+        "reload": isinstance(error, Stale),
+    }
+    return show(request, page, refused, form=form, status=error.status)
 
 
 def show_attempt(

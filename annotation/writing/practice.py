@@ -26,7 +26,7 @@ from annotation.attempts.live_targets import answers_now, failure_of, model_inpu
 from annotation.attempts.services import judge_answers, unsaved_outputs
 from annotation.models import Example, TargetOutput
 from annotation.open_round import live_round
-from annotation.refusals import NoContext
+from annotation.refusals import CapReached, NoContext
 from annotation.writing import page
 from annotation.writing.page import WritePage
 from annotation.writing.views import refusal
@@ -87,11 +87,8 @@ def _submit(request: HttpRequest, task: Task, round: Round) -> HttpResponse:
             "You have used the %(number)d practice tries of this hour.",
             TRIES_PER_HOUR,
         )
-        refused = {
-            "panel": "annotation/_refused.html",
-            "said": said % {"number": TRIES_PER_HOUR},
-        }
-        return page.show(request, now, refused, form=form, status=429)
+        full = CapReached(said % {"number": TRIES_PER_HOUR})
+        return page.show_refused(request, now, full, form)
     entries = targets_of(round)
     try:
         predictions = answers_now(entries, model_inputs(round, now.context.fields, form.inputs))

@@ -38,7 +38,7 @@ AFTER_GATE = {"try": "annotation:try-out", "judge": "validation:judge"}
 
 def refusal(request: HttpRequest, error: Refused, task: Task) -> HttpResponse:
     """A page that says why nothing can be written, and what can be done instead."""
-    values = {"task": task, "message": str(error)}
+    values = {"task": task, "message": str(error), "code": error.code}
     status = 200 if isinstance(error, NoContext) else error.status
     return render_page(request, "annotation/refused.html", values, part="panel", status=status)
 
@@ -110,13 +110,7 @@ def _submit(request: HttpRequest, task: Task, annotator: Annotator) -> HttpRespo
             takes_challenge=form.takes_challenge,
         )
     except Refused as error:
-        refused = {
-            "panel": "annotation/_refused.html",
-            "said": str(error),
-            "example": getattr(error, "example", None),
-            "reload": isinstance(error, Stale),
-        }
-        return page.show(request, now, refused, form=form, status=error.status)
+        return page.show_refused(request, now, error, form)
     attempt = settle(attempt) if is_mine else attempt
     if attempt.state == Attempt.State.DONE and not htmx_partial(request):
         return redirect("annotation:attempt", uuid=attempt.uuid)
@@ -246,8 +240,7 @@ def attempt_retract(request: HttpRequest, uuid: UUID) -> HttpResponse:
     try:
         example = services.retract_example(example=example)
     except Refused as error:
-        refused = {"panel": "annotation/_refused.html", "said": str(error)}
-        return page.show(request, now, refused, status=error.status)
+        return page.show_refused(request, now, error)
     if not htmx_partial(request):
         return redirect("annotation:attempt", uuid=uuid)
     return page.show(request, now, page.result(example))

@@ -95,7 +95,7 @@ def test_gold_looks_like_the_rest(as_alice, nli, bob, alice, always):
     assert set(pages) == {gold_item, *plain}
     assert len(set(pages.values())) == 1
     assert Skip.objects.filter(example=gold_item).exists()
-    assert "Nothing to judge now" in as_alice.get(URL).text  # what was skipped never comes back
+    assert 'id="nothing-to-judge"' in as_alice.get(URL).text  # what was skipped never comes back
 
 
 def test_an_answer_to_gold_is_no_vote_but_counted(as_alice, alice, nli, bob, always):
@@ -115,7 +115,6 @@ def test_an_answer_to_gold_is_no_vote_but_counted(as_alice, alice, nli, bob, alw
     again = {"example": known.example.uuid, "answer": "label:entailment"}
     response = as_alice.post(URL, again, **HTMX)
     assert response.status_code == 409
-    assert "judged this example already" in response.text
 
 
 def test_an_answer_to_gold_can_be_taken_back(as_alice, nli, bob, always):
@@ -163,7 +162,7 @@ def test_the_author_of_gold_never_meets_it(as_alice, alice, nli, bob, always):
         write(nli, UserFactory(), number)
     for _ in range(2):
         judge(as_alice, "label:neutral", **HTMX)
-    assert "Nothing to judge now" in as_alice.get(URL).text
+    assert 'id="nothing-to-judge"' in as_alice.get(URL).text
     assert not GoldAnswer.objects.exists()
 
 
@@ -175,7 +174,7 @@ def test_who_misses_gold_reads_a_refresher(as_alice, alice, nli, bob, always):
     judge(as_alice, "label:neutral", **HTMX)
     while GoldAnswer.objects.count() < 8:
         page = judge(as_alice, "label:entailment", **HTMX)
-    assert "Paused for a refresher" in page.text
+    assert 'id="refresher"' in page.text
     assert 'name="example"' not in page.text
     text = as_alice.get(URL).text
     assert text.count("No clue is given.") == 8
@@ -184,7 +183,7 @@ def test_who_misses_gold_reads_a_refresher(as_alice, alice, nli, bob, always):
     found = validator_statistics([nli])[0]
     assert (found.gold.value, found.gold.n, found.gold_check) == (0, 8, Check.FAIL)
     page = as_alice.post(REFRESHER, follow=True)
-    assert "What do you think?" in page.text
+    assert 'id="judge-title"' in page.text
     assert gold.check(gold.gold_answers(me, nli.task)) is Check.UNKNOWN
     while GoldAnswer.objects.count() < 16:
         page = judge(as_alice, "label:neutral", **HTMX)

@@ -17,12 +17,12 @@ from django.db import connection
 from annotation.models import Example, TargetOutput
 from dynabench.accounts.models import Annotator, LogEntry
 from dynabench.accounts.services import annotator_of
+from dynabench.lib.errors import Refused
 from dynabench.own.activity import count_activity
 from evaluation.models import Dataset
 from evaluation.releases.cards import made_against
 from tasks.models import Context, Round, TargetModel, Task
 from tasks.rounds.forms import RoundForm
-from tasks.rounds.loop import RoundError
 from tasks.rounds.services import plan_round
 from tasks.rounds.states import set_round_state
 from tests.factories import PASSWORD, UserFactory, importing
@@ -379,7 +379,7 @@ def test_retired_contexts_are_not_copied_in_silence(db, write):
     first, owner = Round.objects.get(), Task.objects.get().members.get().user
     form = RoundForm({"rule": "majority", "contexts_of": 1}, task=first.task)
     assert set(form.errors) == {"contexts_of"}
-    with pytest.raises(RoundError):
+    with pytest.raises(Refused):
         plan_round(task=first.task, actor=owner, fields={}, contexts_of=first)
     assert Round.objects.count() == 1
 
