@@ -1,4 +1,4 @@
-"""The mail that tells moderators of reports."""
+"""The mail to moderators about new reports."""
 
 from datetime import datetime, timedelta
 

@@ -47,7 +47,7 @@ def has_passed_gate(annotator: Annotator, task: Task) -> bool:
 
 
 def least_used_contexts(round: Round) -> QuerySet[Context]:
-    """The round's contexts, least handed out first, chance among equals."""
+    """The round's contexts, least assigned first, chance among equals."""
     return (
         round.contexts.filter(is_retired=False)
         .annotate(uses=Count("assignments"))
@@ -56,7 +56,7 @@ def least_used_contexts(round: Round) -> QuerySet[Context]:
 
 
 def goal_uses(round: Round) -> dict[str, int]:
-    """How often each goal was handed out in the round."""
+    """How often each goal was assigned in the round."""
     rows = Assignment.objects.filter(round=round).values_list("goal").annotate(Count("pk"))
     return dict(rows)
 
@@ -90,7 +90,7 @@ FROM annotation_example e JOIN tasks_round r ON r.id = e.round_id WHERE e.annota
 
 
 def used(assignment: Assignment, digest: str = "", key: UUID | None = None) -> Used:
-    """What the assignment's annotator has used up. By hand: each submit asks it, twice."""
+    """What the assignment's annotator has used up. In SQL, as each submit asks it twice."""
     annotator, context, round = assignment.annotator_id, assignment.context_id, assignment.round
     as_time = connection.ops.adapt_datetimefield_value
     now, oldest = as_time(timezone.now()), as_time(Attempt.oldest_alive())
@@ -203,5 +203,5 @@ def parent_candidates(annotator: Annotator, round: Round) -> QuerySet[Example]:
 
 
 def is_newcomer(annotator: Annotator, task: Task) -> bool:
-    """Whether the instructions should stand open: on the first three examples."""
+    """Whether the instructions should be open: for the first three examples."""
     return Example.objects.filter(annotator=annotator, round__task=task).count() < 3

@@ -1,4 +1,4 @@
-"""What of writing is deleted with time: what was handed out in rounds long over, and not used."""
+"""Deletes old unused assignments of rounds that closed long ago."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Removing what a judge wrote in words, once they have left. Votes stay, for they decide."""
+"""Removes a validator's words once they have left. Votes stay, as they decide examples."""
 
 from django.db import transaction
 
@@ -8,7 +8,7 @@ from validation.models import GoldAnswer, Skip, Validation
 
 @transaction.atomic
 def erase_words(*, validator: Annotator) -> None:
-    """Empty comments and answers beside the votes, and forget what was skipped; no lock."""
+    """Empty the comments and further answers of votes, and delete skips; no lock."""
     for answers in (Validation.objects, GoldAnswer.objects):
         answers.filter(validator=validator).update(comment="", reveal_comment="", metadata={})
     Skip.objects.filter(validator=validator).delete()

@@ -1,4 +1,4 @@
-"""Examples that worked: verified ones of others that fooled a model, shown to who writes."""
+"""Examples that worked: verified ones by others that fooled a model, shown to an author."""
 
 import random
 from collections.abc import Sequence
@@ -13,15 +13,15 @@ from tasks.models import Round
 
 SHOWN = 5
 CANDIDATES = 50
-"""So many are read of a round, of which those are chosen that differ in their context."""
+"""Read of each round; of these the gallery shows some with different contexts."""
 ROUNDS = 3
-"""In how many rounds they are looked for: the assignment's and those before it."""
+"""Rounds that are searched: the assignment's and those before it."""
 
 
 @dataclass(frozen=True)
 class Worked:
-    """An example as it is shown: (name of the field, words) of context and inputs, and what the
-    models that it fooled said."""
+    """An example as it is shown: (name of the field, words) of context and inputs, and the answers
+    of the models that it fooled."""
 
     context: Sequence[tuple[str, str]]
     written: Sequence[tuple[str, str]]
@@ -31,7 +31,7 @@ class Worked:
 def open_worked(assignment: Assignment) -> None:
     """Choose the examples for this assignment when they are first asked for; no lock.
 
-    The choice stays, so that a reload shows the same. While there are none, it is made again.
+    A reload shows the same ones. While there are none, each request looks again.
     """
     if assignment.worked:
         return
@@ -71,7 +71,7 @@ def shown_examples(assignment: Assignment) -> Sequence[Worked]:
 
 
 def _showable(assignment: Assignment) -> QuerySet[Example]:
-    """What may be shown to this person: written by others about other contexts, and no gold.
+    """Examples that this person may see: written by others about other contexts, and no gold.
 
     Consensus and gold are later stages' rows; these are the names that they give their links here.
     """
@@ -104,8 +104,8 @@ def _choose(assignment: Assignment) -> list[int]:
 def _some(examples: QuerySet[Example], round: Round, chance: random.Random) -> dict[int, int]:
     """CANDIDATES of a round's examples, in any order: the ids of their contexts by their own.
 
-    They follow each other from a place that is drawn, so that all have their turn and few are
-    read, however many there are: the index `consensus_errors` has them in this order.
+    They follow a randomly drawn id in the order of the index `consensus_errors`, so that each has
+    a chance and few rows are read, however many there are.
     """
     ids = Example.objects.filter(round=round).order_by("pk").values_list("pk", flat=True)
     first, last = ids.first(), ids.last()
@@ -114,7 +114,7 @@ def _some(examples: QuerySet[Example], round: Round, chance: random.Random) -> d
     start = chance.randint(first, last)
     found: list[tuple[int, int]] = []
     for low, high in ((start, last), (first, start - 1)):
-        # Both tables are told the ends: PostgreSQL may walk through either of them.
+        # The ends are given for both tables, as PostgreSQL may walk through either.
         part = examples.filter(consensus__round=round, consensus__pk__gte=low, pk__gte=low)
         part = part.filter(consensus__pk__lte=high, pk__lte=high)
         in_order = part.order_by("consensus__pk").values_list("pk", "context")

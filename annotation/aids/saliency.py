@@ -1,4 +1,4 @@
-"""Which words mattered to a target: what it answers without each of them, asked once an answer."""
+"""Which words mattered to a target: its answers without each of them, asked once and cached."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ MOST_VARIANTS = 20  # a longer text loses several words at once
 AN_HOUR = 20  # that one person may ask
 KEPT_SECONDS = 7 * 24 * 3600
 
-# Most calls of the pool go to examples: these take a quarter of it at most, and wait for nothing.
+# Examples come first: saliency takes a quarter of the pool at most, and never waits for a place.
 _places = threading.BoundedSemaphore(max(1, settings.LIVE_CALLS // 4))
 
 
@@ -36,7 +36,7 @@ class WordWeight:
 
 @dataclass
 class _Batch:
-    """A target as the pool asks it, which gets all variants in one call of the pool."""
+    """An endpoint that answers all variants of a text in one call of the pool."""
 
     endpoint: Endpoint
     variants: Sequence[Mapping[str, Any]]
@@ -87,7 +87,7 @@ def _pieces(text: str) -> list[str]:
 
 
 def _asked(output: TargetOutput, variants: Sequence[Mapping[str, Any]]) -> Sequence[Prediction]:
-    """The target's answers, within the time that a page waits; a place is free when they are in."""
+    """The target's answers, within the time that a page waits. Frees its place when they are in."""
     batch = _Batch(endpoint_of(output.target), variants)
     if not _places.acquire(blocking=False):
         raise EndpointError("Others ask the same of their texts.", reason="busy", retry_after=2.0)

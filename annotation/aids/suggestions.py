@@ -47,7 +47,7 @@ def suggest(assignment: Assignment) -> Suggestion:
 
 
 def generate(generator: Generator, inputs: Mapping[str, Any]) -> Prediction:
-    """What the generator writes, within SUGGEST_SECONDS; raises EndpointError."""
+    """The generator's text, within SUGGEST_SECONDS; raises EndpointError."""
     endpoint = generator_endpoint(generator)
     target = live_target(generator.name, endpoint, f"generator:{generator.pk}")
     asked = call([target], inputs, SUGGEST_SECONDS)
@@ -77,7 +77,7 @@ def _check_may_ask(assignment: Assignment) -> None:
 
 
 def _text(assignment: Assignment, output: Mapping[str, Any]) -> str:
-    """What the generator wrote, if the form would take it. Raises EndpointError."""
+    """The generator's text, if the form would accept it. Raises EndpointError."""
     config = assignment.round.task.config
     text = output[config.text_field]
     if not isinstance(text, str) or not text.strip():
@@ -88,16 +88,16 @@ def _text(assignment: Assignment, output: Mapping[str, Any]) -> str:
     return text.strip()
 
 
-def take(*, assignment: Assignment, deed: Action, typed: Mapping[str, Any]) -> None:
-    """Note what the person does with the last suggestion; no lock.
+def take(*, assignment: Assignment, action: Action, typed: Mapping[str, Any]) -> None:
+    """Note what the person does with the latest suggestion; no lock.
 
     Unless it is ignored, its text becomes the draft in place of the text that was typed.
     """
     last = assignment.suggestions.last()
     if last is None:
         return
-    last.deed = deed
+    last.deed = action
     last.save(update_fields=["deed"])
-    if deed != Action.IGNORE:
+    if action != Action.IGNORE:
         field = assignment.round.task.config.text_field
         save_draft(assignment=assignment, inputs={**typed, field: last.text})

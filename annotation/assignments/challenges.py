@@ -1,4 +1,4 @@
-"""Challenges: something to try of which a round has little yet. People may leave them."""
+"""Optional challenges: kinds of examples of which a round has few."""
 
 import random
 

@@ -25,7 +25,7 @@ def pass_gate(*, annotator: Annotator, task: Task) -> None:
 
 
 def check_can_be_asked(config: TaskConfig) -> None:
-    """Raises Unfinished where a stored configuration asks for what no page can take."""
+    """Raises Unfinished if the configuration has an input that no page can show."""
     if part := config.unfinished_input:
         said = _("This task asks for “%(title)s” (%(type)s), which does not work yet.")
         raise Unfinished(said % {"title": part.title, "type": part.type})
@@ -36,7 +36,7 @@ def assign(
 ) -> Assignment:
     """The annotator's assignment in the round: the current one, or with `fresh` a new one.
 
-    Hands out the least used context and the least used goal. Locks the round, so two people who
+    It has the least used context and the least used goal. Locks the round, so that two people who
     come at once get different contexts. Raises RoundClosed, NoContext, Unfinished.
     """
     check_can_be_asked(round.task.config)
@@ -81,7 +81,7 @@ def _next_context(round: Round, left: Assignment | None) -> Context:
 
 
 def _next_goal(round: Round, after: str = "") -> str:
-    """The goal that was handed out least, by chance among equals; never `after` if there is one."""
+    """The least assigned goal, by chance among equals; another one than `after` if possible."""
     choices = [value for value in round.task.config.goal_choices if value != after]
     if not choices:
         return after
@@ -117,7 +117,7 @@ def assign_next(*, annotator: Annotator, round: Round | None, want: str) -> Assi
 
 
 def change_goal(*, assignment: Assignment) -> Assignment:
-    """Draw another goal for the same context. Locks the round, as handing out does."""
+    """Draw another goal for the same context. Locks the round, as `assign` does."""
     with transaction.atomic():
         round = _open_round(assignment.round_id)
         assignment.goal = _next_goal(round, after=assignment.goal)
@@ -126,9 +126,9 @@ def change_goal(*, assignment: Assignment) -> Assignment:
 
 
 def save_draft(*, assignment: Assignment, inputs: Mapping[str, Any]) -> datetime:
-    """Keep what was typed so far; the last save wins.
+    """Keep the text typed so far; the last save wins.
 
-    Who was writing when a round closed is known by `draft_saved_at`, which stays as it is then.
+    `draft_saved_at` shows who was writing when a round closed, so it does not change after that.
     """
     now = timezone.now()
     assignment.draft = dict(inputs)

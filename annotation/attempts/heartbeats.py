@@ -1,4 +1,4 @@
-"""Attempts whose targets this process asks: while it lives, others do not take them for lost."""
+"""Heartbeats of the attempts whose targets this process asks, so that they do not count as lost."""
 
 import functools
 import logging
@@ -18,17 +18,17 @@ logger = logging.getLogger(__name__)
 RENEW_SECONDS = 3.0
 HOLD = timedelta(seconds=10)
 FIRST_HOLD = timedelta(seconds=settings.LIVE_WAIT_SECONDS) + HOLD
-"""How long an attempt is believed to be asked when the asking process does not say so anew."""
+"""An attempt counts as lost after this time unless the asking process renews it."""
 
 
 def hold_attempts(pks: Collection[int]) -> None:
-    """Say that this process still asks the targets of these attempts. By conditional update."""
+    """Renew attempts whose targets this process still asks. By conditional update."""
     asking = Attempt.objects.filter(pk__in=pks, state=Attempt.State.ASKING)
     asking.update(held_until=timezone.now() + HOLD)
 
 
 class Holder:
-    """Renews what is held, from one thread, which ends when nothing is."""
+    """Renews the held attempts, from one thread that ends when there are none."""
 
     def __init__(
         self, renew: Callable[[Collection[int]], None], pause: Callable[[], object]
@@ -47,7 +47,7 @@ class Holder:
                 threading.Thread(target=self._run, name="attempts", daemon=True).start()
 
     def let_go(self, pk: int) -> None:
-        """It needs nobody any more."""
+        """Renew it no longer."""
         with self._lock:
             self._held.discard(pk)
 
@@ -61,7 +61,7 @@ class Holder:
             self._pause()
 
     def _or_end(self) -> frozenset[int]:
-        """What is held. Nothing: the thread ends, and whoever holds next starts another."""
+        """The held attempts. Without any the thread ends, and the next `hold` starts another."""
         with self._lock:
             self._is_running = bool(self._held)
             return frozenset(self._held)

@@ -98,7 +98,7 @@ def _number(data: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest())
 
 
-# For each bin itself, then all others in an order of its own.
+# For each bin: itself, then all others in a fixed pseudorandom order.
 _WALKS = [
     sorted(range(BINS), key=lambda lender: (lender != place, _number(b"%d %d" % (place, lender))))
     for place in range(BINS)

@@ -1,7 +1,7 @@
-"""What typing looked like, as the browser tells it: evidence for owners, never a reason to refuse.
+"""Evidence of how a text was typed, as the browser reports it. Owners see it; nothing is refused.
 
 Pasting is allowed: assistive technology and input methods paste, and so do people who write
-elsewhere. A browser without JavaScript tells nothing, which is unknown and counts for nothing.
+elsewhere. A browser without JavaScript reports nothing, which is unknown and counts for nothing.
 """
 
 import math
@@ -17,7 +17,7 @@ _PERSONAL = re.compile(r"[\w.+-]+@[\w-]+\.\w+|(?<![\w.,])\+?\d(?:[ ()/.-]{0,2}\d
 def typing_evidence(sent: Mapping[str, str], characters: int) -> dict[str, float] | None:
     """Pasted of all `characters`, and the seconds to the first input and of active writing.
 
-    None where the browser did not tell all of it, or nonsense.
+    None if the browser reported less than that, or nonsense.
     """
     try:
         pasted, first, active = (float(sent[n]) for n in ("pasted", "first_input", "active"))

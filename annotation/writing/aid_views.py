@@ -1,4 +1,4 @@
-"""Help with writing, where the task's owners allow it: each comes when a person asks for it."""
+"""The help with writing that a task's owners allow, each when a person asks for it."""
 
 import logging
 
@@ -35,7 +35,7 @@ NO_ANSWER = gettext_noop("The generator did not answer.")
 
 @require_POST
 def support(request: HttpRequest, code: str) -> HttpResponse:
-    """The help that `want` names, beside what was typed, which is kept as the draft."""
+    """Give the help that `want` names; the typed text is kept as the draft."""
     task = find_task(request, code)
     annotator = writer(request, task)
     if gate_is_shut(request, task):
@@ -52,7 +52,7 @@ def support(request: HttpRequest, code: str) -> HttpResponse:
         elif want == "suggestion":
             suggestions.suggest(assignment)
         else:
-            suggestions.take(assignment=assignment, deed=Action(want), typed=inputs)
+            suggestions.take(assignment=assignment, action=Action(want), typed=inputs)
     except Refused as error:
         said, status = str(error), error.status
     except EndpointError as error:
@@ -62,14 +62,14 @@ def support(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _allowed(config: TaskConfig) -> set[str]:
-    """What may be wanted."""
+    """The values of `want` that the task allows."""
     support = config.support
     wants = {"examples"} if support and support.examples else set()
     return wants | ({"suggestion", *Action.values} if support and support.suggestions else set())
 
 
 def _shown(request: HttpRequest, now: WritePage, said: str, status: int) -> HttpResponse:
-    """The page with the help open; for htmx what changes in it. said: why there is none."""
+    """The page with the help open, or for htmx its changed part. said: why there is no help."""
     if not said and not htmx_partial(request):
         # Without a fragment, for then the browser would not focus the heading.
         wanted = {"support": now.opened}

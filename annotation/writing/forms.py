@@ -103,7 +103,7 @@ def unchanged_fields(config: TaskConfig, inputs: Mapping[str, Any], given: str) 
 
 
 def typed(config: TaskConfig, data: QueryDict) -> dict[str, Any]:
-    """What stands in the fields, as a draft keeps it: nothing is checked."""
+    """The fields as a draft keeps them: nothing is checked."""
     found: dict[str, Any] = {}
     for component in config.input:
         is_list = component.kind.is_list

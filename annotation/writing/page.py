@@ -33,7 +33,7 @@ TEMPLATE = "annotation/write.html"
 
 @dataclass
 class WritePage:
-    """Somebody, or a passer-by without an account, at one context with one goal."""
+    """The write page of one person, with or without an account: one context and one goal."""
 
     task: Task
     round: Round
@@ -61,7 +61,7 @@ class WritePage:
         )
 
     def showing(self, attempt: Attempt) -> "WritePage":
-        """The same with what was written in an attempt, and the goal that it was written for."""
+        """The same page with the text of an attempt, and the goal that it was written for."""
         goal = attempt.example.goal if attempt.example else self.goal
         return replace(self, given=attempt.inputs, goal=goal, is_past=True)
 
@@ -156,7 +156,7 @@ class WritePage:
         return {**values, **(self._own(self.assignment) if self.assignment else {})}
 
     def _own(self, assignment: Assignment) -> dict[str, Any]:
-        """What only somebody with an account has. Lazy, for a part of the page shows little."""
+        """The values of people with an account. Lazy, as a part of the page shows few of them."""
         cap = self.task.config.limits.tries_per_context
         used: Any = SimpleLazyObject(lambda: selectors.used(assignment))
         earlier = SimpleLazyObject(lambda: selectors.history(assignment.annotator, self.context))
@@ -176,7 +176,7 @@ class WritePage:
 
 
 def result(example: Example, is_new: bool = False) -> dict[str, Any]:
-    """The result panel of a stored example; one stored just now nobody can have judged."""
+    """The result panel of a stored example. is_new: nobody can have judged it yet."""
     config = example.round.task.config
     shown = TargetOutput.objects.select_related("target")
     prefetch_related_objects([example], Prefetch("target_outputs", shown))  # if they are not there

@@ -1,7 +1,7 @@
 """Trying the model without an account: nothing is stored.
 
-The passages are those of the task's own examples, which nobody is given when it counts: a text that
-was looked for in practice is no example on a passage that chance drew.
+The passages are those of the task's own examples. Nobody is assigned these, so no text that was
+tried out in practice counts.
 """
 
 import random

@@ -1,4 +1,4 @@
-"""What the result panel says, as plain values for its template."""
+"""The result panel as plain values for its template."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class TargetAnswer:
-    """What one target said."""
+    """One target's answer as the panel shows it."""
 
     name: str
     said: str
@@ -86,7 +86,7 @@ def shown_chances(prob: Mapping[str, float] | None, shown: str) -> Mapping[str, 
 def answers(
     example: Example, config: TaskConfig, outputs: Sequence[TargetOutput]
 ) -> list[TargetAnswer]:
-    """What each target said to the example."""
+    """Each target's answer to the example."""
     return [_answer(example, config, output) for output in outputs]
 
 

@@ -37,7 +37,7 @@ AFTER_GATE = {"try": "annotation:try-out", "judge": "validation:judge"}
 
 
 def refusal(request: HttpRequest, error: Refused, task: Task) -> HttpResponse:
-    """A page that says why nothing can be written, and what can be done instead."""
+    """A page that says why nothing can be written, and what to do instead."""
     values = {"task": task, "message": str(error), "code": error.code}
     status = 200 if isinstance(error, NoContext) else error.status
     return render_page(request, "annotation/refused.html", values, part="panel", status=status)
@@ -81,7 +81,7 @@ def write(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _retried(request: HttpRequest, assignment: Assignment) -> Example | None:
-    """The own example that the person edits, if it stands on the current context."""
+    """The person's own example that they edit, if it is about the current context."""
     mine = Example.objects.filter(annotator=assignment.annotator_id, context=assignment.context_id)
     try:
         return mine.filter(uuid=UUID(request.GET.get("retry", ""))).first()
@@ -90,7 +90,7 @@ def _retried(request: HttpRequest, assignment: Assignment) -> Example | None:
 
 
 def _submit(request: HttpRequest, task: Task, annotator: Annotator) -> HttpResponse:
-    """Check the form, ask the targets, show what came of it."""
+    """Check the form, ask the targets, show the verdict."""
     assignment = posted_assignment(request, annotator, task)
     now = WritePage.of(assignment)
     form = now.form(request.POST)
@@ -134,7 +134,7 @@ def _own_example(annotator: Annotator, uuid: UUID | None) -> Example | None:
 
 @require_POST
 def write_next(request: HttpRequest, code: str) -> HttpResponse:
-    """Another passage, another goal, or somebody's example to change: as the person asks."""
+    """Another passage, another goal, or somebody's example to change, as the person asks."""
     task = find_task(request, code)
     annotator, round = writer(request, task), live_round(task)
     if gate_is_shut(request, task):
@@ -152,7 +152,7 @@ def write_next(request: HttpRequest, code: str) -> HttpResponse:
 
 @require_POST
 def draft(request: HttpRequest, pk: int) -> HttpResponse:
-    """Keep what is being typed; never an error, for it comes by itself."""
+    """Keep a draft; never an error, as the browser sends it by itself."""
     assignment = get_object_or_404(
         Assignment.objects.select_related("round__task", "context"),
         pk=pk,
@@ -180,7 +180,7 @@ def _own_attempt(request: HttpRequest, uuid: UUID) -> Attempt:
 
 
 def attempt_detail(request: HttpRequest, uuid: UUID) -> HttpResponse:
-    """One attempt: what came of it, or that the model is still asked."""
+    """One attempt: its verdict, or that the model is still being asked."""
     attempt = services.expire_attempt(attempt=_own_attempt(request, uuid))
     return page.show_attempt(request, WritePage.of(attempt.assignment), attempt)
 
@@ -248,7 +248,7 @@ def attempt_retract(request: HttpRequest, uuid: UUID) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def context_report(request: HttpRequest, pk: int) -> HttpResponse:
-    """Say that something is wrong with a passage that one was given."""
+    """Report a passage that one was given."""
     context, annotator = find_given(request, pk)
     form = ReportForm(request.POST or None)
     values = {"form": form, "context": context, "task": context.round.task}

@@ -82,13 +82,13 @@ def test_gold_is_handed_out_once(round, at_once, monkeypatch):
 def test_gold_is_not_mended_while_it_is_told(round, at_once, monkeypatch):
     """The answer that brings the refresher, and an undo that has just looked for one."""
 
-    def slow(*args, look=gold.is_told):
+    def slow(*args, look=gold.is_revealed):
         try:
             return look(*args)
         finally:
             time.sleep(0.3)
 
-    monkeypatch.setattr(gold, "is_told", slow)
+    monkeypatch.setattr(gold, "is_revealed", slow)
     validator, owner, now = UserFactory().annotator, UserFactory(), timezone.now()
     items = [written(round, number) for number in range(8)]
     for item in items:

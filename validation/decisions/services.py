@@ -35,7 +35,7 @@ class NoDecision(Refused):
 
 
 def change_policy(*, round: Round, owner: User, policy: Policy) -> None:
-    """Votes are counted by the policy from now on; `derive_round` counts again what is there.
+    """Count votes by the policy from now on; `derive_round` counts the earlier ones again.
 
     No lock: a vote reads the policy under its example's lock.
     """
@@ -59,7 +59,7 @@ def apply_policy(*, round: Round, owner: User, policy: Policy) -> int | None:
 
 
 def count_again(round: int) -> None:
-    """What a worker does for a large round; twice does no harm."""
+    """The job of a worker for a large round; may run twice."""
     derive_round(round=Round.objects.select_related("task").get(pk=round))
 
 

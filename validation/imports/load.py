@@ -1,4 +1,4 @@
-"""Storing imported history: streamed, all of a file or nothing, each uid once in its round."""
+"""Stores imported history: streamed, all of a file or nothing, each uid once in its round."""
 
 import hashlib
 import json
@@ -54,7 +54,7 @@ class ParsedLine:
 
 @dataclass
 class Summary:
-    """What became of a file's lines; `rounds`: new examples by round."""
+    """How many of a file's lines were new, known and bad; `rounds`: new examples by round."""
 
     new: int = 0
     known: int = 0
@@ -63,7 +63,7 @@ class Summary:
 
 
 OnBad = Callable[[int, bytes, str], None]
-"""Told each bad line: its number, its bytes and the reason."""
+"""Called with each bad line: its number, its bytes and the reason."""
 
 
 @transaction.atomic
@@ -77,7 +77,7 @@ def import_examples(
     """Store the examples of a file, their votes and what these decide.
 
     Locks each task, so that imports into it stand in line. Raises ImportRefused, after all bad
-    lines have been told, when one cannot be stored; nothing is stored then.
+    lines were reported, when one cannot be stored; nothing is stored then.
     """
     run = _Import(options, on_bad)
     for done, batch in run.batches(lines):
@@ -149,7 +149,7 @@ class _Import:
         return self._rounds[code, number]
 
     def finish(self) -> None:
-        """What can be said only after the last line."""
+        """The steps that need all lines."""
         for task in self._tasks.values():
             task.finish()
         for round in self._rounds.values():

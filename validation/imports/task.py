@@ -27,7 +27,7 @@ class ImportRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What was asked for. task, round, policy: None leaves it to the rows and the task.
+    """The options of an import. task, round, policy: None leaves it to the rows and the task.
 
     owner: the address of whom a task that is made belongs to; empty: the only superuser.
     """
@@ -93,7 +93,7 @@ class ImportedTask:
         return task
 
     def inputs(self, row: HistoryRow) -> dict[str, Any]:
-        """What the author wrote, with the author's label under the task's answer field."""
+        """The author's inputs, with their label under the task's answer field."""
         if self._created:
             self._note(row)
         if row.author_label is None:

@@ -1,4 +1,4 @@
-"""Who judges blindly, what is blind before a vote, and what is told after it."""
+"""Who judges blindly, what is hidden before a vote, and what is revealed after it."""
 
 from typing import Any
 
@@ -25,8 +25,7 @@ class NotBlind(NotAllowed):
 def blind_inputs(config: TaskConfig, example: Example) -> dict[str, Any]:
     """What the author wrote, by field.
 
-    For a blind label without the labels that the author chose, and without what was asked because
-    of them.
+    For a blind label it lacks the labels that the author chose, and the fields that depend on them.
     """
     hidden = set(config.target_fields) if label_field(config) else set()
     return {
@@ -43,7 +42,7 @@ def questions(
 ) -> list[Component]:
     """The task's questions that follow a vote; None: a flag that is about to be raised.
 
-    Before a vote no condition on what the author chose is looked at: it would tell the label.
+    Before a vote, conditions on the author's choices are ignored: they would reveal the label.
     """
     verdict = verdict_of(config, vote, example) if vote else Verdict.FLAGGED
     known = {} if vote is None and label_field(config) else example.inputs
@@ -56,7 +55,7 @@ def questions(
 
 
 def verdict_of(config: TaskConfig, vote: ValidatorAnswer, example: Example) -> str:
-    """What a vote says of the author's label: itself, or whether both are the same."""
+    """The vote as a verdict on the author's label: its own, or whether both labels are the same."""
     field = label_field(config)
     if vote.verdict or field is None:
         return vote.verdict
@@ -69,8 +68,8 @@ def asks_reveal(config: TaskConfig, vote: ValidatorAnswer) -> bool:
     return config.validation.reveal and vote.verdict in ("", Verdict.CORRECT, Verdict.INCORRECT)
 
 
-def tells_label(config: TaskConfig, vote: ValidatorAnswer) -> bool:
-    """Whether what follows this vote tells something of the author's label: then it is final.
+def reveals_label(config: TaskConfig, vote: ValidatorAnswer) -> bool:
+    """Whether the step after this vote reveals something of the author's label, so it is final.
 
     So do questions that are asked of some labels, or of who agrees with the author.
     """
@@ -82,10 +81,10 @@ def tells_label(config: TaskConfig, vote: ValidatorAnswer) -> bool:
 
 
 def is_final(answer: Validation | GoldAnswer, task: Task) -> bool:
-    """Whether an answer cannot be taken back, because it was told what is right."""
-    if isinstance(answer, GoldAnswer) and gold.is_told(answer, task):
+    """Whether an answer cannot be taken back, because the right one was revealed."""
+    if isinstance(answer, GoldAnswer) and gold.is_revealed(answer, task):
         return True
-    return tells_label(task.config, answer)
+    return reveals_label(task.config, answer)
 
 
 def reads_labels(validator: Annotator, task: Task) -> bool:

@@ -103,7 +103,7 @@ class DecisionForm(VoteForm):
 
 
 class QuestionForm(ComponentForm):
-    """The task's questions to validators, beside the fields of a subclass; values in `metadata`.
+    """The task's questions to validators, with the fields of a subclass; values in `metadata`.
 
     context: what spans are cut from.
     """

@@ -101,7 +101,7 @@ def lease_gold(
     """
     if not is_turn(validator, after.uuid):
         return None
-    # What another tab was given at this instant is not seen yet: both choose the same item.
+    # A lease that another tab takes at this instant is not visible yet: both choose the same item.
     left = JudgeLease.objects.filter(until__lte=timezone.now(), validator=validator)
     unseen = (
         Gold.objects.filter(
@@ -113,7 +113,7 @@ def lease_gold(
         .exclude(example__annotator__in=[validator.pk, after.author or 0])
         .values_list("pk", flat=True)
     )
-    # Each validator meets them in an order of their own, so that nobody can tell others.
+    # Each validator meets them in another order, so that nobody can warn others.
     chosen = min(
         unseen, key=lambda pk: draw(f"{validator.pk} {pk}", settings.SECRET_KEY), default=0
     )
@@ -153,8 +153,8 @@ def lock_answers(validator: Annotator) -> None:
     Annotator.objects.select_for_update(no_key=True).values_list("pk").get(pk=validator.pk)
 
 
-def is_told(answer: GoldAnswer, task: Task) -> bool:
-    """Whether a refresher tells what is right, or has told it."""
+def is_revealed(answer: GoldAnswer, task: Task) -> bool:
+    """Whether a refresher reveals the right answer, or has revealed it."""
     answers = gold_answers(answer.validator, task)
     is_counted = any(one.pk == answer.pk and one.counts for one in answers)
     return not is_counted or check(answers) is Check.FAIL

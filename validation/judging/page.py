@@ -79,7 +79,7 @@ def vote_form(config: TaskConfig, outcome: str, data: Any = None) -> VoteForm:
 
 @lru_cache(256)
 def blank_answer(config_text: str, outcome: str, language: str | None) -> SafeString:
-    """The answers to choose from. They do not tell the outcome: only whether a model answered."""
+    """The answers to choose from. They depend only on whether a model answered."""
     config = parsed_config(config_text)
     with override(language):
         return vote_form(config, outcome)["answer"].as_field_group()  # type: ignore[no-any-return]

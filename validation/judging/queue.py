@@ -45,8 +45,8 @@ def judged_rounds(task: Task) -> QuerySet[Round]:
     return task.rounds.filter(state__in=JUDGED_STATES).order_by("number")
 
 
-# These by hand: each vote needs them, and Django takes ten times as long to build one as a database
-# takes to answer it.
+# In SQL, as each vote needs them: Django takes ten times as long to build one as the database takes
+# to answer it.
 LATEST_LEASE = """
 SELECT lease.id, lease.until > %(now)s AND example.retracted_at IS NULL, example.annotator_id,
   example.uuid, example.round_id, round.state
@@ -101,7 +101,7 @@ class Place(NamedTuple):
 def next_place(
     round: int, validator: Annotator, avoid: int = 0, start: int = 0, *, lock: bool = False
 ) -> Place | None:
-    """The place to give to the validator: nearly decided first, then by chance.
+    """The next place for the validator: nearly decided examples first, then by chance.
 
     Walks the index queue_order from the key `start` on: a row of it is looked at, and taken,
     unless the validator wrote, judged or skipped that example or it is by the author `avoid`.
@@ -121,7 +121,7 @@ def next_place(
 
 
 def _first(sql: str, **values: int | datetime) -> tuple[Any, ...] | None:
-    """The first row of what is written by hand."""
+    """The first row of a query in SQL."""
     adapt = connection.ops.adapt_datetimefield_value  # SQLite keeps times as text
     adapted = {n: adapt(v) if isinstance(v, datetime) else v for n, v in values.items()}
     with connection.cursor() as cursor:
@@ -130,7 +130,7 @@ def _first(sql: str, **values: int | datetime) -> tuple[Any, ...] | None:
 
 
 class Held(NamedTuple):
-    """What tells whether a lease is current, and where the walk through the queue goes on."""
+    """The latest lease: whether it is current, and where the walk through the queue goes on."""
 
     lease: int
     is_current: bool  # the validator still has its example to judge
@@ -141,7 +141,7 @@ class Held(NamedTuple):
 
 
 def latest_lease(validator: Annotator, task: Task) -> Held | None:
-    """What the validator was handed last in this task."""
+    """The validator's latest lease in this task."""
     found = _first(LATEST_LEASE, validator=validator.pk, task=task.pk, now=timezone.now())
     if found is None:
         return None

@@ -36,7 +36,7 @@ LEASE_TIME = timedelta(minutes=15)
 PASSES = 20
 """So many examples of a task a person may skip, or answer and take back, in a day."""
 WALKS = 32
-"""One walk of so many through the queue starts anew at its front."""
+"""One in so many walks through the queue starts again at its front."""
 CHUNK = 500
 
 
@@ -75,7 +75,7 @@ def open_session(*, validator: Annotator, task: Task) -> JudgeSession:
 
 
 def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
-    """What the validator judges now: the current example, or the next one for 15 minutes.
+    """The lease of the validator's current example, or of the next one for 15 minutes.
 
     Avoids the author of the last one unless there is no other. Locks the item of the queue that it
     takes; items that others are taking are passed by. None: nothing to judge, or the validator has
@@ -89,7 +89,7 @@ def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
         return rows.get(pk=latest.lease)
     if latest and (lease := gold.lease_gold(validator, task, after=latest, lasts=LEASE_TIME)):
         return lease
-    return (latest and _go_on(validator, task, latest)) or _start_anew(validator, task, latest)
+    return (latest and _go_on(validator, task, latest)) or _start_at_front(validator, task, latest)
 
 
 def _go_on(validator: Annotator, task: Task, latest: Held) -> JudgeLease | None:
@@ -106,7 +106,7 @@ def _go_on(validator: Annotator, task: Task, latest: Held) -> JudgeLease | None:
     )
 
 
-def _start_anew(validator: Annotator, task: Task, latest: Held | None) -> JudgeLease | None:
+def _start_at_front(validator: Annotator, task: Task, latest: Held | None) -> JudgeLease | None:
     """The first place of all rounds, the oldest round first."""
     return_expired()
     avoid = latest.author if latest else None
@@ -343,7 +343,7 @@ def check_programs_judge(task: Task) -> None:
 
 
 def _said(validator: Annotator, vote: Vote, lease: JudgeLease) -> dict[str, Any]:
-    """What any answer says of the example, by whom and when."""
+    """The fields that votes and answers to gold share."""
     now = timezone.now()
     return {
         "validator": validator,
@@ -391,7 +391,7 @@ def _still_needed(example: Example) -> bool:
 def undo_validation(*, validator: Annotator, validation: Validation | GoldAnswer) -> Example:
     """Take back one's own vote within ten minutes; the example is one's current one again.
 
-    Not once something of what is right was told. Locks the example, and as `cast_validation` the
+    Not once the right answer was revealed in part. Locks the example, and as `cast_validation` the
     validator. It takes a place again unless others have taken what was left. Raises TooLate,
     NotHandedOut, NotBlind, CapReached.
     """

@@ -1,4 +1,4 @@
-"""What one person's examples and judgements are worth, read from what is stored now."""
+"""Points of one person's examples and judgements, computed from the stored rows."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 ItemVote = tuple[Hashable, Hashable | None, str]
-"""Item, validator (None: a person of their own), label."""
+"""Item, validator (None: somebody else each time), label."""
 
 MOST_CHOICES = 60
 """With more different answers they are free text, and agreement is not computed."""

@@ -115,7 +115,7 @@ def decide(
 ) -> Decision:
     """What all votes on one example decide.
 
-    owner: the owner's decision that stands, if any; it wins. Without it all is as before.
+    owner: the owner's decision that was not withdrawn, if any; it wins over all votes.
     posterior: label to probability, for dawid-skene (`validation.rules.dawid_skene`).
     """
     return decide_counts(Counter(votes), policy, owner=owner, posterior=posterior)

@@ -1,4 +1,4 @@
-"""Dawid and Skene's model once it is fitted: what further votes make of an example.
+"""Dawid and Skene's fitted model: the probable labels of an example with further votes.
 
 Cheap and without numpy, for it runs at each vote; `validation.rules.dawid_skene` fits it.
 """

@@ -33,7 +33,7 @@ class Rate:
 
     @property
     def few_authors(self) -> bool:
-        """Whether to warn that only a few authors stand behind it."""
+        """Whether to warn that it rests on few authors."""
         return self.clusters is not None and self.clusters < FEW_CLUSTERS
 
 
@@ -251,7 +251,7 @@ def others_say(counts: Sequence[int]) -> Iterator[tuple[int, int, int]]:
 
 
 def compare(counts: Sequence[int], target_right: Sequence[bool | None]) -> Compared:
-    """The votes on one example beside its target's answer, each by what the others say.
+    """The votes on one example and its target's answer, each compared with the other votes.
 
     target_right: for each choice whether the target is right where that choice is the right one;
     None where that cannot be said, and then no vote is compared with that choice.

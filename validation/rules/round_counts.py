@@ -13,7 +13,7 @@ Choice = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What the examples that one count stands for have in common."""
+    """The properties that the examples of one count share."""
 
     author: int | None
     outcome: str

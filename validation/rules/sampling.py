@@ -16,7 +16,7 @@ def order_key(uuid: UUID, secret: str) -> int:
 def is_in_share(uuid: UUID, share: float, secret: str) -> bool:
     """Whether an example is in this share (0-1) of all. A larger share holds the smaller one.
 
-    Another draw than that of the order, so that the share has no place of its own in the queue.
+    Drawn independently of the order, so that the share is spread over the queue.
     """
     return draw(f"share {uuid}", secret) < share * 2**64
 

@@ -1,7 +1,7 @@
-"""Numbers of rounds for pages: counted now and then, kept in the cache between.
+"""Caches the numbers of rounds for pages; numbers that take long to count are kept for longer.
 
-A page never waits for the count of a large round: a thread counts, and until then the page shows
-the numbers of before, or none.
+A page never waits for the count of a large round: a thread counts, and meanwhile the page shows
+the old numbers, or none.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from validation.statistics.counts import count, count_cells
 from validation.statistics.report import Number, measured, task_report
 
 LARGE = 20_000
-"""Rounds with more examples together are counted beside the request."""
+"""Rounds with more examples together are counted in a thread."""
 KEPT = timedelta(minutes=1)
 KEPT_TIMES = 50
 """Numbers are kept for so many times as long as it took to count them, if that is longer."""
@@ -119,7 +119,7 @@ def _kept(kind: str, wanted: Wanted, fresh: Count) -> dict[str, Kept]:
         if cache.add(f"{_key(kind, name)}:counting", True, COUNTING_SECONDS)
     }
     if mine:
-        Thread(target=_count_beside, args=(kind, mine, fresh), daemon=True).start()
+        Thread(target=_count_in_thread, args=(kind, mine, fresh), daemon=True).start()
     return found
 
 
@@ -139,8 +139,8 @@ def _count(kind: str, wanted: Wanted, fresh: Count) -> dict[str, Kept]:
     return found
 
 
-def _count_beside(kind: str, wanted: Wanted, fresh: Count) -> None:
-    """The same in a thread, on a connection of its own."""
+def _count_in_thread(kind: str, wanted: Wanted, fresh: Count) -> None:
+    """The same in a thread, on another connection."""
     try:
         _count(kind, wanted, fresh)
     finally:

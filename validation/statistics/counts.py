@@ -1,4 +1,4 @@
-"""What a round's numbers are counted from: a few aggregate queries, for it or for its parts.
+"""The counts behind a round's numbers: a few aggregate queries, for it or for its parts.
 
 The database counts alike examples together; Python sees one row for each kind of them, never the
 examples.
@@ -103,7 +103,7 @@ def _empty(rounds: Sequence[Round], by: str | None) -> Counted:
 
 
 def _examples(rounds: Sequence[Round], by: str | None) -> Examples:
-    """The examples that stand, with what each count groups by. By target: once for each answer."""
+    """Examples that are not retracted, with the columns to group by. By target: once an answer."""
     found = Example.objects.filter(round__in=rounds, retracted_at__isnull=True).order_by()
     values: Mapping[str | None, Any] = {
         None: lambda: Value("", CharField()),
@@ -209,7 +209,7 @@ def _count_patterns(counted: Counted, examples: Examples, about: bool) -> None:
     )
     names = ("in_round", "value", "author", "result", "said")
     kept = ", ".join(names)
-    # Grouped first by what differs most: rows that are alike are told apart sooner.
+    # Grouped first by the columns that differ most, which compares fewer columns.
     rows = _rows(
         f"SELECT {kept}, {columns}, COUNT(*) FROM (SELECT {kept}, {sums} "  # noqa: S608
         "FROM {votes} v JOIN ({examples}) x ON x.id = v.example_id "

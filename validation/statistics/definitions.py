@@ -1,4 +1,4 @@
-"""What each share means, in words; shown beside the number and in docs/statistics.md."""
+"""The definition of each share in words, for pages and docs/statistics.md."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

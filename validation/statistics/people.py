@@ -29,7 +29,7 @@ NO_LABELS = Undefined("nobody else judged the same examples")
 
 @dataclass(frozen=True, slots=True)
 class AuthorStatistics:
-    """One author's examples that stand (retracted ones are in no number).
+    """One author's examples (retracted ones are in no number).
 
     wins: fooling examples, one for each chain of edits. validity: verified of decided. vmer:
     validated model errors of all tries. duplicates: tries that are nearly the same as an earlier
@@ -54,11 +54,11 @@ class AuthorStatistics:
 
 @dataclass(frozen=True, slots=True)
 class ValidatorStatistics:
-    """One validator's votes on examples that stand; answers to gold items are no votes.
+    """One validator's votes on examples that are not retracted; answers to gold are no votes.
 
     reliability: leave-one-out agreement with the others, kappa: its part beyond chance. gold: right
     answers of all to gold items. gold_check: only of those since the last refresher.
-    median_seconds: from handing out to the answer.
+    median_seconds: from the lease to the answer.
     """
 
     annotator: Annotator

@@ -1,4 +1,4 @@
-"""Fit Dawid and Skene's model anew where votes have come, and decide by it; for a daily timer."""
+"""Fit Dawid and Skene's model again where votes were added, and decide by it; for a daily timer."""
 
 from typing import Any
 
