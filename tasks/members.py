@@ -1,4 +1,4 @@
-"""Who belongs to a task, and as what."""
+"""Writes about a task's members and their roles."""
 
 from collections.abc import Sequence
 
@@ -62,7 +62,7 @@ def change_members(
     owners = task.members.standing().filter(role=TaskMember.Role.OWNER)
     if not (actor.is_superuser or owners.exists()):
         raise Refused(_("A task needs an owner whose address is confirmed."), code="members")
-    for deed, members in {"added": added, "changed": changed, "removed": removed}.items():
+    for action, members in {"added": added, "changed": changed, "removed": removed}.items():
         for member in members:
             about = {"user": member.user.email, "person": member.user_id, "role": member.role}
-            log(actor, f"member.{deed}", task, **about)
+            log(actor, f"member.{action}", task, **about)

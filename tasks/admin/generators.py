@@ -23,5 +23,5 @@ class GeneratorAdmin(RoleAdmin):
 
     def save_model(self, request: HttpRequest, obj: Generator, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
-        deed = "generator.changed" if change else "generator.registered"
-        log(request.user, deed, obj, fields=form.changed_data)
+        action = "generator.changed" if change else "generator.registered"
+        log(request.user, action, obj, fields=form.changed_data)

@@ -1,4 +1,4 @@
-"""Groups of tasks in the admin: whoever has all rights there keeps them."""
+"""Groups of tasks in the admin: superusers keep them."""
 
 from django.contrib import admin
 

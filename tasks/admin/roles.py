@@ -72,9 +72,9 @@ class ByRole:
         "view": READERS, "add": EDITORS, "change": EDITORS, "delete": EDITORS
     }  # fmt: skip
 
-    def allows(self, request: HttpRequest, deed: str, row: Model | None = None) -> bool:
+    def allows(self, request: HttpRequest, action: str, row: Model | None = None) -> bool:
         """Whether the person may do this to the row, or (None) to any row."""
-        roles = self.may[deed]
+        roles = self.may[action]
         if request.user.is_superuser:
             return bool(roles)
         held = roles_of(request)
@@ -108,7 +108,7 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
         css: ClassVar = {"all": ["css/admin.css"]}
 
     actions_on_bottom = True
-    list_select_related: ClassVar[list[str]] = []  # beside the way to the task; for pages too
+    list_select_related: ClassVar[list[str]] = []  # besides the path to the task; used by pages too
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self.allows(request, "view")
@@ -118,16 +118,16 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
         rows = super().get_queryset(request).select_related(*related)
         return rows.filter(**{f"{self.to_task or 'pk'}__in": tasks_with(request, self.may["view"])})
 
-    def row_for(self, request: HttpRequest, pk: int, deed: str) -> Any:
-        """The row of a page of our own: 404 when the person may not see it, 403 when not do it."""
+    def row_for(self, request: HttpRequest, pk: int, action: str) -> Any:
+        """The row of a custom page: 404 if the person may not see it, 403 if not change it."""
         row = get_object_or_404(self.get_queryset(request), pk=pk)
-        if not self.allows(request, deed, row):
+        if not self.allows(request, action, row):
             raise PermissionDenied
         return row
 
-    def permitted(self, request: HttpRequest, rows: QuerySet[Any], deed: str) -> QuerySet[Any]:
+    def permitted(self, request: HttpRequest, rows: QuerySet[Any], action: str) -> QuerySet[Any]:
         """Of the rows chosen for an action those to which the person may do this."""
-        tasks = tasks_with(request, self.may[deed])
+        tasks = tasks_with(request, self.may[action])
         return rows.filter(**{f"{self.to_task or 'pk'}__in": tasks})
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
@@ -146,7 +146,7 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
         super().delete_queryset(request, queryset)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Whoever may delete a row may delete what hangs on it; PROTECT still holds."""
+        """Deleting a row includes the rows that depend on it; PROTECT still holds."""
         listed, counts, _, protected = super().get_deleted_objects(objs, request)
         refused = not all(self.allows(request, "delete", row) for row in objs)
         return listed, counts, {str(self.opts.verbose_name)} if refused else set(), protected

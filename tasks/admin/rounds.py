@@ -72,9 +72,9 @@ class RoundTargetInline(ByRole, admin.TabularInline):  # type: ignore[type-arg]
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).select_related("target", "round__task")
 
-    def allows(self, request: HttpRequest, deed: str, row: Any = None) -> bool:
-        fixed = deed != "view" and row is not None and row.has_fixed_targets
-        return not fixed and super().allows(request, deed, row)
+    def allows(self, request: HttpRequest, action: str, row: Any = None) -> bool:
+        fixed = action != "view" and row is not None and row.has_fixed_targets
+        return not fixed and super().allows(request, action, row)
 
     def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
         """Only targets of the round's task, read once for all forms."""
@@ -160,8 +160,8 @@ class RoundAdmin(RoleAdmin):
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         form.save_m2m()
-        deed = "round.changed" if change else "round.created"
-        log(request.user, deed, form.instance, fields=list(form.changed_data))
+        action = "round.changed" if change else "round.created"
+        log(request.user, action, form.instance, fields=list(form.changed_data))
         for formset in formsets:
             formset.save(commit=False)  # for the admin's own history
             if formset.has_changed():

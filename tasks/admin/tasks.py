@@ -1,4 +1,4 @@
-"""Tasks and their members in the admin; rounds, contexts and targets have modules of their own."""
+"""Tasks and their members in the admin; rounds, contexts and targets have their own modules."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -136,10 +136,10 @@ class TaskAdmin(RoleAdmin):
     to_task = ""
     may = {"view": READERS, "add": NOBODY, "change": EDITORS, "delete": OWNERS}
 
-    def allows(self, request: HttpRequest, deed: str, row: Model | None = None) -> bool:
-        if deed == "add":
+    def allows(self, request: HttpRequest, action: str, row: Model | None = None) -> bool:
+        if action == "add":
             return bool(request.user.is_superuser)
-        return super().allows(request, deed, row)
+        return super().allows(request, action, row)
 
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).annotate(rounds_in_all=count_of(Task, "rounds"))
@@ -167,19 +167,19 @@ class TaskAdmin(RoleAdmin):
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
         formset.save(commit=False)
-        deeds = {
+        actions = {
             "added": formset.new_objects,
             "changed": [member for member, _ in formset.changed_objects],
             "removed": formset.deleted_objects,
         }
-        if not any(deeds.values()):
+        if not any(actions.values()):
             return
         try:
-            change_members(task=form.instance, actor=person(request), **deeds)
+            change_members(task=form.instance, actor=person(request), **actions)
         except Refused as error:  # the members changed since the page was checked
             messages.error(request, str(error))
             return
-        for member in (*deeds["added"], *deeds["changed"]):
+        for member in (*actions["added"], *actions["changed"]):
             if not TaskMember.objects.standing().filter(pk=member.pk).exists():
                 text = "%s has this role once the person has confirmed the address."
                 messages.warning(request, text % member.user.email)

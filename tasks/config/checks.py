@@ -332,7 +332,7 @@ def _challenges(config: TaskConfig) -> Iterator[Finding]:
     at = ("support", "challenges")
     name = _twice(one.name for one in config.support.challenges)  # type: ignore[union-attr]
     if name is not None:
-        yield Finding(at, f'"{name}" is there twice', "give each challenge a name of its own")
+        yield Finding(at, f'"{name}" is there twice', "give each challenge its own name")
     if any(c.name == "challenge" for c in (*config.context, *config.input)):
         yield Finding(at, "a field is called challenge, as their slice is", "rename the field")
 

@@ -47,7 +47,7 @@ class Label(Part):
     goal: Words | None = None
     """The words of the goal sentence; without them `display`."""
     help: str | None = None
-    """A definition shown beside the choice."""
+    """A definition shown with the choice."""
 
     @property
     def words(self) -> str:
@@ -249,6 +249,15 @@ class FieldType(ABC):
         return None
 
 
+def never_asked(kind: FieldType, component: Component) -> None:
+    """`form_input` of a type that no form can ask for."""
+
+
+def plainly(kind: FieldType, component: Component, value: Any) -> str:
+    """`display` of a type whose values need no words of the configuration."""
+    return plain(value)
+
+
 def plain(value: Any) -> str:
     """Any value as people read it.
 
@@ -262,17 +271,10 @@ def plain(value: Any) -> str:
     return ", ".join(map(plain, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def refers(at: Loc, component: Component, names: Sequence[str], what: str) -> Iterator[Finding]:
+def refers(loc: Loc, component: Component, names: Sequence[str], what: str) -> Iterator[Finding]:
     """What is wrong with a reference that must be one of the names."""
-    if component.reference in names:
-        return
     fix = f"name {what}: {', '.join(names)}" if names else f"add {what} first"
     if component.reference is None:
-        yield Finding(at, f"a {component.type} needs a reference", fix)
-    else:
-        yield Finding(at, f'"{component.reference}" is not {what}', fix)
-
-
-def reference_at(loc: Loc, component: Component) -> Loc:
-    """Where a finding about the reference is located."""
-    return loc if component.reference is None else (*loc, "reference")
+        yield Finding(loc, f"a {component.type} needs a reference", fix)
+    elif component.reference not in names:
+        yield Finding((*loc, "reference"), f'"{component.reference}" is not {what}', fix)

@@ -162,7 +162,7 @@ class ValidationPolicy(Part):
     """How others judge an example."""
 
     mode: Literal["label", "verdict"] = "verdict"
-    """label: a blind label of their own; verdict: correct, incorrect or flagged."""
+    """label: their own label, chosen blindly; verdict: correct, incorrect or flagged."""
     votes: Votes = Votes()
     judge_not_fooled: Share = 0.2
     """Share of the examples that did not fool the model which are judged too."""

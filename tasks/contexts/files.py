@@ -7,7 +7,7 @@ same names in its header. Nothing here knows the database.
 import hashlib
 import json
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any
@@ -79,8 +79,6 @@ def read_new(
     lines: Iterable[bytes],
     name: str,
     config: TaskConfig,
-    *,
-    digest_of: Callable[[dict[str, Any]], str],
     stored: Collection[str],
 ) -> Iterator[Row | LineError | Duplicate]:
     """As `read_rows`, with rows whose fields came before, or are `stored` by digest, marked."""
@@ -90,7 +88,7 @@ def read_new(
         if isinstance(row, LineError):
             yield row
             continue
-        digest = digest_of({key: value for key, value in row.values.items() if key in names})
+        digest = context_digest({key: row.values[key] for key in names & row.values.keys()})
         if digest in stored or digest in seen:
             yield Duplicate(row.line, None if digest in stored else seen[digest])
             continue
@@ -129,26 +127,20 @@ class Summary:
             self.lengths.append(sum(len(item.values.get(name) or "") for name in text_fields))
 
 
-def summarize(items: Iterable[Row | LineError | Duplicate], config: TaskConfig) -> Summary:
-    """Read everything once and keep little of it. Raises FileError."""
+def summary_of(data: bytes, name: str, config: TaskConfig, stored: Collection[str]) -> Summary:
+    """What a file would add to the `stored` contexts. Raises FileError."""
     summary = Summary()
     text_fields = [component.name for component in config.context if component.kind.is_text]
-    for item in items:
+    for item in read_new(BytesIO(data), name, config, stored):
         summary.add(item, text_fields)
     return summary
-
-
-def summary_of(data: bytes, name: str, config: TaskConfig, stored: Collection[str]) -> Summary:
-    """What a file would bring where `stored` is already. Raises FileError."""
-    items = read_new(BytesIO(data), name, config, digest_of=context_digest, stored=stored)
-    return summarize(items, config)
 
 
 def good_rows(
     data: bytes, name: str, config: TaskConfig, stored: Collection[str]
 ) -> list[Mapping[str, Any]]:
     """The new rows of a file that fit, as they are stored. Raises FileError."""
-    items = read_new(BytesIO(data), name, config, digest_of=context_digest, stored=stored)
+    items = read_new(BytesIO(data), name, config, stored)
     return [item.values for item in items if isinstance(item, Row)]
 
 

@@ -1,7 +1,7 @@
-"""The database's own refusal to change the targets of a round that was opened.
+"""A database trigger that refuses to change the targets of a round once it has opened.
 
-It is a trigger. `migrate` drops it first and makes it again afterwards, because SQLite cannot build
-a table anew while a trigger names it.
+`migrate` drops the trigger and recreates it afterwards, because SQLite cannot rebuild a table that
+a trigger names.
 """
 
 from collections.abc import Iterator
@@ -42,10 +42,10 @@ def make_triggers(*, using: str, **signal: Any) -> None:
         if connection.vendor == "postgresql":
             cursor.execute(POSTGRES)
             return
-        for deed, rows in NAMES.items():
+        for action, rows in NAMES.items():
             fixed = " OR ".join(FIXED.format(row=row) for row in rows)
             made = (
-                f"CREATE TRIGGER roundtarget_fixed_{deed.lower()} BEFORE {deed}"
+                f"CREATE TRIGGER roundtarget_fixed_{action.lower()} BEFORE {action}"
                 f" ON tasks_roundtarget WHEN {fixed} BEGIN SELECT RAISE(ABORT, '{WORDS}'); END"
             )
             cursor.execute(made)
@@ -58,16 +58,16 @@ def drop_triggers(*, using: str, **signal: Any) -> None:
         if connection.vendor == "postgresql":
             cursor.execute("DROP TRIGGER IF EXISTS roundtarget_fixed ON tasks_roundtarget")
             return
-        for deed in NAMES:
-            dropped = f"DROP TRIGGER IF EXISTS roundtarget_fixed_{deed.lower()}"
+        for action in NAMES:
+            dropped = f"DROP TRIGGER IF EXISTS roundtarget_fixed_{action.lower()}"
             cursor.execute(dropped)
 
 
 @contextmanager
 def lifted(rounds: QuerySet[Round]) -> Iterator[None]:
-    """Let the targets of these rounds be written, in a transaction; they are opened again after it.
+    """Allow writes to the targets of these rounds, in a transaction, to delete or replace them.
 
-    For who deletes them, or replaces a target under their lock.
+    The rounds are opened again afterwards.
     """
     with transaction.atomic():
         opened = dict(rounds.filter(opened_at__isnull=False).values_list("pk", "opened_at"))

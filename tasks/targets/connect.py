@@ -44,7 +44,7 @@ def endpoint_of(target: TargetModel) -> Endpoint:
 
 
 def generator_fields(config: TaskConfig) -> tuple[str, ...]:
-    """What a generator reads beside the field `goal`: the texts of the context, prompts too."""
+    """The fields that a generator reads besides `goal`: the context's texts, including prompts."""
     return tuple(c.name for c in config.context if c.kind.is_text)
 
 
@@ -67,7 +67,7 @@ def generator_endpoint(generator: Generator) -> Endpoint:
 
 
 def secret_of(target: TargetModel | Generator) -> str | None:
-    """What the target is sent as bearer token, where the environment holds one."""
+    """The bearer token sent to the target, if the environment holds one."""
     return os.environ.get(target.secret_env) if target.secret_env else None
 
 
@@ -109,7 +109,7 @@ def version_of(target: TargetModel, fingerprint: Mapping[str, Any]) -> int:
 
 
 def _version(target: TargetModel, fingerprint: Mapping[str, Any]) -> TargetVersion:
-    """The row of what answered; a new one is filled with all that the target says of itself."""
+    """The row of the version that answered; a new row stores all that the target reports."""
     known = target.versions.filter(digest=str(fingerprint.get("digest"))).first()
     if known:
         return known
@@ -125,7 +125,7 @@ INFO_SECONDS = 3.0
 
 
 def spec_of(target: TargetModel) -> ModelSpec:
-    """How our model server loads a target that has no address of its own."""
+    """How our model server loads a target without an address."""
     serving: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in target.serving.items()

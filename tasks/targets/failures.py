@@ -1,4 +1,4 @@
-"""How targets failed while people wrote, and telling those who can mend them."""
+"""Failures of targets while people write, and mails to those who can fix them."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -23,7 +23,7 @@ OWNERS = (TaskMember.Role.OWNER, TaskMember.Role.EDITOR)
 
 
 def note_failure(target: TargetModel, error: EndpointError) -> None:
-    """Count a failure; after a day without any the count begins anew. One update, no lock."""
+    """Count a failure; after a day without failures the count restarts. One update, no lock."""
     now = timezone.now()
     said = without_secret(secret_of(target), str(error))[:500]
     TargetFailure.objects.get_or_create(target=target, defaults={"last_at": now, "since": now})
@@ -44,7 +44,7 @@ def failing(task: Task) -> Sequence[TargetFailure]:
 
 
 def tell_failures() -> int:
-    """Mail a task's owners and editors of targets that fail, once a day for each; how many.
+    """Mail a task's owners and editors about failing targets, once a day each; returns how many.
 
     The sweep calls it. No lock: of several sweeps, the one whose update hits mails.
     """

@@ -1,4 +1,4 @@
-"""Forms of what targets and generators are to be, and of the example for a target's test."""
+"""Forms for the settings of targets and generators, and for the example of a target's test."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from tasks.targets.endpoints.registry import ADAPTERS
 from tasks.targets.services import check_same_model
 
 GENERATORS = ("openai_chat", "http", "scripted")
-"""Adapters that can answer with a text of their own."""
+"""Adapters that can generate text."""
 
 
 class _EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -75,7 +75,7 @@ class TargetForm(_EndpointForm):
 
 
 class SettingsForm(TargetForm):
-    """The same where the task is known. The admin chooses fields of its own."""
+    """The same where the task is known. The admin chooses its own fields."""
 
     class Meta:
         model = TargetModel
@@ -86,7 +86,7 @@ class SettingsForm(TargetForm):
 
 
 class GeneratorForm(_EndpointForm):
-    """A generator whose adapter accepts its settings. The admin chooses fields of its own."""
+    """A generator whose adapter accepts its settings. The admin chooses its own fields."""
 
     adapter = forms.ChoiceField(choices=[(name, name) for name in GENERATORS])
     url = forms.URLField(max_length=500, assume_scheme="https")

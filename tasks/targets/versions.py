@@ -1,7 +1,7 @@
-"""Which model answered: the rows of what a target was, by its fingerprint; and what makes another.
+"""Versions of a target by fingerprint, and which changes of settings make it another model.
 
-A round's targets are fixed once it was opened. So is, then, what a target is: where it lies may
-change, its weights and how it is asked may not.
+A round's targets are fixed once it has opened: their address may change, but not their weights or
+how they are asked.
 """
 
 from collections.abc import Mapping
@@ -15,9 +15,9 @@ IDENTITY = ("adapter", "source", "revision", "options", "serving")
 
 
 def note_version(target: TargetModel, fingerprint: Mapping[str, Any]) -> TargetVersion:
-    """The row of what answered, made when this fingerprint is seen for the first time; no lock.
+    """The version with this fingerprint, created the first time it is seen; no lock.
 
-    A target that sends no digest of its own is known by the digest of all that it says of itself.
+    A target that sends no digest is identified by the digest of everything it reports.
     """
     digest = str(fingerprint.get("digest") or context_digest(dict(fingerprint)))
     return TargetVersion.objects.get_or_create(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tasks.config.components import Component, FieldType, plain, reference_at, refers
+from tasks.config.components import Component, FieldType, never_asked, plainly, refers
 from tasks.config.parsing import Finding, Loc
 from tasks.config.values import subject
 
@@ -15,6 +15,8 @@ class Candidates(FieldType, name="candidates"):
     places = ()
     is_list = True
     missing = "Choose {title}"
+    form_input = never_asked
+    display = plainly
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
         named = subject(component)
@@ -27,12 +29,6 @@ class Candidates(FieldType, name="candidates"):
         texts = isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
         return [] if texts else [f"{named} must be a list of texts"]
 
-    def form_input(self, component: Component) -> None:
-        return None
-
-    def display(self, component: Component, value: Any) -> str:
-        return plain(value)
-
     def described(self, component: Component) -> str:
         return "a list of texts" if component.reference is None else "the number of the chosen one"
 
@@ -41,5 +37,4 @@ class Candidates(FieldType, name="candidates"):
     ) -> Iterator[Finding]:
         if component.reference is not None:
             offered = [one.name for one in groups["context"] if one.type == "candidates"]
-            at = reference_at(loc, component)
-            yield from refers(at, component, offered, "candidates of the context")
+            yield from refers(loc, component, offered, "candidates of the context")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tasks.config.components import Component, FieldType, plain
+from tasks.config.components import Component, FieldType, never_asked, plainly
 from tasks.config.values import FORBIDDEN, subject
 
 
@@ -13,6 +13,8 @@ class Chat(FieldType, name="chat"):
     keys = ()
     places = ()
     is_list = True
+    form_input = never_asked
+    display = plainly
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
         named = subject(component)
@@ -26,12 +28,6 @@ class Chat(FieldType, name="chat"):
             if not isinstance(turn["text"], str) or FORBIDDEN.search(turn["text"]):
                 return [f"{named}, turn {number}: the text must be a text"]
         return []
-
-    def form_input(self, component: Component) -> None:
-        return None
-
-    def display(self, component: Component, value: Any) -> str:
-        return plain(value)
 
     def described(self, component: Component) -> str:
         return "a list of turns, each with role and text"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tasks.config.components import Component, FieldType, plain
+from tasks.config.components import Component, FieldType, never_asked, plainly
 from tasks.config.values import subject
 
 LINK = re.compile(r"https?://[^\s/]+(/\S*)?|upload:[A-Za-z0-9._-]+")
@@ -15,17 +15,13 @@ class _Media(FieldType):
     places = ()
     cell = "text"
     missing = "Add {title}"
+    form_input = never_asked
+    display = plainly
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
         if isinstance(value, str) and LINK.fullmatch(value):
             return []
         return [f"{subject(component)} must be a link that begins with https:// or http://"]
-
-    def form_input(self, component: Component) -> None:
-        return None
-
-    def display(self, component: Component, value: Any) -> str:
-        return plain(value)
 
     def described(self, component: Component) -> str:
         return "a link"

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tasks.config.components import PLACES, Component, FieldType, FormInput, plain
+from tasks.config.components import PLACES, Component, FieldType, FormInput, plainly
 from tasks.config.parsing import Finding, Loc
 from tasks.config.values import subject
 
@@ -20,6 +20,7 @@ class Number(FieldType, name="number"):
     in_prompt = True
     cell = "number"
     template = ""
+    display = plainly
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
         named = subject(component)
@@ -43,9 +44,6 @@ class Number(FieldType, name="number"):
         attrs["step"] = component.step or "any"
         return FormInput("FloatField", "NumberInput", attrs, template=self.template)
 
-    def display(self, component: Component, value: Any) -> str:
-        return plain(value)
-
     def described(self, component: Component) -> str:
         least, most = component.minimum, component.maximum
         ends = [
@@ -56,7 +54,7 @@ class Number(FieldType, name="number"):
 
 
 class Slider(Number, name="slider"):
-    """A number with a slider beside it, which a script moves; without one the number is there."""
+    """A number input with a slider, which needs a script; without scripts the input remains."""
 
     places = ("input", "output", "metadata")
     in_prompt = False

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tasks.config.components import Component, FieldType, plain, reference_at, refers
+from tasks.config.components import Component, FieldType, never_asked, plainly, refers
 from tasks.config.parsing import Finding, Loc
 from tasks.config.values import subject
 
@@ -17,6 +17,8 @@ class Prob(FieldType, name="prob"):
     keys = ("reference", "single")
     places = ("output",)
     is_read = False
+    form_input = never_asked
+    display = plainly
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
         named = subject(component)
@@ -27,24 +29,18 @@ class Prob(FieldType, name="prob"):
         total = math.fsum(value.values())
         return [] if abs(total - 1) <= TOLERANCE else [f"{named} must sum to 1, not {total:g}"]
 
-    def form_input(self, component: Component) -> None:
-        return None
-
-    def display(self, component: Component, value: Any) -> str:
-        return plain(value)
-
     def described(self, component: Component) -> str:
         return "a probability" if component.single else "a probability for each label"
 
     def findings(
         self, loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
     ) -> Iterator[Finding]:
-        at = reference_at(loc, component)
         if not component.single:
             group = "output" if loc[0] == "output" else "input"
             choices = [one.name for one in groups[group] if one.type == "multiclass"]
-            yield from refers(at, component, choices, f"a multiclass field of the {loc[0]}")
+            yield from refers(loc, component, choices, f"a multiclass field of the {loc[0]}")
         elif component.reference is not None:
+            at = (*loc, "reference")
             yield Finding(at, "a single probability has no reference", "remove reference or single")
 
 

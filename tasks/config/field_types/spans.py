@@ -3,20 +3,26 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tasks.config.components import Component, FieldType, FormInput, plain, reference_at, refers
+from tasks.config.components import (
+    Component,
+    FieldType,
+    FormInput,
+    never_asked,
+    plainly,
+    refers,
+)
 from tasks.config.parsing import Finding, Loc
 from tasks.config.values import characters, subject
 
 
 class _Stretch(FieldType):
+    display = plainly
+
     def findings(
         self, loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
     ) -> Iterator[Finding]:
         texts = [one.name for one in groups["context"] if one.kind.is_text]
-        yield from refers(reference_at(loc, component), component, texts, "a text of the context")
-
-    def display(self, component: Component, value: Any) -> str:
-        return plain(value)
+        yield from refers(loc, component, texts, "a text of the context")
 
 
 class Span(_Stretch, name="span"):
@@ -62,6 +68,7 @@ class Spans(_Stretch, name="spans"):
     places = ()
     is_list = True
     missing = "Mark {title} in the {reference}"
+    form_input = never_asked
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
         named = subject(component)
@@ -77,9 +84,6 @@ class Spans(_Stretch, name="spans"):
                 return [f"{named}, number {number}: use one of {', '.join(component.tags)}"]
         marks = [(item["start"], item["end"], item.get("tag")) for item in value]
         return [f"{named} has the same mark twice"] if len(set(marks)) < len(marks) else []
-
-    def form_input(self, component: Component) -> None:
-        return None
 
     def described(self, component: Component) -> str:
         return f"a list of stretches of {component.reference}"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tasks.config.components import PLACES, Component, FieldType, FormInput, plain
+from tasks.config.components import PLACES, Component, FieldType, FormInput, plainly
 from tasks.config.values import FORBIDDEN, characters, subject
 
 
@@ -13,6 +13,7 @@ class _Text(FieldType):
     is_text = True
     in_prompt = True
     cell = "text"
+    display = plainly
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
         named = subject(component)
@@ -28,9 +29,6 @@ class _Text(FieldType):
         if FORBIDDEN.search(value):
             found.append(f"{named} holds a control character; delete it")
         return found
-
-    def display(self, component: Component, value: Any) -> str:
-        return plain(value)
 
     def described(self, component: Component) -> str:
         return "a text"

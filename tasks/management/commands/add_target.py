@@ -79,7 +79,7 @@ class Command(BaseCommand):
         return key, value
 
     def _serving(self, task: Task, options: dict[str, Any]) -> dict[str, Any]:
-        """How our model server loads it; what is not said here is read from its folder."""
+        """How our model server loads it; options not given here are read from its folder."""
         settings = serving_of(
             task.config, backend=options["backend"], precision=options["precision"]
         )

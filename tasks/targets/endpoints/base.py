@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol
 
 Reason = Literal["down", "slow", "busy", "rubbish", "refused", "misconfigured"]
 QA_KIND = "extractive-qa"
-GENERATOR = "generator"  # answers with a text of its own
+GENERATOR = "generator"  # generates text
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class EndpointConfig:
         return value
 
     def names(self, name: str) -> Mapping[str, str]:
-        """An option that gives names other names; empty unless told."""
+        """An option that maps names to other names; empty by default."""
         value: Mapping[str, Any] = self.option(name, Mapping, {})
         if not all(isinstance(one, str) for one in value.values()):
             raise misconfigured(f"The option {name!r} must give each name a text.")

@@ -1,7 +1,7 @@
 """Asking the targets of one annotation at once, without letting a slow target hold the site.
 
 A process has a few threads for live calls and a short waiting line; beyond that the annotator is
-told to try again. A target that keeps failing is left alone for a while (circuit breaker). When
+asked to try again. A target that keeps failing is left alone for a while (circuit breaker). When
 any target fails, the whole ask fails: a missing answer is never "not fooled".
 """
 

@@ -163,7 +163,7 @@ class _Backend(httpcore.NetworkBackend):
                 raise misconfigured("The secret is only sent over https: change the URL.")
             if not is_permitted(host, address, self._allowed):
                 logger.warning("The host %r leads to %s, which is not allowed.", host, text)
-                raise misconfigured(  # whoever reads it need not learn how our network is built
+                raise misconfigured(  # the message must not reveal our network
                     f"The host {host!r} leads to what is not a public address; the operator "
                     "of this site can allow it."
                 )

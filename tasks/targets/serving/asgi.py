@@ -141,7 +141,7 @@ def _deadline_seconds(scope: Message) -> float:
 
 
 async def _body(receive: Receive) -> bytearray:
-    """The whole body. What is over the limit is dropped, but awaited: its sender gets an answer."""
+    """The body. Bytes over the limit are read and dropped, so that the sender gets an answer."""
     body, size, is_more = bytearray(), 0, True
     while is_more:
         message = await receive()

@@ -68,7 +68,7 @@ def load_backend(spec: ModelSpec, folder: ModelFolder, *, exports: Path) -> tupl
 
 
 class OnnxBackend:
-    """An ONNX Runtime session without threads of its own, shared by one calling thread a core."""
+    """An ONNX Runtime session without its own threads, called by one thread per core."""
 
     def __init__(self, graph: Path, tokens: Tokens, *, int8: bool) -> None:
         import onnxruntime
@@ -218,20 +218,20 @@ def export_onnx(spec: ModelSpec, folder: ModelFolder, *, exports: Path) -> None:
     """
     model, tokens = _unpadded(spec, folder)
     exports.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=".export-", dir=exports.parent))
+    scratch = Path(tempfile.mkdtemp(prefix=".export-", dir=exports.parent))
     try:
-        write_onnx(model, tokens, beside / "fp32.onnx")
+        write_onnx(model, tokens, scratch / "fp32.onnx")
         if spec.precision == "int8":
-            _quantise(beside / "fp32.onnx", beside / "model.onnx")
-            for file in beside.glob("fp32.onnx*"):
+            _quantise(scratch / "fp32.onnx", scratch / "model.onnx")
+            for file in scratch.glob("fp32.onnx*"):
                 file.unlink()
         else:
-            (beside / "fp32.onnx").rename(beside / "model.onnx")
-        keep_tokens(tokens, beside)
+            (scratch / "fp32.onnx").rename(scratch / "model.onnx")
+        keep_tokens(tokens, scratch)
         if not exports.exists():  # another process may have been faster
-            beside.replace(exports)
+            scratch.replace(exports)
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def write_onnx(logits: "torch.nn.Module", tokens: Tokens, file: Path) -> None:

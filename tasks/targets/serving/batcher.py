@@ -21,7 +21,7 @@ SLACK = 1  # sizes this close always fit together, however short
 
 @dataclass(eq=False)
 class _Call(Generic[Result]):
-    """Items that are answered together. Whether or how it ended is told by the future alone."""
+    """Items answered together. Only the future says whether and how the batch ended."""
 
     finish: Callable[[list[Result]], Any]
     deadline: float
@@ -34,7 +34,7 @@ class _Call(Generic[Result]):
             self.future.set_exception(error)
 
     def is_dropped(self, now: float) -> bool:
-        """Whether nobody waits any more; a passed deadline is told to whoever still does."""
+        """Whether nobody waits any more; past the deadline those who do get an error."""
         if self.deadline <= now:
             self.fail(DeadlineError("The deadline passed in the queue."))
         return self.future.done()
@@ -167,7 +167,7 @@ class Batcher(Generic[Item, Result]):
     def _answer(self, jobs: list[_Job[Item, Result]]) -> None:
         try:
             results = self._run([job.item for job in jobs])
-        except Exception as error:  # whoever waits for the future gets it
+        except Exception as error:  # raised where the future is awaited
             if len(jobs) == 1:
                 jobs[0].call.fail(error)
             else:  # one bad item must not fail its neighbours
@@ -186,7 +186,7 @@ class Batcher(Generic[Item, Result]):
                 return
         try:
             answer = call.finish(call.results)
-        except Exception as error:  # whoever waits for the future gets it
+        except Exception as error:  # raised where the future is awaited
             call.fail(error)
         else:
             with suppress(InvalidStateError):  # nobody waits any more

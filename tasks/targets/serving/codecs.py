@@ -14,7 +14,7 @@ from .errors import BadRequestError
 from .spec import PAIR, ModelFolder
 
 Logits = NDArray[np.float32]
-MIN_ROOM = 8  # tokens the context must keep beside the other field
+MIN_ROOM = 8  # tokens the context must keep in addition to the other field
 STRIDE = 128  # tokens that neighbouring QA windows share (the value of the SQuAD scripts)
 MAX_ANSWER_TOKENS = 30
 
@@ -54,7 +54,7 @@ class Codec(ABC):
         return self.tokenizer.encode(text, add_special_tokens=False)
 
     def _room(self, field: str, tokens: Encoding) -> int:
-        """Tokens left for the context beside `field`."""
+        """Tokens left for the context next to `field`."""
         room = self.max_length - len(tokens) - self.tokenizer.num_special_tokens_to_add(True)
         if room < MIN_ROOM:
             message = f"has {len(tokens)} tokens; shorten it to {len(tokens) + room - MIN_ROOM}."

@@ -47,9 +47,9 @@ class FileHashes:
             with real.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
             self._memory.parent.mkdir(parents=True, exist_ok=True)
-            beside = self._memory.with_suffix(".new")
-            beside.write_text(json.dumps(known | {str(real): [*stamp, digest]}))
-            beside.replace(self._memory)
+            scratch = self._memory.with_suffix(".new")
+            scratch.write_text(json.dumps(known | {str(real): [*stamp, digest]}))
+            scratch.replace(self._memory)
         return digest
 
     def of_all(self, paths: Iterable[Path]) -> str:

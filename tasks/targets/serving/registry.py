@@ -111,7 +111,7 @@ class _Entry:
 class ModelRegistry:
     """Models by name. `resolve` tells the spec of a name (None = unknown), `names` lists them.
 
-    A model whose spec has changed is loaded anew; a failed one is tried again after a minute.
+    A model whose spec has changed is reloaded; a failed one is tried again after a minute.
     """
 
     def __init__(
@@ -187,5 +187,5 @@ class ModelRegistry:
         else:
             seconds = time.monotonic() - started
             gc.collect()
-            gc.freeze()  # what a model and its libraries left is never looked through again
+            gc.freeze()  # the garbage collector skips a model and its libraries from now on
             logger.info("%s: ready after %.1f s", entry.spec.name, seconds)

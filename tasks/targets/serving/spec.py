@@ -142,7 +142,7 @@ def _read(spec: ModelSpec, path: Path, *, needed: bool) -> Mapping[str, Any]:
 
 
 def _kind_of(spec: ModelSpec, config: Mapping[str, Any]) -> str:
-    """The kind by the architecture; a pair classifier cannot be told from its config."""
+    """The kind by the architecture; a pair classifier's config does not show its kind."""
     architecture = " ".join(config.get("architectures") or [])
     if "ForQuestionAnswering" in architecture:
         return SPAN

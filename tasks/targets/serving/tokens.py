@@ -1,4 +1,4 @@
-"""The tokenizer of a model, as transformers builds it, kept beside its ONNX file."""
+"""The tokenizer of a model, as transformers builds it, kept next to its ONNX file."""
 
 import json
 from dataclasses import dataclass, replace

@@ -412,7 +412,7 @@ MISTAKES = [
         "support.challenges",
         "challenges: [",
         '"a" is there twice',
-        "a name of its own",
+        "its own name",
     ),
     (
         "{name: offers,",
