@@ -42,16 +42,18 @@ def test_the_gap_to_people(authors, alike):
 @pytest.mark.parametrize("alike", ALIKE)
 @pytest.mark.parametrize("authors", AUTHORS)
 def test_agreement_with_the_others(authors, alike):
-    """One validator judges every example with two others, who agree on some authors' more often."""
+    """One validator judges all examples with two others, who agree more often on some authors'.
+
+    The truth is that of these authors, as many examples of each.
+    """
     draw, held, runs = np.random.default_rng(3), 0, 300
     for _ in range(runs):
         who = np.repeat(np.arange(authors), sizes(draw, authors))
-        agree = draw.random((len(who), 2)) < shares(draw, authors, 0.8, alike)[who, None]
+        chances = shares(draw, authors, 0.8, alike)[who]
+        agree = draw.random((len(who), 2)) < chances[:, None]
         votes = [(n, "self", "A") for n in range(len(who))]
-        votes += [
-            (n, f"v{k}", "A" if agree[n, k] else "B") for n in range(len(who)) for k in (0, 1)
-        ]
-        found = reliabilities(code_votes(votes), dict(enumerate(who.tolist())))["self"].agreement
-        held += found.low <= 0.8 <= found.high
+        votes += [(n, f"v{k}", "BA"[int(right)]) for (n, k), right in np.ndenumerate(agree)]
+        found = reliabilities(code_votes(votes))["self"].agreement
+        held += found.low <= chances.mean() <= found.high
     print(f"{authors} authors, {alike}: {held / runs:.3f}")
-    assert held / runs >= 0.91
+    assert held / runs >= 0.92

@@ -5,12 +5,12 @@ items take a table of items × labels with the number of votes in each cell; `we
 items have that row, so that the few different rows of a large round suffice.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dynabench.lib.words import gettext_noop
-from validation.rules.rates import Rate, Undefined, clustered_rate
+from validation.rules.rates import Rate, Undefined, rate
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,7 +53,7 @@ class Reliability:
     """One validator against the others on the same items.
 
     agreement: mean share (0-1) of the others' votes that are equal, over the `items` judged with
-    somebody else. kappa: the part of it beyond chance, at most 1.
+    somebody else, with Wilson's interval. kappa: the part of it beyond chance, at most 1.
     """
 
     agreement: Rate
@@ -127,12 +127,8 @@ def krippendorff_alpha(table: Any, weights: Any = None) -> float | Undefined:
     return _beyond(same, by_chance)
 
 
-def reliabilities(
-    votes: CodedVotes, authors: Mapping[Hashable, Hashable | None] | None = None
-) -> dict[Hashable, Reliability]:
+def reliabilities(votes: CodedVotes) -> dict[Hashable, Reliability]:
     """Each known validator who shares an item with others, against those others (leave-one-out).
-
-    authors: of each item; intervals are by author. An item of none stands by itself.
 
     Chance: the validator's own labels against labels drawn from all votes of other people, not
     only from the same items; to agree on a rare label therefore shows more.
@@ -150,7 +146,7 @@ def reliabilities(
     who, own = mine.validator[counts], mine.counts[counts]
     share = equal[counts] / (own.sum(axis=1) * others[counts])
     items = np.bincount(who, minlength=people)
-    by_author = _by_author(who, _clusters(votes.items, authors or {})[mine.item[counts]], share)
+    agreed = np.bincount(who, share, minlength=people)
     weight = own / own.sum(axis=1, keepdims=True)
     own_shares = (
         np.column_stack([np.bincount(who, weight[:, k], minlength=people) for k in range(kinds)])
@@ -160,37 +156,14 @@ def reliabilities(
     left = table.sum(axis=0) - cast
     chance = (own_shares * left).sum(axis=1) / np.maximum(left.sum(axis=1), 1)
     return {
-        votes.validators[v]: _reliability(by_author[v], float(chance[v]))
+        votes.validators[v]: _reliability(float(agreed[v]), int(items[v]), float(chance[v]))
         for v in np.flatnonzero(items).tolist()
     }
 
 
-def _clusters(items: Sequence[Hashable], authors: Mapping[Hashable, Hashable | None]) -> "Ints":
-    """A number for each item: the same for items of one author."""
-    import numpy as np
-
-    numbers: dict[Hashable, int] = {}
-    keys = [(0, who) if (who := authors.get(item)) is not None else (1, item) for item in items]
-    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
-
-
-def _by_author(who: "Ints", author: "Ints", share: "Floats") -> dict[int, list[tuple[float, int]]]:
-    """Of each validator, the sum of shares and the number of items of each author."""
-    import numpy as np
-
-    height = int(author.max(initial=-1)) + 1
-    pairs, at = np.unique(who * height + author, return_inverse=True)
-    sizes = np.bincount(at, minlength=len(pairs))
+def _reliability(agreed: float, items: int, by_chance: float) -> Reliability:
     # Sums of shares can end a rounding error above the number of items.
-    sums = np.minimum(np.bincount(at, share, minlength=len(pairs)), sizes)
-    found: dict[int, list[tuple[float, int]]] = {}
-    for pair, total, size in zip(pairs.tolist(), sums.tolist(), sizes.tolist(), strict=True):
-        found.setdefault(pair // height, []).append((total, size))
-    return found
-
-
-def _reliability(by_author: Sequence[tuple[float, int]], by_chance: float) -> Reliability:
-    agreement = clustered_rate(by_author)
+    agreement = rate(min(agreed, items), items)
     assert isinstance(agreement, Rate)
     return Reliability(agreement, by_chance, _beyond(agreement.value, by_chance))
 

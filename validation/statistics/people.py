@@ -219,18 +219,16 @@ def _validator(
 
 def _reliabilities(votes: QuerySet[Validation]) -> Mapping[int, Reliability] | Undefined:
     """Over labels; over verdicts where nobody gave a label; not over free text. One query."""
-    names = ("example", "validator", "label", "verdict", "example__annotator")
-    rows = list(votes.values_list(*names).iterator())
-    labels = [(example, who, label) for example, who, label, *_ in rows if label]
+    rows = list(votes.values_list("example", "validator", "label", "verdict").iterator())
+    labels = [(example, who, label) for example, who, label, _ in rows if label]
     if len({label for *_, label in labels}) > MOST_CHOICES:
         return Undefined(FREE_TEXT)
     verdicts = [
         (example, who, verdict)
-        for example, who, _, verdict, _ in rows
+        for example, who, _, verdict in rows
         if verdict not in ("", Verdict.CANNOT_TELL)
     ]
-    authors = {example: author for example, *_, author in rows}
-    return reliabilities(code_votes(labels or verdicts), authors)  # type: ignore[return-value]
+    return reliabilities(code_votes(labels or verdicts))  # type: ignore[return-value]
 
 
 def _gold(rounds: Sequence[Round]) -> Mapping[int, Counter[str]]:

@@ -154,18 +154,6 @@ def test_reliability_is_agreement_with_the_others(votes):
             assert reliability.kappa == pytest.approx((agreement - chance) / (1 - chance))
 
 
-def test_agreement_on_a_few_authors_examples_is_less_sure():
-    votes = [(n, who, "A") for n in range(60) for who in ("one", "other") if n % 4 or who == "one"]
-    votes += [(n, "other", "B") for n in range(0, 60, 4)]
-    alone = reliabilities(code_votes(votes))["one"].agreement
-    by_author = reliabilities(code_votes(votes), {n: n // 20 for n in range(60)})["one"].agreement
-    assert (alone.method, by_author.method) == ("wilson", "korn-graubard")
-    assert (by_author.value, by_author.clusters) == (alone.value, 3)
-    assert by_author.low < alone.low < alone.high < by_author.high
-    unknown = reliabilities(code_votes(votes), dict.fromkeys(range(60)))["one"].agreement
-    assert unknown == alone
-
-
 def test_who_always_says_the_same_is_no_better_than_chance():
     votes = []
     for item, truth in enumerate("ABC" * 20):
