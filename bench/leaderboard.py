@@ -163,8 +163,8 @@ def step(models: int, sets: int, times: int) -> dict[str, Any]:
     from django.urls import reverse
 
     from leaderboard.board import matrix, ranked
-    from leaderboard.snapshots.rates import opening_of
-    from leaderboard.snapshots.services import freeze_rates
+    from leaderboard.board.opening import opening_of
+    from leaderboard.board.services import freeze_rates
 
     client, address = Client(SERVER_NAME="localhost"), reverse("leaderboard:board", args=["nli"])
 

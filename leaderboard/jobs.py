@@ -16,9 +16,10 @@ from evaluation.runs.services import counting
 from evaluation.sets.selectors import newest_versions
 from leaderboard.board.bootstrap import resample_plain, resample_suite
 from leaderboard.board.matrix import shown_sets
+from leaderboard.board.rates import is_ready
+from leaderboard.board.services import freeze_rates, note_renewed, store_resamples
 from leaderboard.models import Board, Resample
-from leaderboard.snapshots import services
-from leaderboard.snapshots.rates import is_ready
+from leaderboard.snapshots.services import take_daily_snapshot
 from tasks.models import Task
 
 logger = logging.getLogger(__name__)
@@ -51,13 +52,13 @@ def _renew(task: Task, stop: float) -> int:
     newest = ended.aggregate(newest=Max("finished_at"))["newest"]
     known_to = board.renewed_to if board else None
     if made or known_to is None or (newest and newest > known_to):
-        services.note_renewed(task=task, to=began)
+        note_renewed(task=task, to=began)
     if not (board and board.rates) and is_ready(task):
         try:
-            services.freeze_rates(task=task)
+            freeze_rates(task=task)
         except Refused as reason:
             logger.info("%s: %s", task, reason)
-    services.take_daily_snapshot(task=task, day=began.date())
+    take_daily_snapshot(task=task, day=began.date())
     return made
 
 
@@ -88,7 +89,7 @@ def _resample(pk: UUID) -> bool:
         logger.exception("%s cannot be resampled", run)
         values = {}
     main = run.submission.task.config.metrics.main
-    services.store_resamples(run=run, values=values or {main: b""})
+    store_resamples(run=run, values=values or {main: b""})
     return True
 
 

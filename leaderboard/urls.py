@@ -2,9 +2,9 @@ from django.urls import path
 
 from leaderboard.board import views as board_views
 from leaderboard.compare import views as compare_views
+from leaderboard.forks import views as fork_views
 from leaderboard.people import views
 from leaderboard.rounds import views as rounds_views
-from leaderboard.snapshots import fork_views
 from leaderboard.snapshots import views as snapshot_views
 
 app_name = "leaderboard"

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 from dynabench.accounts.models import Annotator
+from leaderboard.people.activity import Week, goals_of
+from leaderboard.people.badges import Badge, badges_of
 from leaderboard.people.goals import goal_in, monday, weeks_reached
-from leaderboard.people.selectors import Badge, Week, badges_of, goals_of
 from tasks.models import Task
 from validation.rewards.points import vote_points
 from validation.rules.agreement import Reliability

@@ -4,7 +4,7 @@ from annotation.erasure import erase_drafts, erase_examples
 from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import leave
 from evaluation.submissions.services import withdraw_all
-from leaderboard.snapshots.services import forget_goals
+from leaderboard.people.services import forget_goals
 from validation.erasure import erase_words
 
 

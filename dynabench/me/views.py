@@ -15,8 +15,9 @@ from dynabench.lib.htmx import htmx_partial, render_page
 from dynabench.me.forms import FilterForm, GoalForm
 from dynabench.me.play import game_of, judged_of
 from dynabench.me.work import PAGE, own_examples, rows_of, today_of, trend
-from leaderboard.people.selectors import may_play, weeks_of
-from leaderboard.snapshots.services import set_weekly_goal
+from leaderboard.people.activity import weeks_of
+from leaderboard.people.services import set_weekly_goal
+from leaderboard.people.standings import may_play
 from tasks.models import Task
 from validation.rewards.scores import agreement_by_task, tasks_of
 

@@ -16,8 +16,8 @@ from annotation.writing import result_panel
 from dynabench.accounts.models import Annotator
 from dynabench.lib.charts import Point, line_chart
 from dynabench.lib.days import midnight
+from leaderboard.people.activity import Week
 from leaderboard.people.goals import WEEK, active_seconds, monday
-from leaderboard.people.selectors import Week
 from tasks.config.schema import TaskConfig
 from tasks.models import Round
 from validation.judging.page import verdict_words

@@ -8,8 +8,8 @@ from rest_framework.request import Request
 
 from dynabench.lib.api import check_query
 from dynabench.lib.errors import Refused
+from leaderboard.board.opening import start_of
 from leaderboard.board.query import Asked, asked
-from leaderboard.board.views import start_of
 from tasks.models import Task
 
 if TYPE_CHECKING:  # it loads numpy

@@ -16,9 +16,9 @@ from dynabench.accounts.people import public_name
 from dynabench.lib.api import read
 from dynabench.lib.errors import Refused
 from leaderboard import models
-from leaderboard.board.views import start_of
+from leaderboard.board.opening import start_of
+from leaderboard.forks import services
 from leaderboard.scoring.weights import METRIC, MOST, SET, Weighting, WeightsError, check_names
-from leaderboard.snapshots import services
 from tasks.access import find_task
 from tasks.permissions import can_edit
 

@@ -6,7 +6,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from leaderboard.api.schemas import People
-from leaderboard.people.selectors import team_week
+from leaderboard.people.activity import team_week
 from leaderboard.people.views import enter, places_of
 
 

@@ -13,9 +13,9 @@ from evaluation.submissions.progress import Progress, progress_of, with_wait
 from evaluation.submissions.selectors import latest, runs_of
 from evaluation.submissions.visibility import Viewer, as_seen, may_see_scores, shown_name
 from leaderboard.board.matrix import COSTS, Matrix, Set, score_matrix
+from leaderboard.board.opening import opening_of
 from leaderboard.board.ranked import Cell, Ranked, Row, ranked
 from leaderboard.board.tables import cell_of
-from leaderboard.snapshots.rates import opening_of
 from tasks.models import Round
 from tasks.permissions import Person
 from tasks.selectors import seen_rounds

@@ -18,11 +18,12 @@ from evaluation.runs.services import counting
 from evaluation.submissions.results import SetResults, results_of
 from evaluation.templatetags.model_words import metric as in_words
 from leaderboard.board.matrix import COSTS, Matrix, score_matrix
+from leaderboard.board.opening import opening_of
 from leaderboard.board.query import Asked, sliders
 from leaderboard.board.ranked import Cell, Ranked, Row, moved, ranked
 from leaderboard.board.tables import cell_of
 from leaderboard.scoring.pareto import front
-from leaderboard.scoring.weights import METRIC, SET, Weighting, opening
+from leaderboard.scoring.weights import METRIC, SET, Weighting
 from tasks.models import Task
 
 UNITS = {"throughput": gettext_noop("examples/s"), "memory": "GiB"}
@@ -199,8 +200,7 @@ class First:
 def top(task: Task, models: int = 5) -> list[First]:
     """The first models of the public board by the owner's weights; those not run are not in it."""
     matrix = score_matrix(task)
-    start = opening(matrix.metrics, task.config.weights, [one.name for one in matrix.counting])
-    rows = [row for row in ranked(matrix, start).rows if row.rank]
+    rows = [row for row in ranked(matrix, opening_of(task, matrix)).rows if row.rank]
     return [First(row, *texts("dynascore", row.dynascore)) for row in rows[:models]]
 
 

@@ -1,9 +1,9 @@
-"""What is frozen of a board: exchange rates of its complete models, and the public board itself.
+"""The exchange rates that a board's complete models show, to be frozen.
 
 It loads numpy (see `leaderboard.board.matrix`).
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from django.utils.translation import gettext as _
@@ -12,25 +12,17 @@ from dynabench.lib.errors import Refused
 from evaluation.models import EvaluationRun
 from evaluation.runs.services import accepted
 from leaderboard.board.matrix import Matrix, score_matrix
-from leaderboard.board.ranked import Means, errors_of, means_over_sets, ranked, table_of
-from leaderboard.board.tables import as_table
+from leaderboard.board.opening import opening_of
+from leaderboard.board.ranked import Means, errors_of, means_over_sets, table_of
 from leaderboard.scoring.dynascore import Rates, Rule, exchange_rates, moved_by
-from leaderboard.scoring.weights import OF_SET, Weighting, opening
-from leaderboard.snapshots.services import POOL
+from leaderboard.scoring.weights import OF_SET
 from tasks.models import Task
 
 State = EvaluationRun.State
 
 
-def opening_of(task: Task, matrix: Matrix) -> Weighting:
-    """The weights with which a task's board opens."""
-    return opening(matrix.metrics, task.config.weights, [one.name for one in matrix.counting])
-
-
-def public_table(task: Task, weighting: Weighting | None = None) -> dict[str, Any]:
-    """The public board under some weights, or those it opens with, as a value in JSON."""
-    matrix = score_matrix(task)
-    return as_table(task, matrix, ranked(matrix, weighting or opening_of(task, matrix)))
+POOL = 3
+"""Complete models that exchange rates are frozen on, at least."""
 
 
 class Found(NamedTuple):

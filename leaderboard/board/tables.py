@@ -13,8 +13,10 @@ from django.conf import settings
 from django.utils import timezone
 
 from evaluation.scoring.metrics import METRICS
-from leaderboard.board.matrix import DRAWS, Matrix
-from leaderboard.board.ranked import Cell, Ranked, Row
+from leaderboard.board.matrix import DRAWS, Matrix, score_matrix
+from leaderboard.board.opening import opening_of
+from leaderboard.board.ranked import Cell, Ranked, Row, ranked
+from leaderboard.scoring.weights import Weighting
 from tasks.models import Task
 
 Table = Mapping[str, Any]
@@ -112,6 +114,12 @@ def canonical(table: Table) -> bytes:
 def digest(table: Table) -> str:
     """SHA-256 of the canonical bytes, in hex."""
     return hashlib.sha256(canonical(table)).hexdigest()
+
+
+def public_table(task: Task, weighting: Weighting | None = None) -> dict[str, Any]:
+    """The public board under some weights, or those it opens with, as a value in JSON."""
+    matrix = score_matrix(task)
+    return as_table(task, matrix, ranked(matrix, weighting or opening_of(task, matrix)))
 
 
 @lru_cache

@@ -4,16 +4,16 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.decorators import login_not_required
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import get_object_or_404
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from dynabench.lib.htmx import htmx_partial, render_page
 from leaderboard.board import exports
 from leaderboard.board.exports import Table
+from leaderboard.board.opening import start_of
 from leaderboard.board.query import Asked, Query, asked, before, typed
-from leaderboard.scoring.weights import METRIC, SET, Weighting, WeightsError, opening, saved
+from leaderboard.scoring.weights import METRIC, SET, Weighting, WeightsError
 from tasks.access import find_task
 from tasks.models import Task
 
@@ -88,18 +88,6 @@ def as_file(table: Table, format: str, name: str, address: str) -> HttpResponse:
 def _wants_own(request: HttpRequest) -> bool:
     """Whether unpublished models are asked for, which are in no file."""
     return "mine" in request.GET and "format" not in request.GET
-
-
-def start_of(task: Task, matrix: "Matrix", fork: str | None) -> Weighting:
-    """The weights that a board opens with: the owner's, or those of a fork; 404 for no fork."""
-    names = [one.name for one in matrix.counting]
-    start = opening(matrix.metrics, task.config.weights, names)
-    if not fork:
-        return start
-    if not fork.isprintable():  # PostgreSQL takes no NUL
-        raise Http404
-    found = get_object_or_404(task.forks, name=fork)
-    return saved(found.metrics, found.evaluation_sets, start)
 
 
 def _refused(

@@ -13,10 +13,10 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from dynabench.accounts.models import User
 from dynabench.lib.refusals import as_form_error
+from leaderboard.board.opening import start_of
 from leaderboard.board.query import Asked, asked
-from leaderboard.board.views import start_of
+from leaderboard.forks import services
 from leaderboard.scoring.weights import WeightsError
-from leaderboard.snapshots import services
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import can_edit

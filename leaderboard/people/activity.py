@@ -1,9 +1,6 @@
-"""Reads about people: who ranks where, what they did in a week, what the team reached.
+"""What one person, and the team, did in each week. What their programs did is not counted."""
 
-What their programs did counts for nothing here.
-"""
-
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from typing import Any
@@ -11,47 +8,17 @@ from typing import Any
 from django.db.models import Count, Q
 from django.db.models.functions import TruncWeek
 from django.utils import timezone
-from django.utils.translation import gettext as _
 
 from annotation.models import Example
 from dynabench.accounts.models import Annotator
 from leaderboard.models import WeeklyGoal
 from leaderboard.people.goals import WEEK, monday, team_goal
-from leaderboard.people.ranking import Standing
 from tasks.models import Task
 from validation.models import Consensus, GoldAnswer, Validation
 
 WEEKS = 26
-"""How far back one's own weeks are looked at."""
+"""How far back a person's weeks are counted."""
 TEAM_WEEKS = 4
-
-
-def may_play(annotator: Annotator) -> bool:
-    """Whether rankings, goals and badges are for this person: nobody who is paid by a panel."""
-    return annotator.source == Annotator.Source.SITE
-
-
-def standings(task: Task) -> list[Standing]:
-    """Everybody who chose to appear and has asked a model in the task. One query.
-
-    Tries that were retracted count: else taking back what failed would raise the rate.
-    """
-    asked = Example.objects.filter(
-        round__task=task,
-        by_program=False,
-        annotator__in_ranking=True,
-        annotator__source=Annotator.Source.SITE,
-        outcome__in=[
-            Example.Outcome.FOOLED,
-            Example.Outcome.NOT_FOOLED,
-            Example.Outcome.UNDECIDED,
-        ],
-    )
-    counts = asked.values_list("annotator__pseudonym").annotate(
-        tries=Count("pk"),
-        fooled=Count("pk", filter=Q(consensus__is_validated_error=True, retracted_at__isnull=True)),
-    )
-    return [Standing(*row) for row in counts.order_by()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,55 +89,3 @@ def goals_of(annotator: Annotator) -> Mapping[date, int]:
 
 def _midnight(day: date) -> datetime:
     return datetime.combine(day, time(), UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class Badge:
-    """Something done well once; `is_earned` is read from what is stored, and can go again."""
-
-    name: str
-    words: str
-    is_earned: bool
-
-
-def badges_of(annotator: Annotator, tasks: Collection[Task], careful: bool) -> list[Badge]:
-    """The badges, earned or not, for work in these `tasks`. Three queries.
-
-    careful: the person's judgements agree with the others' (`validation.rewards.scores`).
-    """
-    wrote = Example.objects.filter(
-        annotator=annotator,
-        by_program=False,
-        round__task__in=tasks,
-        retracted_at__isnull=True,
-        consensus__is_verified=True,
-    )
-    goals: dict[int, set[str]] = {}
-    for task, goal in wrote.values_list("round__task", "goal").distinct():
-        goals.setdefault(task, set()).add(goal)
-    all_labels = any(
-        choices and goals.get(task.pk, set()).issuperset(choices)
-        for task in tasks
-        for choices in [task.config.goal_choices]
-    )
-    fooled = wrote.filter(consensus__is_validated_error=True, target_outputs__fooled=True)
-    models = fooled.aggregate(models=Count("target_outputs__target", distinct=True))
-    flags = Validation.objects.filter(
-        validator=annotator,
-        by_program=False,
-        verdict="flagged",
-        example__round__task__in=tasks,
-        example__consensus__verdict="flagged",
-    )
-    return [
-        Badge(_("First one"), _("a valid example"), bool(goals)),
-        Badge(_("Every label"), _("a valid example for each label of a task"), all_labels),
-        Badge(_("Three tasks"), _("valid examples in three tasks"), len(goals) >= 3),
-        Badge(
-            _("Two models"),
-            _("valid examples that fooled two different models"),
-            models["models"] > 1,
-        ),
-        Badge(_("Careful judge"), _("30 judgements that agree well with the others'"), careful),
-        Badge(_("Good eye"), _("a flag that others raised too"), flags.exists()),
-    ]

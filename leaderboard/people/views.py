@@ -8,8 +8,9 @@ from rest_framework.request import Request
 
 from annotation.access import writer
 from dynabench.accounts.models import Annotator
+from leaderboard.people.activity import team_week
 from leaderboard.people.ranking import Place, shown
-from leaderboard.people.selectors import may_play, standings, team_week
+from leaderboard.people.standings import may_play, standings
 from tasks.access import find_task
 from tasks.models import Task
 

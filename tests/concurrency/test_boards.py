@@ -5,10 +5,12 @@ import pytest
 
 from dynabench.accounts.models import LogEntry
 from dynabench.lib.errors import Refused
+from leaderboard.board.services import freeze_rates
+from leaderboard.forks.services import save_weights
 from leaderboard.jobs import renew_boards
 from leaderboard.models import Board, Resample, Snapshot, Weights
 from leaderboard.scoring.weights import Weighting
-from leaderboard.snapshots.services import freeze_rates, save_weights, take_snapshot
+from leaderboard.snapshots.services import take_snapshot
 from tests.boards import fill_board
 from tests.factories import TaskFactory, UserFactory
 

@@ -12,22 +12,16 @@ from dynabench.accounts.models import LogEntry
 from dynabench.lib.errors import Refused
 from evaluation.models import EvaluationRun, EvaluationSet, Score
 from leaderboard.board.matrix import score_matrix
+from leaderboard.board.opening import opening_of
 from leaderboard.board.ranked import ranked
-from leaderboard.board.tables import canonical, digest
+from leaderboard.board.services import freeze_rates, note_renewed
+from leaderboard.board.tables import canonical, digest, public_table
+from leaderboard.forks.services import delete_weights, save_weights
 from leaderboard.jobs import renew_boards
 from leaderboard.models import Board, Snapshot, Weights
 from leaderboard.scoring.weights import Weighting, WeightsError, saved
-from leaderboard.snapshots import services
 from leaderboard.snapshots.diff import what_changed
-from leaderboard.snapshots.rates import opening_of, public_table
-from leaderboard.snapshots.services import (
-    delete_weights,
-    freeze_rates,
-    refreeze_rates,
-    save_weights,
-    take_daily_snapshot,
-    take_snapshot,
-)
+from leaderboard.snapshots.services import refreeze_rates, take_daily_snapshot, take_snapshot
 from tests.boards import fill_board, measured
 from tests.evaluations import accepted_model, queued_run, set_version
 from tests.factories import TaskFactory
@@ -239,8 +233,8 @@ def test_renewing_takes_the_days_snapshot(task):
 
 def test_renewed_only_goes_forward(task):
     late, early = (dt.datetime(2026, 1, day, tzinfo=dt.UTC) for day in (2, 1))
-    services.note_renewed(task=task, to=late)
-    services.note_renewed(task=task, to=early)
+    note_renewed(task=task, to=late)
+    note_renewed(task=task, to=early)
     assert Board.objects.get().renewed_to == late
 
 

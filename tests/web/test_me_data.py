@@ -32,7 +32,7 @@ from dynabench.me import services
 from dynabench.webhooks.models import Webhook
 from dynabench.webhooks.services import create_webhook
 from leaderboard.models import WeeklyGoal
-from leaderboard.snapshots.services import set_weekly_goal
+from leaderboard.people.services import set_weekly_goal
 from tasks.members import change_members
 from tasks.models import TaskMember
 from tasks.selectors import targets_of

@@ -8,7 +8,9 @@ from annotation.attempts.services import begin_attempt
 from annotation.models import Example
 from annotation.refusals import ForPeople
 from dynabench.accounts.services import annotator_of
-from leaderboard.people.selectors import badges_of, standings, team_week, weeks_of
+from leaderboard.people.activity import team_week, weeks_of
+from leaderboard.people.badges import badges_of
+from leaderboard.people.standings import standings
 from tasks.models import Round, TaskMember
 from tasks.selectors import used
 from tests.factories import UserFactory

@@ -11,10 +11,12 @@ from evaluation.models import EvaluationRun, Score
 from evaluation.runs.services import ensure_targets
 from evaluation.submissions.selectors import published
 from leaderboard.board.matrix import score_matrix
+from leaderboard.board.opening import opening_of
 from leaderboard.board.ranked import ranked
+from leaderboard.board.rates import is_ready
+from leaderboard.board.services import freeze_rates
+from leaderboard.board.tables import public_table
 from leaderboard.models import Board, Resample
-from leaderboard.snapshots import services
-from leaderboard.snapshots.rates import is_ready, opening_of, public_table
 from tasks.models import RoundTarget, TargetModel, TaskMember
 from tests.boards import fill_board, measured
 from tests.evaluations import accepted_model, set_version
@@ -240,12 +242,12 @@ def test_one_more_model_does_not_take_the_costs_of_the_others(task):
     assert score_matrix(task).numbers.runner == "process"
     publish("third", "docker", 2, 2)
     assert score_matrix(task).numbers.runner == "docker"
-    services.freeze_rates(task=task)
+    freeze_rates(task=task)
     publish("fourth", "process", 4, 3)
     matrix = score_matrix(task)
     assert matrix.numbers.runner == "docker"
     assert (~np.isnan(matrix.numbers.values[:, 0, 2])).sum() == 3
-    services.freeze_rates(task=task, anew=True)
+    freeze_rates(task=task, anew=True)
     assert score_matrix(task).numbers.runner == "process"
     task.submissions.exclude(name__startswith="second").update(is_published=False)
     assert score_matrix(task).numbers.runner == "docker"
@@ -262,7 +264,7 @@ def test_memory_stays_where_no_run_was_long_enough_for_a_pace(task):
 
 def test_a_run_too_short_for_memory_has_no_score(task):
     fill_board(task, sets=("round-1",))
-    services.freeze_rates(task=task)
+    freeze_rates(task=task)
     version = task.evaluation_sets.get(name="round-1").versions.get()
     measured(accepted_model(task, name="short", is_published=True), version, 0.9, memory=None)
     matrix = score_matrix(task)

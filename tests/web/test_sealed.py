@@ -22,9 +22,9 @@ from evaluation.submissions.quota import Charge
 from evaluation.submissions.services import _entries
 from evaluation.submissions.visibility import Viewer, as_seen
 from leaderboard.board import matrix
+from leaderboard.board.tables import public_table
 from leaderboard.jobs import renew_boards
 from leaderboard.models import Resample
-from leaderboard.snapshots.rates import public_table
 from tests.evaluations import LABELS, ScriptedRunner, accepted_model, queued_run, set_version
 from tests.factories import TaskFactory, UserFactory
 from tests.submissions import release_of

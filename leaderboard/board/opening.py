@@ -1,0 +1,28 @@
+"""The weights that a board opens with: the owner's, or those of a fork."""
+
+from typing import TYPE_CHECKING
+
+from django.http import Http404
+from django.shortcuts import get_object_or_404
+
+from leaderboard.scoring.weights import Weighting, opening, saved
+from tasks.models import Task
+
+if TYPE_CHECKING:  # it loads numpy
+    from leaderboard.board.matrix import Matrix
+
+
+def opening_of(task: Task, matrix: "Matrix") -> Weighting:
+    """The weights of the task's owner."""
+    return opening(matrix.metrics, task.config.weights, [one.name for one in matrix.counting])
+
+
+def start_of(task: Task, matrix: "Matrix", fork: str | None) -> Weighting:
+    """The owner's weights, or those of a fork. Raises Http404 for a fork that is not there."""
+    start = opening_of(task, matrix)
+    if not fork:
+        return start
+    if not fork.isprintable():  # PostgreSQL takes no NUL
+        raise Http404
+    found = get_object_or_404(task.forks, name=fork)
+    return saved(found.metrics, found.evaluation_sets, start)

@@ -1,0 +1,57 @@
+"""Writes of boards: resamples, exchange rates, and until when a board knows its runs.
+
+What computes numbers is imported late: it loads numpy.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from django.db import transaction
+from django.utils import timezone
+
+from dynabench.accounts.models import User
+from dynabench.accounts.services import log
+from evaluation.models import EvaluationRun
+from leaderboard.models import Board, Resample
+from tasks.models import Task
+
+
+def store_resamples(*, run: EvaluationRun, values: Mapping[str, bytes]) -> None:
+    """Keep a run's metrics on the resamples, by metric. No lock: `resample_once` holds.
+
+    Two workers store the same values; those of the second are dropped.
+    """
+    Resample.objects.bulk_create(
+        [Resample(run=run, metric=metric, values=some) for metric, some in values.items()],
+        ignore_conflicts=True,
+    )
+
+
+def note_renewed(*, task: Task, to: datetime) -> None:
+    """Note until when the board of a task knows its runs. No lock: later ones only go forward."""
+    board, _ = Board.objects.get_or_create(task=task)
+    if board.renewed_to is None or board.renewed_to < to:
+        Board.objects.filter(pk=board.pk).update(renewed_to=to)
+
+
+def freeze_rates(*, task: Task, actor: User | None = None, anew: bool = False) -> Board | None:
+    """Freeze the exchange rates that the complete public models show, and whose costs are compared.
+
+    Locks the Board row.
+
+    None: they are frozen already, and not wanted anew. Raises Refused with too few models.
+    """
+    from leaderboard.board.rates import found_rates
+
+    found = found_rates(task)
+    Board.objects.get_or_create(task=task)
+    with transaction.atomic():
+        board = Board.objects.select_for_update(of=("self",)).get(task=task)
+        if board.rates and not anew:
+            return None
+        board.rates, board.pool = dict(found.rates.values), [*found.rates.pool]
+        board.frozen_at, board.is_sensitive = timezone.now(), found.is_sensitive
+        board.runner = found.runner
+        board.save(update_fields=["rates", "pool", "frozen_at", "is_sensitive", "runner"])
+        log(actor, "board.frozen", board, pool=board.pool, rates=board.rates)
+    return board

@@ -1,0 +1,59 @@
+"""Writes of forks: weights kept under a name."""
+
+import re
+
+from django.db import IntegrityError, transaction
+from django.utils.translation import gettext
+
+from dynabench.accounts.models import User
+from dynabench.accounts.services import log
+from dynabench.lib.errors import Refused
+from leaderboard.models import Weights
+from leaderboard.scoring.weights import Weighting, check
+from tasks.models import Task
+
+FORK = re.compile(r"(?=.*[a-z])[a-z0-9]+(-[a-z0-9]+)*")
+LONGEST_NAME = 60
+
+
+@transaction.atomic
+def save_weights(
+    *, task: Task, owner: User, name: str, weighting: Weighting, description: str = ""
+) -> Weights:
+    """Keep weights under a name, as a fork of the board; one's own of that name are replaced.
+
+    No lock: `weights_one_name` holds. Raises Refused.
+    """
+    if len(name) > LONGEST_NAME or not FORK.fullmatch(name):
+        raise Refused(
+            gettext(
+                "“%(name)s” is no name for weights. Use lower-case letters, digits and single "
+                "hyphens, at least one letter, such as speed-first."
+            )
+            % {"name": name[:LONGEST_NAME]},
+            field="name",
+        )
+    check(weighting)
+    told = {
+        "description": description,
+        "metrics": dict(weighting.metrics),
+        "evaluation_sets": dict(weighting.sets),
+    }
+    if Weights.objects.filter(task=task, name=name, owner=owner).update(**told):
+        return Weights.objects.get(task=task, name=name)
+    try:
+        with transaction.atomic():
+            return Weights.objects.create(task=task, name=name, owner=owner, **told)
+    except IntegrityError:
+        raise Refused(
+            gettext("Somebody else has weights named %(name)s in this task. Take another name.")
+            % {"name": name},
+            field="name",
+        ) from None
+
+
+@transaction.atomic
+def delete_weights(*, weights: Weights, actor: User) -> None:
+    """Remove a fork; its address opens nothing any more. No lock."""
+    log(actor, "weights.deleted", weights)
+    weights.delete()

@@ -1,0 +1,122 @@
+"""Badges: each is a line of BADGES with the rule that earns it.
+
+They are read from what is stored, so a badge can go again.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from django.db.models import Count
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from annotation.models import Example
+from dynabench.accounts.models import Annotator
+from tasks.models import Task
+from validation.models import Validation
+
+
+@dataclass
+class Work:
+    """One person's work in some tasks; each number costs one query, the first time it is read.
+
+    careful: their judgements agree with the others' (`validation.rewards.scores`).
+    """
+
+    annotator: Annotator
+    tasks: Collection[Task]
+    careful: bool
+
+    @property
+    def valid(self) -> Any:
+        """Their verified examples."""
+        return Example.objects.filter(
+            annotator=self.annotator,
+            by_program=False,
+            round__task__in=self.tasks,
+            retracted_at__isnull=True,
+            consensus__is_verified=True,
+        )
+
+    @cached_property
+    def goals(self) -> dict[int, set[str]]:
+        """By task, the goals of their valid examples."""
+        found: dict[int, set[str]] = {}
+        for task, goal in self.valid.values_list("round__task", "goal").distinct():
+            found.setdefault(task, set()).add(goal)
+        return found
+
+    @property
+    def has_every_label(self) -> bool:
+        """Whether their valid examples of some task have all goals that it offers."""
+        return any(
+            choices and self.goals.get(task.pk, set()).issuperset(choices)
+            for task in self.tasks
+            for choices in [task.config.goal_choices]
+        )
+
+    @cached_property
+    def models_fooled(self) -> int:
+        """How many different targets their valid examples fooled."""
+        fooled = self.valid.filter(consensus__is_validated_error=True, target_outputs__fooled=True)
+        models = fooled.aggregate(models=Count("target_outputs__target", distinct=True))
+        return int(models["models"])
+
+    @cached_property
+    def has_shared_flag(self) -> bool:
+        """Whether others raised one of their flags, too."""
+        return Validation.objects.filter(
+            validator=self.annotator,
+            by_program=False,
+            verdict="flagged",
+            example__round__task__in=self.tasks,
+            example__consensus__verdict="flagged",
+        ).exists()
+
+
+BADGES: tuple[tuple[str, str, Callable[[Work], bool]], ...] = (
+    (gettext_noop("First one"), gettext_noop("a valid example"), lambda work: bool(work.goals)),
+    (
+        gettext_noop("Every label"),
+        gettext_noop("a valid example for each label of a task"),
+        lambda work: work.has_every_label,
+    ),
+    (
+        gettext_noop("Three tasks"),
+        gettext_noop("valid examples in three tasks"),
+        lambda work: len(work.goals) >= 3,
+    ),
+    (
+        gettext_noop("Two models"),
+        gettext_noop("valid examples that fooled two different models"),
+        lambda work: work.models_fooled > 1,
+    ),
+    (
+        gettext_noop("Careful judge"),
+        gettext_noop("30 judgements that agree well with the others'"),
+        lambda work: work.careful,
+    ),
+    (
+        gettext_noop("Good eye"),
+        gettext_noop("a flag that others raised too"),
+        lambda work: work.has_shared_flag,
+    ),
+)
+"""Name, what it is for, and whether somebody's work earns it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Badge:
+    """A badge as a person sees it, earned or not."""
+
+    name: str
+    words: str
+    is_earned: bool
+
+
+def badges_of(annotator: Annotator, tasks: Collection[Task], careful: bool) -> list[Badge]:
+    """All badges, for the person's work in these `tasks`. Three queries. careful: see `Work`."""
+    work = Work(annotator, tasks, careful)
+    return [Badge(_(name), _(words), rule(work)) for name, words, rule in BADGES]

@@ -1,0 +1,36 @@
+"""Who may be in the ranking of people, and what is known of those who chose to."""
+
+from django.db.models import Count, Q
+
+from annotation.models import Example
+from dynabench.accounts.models import Annotator
+from leaderboard.people.ranking import Standing
+from tasks.models import Task
+
+
+def may_play(annotator: Annotator) -> bool:
+    """Whether rankings, goals and badges are for this person: nobody who is paid by a panel."""
+    return annotator.source == Annotator.Source.SITE
+
+
+def standings(task: Task) -> list[Standing]:
+    """Everybody who chose to appear and has asked a model in the task. One query.
+
+    Tries that were retracted count: else taking back what failed would raise the rate.
+    """
+    asked = Example.objects.filter(
+        round__task=task,
+        by_program=False,
+        annotator__in_ranking=True,
+        annotator__source=Annotator.Source.SITE,
+        outcome__in=[
+            Example.Outcome.FOOLED,
+            Example.Outcome.NOT_FOOLED,
+            Example.Outcome.UNDECIDED,
+        ],
+    )
+    counts = asked.values_list("annotator__pseudonym").annotate(
+        tries=Count("pk"),
+        fooled=Count("pk", filter=Q(consensus__is_validated_error=True, retracted_at__isnull=True)),
+    )
+    return [Standing(*row) for row in counts.order_by()]
