@@ -214,7 +214,7 @@ class TakeRound(OfSets):
     )
     @once
     def post(self, request: Request, code: str, name: str) -> Response:
-        """Take a closed round as it stands now as the next version of its set."""
+        """Make the next version of a closed round's set from its current state."""
         task, editor = find_edited(request, code)
         reason = read(TakeRoundSerializer, request).get("reason", "")
         one = get_object_or_404(task.evaluation_sets.select_related("round__task"), name=name)
@@ -279,7 +279,7 @@ class AskedSerializer(serializers.Serializer[Any]):
 
 
 class CheckSerializer(serializers.Serializer[Any]):
-    """With what a model is checked when it is handed in."""
+    """How a submitted model is checked."""
 
     inputs = serializers.ListField(child=serializers.DictField(), help_text="Five.")
     model = AskedSerializer()
@@ -290,7 +290,7 @@ class CheckSerializer(serializers.Serializer[Any]):
 
 
 class CheckInputs(APIView):
-    """The check at the arrival of a model."""
+    """The check of a submitted model."""
 
     is_public = True
 

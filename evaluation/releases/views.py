@@ -155,7 +155,7 @@ def dataset_file(
 
 @require_safe
 def export(request: HttpRequest, code: str, number: int) -> StreamingHttpResponse:
-    """All that stands in a round at this moment, as JSON lines, for members of the task."""
+    """All current examples of a round as JSON lines, for members of the task."""
     task = find_task(request, code, can_read)
     round = get_object_or_404(Round.objects.select_related("task"), task=task, number=number)
     response = StreamingHttpResponse(standing_lines(round), content_type="application/jsonl")

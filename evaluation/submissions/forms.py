@@ -1,4 +1,4 @@
-"""The forms with which a model is handed in and described."""
+"""Forms for submitting and describing a model."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ from tasks.models import Task
 
 Kind = Submission.Kind
 Adapter = Submission.Adapter
-# What is said of each kind before it is chosen.
+# Title and description of each kind.
 KINDS = {
     Kind.DIRECTORY: (
         _("A model directory"),
