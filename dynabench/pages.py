@@ -1,6 +1,5 @@
 """The pages that look over all stages: tasks, groups of them, a task's own page, its numbers."""
 
-import csv
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from dynabench.lib.charts import Point, line_chart
+from dynabench.lib.downloads import csv_file
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
 from evaluation.releases.reading import latest_datasets
@@ -191,12 +191,8 @@ def numbers_csv(request: HttpRequest, code: str) -> HttpResponse:
     if rows is None:
         return _later()
     table = [flat(row) for row in rows]
-    response = HttpResponse(content_type="text/csv; charset=utf-8")
-    response["Content-Disposition"] = f'attachment; filename="{found.code}-numbers.csv"'
-    writer = csv.writer(response)
-    writer.writerow(table[0] if table else ["round"])
-    writer.writerows(row.values() for row in table)
-    return response
+    columns = table[0] if table else ["round"]
+    return csv_file([columns, *(row.values() for row in table)], f"{found.code}-numbers.csv")
 
 
 def _later() -> HttpResponse:

@@ -226,7 +226,7 @@ REST_FRAMEWORK = {
         "rest_framework.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["dynabench.accounts.authentication.HasScope"],
-    "DEFAULT_THROTTLE_CLASSES": ["dynabench.accounts.authentication.ScopeThrottle"],
+    "DEFAULT_THROTTLE_CLASSES": ["dynabench.lib.throttles.ScopeThrottle"],
     # Of one token, person or address in one web process; a shared cache counts all processes.
     "DEFAULT_THROTTLE_RATES": {
         "read": "600/min",

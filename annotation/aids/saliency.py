@@ -13,12 +13,11 @@ from django.utils.translation import gettext as _
 from annotation.attempts.live_targets import call, live_target, model_inputs, waited
 from annotation.models import Example, TargetOutput
 from annotation.refusals import CapReached
-from dynabench.lib.hourly import count_use
+from dynabench.lib.throttles import is_used_up
 from tasks.targets.connect import endpoint_of
 from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction
 
 MOST_VARIANTS = 20  # a longer text loses several words at once
-AN_HOUR = 20  # that one person may ask
 KEPT_SECONDS = 7 * 24 * 3600
 
 # Examples come first: saliency takes a quarter of the pool at most, and never waits for a place.
@@ -65,7 +64,7 @@ def saliency(example: Example, text_field: str) -> list[WordWeight]:
     key = f"saliency:{output.pk}"
     chances = cache.get(key)
     if chances is None:
-        if count_use(f"saliency-asked:{example.annotator_id}") > AN_HOUR:
+        if is_used_up("saliency", example.annotator_id):
             raise CapReached(_("You have asked this of many texts. Ask again in an hour."))
         inputs = model_inputs(example.round, example.context.fields, example.inputs)
         without = (" ".join(pieces[:i] + pieces[i + 1 :]) for i in range(len(pieces)))

@@ -13,8 +13,6 @@ from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils import timezone
-from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods
@@ -31,14 +29,12 @@ from annotation.writing import page
 from annotation.writing.page import WritePage
 from annotation.writing.views import refusal
 from dynabench.lib.errors import Refused
-from dynabench.lib.hourly import count_use
+from dynabench.lib.throttles import AN_HOUR, is_used_up
 from tasks.access import find_task
 from tasks.models import Context, Round, RoundTarget, Task
 from tasks.permissions import can_try_out
 from tasks.selectors import targets_of
 from tasks.targets.endpoints.base import EndpointError, Prediction
-
-TRIES_PER_HOUR = 20
 
 
 @login_not_required
@@ -81,13 +77,13 @@ def _submit(request: HttpRequest, task: Task, round: Round) -> HttpResponse:
     form = now.form(request.POST)
     if not form.is_valid():
         return page.show(request, now, form=form, status=422)
-    if _too_many(request):
+    if is_used_up("try-out", get_adapter().get_client_ip(request)):
         said = ngettext(
             "You have used the %(number)d practice try of this hour.",
             "You have used the %(number)d practice tries of this hour.",
-            TRIES_PER_HOUR,
+            AN_HOUR["try-out"],
         )
-        full = CapReached(said % {"number": TRIES_PER_HOUR})
+        full = CapReached(said % {"number": AN_HOUR["try-out"]})
         return page.show_refused(request, now, full, form)
     entries = targets_of(round)
     try:
@@ -114,10 +110,3 @@ def _unsaved(
         round=now.round, context=now.context, goal=now.goal, inputs=inputs, outcome=outcome.status
     )
     return example, unsaved_outputs(example, entries, predictions, outcome)
-
-
-def _too_many(request: HttpRequest) -> bool:
-    """Whether this address has used up the hour's tries; only a keyed, hourly hash is kept."""
-    address = get_adapter().get_client_ip(request) or ""
-    hashed = salted_hmac("try-out", f"{address}{timezone.now():%Y%m%d%H}").hexdigest()
-    return count_use(f"try-out-{hashed}") > TRIES_PER_HOUR

@@ -1,12 +1,11 @@
 """Who a request of the API is from, and what its token may do."""
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from rest_framework import exceptions
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
-from rest_framework.throttling import SimpleRateThrottle
 
 from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.tokens import find_token
@@ -63,28 +62,3 @@ class HasScope(BasePermission):
                 "scope",
             )
         return True
-
-
-class ScopeThrottle(SimpleRateThrottle):
-    """So many requests of a person, with all tokens, or of an address, for each kind apart.
-
-    A view's `throttle` names the kind for writes, or for everything with `throttles_reads`.
-    """
-
-    scope = "read"
-
-    def allow_request(self, request: Request, view: "APIView") -> bool:
-        self.scope = self._kind(request, view)
-        self.rate = self.get_rate()
-        self.num_requests, self.duration = self.parse_rate(self.rate)
-        return super().allow_request(request, view)
-
-    def _kind(self, request: Request, view: Any) -> str:
-        if request.method in SAFE_METHODS and not getattr(view, "throttles_reads", False):
-            return "read"
-        return getattr(view, "throttle", "write")
-
-    def get_cache_key(self, request: Request, view: "APIView") -> str:
-        user = request.user
-        who = f"user-{user.pk}" if user.is_authenticated else self.get_ident(request)
-        return self.cache_format % {"scope": self.scope, "ident": who}

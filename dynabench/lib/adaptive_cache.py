@@ -1,22 +1,77 @@
-"""What takes long to count is counted now and then."""
+"""Caches slow counts for longer: for 50 times as long as they took, and for a minute at least."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from threading import Thread
 from time import perf_counter
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.core.cache import cache
+from django.db import connection
+from django.utils import timezone
 
-KEPT_SECONDS = 30
+KEPT = timedelta(minutes=1)
 KEPT_TIMES = 50
-"""What takes longer is kept longer: for so many times as long as it took to count."""
+READABLE = timedelta(days=1)
+"""Old numbers can be shown for so long, while new ones are counted."""
+COUNTING_SECONDS = 900
+"""After so long another thread may count: the process of the one that began is gone."""
 T = TypeVar("T")
+Keys = Sequence[str]
+Count = Callable[[Keys], Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What was counted, and when; fresh until `until`."""
+
+    numbers: Any
+    counted_at: datetime
+    until: datetime
 
 
 def kept(key: str, count: Callable[[], T]) -> T:
-    """What `count` gives, which is not None: counted now, or a little ago."""
-    found: T | None = cache.get(key)
-    if found is None:
-        started = perf_counter()
-        found = count()
-        cache.set(key, found, max(KEPT_SECONDS, KEPT_TIMES * (perf_counter() - started)))
+    """The result of `count`, now or a little ago."""
+    found: T = kept_many([key], lambda keys: {key: count()})[key].numbers
     return found
+
+
+def kept_many(
+    keys: Keys, count: Count, is_slow: Callable[[Keys], bool] = lambda keys: False
+) -> dict[str, Kept]:
+    """The results of `count` by key, now or a little ago.
+
+    is_slow: whether a request should not wait for these. A thread counts them then; until it has
+    ended, the answer has the old numbers, or none.
+    """
+    found: dict[str, Kept] = cache.get_many(keys)
+    now = timezone.now()
+    old = [key for key in keys if key not in found or found[key].until <= now]
+    if not old:
+        return found
+    if not is_slow(old):
+        return found | _count(old, count)
+    mine = [key for key in old if cache.add(f"{key}:counting", True, COUNTING_SECONDS)]
+    if mine:
+        Thread(target=_count_in_thread, args=(mine, count), daemon=True).start()
+    return found
+
+
+def _count(keys: Keys, count: Count) -> dict[str, Kept]:
+    now, started = timezone.now(), perf_counter()
+    numbers = count(keys)
+    took = timedelta(seconds=perf_counter() - started)
+    until = now + max(KEPT, KEPT_TIMES * took)
+    found = {key: Kept(numbers[key], now, until) for key in keys}
+    cache.set_many(found, (until - now + READABLE).total_seconds())
+    return found
+
+
+def _count_in_thread(keys: Keys, count: Count) -> None:
+    """As `_count`, on the thread's own connection."""
+    try:
+        _count(keys, count)
+    finally:
+        cache.delete_many(f"{key}:counting" for key in keys)
+        connection.close()

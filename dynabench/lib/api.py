@@ -1,14 +1,13 @@
-"""What every part of the API shares: errors of one shape, pages, ETags, lines, parts of files."""
+"""Shared by every part of the API: errors of one shape, checked input, pages of lists, ETags."""
 
 import hashlib
-import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import IO, Any
+from typing import Any
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.core.exceptions import PermissionDenied as DjangoDenied
 from django.forms import BaseForm
-from django.http import FileResponse, Http404, JsonResponse, StreamingHttpResponse
+from django.http import Http404
 from django.utils.http import parse_etags, quote_etag
 from rest_framework import exceptions, status
 from rest_framework.pagination import CursorPagination
@@ -20,11 +19,8 @@ from rest_framework.serializers import ListSerializer, Serializer
 from dynabench.lib.errors import Refused
 from dynabench.lib.outages import note_reason, outage_of
 
-RANGE = re.compile(r"bytes=(\d+)-(\d*)$")
-BLOCK = 2**16
 PAGING = ("cursor", "page_size", "format")
 """What any query may say; the last is read by the framework."""
-OCTETS = "application/octet-stream"  # not guessed by the name: the schema says it of every file
 
 
 class Problem(exceptions.APIException):
@@ -193,46 +189,3 @@ def versioned(request: Request, version: str, build: Callable[[], Any]) -> Respo
     if etag in parse_etags(request.headers.get("If-None-Match", "")):
         return Response(status=status.HTTP_304_NOT_MODIFIED, headers=headers)
     return Response(build(), headers=headers)
-
-
-def lines(rows: Iterable[bytes], file_name: str) -> StreamingHttpResponse:
-    """JSON lines as they are made, whatever their number."""
-    response = StreamingHttpResponse(rows, content_type="application/jsonl")
-    response["Content-Disposition"] = f'attachment; filename="{file_name}"'
-    return response
-
-
-def file_part(
-    request: Request, file: IO[bytes], size: int, file_name: str, sha256: str
-) -> JsonResponse | FileResponse | StreamingHttpResponse:
-    """A file, or from where an earlier download broke off (`Range: bytes=N-`, RFC 9110, 14).
-
-    Its ETag is its digest; with another one in `If-Range` the whole file comes.
-    """
-    etag = quote_etag(sha256)
-    headers = {"ETag": etag, "Accept-Ranges": "bytes", "X-Content-SHA256": sha256}
-    asked = RANGE.match(request.headers.get("Range", ""))
-    if not asked or request.headers.get("If-Range", etag) != etag:
-        return FileResponse(
-            file, as_attachment=True, filename=file_name, headers=headers, content_type=OCTETS
-        )
-    first, last = int(asked[1]), min(int(asked[2] or size - 1), size - 1)
-    if first > last:
-        headers["Content-Range"] = f"bytes */{size}"
-        told = {"code": "range", "message": f"The file has {size} bytes.", "fields": {}}
-        return JsonResponse({"error": told}, status=416, headers=headers)
-    file.seek(first)
-    headers |= {
-        "Content-Range": f"bytes {first}-{last}/{size}",
-        "Content-Length": str(last - first + 1),
-        "Content-Disposition": f'attachment; filename="{file_name}"',
-    }
-    part = _part(file, last - first + 1)
-    return StreamingHttpResponse(part, status=206, headers=headers, content_type=OCTETS)
-
-
-def _part(file: IO[bytes], left: int) -> Iterable[bytes]:
-    with file:
-        while left and (block := file.read(min(BLOCK, left))):
-            left -= len(block)
-            yield block

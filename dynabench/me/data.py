@@ -15,6 +15,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from annotation.models import GatePass
 from dynabench.accounts.models import User
 from dynabench.accounts.services import annotator_of
+from dynabench.lib.downloads import lines
 from dynabench.me.export import export
 from dynabench.me.services import delete_person
 from tasks.models import TaskMember
@@ -33,8 +34,7 @@ def download(request: HttpRequest) -> StreamingHttpResponse:
     """Everything about the person as JSON."""
     user = cast(User, request.user)
     me = annotator_of(user)
-    response = StreamingHttpResponse(export(user, me), content_type="application/json")
-    response["Content-Disposition"] = f'attachment; filename="dynabench-{me.pseudonym}.json"'
+    response = lines(export(user, me), f"dynabench-{me.pseudonym}.json", "application/json")
     response["Cache-Control"] = "no-store"
     return response
 

@@ -1,6 +1,5 @@
 """Who writes and who judges, by pseudonym, with the evidence; nothing here pays or excludes."""
 
-import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any, get_args
@@ -12,6 +11,7 @@ from django.views.decorators.http import require_safe
 
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.people import shown_name
+from dynabench.lib.downloads import csv_file
 from dynabench.own.access import owned_task
 from tasks.models import Round, Task
 from validation.rules.gold_check import Check
@@ -99,13 +99,10 @@ def annotators_file(request: HttpRequest, code: str, who: str) -> HttpResponse:
     rounds, named = _rounds(request, task)
     read = authors_of if who == "authors" else validators_of
     people: Sequence[Person] = read(named or rounds)
-    response = HttpResponse(content_type="text/csv; charset=utf-8")
-    response["Content-Disposition"] = f'attachment; filename="{task.code}-{who}.csv"'
-    writer = csv.writer(response)
     columns = list(_columns(AuthorStatistics if who == "authors" else ValidatorStatistics))
-    writer.writerow("_".join(path) for path in columns)
-    writer.writerows([_cell(one, path) for path in columns] for one in people)
-    return response
+    names = ["_".join(path) for path in columns]
+    cells = ([_cell(one, path) for path in columns] for one in people)
+    return csv_file([names, *cells], f"{task.code}-{who}.csv")
 
 
 def _columns(kind: type[Person]) -> Iterator[tuple[str, ...]]:

@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.lib.api import file_part, lines
+from dynabench.lib.downloads import file_part, lines
 from evaluation.models import Dataset, DatasetFile
 from evaluation.operations.stored_files import opened
 from evaluation.releases.reading import find_dataset_file, standing_lines

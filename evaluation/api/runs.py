@@ -23,7 +23,8 @@ from rest_framework.views import APIView
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
-from dynabench.lib.api import lines, wanted
+from dynabench.lib.api import wanted
+from dynabench.lib.downloads import lines
 from evaluation.api.models import NewestFirst
 from evaluation.models import EvaluationRun, Score
 from evaluation.runs.services import (

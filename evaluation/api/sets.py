@@ -17,7 +17,8 @@ from rest_framework.views import APIView
 
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
-from dynabench.lib.api import lines, read
+from dynabench.lib.api import read
+from dynabench.lib.downloads import lines
 from dynabench.lib.errors import Refused
 from evaluation.inference.requests import model_for, text_for_models
 from evaluation.models import EvaluationSet, EvaluationSetVersion

@@ -16,6 +16,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from dynabench.accounts.models import User
+from dynabench.lib.downloads import lines
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
 from dynabench.lib.refusals import as_form_error
@@ -158,6 +159,4 @@ def export(request: HttpRequest, code: str, number: int) -> StreamingHttpRespons
     """All current examples of a round as JSON lines, for members of the task."""
     task = find_task(request, code, can_read)
     round = get_object_or_404(Round.objects.select_related("task"), task=task, number=number)
-    response = StreamingHttpResponse(standing_lines(round), content_type="application/jsonl")
-    response["Content-Disposition"] = f'attachment; filename="{code}-round{number}.jsonl"'
-    return response
+    return lines(standing_lines(round), f"{code}-round{number}.jsonl")

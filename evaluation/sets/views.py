@@ -17,6 +17,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dynabench.lib.bodies import FORM_BYTES, takes
+from dynabench.lib.downloads import lines
 from dynabench.lib.markdown import render_markdown
 from dynabench.lib.refusals import as_message
 from evaluation.models import EvaluationSet, EvaluationSetVersion
@@ -141,10 +142,8 @@ def open_inputs(request: HttpRequest, code: str, pk: int) -> StreamingHttpRespon
     """The inputs that a predictions file answers, as models read them."""
     task = find_task(request, code)
     version = get_object_or_404(open_versions(task), pk=pk)
-    response = StreamingHttpResponse(input_lines(version), content_type="application/jsonl")
     name = f"{code}-{version.evaluation_set.name}-v{version.version}.jsonl"
-    response["Content-Disposition"] = f'attachment; filename="{name}"'
-    return response
+    return lines(input_lines(version), name)
 
 
 def _told(version: EvaluationSetVersion) -> str:

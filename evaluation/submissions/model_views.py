@@ -14,6 +14,7 @@ from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dynabench.accounts.models import User
+from dynabench.lib.downloads import attachment
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
 from dynabench.lib.refusals import as_form_error, as_message
@@ -168,9 +169,7 @@ def run_log(request: HttpRequest, pk: UUID, run_id: UUID) -> HttpResponse:
     """How a run ended and the end of its log; whole as a file with `?download`."""
     run, viewer = find_run(request, pk, run_id)
     if "download" in request.GET:
-        response = HttpResponse(run.log, content_type="text/plain; charset=utf-8")
-        response["Content-Disposition"] = f'attachment; filename="run-{run.pk}.log"'
-        return response
+        return attachment(run.log, f"run-{run.pk}.log", "text/plain")
     lines = run.log.splitlines()
     values = {
         "run": run,

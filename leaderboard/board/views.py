@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
+from dynabench.lib.downloads import attachment
 from dynabench.lib.htmx import htmx_partial, render_page
 from leaderboard.board import exports
 from leaderboard.board.exports import Table
@@ -80,9 +81,7 @@ def as_file(table: Table, format: str, name: str, address: str) -> HttpResponse:
         text = _("No format %(format)r: choose csv, json or latex.") % {"format": format[:20]}
         return HttpResponse(f"{text}\n", status=400, content_type="text/plain; charset=utf-8")
     write, suffix, kind = FILES[format]
-    response = HttpResponse(write(table, address), content_type=f"{kind}; charset=utf-8")
-    response["Content-Disposition"] = f'attachment; filename="{name}.{suffix}"'
-    return response
+    return attachment(write(table, address), f"{name}.{suffix}", kind)
 
 
 def _wants_own(request: HttpRequest) -> bool:

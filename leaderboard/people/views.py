@@ -1,6 +1,6 @@
 """The ranking of people who chose to be in it."""
 
-import csv
+from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -8,6 +8,7 @@ from rest_framework.request import Request
 
 from annotation.access import writer
 from dynabench.accounts.models import Annotator
+from dynabench.lib.downloads import csv_file
 from leaderboard.people.activity import team_week
 from leaderboard.people.ranking import Place, shown
 from leaderboard.people.standings import may_play, standings
@@ -40,12 +41,10 @@ def people(request: HttpRequest, code: str) -> HttpResponse:
 def people_csv(request: HttpRequest, code: str) -> HttpResponse:
     """The same lines as a file."""
     task, me = enter(request, code)
-    response = HttpResponse(content_type="text/csv; charset=utf-8")
-    response["Content-Disposition"] = f'attachment; filename="{task.code}-people.csv"'
-    table = csv.writer(response)
-    table.writerow(["rank", "name", "rate", "low", "high", "verified_and_fooled", "tries"])
+    columns = ["rank", "name", "rate", "low", "high", "verified_and_fooled", "tries"]
+    rows: list[list[Any]] = [columns]
     for place in places_of(task, me):
         one = place.standing
         numbers = [f"{share:.4f}" for share in (one.rate, *one.interval)]
-        table.writerow([place.rank, one.pseudonym, *numbers, one.fooled, one.tries])
-    return response
+        rows.append([place.rank, one.pseudonym, *numbers, one.fooled, one.tries])
+    return csv_file(rows, f"{task.code}-people.csv")

@@ -7,6 +7,7 @@ from django.shortcuts import render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
+from dynabench.lib.downloads import attachment
 from evaluation.templatetags.model_words import metric as in_words
 from tasks.access import find_task
 from tasks.models import Task
@@ -66,6 +67,4 @@ def _file(task: Task, format: str) -> HttpResponse:
     found = rounds_of(matrix, seen, kept)
     if format == "json":
         return JsonResponse(as_json(matrix, found))
-    name = f'attachment; filename="{task.code}-rounds.csv"'
-    headers = {"Content-Disposition": name}
-    return HttpResponse(as_csv(found), content_type="text/csv; charset=utf-8", headers=headers)
+    return attachment(as_csv(found), f"{task.code}-rounds.csv", "text/csv")

@@ -14,8 +14,8 @@ from django.urls import URLPattern
 from rest_framework.test import APIClient
 
 from dynabench import api as root
-from dynabench.accounts.authentication import ScopeThrottle
 from dynabench.accounts.tokens import create_token
+from dynabench.lib.throttles import ScopeThrottle
 from tasks.models import Task
 from tests.api.world import SCOPES, make_world
 

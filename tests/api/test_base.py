@@ -214,7 +214,7 @@ def test_nothing_there_is_json_too(anybody, db):
 
 
 def test_too_many_requests_say_when_to_come_back(api, api_of, alice, bobs, monkeypatch):
-    from dynabench.accounts.authentication import ScopeThrottle
+    from dynabench.lib.throttles import ScopeThrottle
 
     monkeypatch.setattr(ScopeThrottle, "THROTTLE_RATES", {"read": "2/min", "write": "9/min"})
     answers = [api.get(ME) for _ in range(3)]

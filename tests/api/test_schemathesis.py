@@ -23,8 +23,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from dynabench.accounts.authentication import ScopeThrottle
 from dynabench.accounts.tokens import create_token
+from dynabench.lib.throttles import ScopeThrottle
 from dynabench.wsgi import application
 from tests.api.world import SCOPES, World, make_world
 

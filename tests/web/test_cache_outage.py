@@ -77,7 +77,7 @@ def test_pages_and_the_api_go_on(redis, client):
 
 def test_limits_hold_in_each_process(redis, client, monkeypatch):
     monkeypatch.setattr(
-        "dynabench.accounts.authentication.ScopeThrottle.THROTTLE_RATES",
+        "dynabench.lib.throttles.ScopeThrottle.THROTTLE_RATES",
         {"read": "3/min", "write": "3/min"},
     )
     redis.stop()

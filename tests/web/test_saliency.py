@@ -6,8 +6,8 @@ import time
 import pytest
 from django.core.cache import cache
 
-from annotation.aids import saliency
 from annotation.models import Example
+from dynabench.lib.throttles import AN_HOUR
 from tasks.targets.endpoints.scripted import ScriptedEndpoint
 from tests.factories import scripted_target
 from tests.web.conftest import HTMX
@@ -46,7 +46,7 @@ def test_it_is_asked_once_by_post_with_few_variants(as_alice, nli, batches):
 
 
 def test_a_person_may_ask_so_many_times_an_hour(as_alice, nli, monkeypatch):
-    monkeypatch.setattr(saliency, "AN_HOUR", 1)
+    monkeypatch.setitem(AN_HOUR, "saliency", 1)
     scripted_target(nli, label="entailment", prob=NLI_PROB)
     first, second = (stored(as_alice, text=f"The shop has {n} doors.") for n in range(2))
     asked = [as_alice.post(url(one), **HTMX).status_code for one in (first, second, first)]

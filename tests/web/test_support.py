@@ -1,6 +1,7 @@
 """Help with writing: examples that worked, and challenges."""
 
 import re
+from datetime import timedelta
 
 import pytest
 from django.core.cache import cache
@@ -257,7 +258,7 @@ def offered(round, people=20):
 
 
 def test_the_challenge_with_the_fewest_verified_examples_comes_first(nli, monkeypatch):
-    monkeypatch.setattr(adaptive_cache, "KEPT_SECONDS", 0)
+    monkeypatch.setattr(adaptive_cache, "KEPT", timedelta(0))
     monkeypatch.setattr(adaptive_cache, "KEPT_TIMES", 0)
     assert offered(nli) == {"counting", "negation", "several_steps"}
     for name in ("counting", "counting", "negation"):

@@ -213,8 +213,8 @@ class Later:
 def large(rounds, monkeypatch):
     """All rounds count as large; connections stay open, for the test's transaction."""
     monkeypatch.setattr("validation.statistics.cache.LARGE", 1)
-    monkeypatch.setattr("validation.statistics.cache.Thread", Later)
-    monkeypatch.setattr("validation.statistics.cache.connection.close", lambda: None)
+    monkeypatch.setattr("dynabench.lib.adaptive_cache.Thread", Later)
+    monkeypatch.setattr("dynabench.lib.adaptive_cache.connection.close", lambda: None)
     Later.waiting.clear()
     return rounds
 
@@ -246,7 +246,7 @@ def test_a_thread_counts_on_a_connection_of_its_own(nli, monkeypatch):
             super().start()
 
     monkeypatch.setattr("validation.statistics.cache.LARGE", 1)
-    monkeypatch.setattr("validation.statistics.cache.Thread", Noted)
+    monkeypatch.setattr("dynabench.lib.adaptive_cache.Thread", Noted)
     assert all_numbers([nli]) == {}
     threads[0].join()
     assert counts_of(nli) == 2
@@ -286,7 +286,7 @@ def test_a_count_that_failed_is_tried_again(large, monkeypatch):
 
 def test_what_took_long_to_count_is_kept_longer(rounds, monkeypatch):
     clocks = iter([0.0, 6.0])
-    monkeypatch.setattr("validation.statistics.cache.perf_counter", lambda: next(clocks))
+    monkeypatch.setattr("dynabench.lib.adaptive_cache.perf_counter", lambda: next(clocks))
     kept = headline_numbers(rounds[:1])[rounds[0].pk]
     assert kept.until - kept.counted_at == timedelta(minutes=5)
     assert list(kept.numbers)[:4] == ["collected", "judged", "decided", "verified"]

@@ -1,0 +1,79 @@
+"""Files for people to keep: an attachment, a CSV table, JSON lines, a part of a stored file."""
+
+import csv
+import re
+from collections.abc import Iterable, Iterator
+from io import StringIO
+from typing import IO, Any
+
+from django.http import (
+    FileResponse,
+    HttpRequest,
+    HttpResponse,
+    JsonResponse,
+    StreamingHttpResponse,
+)
+from django.utils.http import content_disposition_header, quote_etag
+
+RANGE = re.compile(r"bytes=(\d+)-(\d*)$")
+BLOCK = 2**16
+OCTETS = "application/octet-stream"  # not guessed by the name: the schema says it of every file
+
+
+def attachment(text: str, file_name: str, kind: str) -> HttpResponse:
+    """A text as a file. kind: its media type."""
+    return HttpResponse(text, content_type=f"{kind}; charset=utf-8", headers=_named(file_name))
+
+
+def csv_file(rows: Iterable[Iterable[Any]], file_name: str) -> HttpResponse:
+    """A table; the first row holds the columns' names."""
+    text = StringIO()
+    csv.writer(text).writerows(rows)
+    return attachment(text.getvalue(), file_name, "text/csv")
+
+
+def lines(
+    rows: Iterable[bytes | str], file_name: str, kind: str = "application/jsonl"
+) -> StreamingHttpResponse:
+    """JSON lines, or another stream, sent as they are made, whatever their number."""
+    return StreamingHttpResponse(rows, content_type=kind, headers=_named(file_name))
+
+
+def file_part(
+    request: HttpRequest, file: IO[bytes], size: int, file_name: str, sha256: str
+) -> JsonResponse | FileResponse | StreamingHttpResponse:
+    """A file, or from where an earlier download broke off (`Range: bytes=N-`, RFC 9110, 14).
+
+    Its ETag is its digest; with another one in `If-Range` the whole file comes.
+    """
+    etag = quote_etag(sha256)
+    headers = {"ETag": etag, "Accept-Ranges": "bytes", "X-Content-SHA256": sha256}
+    asked = RANGE.match(request.headers.get("Range", ""))
+    if not asked or request.headers.get("If-Range", etag) != etag:
+        return FileResponse(
+            file, as_attachment=True, filename=file_name, headers=headers, content_type=OCTETS
+        )
+    first, last = int(asked[1]), min(int(asked[2] or size - 1), size - 1)
+    if first > last:
+        headers["Content-Range"] = f"bytes */{size}"
+        told = {"code": "range", "message": f"The file has {size} bytes.", "fields": {}}
+        return JsonResponse({"error": told}, status=416, headers=headers)
+    file.seek(first)
+    headers |= {
+        "Content-Range": f"bytes {first}-{last}/{size}",
+        "Content-Length": str(last - first + 1),
+        **_named(file_name),
+    }
+    part = _part(file, last - first + 1)
+    return StreamingHttpResponse(part, status=206, headers=headers, content_type=OCTETS)
+
+
+def _part(file: IO[bytes], left: int) -> Iterator[bytes]:
+    with file:
+        while left and (block := file.read(min(BLOCK, left))):
+            left -= len(block)
+            yield block
+
+
+def _named(file_name: str) -> dict[str, str]:
+    return {"Content-Disposition": content_disposition_header(True, file_name) or ""}

@@ -1,0 +1,58 @@
+"""How often one person may ask for what costs much; settings has the API's rates.
+
+The counts are in the cache, so without a shared cache each web process counts for itself.
+"""
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from django.core.cache import cache
+from django.utils import timezone
+from django.utils.crypto import salted_hmac
+from rest_framework.permissions import SAFE_METHODS
+from rest_framework.request import Request
+from rest_framework.throttling import SimpleRateThrottle
+
+if TYPE_CHECKING:
+    from rest_framework.views import APIView
+
+AN_HOUR = {"saliency": 20, "try-out": 20}
+"""Uses by one person or address in a clock hour."""
+
+
+def is_used_up(what: str, who: object) -> bool:
+    """Count one more use in this hour; whether it is one too many.
+
+    who: a person's id or an address, of which only a keyed hash is stored.
+    """
+    hour = timezone.now().strftime("%Y%m%d%H")
+    key = f"{what}-{salted_hmac(what, f'{who}{hour}').hexdigest()}"
+    cache.add(key, 0, timeout=3600)
+    with suppress(ValueError):  # the entry may go between the two calls
+        return cache.incr(key) > AN_HOUR[what]
+    return False
+
+
+class ScopeThrottle(SimpleRateThrottle):
+    """So many requests of a person, with all tokens, or of an address, for each kind apart.
+
+    A view's `throttle` names the kind for writes, or for everything with `throttles_reads`.
+    """
+
+    scope = "read"
+
+    def allow_request(self, request: Request, view: "APIView") -> bool:
+        self.scope = self._kind(request, view)
+        self.rate = self.get_rate()
+        self.num_requests, self.duration = self.parse_rate(self.rate)
+        return super().allow_request(request, view)
+
+    def _kind(self, request: Request, view: Any) -> str:
+        if request.method in SAFE_METHODS and not getattr(view, "throttles_reads", False):
+            return "read"
+        return getattr(view, "throttle", "write")
+
+    def get_cache_key(self, request: Request, view: "APIView") -> str:
+        user = request.user
+        who = f"user-{user.pk}" if user.is_authenticated else self.get_ident(request)
+        return self.cache_format % {"scope": self.scope, "ident": who}
