@@ -1,5 +1,6 @@
 """Rules of the house that a machine can check, each with a line that it lets pass and one not."""
 
+import ast
 import os
 import re
 import subprocess
@@ -17,7 +18,7 @@ PYTHON = [
     if "migrations" not in path.parts
 ]
 TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
-SERVICES = [path for path in PYTHON if path.name == "services.py"]
+SERVICES = [path for path in PYTHON if path.stem.endswith("services")]
 
 RULES = {
     "mark_safe only in dynabench/lib": (
@@ -112,8 +113,6 @@ def test_files_stay_short(path):
 
 
 def test_functions_stay_short():
-    import ast
-
     long = [
         f"{path.relative_to(ROOT)}:{node.lineno}: {node.name}"
         for path in PYTHON
@@ -121,6 +120,50 @@ def test_functions_stay_short():
         if isinstance(node, ast.FunctionDef) and node.end_lineno - node.lineno >= 50
     ]
     assert not long, "\n".join(long)
+
+
+ALWAYS_WRITES = {"bulk_create", "bulk_update", "get_or_create", "update_or_create"}
+NAMED_WRITES = {"create", "update"}  # with field names; a dict's `update` has none
+
+
+def written_lines(code):
+    """The lines that write rows. Files have names where a model's `save` and `delete` have none."""
+    for node in ast.walk(ast.parse(code)):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        named = {one.arg for one in node.keywords}
+        match node.func.attr:
+            case name if name in ALWAYS_WRITES:
+                yield node.lineno
+            case name if name in NAMED_WRITES and named and not node.args:
+                yield node.lineno
+            case "save" if not node.args and "commit" not in named:
+                yield node.lineno
+            case "delete" if not node.args and not named:
+                yield node.lineno
+
+
+def test_only_services_and_the_modules_that_the_docs_name_write_rows():
+    assert list(written_lines("round.save()")) == list(written_lines("rows.delete()")) == [1]
+    assert not list(
+        written_lines("file.save(name, content); told.update(more); form.save(commit=False)")
+    )
+    section = (
+        (ROOT / "docs/architecture.md").read_text().split("### Who writes")[1].split("\n## ")[0]
+    )
+    named = re.findall(r"`([a-z_/]+(?:\.py|/))`", section)
+    found = {
+        str(path.relative_to(ROOT)): [*written_lines(path.read_text())]
+        for path in PYTHON
+        if not path.stem.endswith("services") and (ROOT / "dynabench/client") not in path.parents
+    }
+    writing = {path for path, lines in found.items() if lines}
+    unnamed = {path for path in writing if not path.startswith(tuple(named))}
+    idle = {name for name in named if not any(path.startswith(name) for path in writing)}
+    assert not unnamed, "neither services nor in docs/architecture.md: " + ", ".join(
+        sorted(unnamed)
+    )
+    assert not idle, "these write no rows any more: " + ", ".join(sorted(idle))
 
 
 def test_every_requirement_is_pinned_and_explained():

@@ -59,7 +59,7 @@ def _show_next(
     session = services.open_session(validator=validator, task=task)
     values = page.page_values(session, **forms)
     said = said or (page.saved_words(values["judged"]) if forms.get("saved") else "")
-    values.update(said=said, break_minutes=_break_minutes(request, task))
+    values |= {"said": said, "break_minutes": _break_minutes(request, task)}
     return render_page(request, "validation/judge.html", values, part="work", status=status)
 
 
