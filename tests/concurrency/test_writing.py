@@ -205,7 +205,7 @@ def test_a_vote_and_a_retraction_never_both_win(round, annotators, at_once, monk
 
     from validation.models import Validation
 
-    voters = annotators[100:]
+    voters = annotators[20:]
     for number, annotator in enumerate(annotators[:20]):
         example = Example.objects.create(
             round=round,
