@@ -106,35 +106,26 @@ def used(assignment: Assignment, digest: str = "", key: UUID | None = None) -> U
         return Used(*cursor.fetchone())
 
 
-class Tries(NamedTuple):
-    """What counts against the caps: also what is just being sent."""
+def with_submitting(assignment: Assignment, used: Used) -> tuple[Used, list[str]]:
+    """`used`, just read, with the texts that are being submitted counted as tries.
 
-    here: int
-    today: int
-    in_round: int
-    same_text: int | None
-    sending: Sequence[str]  # texts on other contexts of the round whose targets are being asked
-
-
-def tries(assignment: Assignment, used: Used) -> Tries:
-    """The tries of the assignment's annotator, of whom `used` was just read."""
-    here, today, in_round, same_text, asking, _ = used
-    if not asking:
-        return Tries(here, today, in_round, same_text, [])
-    context, round, task = assignment.context_id, assignment.round_id, assignment.round.task
+    Also those texts that are about other contexts of the round.
+    """
+    if not used.asking:
+        return used, []
     attempts = Attempt.objects.filter(
         annotator=assignment.annotator_id,
         state=Attempt.State.ASKING,
         held_until__gte=timezone.now(),
         asked_at__gte=Attempt.oldest_alive(),
     ).values_list("assignment__context", "assignment__round", "assignment__round__task", "inputs")
-    sending = []
-    for one, its_round, its_task, inputs in attempts:
-        here += one == context
+    task, here, today, texts = assignment.round.task, used.here, used.today, []
+    for context, round, its_task, inputs in attempts:
+        here += context == assignment.context_id
         today += its_task == task.pk
-        if its_round == round and one != context:
-            sending.append(written_text(task.config, inputs))
-    return Tries(here, today, in_round, same_text, sending)
+        if round == assignment.round_id and context != assignment.context_id:
+            texts.append(written_text(task.config, inputs))
+    return used._replace(here=here, today=today), texts
 
 
 def left_in_round(round: Round, written: int) -> int | None:

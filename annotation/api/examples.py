@@ -21,7 +21,7 @@ from dynabench.lib.api import read
 
 
 class OwnExample(APIView):
-    """A deed of an example's author."""
+    """An action of an example's author."""
 
     write_scope = ApiToken.Scope.ANNOTATE
 

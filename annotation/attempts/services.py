@@ -132,13 +132,13 @@ def _check_may_write(assignment: Assignment, used: selectors.Used, text: str) ->
         raise RoundClosed(not_open(round))
     if assignment.left_at is not None:
         raise Stale(_("You have begun another example since you opened this page."))
-    here, today, in_round, same_text, sending = selectors.tries(assignment, used)
-    if any(are_alike(text, other) for other in sending):
+    used, submitting = selectors.with_submitting(assignment, used)
+    if any(are_alike(text, other) for other in submitting):
         raise Duplicate(_("You are sending this text from another window."))
-    if same_text:
+    if used.same_text:
         said = _("You sent this text before. Change it to try again.")
-        raise Duplicate(said, Example.objects.get(pk=same_text))
-    if here >= limits.tries_per_context:
+        raise Duplicate(said, Example.objects.get(pk=used.same_text))
+    if used.here >= limits.tries_per_context:
         said = ngettext(
             "You have used your %(number)d try here.",
             "You have used your %(number)d tries here.",
@@ -147,10 +147,10 @@ def _check_may_write(assignment: Assignment, used: selectors.Used, text: str) ->
         has_more = round.task.config.gives != "nothing"
         go_on = _("Take another text.") if has_more else _("You can judge what others wrote.")
         raise CapReached(f"{said % {'number': limits.tries_per_context}} {go_on}")
-    if today >= limits.tries_per_day:
+    if used.today >= limits.tries_per_day:
         said = _("You have reached today's %(number)d tries (reset at 00:00 UTC).")
         raise CapReached(said % {"number": limits.tries_per_day})
-    if selectors.left_in_round(round, in_round) == 0:
+    if selectors.left_in_round(round, used.in_round) == 0:
         said = _(
             "You have written %(share)s of this round, the most for one person. "
             "Thank you! You can judge what others wrote."

@@ -265,11 +265,16 @@ def show_attempt(
         # Without JavaScript the browser asks again, there and not at the address of the form.
         response["Refresh"] = f"5; url={reverse('annotation:attempt', args=[attempt.uuid])}"
         return response
-    status = FAILED_STATUS.get(attempt.failure, 503)
-    said = _(FAILURES.get(attempt.failure, NO_ANSWER))
-    broken = attempt.failure in BROKEN
-    failed = {"panel": "annotation/_failed.html", "said": said, "is_broken": broken}
-    response = show(request, page, failed, status=status)
-    if status == 503:
+    response = show_failed(request, page, attempt.failure)
+    if response.status_code == 503:
         response["Retry-After"] = "10"
     return response
+
+
+def show_failed(
+    request: HttpRequest, page: WritePage, failure: str, form: ExampleForm | None = None
+) -> HttpResponse:
+    """The write page with the reason why there is no verdict: the `failure` of an attempt."""
+    said, is_broken = _(FAILURES.get(failure, NO_ANSWER)), failure in BROKEN
+    failed = {"panel": "annotation/_failed.html", "said": said, "is_broken": is_broken}
+    return show(request, page, failed, form=form, status=FAILED_STATUS.get(failure, 503))

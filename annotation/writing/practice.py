@@ -19,7 +19,6 @@ from django.views.decorators.http import require_http_methods
 
 from annotation.access import gate_is_shut
 from annotation.assignments.services import check_can_be_asked
-from annotation.attempts.failures import BROKEN, FAILURES, NO_ANSWER
 from annotation.attempts.live_targets import answers_now, failure_of, model_inputs
 from annotation.attempts.services import judge_answers, unsaved_outputs
 from annotation.models import Example, TargetOutput
@@ -89,11 +88,7 @@ def _submit(request: HttpRequest, task: Task, round: Round) -> HttpResponse:
     try:
         predictions = answers_now(entries, model_inputs(round, now.context.fields, form.inputs))
     except EndpointError as error:
-        failure = failure_of(error)
-        said = _(FAILURES.get(failure, NO_ANSWER))
-        broken = failure in BROKEN
-        failed = {"panel": "annotation/_failed.html", "said": said, "is_broken": broken}
-        return page.show(request, now, failed, form=form, status=503)
+        return page.show_failed(request, now, failure_of(error), form)
     example, outputs = _unsaved(now, form.inputs, entries, predictions)
     return page.show(request, now, page.verdict(example, task.config, outputs), form=form)
 

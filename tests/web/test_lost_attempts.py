@@ -43,7 +43,7 @@ def test_a_killed_process_is_noticed_in_seconds(as_alice, asking):
     assert as_alice.get(url).status_code == 202
     passed(2)
     assert selectors.used(asking.assignment).asking == 0
-    assert selectors.tries(asking.assignment, selectors.used(asking.assignment)).sending == []
+    assert selectors.with_submitting(asking.assignment, selectors.used(asking.assignment))[1] == []
     assert as_alice.get(url).status_code == 503
     assert Attempt.objects.get().failure == "lost"
 
