@@ -81,14 +81,11 @@ def test_who_has_no_account_or_a_role_already_is_refused(owner, bob, nli):
     for email in ("nobody@example.com", "off@example.com"):
         response = api.post(URL, {"email": email, "role": "viewer"})
         assert response.status_code == 422
-        assert response.json()["error"]["fields"] == {
-            "email": ["Nobody has this address here. Ask them to sign up."]
-        }
+        assert response.json()["error"]["fields"].keys() == {"email"}
     asked = {"email": "bob@example.com", "role": "viewer"}
     assert api.post(URL, asked).status_code == 201
     response = api.post(URL, {**asked, "role": "owner"})
     assert (response.status_code, response.json()["error"]["code"]) == (409, "members")
-    assert response.json()["error"]["message"] == "A person is there twice. Give them one role."
     assert nli.task.members.get(user=bob).role == "viewer"
 
 
@@ -97,10 +94,7 @@ def test_the_last_owner_stays_but_for_superusers(owner, alice, nli):
     member(nli.task, "other@example.com", "editor")
     url = f"{URL}{mine.pk}/"
     for response in (api.delete(url), api.patch(url, {"role": "viewer"})):
-        assert response.status_code == 409
-        assert response.json()["error"]["message"] == (
-            "A task needs an owner. Name another one first."
-        )
+        assert (response.status_code, response.json()["error"]["code"]) == (409, "members")
     assert nli.task.members.get(user=alice).role == "owner"
     assert not LogEntry.objects.filter(action__startswith="member.").exists()
     alice.is_superuser = True

@@ -201,17 +201,13 @@ def test_a_round_goes_through_its_states(editor, nli):
 
     assert become(1, "paused").json()["state"] == "paused"
     refused = become(2, "open")
-    assert refused.status_code == 409
-    assert refused.json()["error"]["message"] == "Round 1 is paused. Close it first."
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "state")
     assert become(1, "closed").json()["closed_at"] is not None
-    refused = become(2, "open")
-    assert refused.json()["error"]["fields"] == {
-        "state": ["The round has no contexts. Import some first."]
-    }
-    assert become(1, "draft").json()["error"]["message"] == "A closed round cannot become draft."
+    assert become(2, "open").json()["error"]["fields"].keys() == {"state"}  # no contexts
+    assert become(1, "draft").json()["error"]["code"] == "state"
     assert fields(become(1, "released")).keys() == {"state"}
     assert fields(become(1, None)).keys() == {"state"}
-    assert Round.objects.get(number=1).state == "closed"
+    assert [round.state for round in Round.objects.order_by("number")] == ["closed", "draft"]
 
 
 def test_a_broken_target_is_replaced(editor, nli):

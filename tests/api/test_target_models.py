@@ -162,7 +162,7 @@ def test_only_superusers_tie_a_secret_to_an_address(editor, boss, nli):
     tied = {"secret_env": "TARGET_MINE_SECRET", "url": "http://mine.test"}
     refused = editor.post(URL, {**NEW, **tied})
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "target")
-    assert "only an administrator ties a secret" in refused.json()["error"]["message"]
+    assert not TargetModel.objects.exists()
     url = f"{URL}{editor.post(URL, NEW).json()['id']}/"
     assert editor.patch(url, tied).status_code == 409
     assert fields(boss.patch(url, {"secret_env": "TARGET_MINE_SECRET"})).keys() == {"url"}
@@ -201,14 +201,10 @@ def test_a_test_that_fails_says_why_in_the_admins_words(editor, nli, reason):
     target = scripted_target(nli, fail=reason)
     response = send(editor, target)
     assert response.status_code == 200
-    assert response.json() == {
-        "answer": None,
-        "failure": {
-            "reason": reason,
-            "message": send_test.REASONS[reason],
-            "detail": "The target fails as scripted.",
-        },
-    }
+    assert response.json()["answer"] is None
+    failure = response.json()["failure"]
+    assert failure.pop("detail")
+    assert failure == {"reason": reason, "message": send_test.REASONS[reason]}
 
 
 def test_a_target_that_cannot_be_built_any_more_is_misconfigured(editor, nli):

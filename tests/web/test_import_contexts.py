@@ -53,9 +53,9 @@ def test_an_official_file_is_accepted_unchanged(nli):
 def test_a_bad_line_stops_everything_and_is_named(nli, file, capsys):
     file.write_text(file.read_text() + '\n{"premises": "x"}\n')
     err = StringIO()
-    with pytest.raises(CommandError, match="1 bad line cannot be stored, so nothing was"):
+    with pytest.raises(CommandError, match="1 bad line"):
         call_command("import_contexts", "nli", str(file), stderr=err)
-    assert err.getvalue().startswith(f"{file}:3: there is no field `premises`; did you mean")
+    assert err.getvalue().startswith(f"{file}:3: ")
     assert nli.contexts.count() == 3
 
 
@@ -71,12 +71,12 @@ def test_the_latest_unfinished_round_is_meant(nli, file):
     RoundFactory(task=nli.task, number=3, state="closed")
     assert run("nli", file)[0].startswith("nli round 2: 2 new")
     assert run("nli", file, "--round", 1)[0].startswith("nli round 1: 2 new")
-    with pytest.raises(CommandError, match="nli round 3 is closed and takes no contexts"):
+    with pytest.raises(CommandError, match="nli round 3 is closed"):
         run("nli", file, "--round", 3)
 
 
 def test_errors_name_what_there_is(nli, file, tmp_path):
-    with pytest.raises(CommandError, match=r"There is no task 'nil'. Tasks: nli"):
+    with pytest.raises(CommandError, match="Tasks: nli"):
         run("nil", file)
     with pytest.raises(CommandError, match=r"no round 7. Rounds: 1 \(open\)"):
         run("nli", file, "--round", 7)
@@ -101,6 +101,7 @@ def test_a_used_batch_stays(nli, file, alice):
     batch = ContextBatch.objects.get()
     context = Context.objects.filter(batch=batch).first()
     Assignment.objects.create(annotator=annotator_of(alice), round=nli, context=context)
-    with pytest.raises(Refused, match="1 of its contexts are used"):
+    with pytest.raises(Refused) as refused:
         undo_import(batch=batch, actor=alice)
+    assert refused.value.code == "used"
     assert Round.objects.get().contexts.count() == 5
