@@ -189,7 +189,7 @@ class ChangedRate(TypedDict):
 
 
 class Check(TypedDict):
-    """How a submitted model is checked."""
+    """With what a model is checked when it is handed in."""
 
     inputs: list[dict[str, Any]]
     model: Asked
@@ -872,7 +872,7 @@ class Preview(TypedDict):
 
 
 class Quota(TypedDict):
-    """How many more models may be submitted."""
+    """How many more models may be handed in."""
 
     left: int
     most: int

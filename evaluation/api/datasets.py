@@ -1,4 +1,4 @@
-"""Released data, file by file, and the current examples of a round."""
+"""Released data, file by file, and a round as it stands now."""
 
 from typing import Any
 
@@ -104,7 +104,7 @@ class DatasetFileView(APIView):
 
 
 class RoundExport(APIView):
-    """The current examples of a round."""
+    """A round as it stands now."""
 
     throttle, throttles_reads = "export", True
 
@@ -113,7 +113,7 @@ class RoundExport(APIView):
         responses={(200, "application/jsonl"): OpenApiResponse(OpenApiTypes.STR)},
     )
     def get(self, request: Request, code: str, number: int) -> HttpResponseBase:
-        """Every current example as JSON lines, for members; fields as in a dataset."""
+        """Every example that stands, as JSON lines, for members; fields as in a dataset."""
         task = find_task(request, code, can_read)
         round = get_object_or_404(task.rounds.select_related("task"), number=number)
         chunks = (chunk.encode() for chunk in standing_lines(round))

@@ -1,4 +1,4 @@
-"""A submitted model in the API, as far as each reader may know it."""
+"""What the API tells of a submitted model, by who asks."""
 
 from typing import Any
 
@@ -66,7 +66,7 @@ class ModelSerializer(serializers.Serializer[Any]):
     anonymous_until = serializers.DateField(allow_null=True, help_text="For those inside.")
     handed_in_at = serializers.DateTimeField()
     withdrawn_at = serializers.DateTimeField(allow_null=True)
-    digest = serializers.CharField(help_text="Of the submitted model.")
+    digest = serializers.CharField(help_text="Of what was handed in.")
     size = serializers.IntegerField(allow_null=True, help_text="Bytes.")
     source: Any = serializers.CharField(help_text="Hub id, image or address; for those inside.")
     revision = serializers.CharField()
@@ -95,7 +95,7 @@ class WholeModelSerializer(ModelSerializer):
 
 def told_of(submission: Submission, viewer: Viewer, progress: Progress) -> dict[str, Any]:
     """All fields of a model, as far as this person may know them."""
-    is_inside, is_alive = viewer.is_inside, submission.withdrawn_at is None
+    is_inside, stands = viewer.is_inside, submission.withdrawn_at is None
     owner, version = shown_owner(submission, viewer), submission.evaluation_set
     shows_error = is_inside and submission.state != Submission.State.DONE
     return {
@@ -113,8 +113,8 @@ def told_of(submission: Submission, viewer: Viewer, progress: Progress) -> dict[
         "anonymous_until": submission.anonymous_until if is_inside else None,
         "handed_in_at": submission.queued_at,
         "withdrawn_at": submission.withdrawn_at,
-        "digest": submission.digest if is_alive else "",
-        "size": submission.size if is_alive else None,
+        "digest": submission.digest if stands else "",
+        "size": submission.size if stands else None,
         "source": shown_source(submission.source) if is_inside else "",
         "revision": submission.revision if is_inside else "",
         "card": {

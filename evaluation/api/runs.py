@@ -284,7 +284,7 @@ class Predictions(APIView):
         responses={(200, "application/jsonl"): OpenApiResponse(OpenApiTypes.STR)},
     )
     def get(self, request: Request, pk: UUID, name: str) -> HttpResponseBase:
-        """Its answers on a set, in the format of submissions: lines `{"id", "output", "prob"}`.
+        """Its answers on a set, a line each, as they are handed in: `{"id", "output", "prob"}`.
 
         What it did not answer has no line. Of the newest version that it was run on. Of sets whose
         inputs may leave; of others for the task's editors.
@@ -299,7 +299,7 @@ class Predictions(APIView):
 
 
 def as_answers(run: EvaluationRun) -> Iterator[bytes]:
-    """The predictions of a run in the format in which they are submitted."""
+    """The predictions of a run in the format in which predictions are handed in."""
     field = run.submission.task.config.answer_field
     with run.predictions.open("rb") as file, gzip.GzipFile(fileobj=file) as rows:
         for row in map(orjson.loads, rows):

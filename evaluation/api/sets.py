@@ -215,7 +215,7 @@ class TakeRound(OfSets):
     )
     @once
     def post(self, request: Request, code: str, name: str) -> Response:
-        """Make the next version of a closed round's set from its current state."""
+        """Take a closed round as it stands now as the next version of its set."""
         task, editor = find_edited(request, code)
         reason = read(TakeRoundSerializer, request).get("reason", "")
         one = get_object_or_404(task.evaluation_sets.select_related("round__task"), name=name)
@@ -280,7 +280,7 @@ class AskedSerializer(serializers.Serializer[Any]):
 
 
 class CheckSerializer(serializers.Serializer[Any]):
-    """How a submitted model is checked."""
+    """With what a model is checked when it is handed in."""
 
     inputs = serializers.ListField(child=serializers.DictField(), help_text="Five.")
     model = AskedSerializer()
@@ -291,7 +291,7 @@ class CheckSerializer(serializers.Serializer[Any]):
 
 
 class CheckInputs(APIView):
-    """The check of a submitted model."""
+    """The check at the arrival of a model."""
 
     is_public = True
 

@@ -45,7 +45,7 @@ class ReleaseForm(forms.Form):
         self.fields["dev"] = _size(_("Dev"), initial=sizes.dev)
         self.fields["test"] = _size(_("Test"), initial=sizes.test)
         self.fields["seed"] = _size(
-            _("Random seed"), initial=0, help_text=_("The same seed gives the same splits.")
+            _("Seed of chance"), initial=0, help_text=_("The same seed gives the same splits.")
         )
 
     def options(self, url: str) -> Options:

@@ -38,7 +38,7 @@ def split_rows(dataset: Dataset, split: str) -> Iterator[Mapping[str, Any]]:
 
 
 def standing_lines(round: Round) -> Iterator[str]:
-    """Every example of a round that is not retracted, judged or not, as JSON lines; streams.
+    """Every example of a round that stands, judged or not, as a line of JSON; streams.
 
     Fields as in a dataset, people's names too; `split` is empty.
     """

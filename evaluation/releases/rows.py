@@ -1,7 +1,7 @@
 """Examples become the rows of a dataset: who may enter, and what is written of each.
 
 Of people nothing is written but keyed hashes; of texts only the fields that the configuration
-names, so no id that an import or a crowd provider stored with them gets out.
+names, so no id that an import or a crowd provider left beside them gets out.
 """
 
 import hmac
@@ -242,5 +242,5 @@ def _in_order(text: str) -> str:
 
 
 def to_json(value: Any) -> str:
-    """Compact JSON, as in a JSONL file."""
+    """Compact JSON, as it stands in a JSONL file."""
     return orjson.dumps(value).decode()

@@ -156,7 +156,7 @@ def dataset_file(
 
 @require_safe
 def export(request: HttpRequest, code: str, number: int) -> StreamingHttpResponse:
-    """All current examples of a round as JSON lines, for members of the task."""
+    """All that stands in a round at this moment, as JSON lines, for members of the task."""
     task = find_task(request, code, can_read)
     round = get_object_or_404(Round.objects.select_related("task"), task=task, number=number)
     return lines(standing_lines(round), f"{code}-round{number}.jsonl")

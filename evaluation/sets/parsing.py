@@ -37,7 +37,7 @@ MOST_ERRORS = 20
 MOST_LINES = 5_000_000
 LONGEST_LINE = 4 * MIB
 UID_LENGTH = 200
-METADATA = ("uid", "tag", "tags", "language", "challenge", "metadata", "input_id")
+BESIDE = ("uid", "tag", "tags", "language", "challenge", "metadata", "input_id")
 NESTED = ("context", "input", "inputs")
 NO_ANSWER = gettext_noop("its votes agree on no answer")
 WITHDRAWN = gettext_noop("it was withdrawn")
@@ -117,7 +117,7 @@ def read_set(path: Path, name: str, config: TaskConfig) -> Iterator[SetRow | Lin
             yield LineError(
                 row.line,
                 f"the same {same} as line {seen[made.uid]} (`uid` {made.uid}); remove one of the "
-                "two, or give each example its own uid",
+                "two, or give each example a uid of its own",
             )
         else:
             seen[made.uid] = row.line
@@ -134,7 +134,7 @@ class RowMaker:
         self._policy = Policy.from_votes(config.validation.votes)
         parts = (*config.context, *config.input, *config.output)
         self.kinds: Mapping[str, FieldType] = {part.name: part.kind for part in parts}
-        self.known = (*self.kinds, *(name for name in METADATA if name not in self.kinds))
+        self.known = (*self.kinds, *(name for name in BESIDE if name not in self.kinds))
 
     def make(
         self,
@@ -160,12 +160,12 @@ class RowMaker:
                 inputs[part.name] = value
                 problems += _problems(part, value, fields)
         gold = _gold(self._answer, answer, fields, problems)
-        metadata = {
+        beside = {
             "tag": _tags(tags, problems),
             "language": _said(language),
             "challenge": _said(challenge),
         }
-        slices = self._slices_of(fields, gold, metadata)
+        slices = self._slices_of(fields, gold, beside)
         uid = _uid(uid, inputs, problems)
         told = [[*values] for values in slices.values()]
         if not problems and (reason := unstorable([inputs, [*gold], uid, told])):
@@ -202,8 +202,8 @@ class RowMaker:
             **_object(context.get("context_json", "{}"), "context_json"),
             **_object(row["input_json"], "input_json"),
         }
-        metadata = {"tag": row.get("tag"), "challenge": row.get("challenge")}
-        return self.released(row.get("uid"), fields, row.get("label"), **metadata)
+        beside = {"tag": row.get("tag"), "challenge": row.get("challenge")}
+        return self.released(row.get("uid"), fields, row.get("label"), **beside)
 
     def released(
         self, uid: Any, fields: Mapping[str, Any], label: Any, *, tag: Any, challenge: Any
@@ -236,7 +236,7 @@ class RowMaker:
         self,
         fields: Mapping[str, Any],
         gold: Iterable[Any],
-        metadata: Mapping[str, tuple[str, ...]],
+        beside: Mapping[str, tuple[str, ...]],
     ) -> dict[str, tuple[str, ...]]:
         found = {}
         for name in self._slices:
@@ -245,7 +245,7 @@ class RowMaker:
             elif name in self.kinds:
                 values = _said(fields.get(name))
             else:
-                values = metadata[name]
+                values = beside[name]
             if values:
                 found[name] = tuple(dict.fromkeys(value[:TAG_LENGTH] for value in values))
         return found

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from math import floor, inf, log2, sqrt
 
 BITS_PER_EXAMPLE = 0.25
-"""What one person may learn. With it alone at most 79 % of two equally frequent labels can be
-guessed (1 − H(0.79) = 0.25, Shannon's rate-distortion function)."""
+"""What one person may learn: with it alone at most 79 % of two equally frequent labels are told
+right (1 − H(0.79) = 0.25, Shannon's rate-distortion function)."""
 SIDE_BITS = 16
 """How and when a perturbed run ended: one of nine outcomes, and its hour to a tenth of a second."""
 SIGNED = ("matthews_correlation",)
@@ -63,5 +63,5 @@ class Shown:
 
     @property
     def most_bits(self) -> float:
-        """The bound: what a person can learn about the set, whatever they submit."""
+        """The bound: what a person can learn about the set, whatever they hand in."""
         return self.results * self.bits

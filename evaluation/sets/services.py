@@ -148,7 +148,7 @@ def _keep(
 
 @transaction.atomic
 def _stored(made: EvaluationSetVersion) -> EvaluationSetVersion:
-    """The stored version, or the last one where it holds the same. Locks the set."""
+    """The version with a row of its own, or the last one if it is the same. Locks the set."""
     one = EvaluationSet.objects.select_for_update(of=("self",)).get(pk=made.evaluation_set_id)
     last = latest_version(one)
     if last and last.sha256 == made.sha256 and (last.dataset_id or not made.dataset_id):

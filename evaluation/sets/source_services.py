@@ -55,7 +55,7 @@ def version_of_release(dataset: Dataset) -> EvaluationSetVersion | None:
 
 
 def take_round(*, round: Round, actor: User, reason: str) -> EvaluationSetVersion | None:
-    """Make the next version of a closed round's set from its current state; None: nothing verified.
+    """An owner takes a closed round as it stands, as the next version of its set, or None.
 
     While examples wait to be judged that takes a reason, which is logged. Lock: `make_version`.
     Raises Refused.
@@ -85,8 +85,8 @@ def version_of_closed_round(round: Round, actor: User | None = None) -> Evaluati
         return None
     maker = RowMaker(round.task.config)
     columns = ("uuid", "uid", "inputs", "context__fields", "consensus__label")
-    metadata = ("context__tag", "challenge")
-    found = examples.order_by("pk").values_list(*columns, *metadata).iterator(chunk_size=2000)
+    beside = ("context__tag", "challenge")
+    found = examples.order_by("pk").values_list(*columns, *beside).iterator(chunk_size=2000)
     answer = round.task.config.answer_field
     rows = (
         _made(
@@ -107,13 +107,13 @@ def version_of_closed_round(round: Round, actor: User | None = None) -> Evaluati
 
 
 def _made(
-    maker: RowMaker, uid: str, fields: Mapping[str, Any], label: Any, metadata: Mapping[str, Any]
+    maker: RowMaker, uid: str, fields: Mapping[str, Any], label: Any, beside: Mapping[str, Any]
 ) -> SetRow | None:
     """An example that people wrote; None where it fits the configuration no more.
 
-    metadata: its tag and challenge; old releases have no challenge.
+    beside: its tag and challenge; releases from before there were challenges have none.
     """
-    tag, challenge = metadata["tag"], metadata.get("challenge")
+    tag, challenge = beside["tag"], beside.get("challenge")
     try:
         return maker.released(uid, fields, label, tag=tag, challenge=challenge)
     except BadRow as error:

@@ -111,7 +111,7 @@ def set_version(request: HttpRequest, code: str, name: str) -> HttpResponse:
 
 @require_POST
 def set_take(request: HttpRequest, code: str, name: str) -> HttpResponse:
-    """Make the next version of a closed round's set from its current state."""
+    """Take a closed round as it stands now as the next version of its set."""
     task, user = find_edited(request, code)
     one = _one(task, name)
     if one.round is None or one.round.state != "closed":

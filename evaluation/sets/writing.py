@@ -34,7 +34,7 @@ class Written(NamedTuple):
 def write_set(rows: Iterable[SetRow], folder: Path) -> Written:
     """`inputs` and `gold` in the folder, line by line about the same example.
 
-    A slice may be a choice that gives the answer away, so slices are kept with the answers. Raises
+    A slice may be a choice that gives the answer away, so slices lie beside the answers. Raises
     what `rows` does; of a file, which others made, FileError, also for one that takes too much.
     """
     if not isinstance(rows, SetFile):

@@ -1,4 +1,4 @@
-"""The one mail to a model's owner, sent when nothing of it is under way."""
+"""The one mail that a model's owner gets, when nothing of it is under way any more."""
 
 import logging
 from smtplib import SMTPConnectError, SMTPServerDisconnected
@@ -23,8 +23,8 @@ def tell_ends() -> int:
     """Mail the owners of models whose check has refused them or whose last run is over; how many.
 
     The sweep calls it, so it does not matter who saw the end. No lock: of several sweeps, the one
-    whose update hits mails. While the mail server is away no mail is marked as sent; the next
-    sweep tries again.
+    whose update hits mails. While the mail server is away nobody is told; the next sweep tries
+    again.
     """
     told = 0
     over = ended(_untold()).exclude(state=State.CANCELLED)
@@ -35,9 +35,7 @@ def tell_ends() -> int:
         try:
             _send(*_mail(submission))
         except AWAY as error:
-            logger.error(
-                "The mail server is away; owners of models get their mail later: %s", error
-            )
+            logger.error("The mail server is away; owners of models are told later: %s", error)
             mine.update(told_at=None)
             break
         told += 1

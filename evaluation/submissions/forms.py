@@ -1,4 +1,4 @@
-"""Forms for submitting and describing a model."""
+"""The forms with which a model is handed in and described."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ from tasks.models import Task
 
 Kind = Submission.Kind
 Adapter = Submission.Adapter
-# Title and description of each kind.
+# What is said of each kind before it is chosen.
 KINDS = {
     Kind.DIRECTORY: (
         _("A model directory"),

@@ -1,4 +1,4 @@
-"""The check of a submission: unpacked with care, asked five examples, then kept."""
+"""The check of what was handed in: unpacked with care, five examples answered, then kept."""
 
 import logging
 import shutil
@@ -74,7 +74,7 @@ REFUSALS = (
 
 @dataclass(frozen=True)
 class Arrived:
-    """A submission that was looked through. file: to be kept; model: to be asked."""
+    """What was handed in, looked through. file: what is kept of it; model: what can be asked."""
 
     digest: str
     size: int | None = None
@@ -119,7 +119,7 @@ def check(submission: Submission) -> None:
     watch = Watch(submission)
     try:
         with scratch() as folder:
-            watch.begin(gettext_noop("reading the submission"), 0.1)
+            watch.begin(gettext_noop("reading what was handed in"), 0.1)
             arrived = RECEIVE[submission.kind](submission, folder, watch)
             if arrived.model:
                 watch.begin(gettext_noop("answering five examples"), 0.5)
@@ -262,7 +262,7 @@ def _predictions(submission: Submission, folder: Path, watch: Watch) -> Arrived:
 
 def _upload(submission: Submission) -> Upload:
     if submission.upload is None:
-        raise Refused(gettext_noop("The file is gone. Submit it again."))
+        raise Refused(gettext_noop("The file is gone. Hand it in again."))
     return submission.upload
 
 

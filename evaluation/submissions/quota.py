@@ -1,4 +1,4 @@
-"""How many models a person may submit to a task in a day."""
+"""How many models a person may hand in to a task in a day."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Charge(StrEnum):
 
 @dataclass(frozen=True)
 class Entry:
-    """A submission made `at`."""
+    """A submission that was handed in `at`."""
 
     at: datetime
     charge: Charge
@@ -32,7 +32,7 @@ class Entry:
 class Caps:
     """The most of a person in `WINDOW`.
 
-    Refused ones have their own cap, because refusals leak information.
+    Refused ones have a cap of their own: what a refusal tells must not be had without end.
     """
 
     accepted: int
@@ -41,7 +41,7 @@ class Caps:
 
 @dataclass(frozen=True)
 class Quota:
-    """How many more may be submitted now; if none, `free_at` says when the next one may be."""
+    """How many more may be handed in now; when none, the time at which one may at the latest."""
 
     left: int
     free_at: datetime | None = None

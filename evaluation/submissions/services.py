@@ -1,4 +1,4 @@
-"""Submitting, publishing, changing and withdrawing models, within a quota."""
+"""Writes about submissions: handing in, showing, taking back; and the quota that they are under."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ def submit_model(
 ) -> Submission:
     """Take a model in and have a worker check it. Locks the owner's user, for the quota.
 
-    An upload that was submitted before returns its submission. Predictions for a further set
+    An upload that was handed in already gives its submission again. Predictions for a further set
     are a file of the model of that name (`files_of`). Raises Refused.
     """
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
@@ -104,7 +104,7 @@ def _check_told(
     version: EvaluationSetVersion | None,
 ) -> None:
     if kind not in Kind or kind == Kind.TARGET:
-        raise Invalid(_("Choose the kind of submission."), field="kind")
+        raise Invalid(_("Choose what you hand in."), field="kind")
     found = problem_of(
         kind,
         source=source,
@@ -126,13 +126,13 @@ def _check_told(
         )
     if kind == Kind.ENDPOINT and not task.evaluation_sets.filter(may_leave=True).exists():
         raise Invalid(
-            _("No set of this task may be sent to an endpoint. Submit the model itself."),
+            _("No set of this task may be sent to an endpoint. Hand in the model itself."),
             field="kind",
         )
 
 
 def files_of(submission: Submission) -> QuerySet[Submission]:
-    """The submissions that make up one model: predictions of one name, else itself alone."""
+    """What one model stands of: predictions of a name, a file for each set; else itself alone."""
     standing = Submission.objects.filter(withdrawn_at=None)
     if submission.kind != Kind.PREDICTIONS or submission.owner_id is None:
         return standing.filter(pk=submission.pk)
@@ -149,7 +149,7 @@ def _check_name(task: Task, owner: User, name: str, version: EvaluationSetVersio
     if alive.filter(state__in=[State.QUEUED, State.RUNNING, State.DONE]).exists():
         raise Invalid(
             _(
-                "You have submitted a model of this name. Choose another, such as the name with a "
+                "You handed in a model of this name. Choose another, such as the name with a "
                 "version."
             ),
             field="name",
@@ -164,7 +164,7 @@ def _anonymity(task: Task, owner: User, name: str, kind: str) -> date | None:
 
 
 def check_quota(task: Task, owner: User) -> None:
-    """Raises Refused where the person may not submit a model to the task now."""
+    """Raises Refused where the person may not hand in a model to the task now."""
     quota = remaining_quota(owner, task)
     if not quota.left:
         told = _(
@@ -181,7 +181,7 @@ def check_quota(task: Task, owner: User) -> None:
 
 
 def remaining_quota(owner: User, task: Task) -> Quota:
-    """How many models the person may still submit to a task now, or when the next one."""
+    """How many models the person may still hand in to a task now, or when the next one."""
     now = timezone.now()
     rows = Submission.objects.filter(task=task, owner=owner, queued_at__gt=now - WINDOW)
     caps = Caps(settings.SUBMISSIONS_PER_DAY, settings.REFUSED_SUBMISSIONS_PER_DAY)
@@ -246,11 +246,11 @@ def update_card(*, submission: Submission, actor: User, card: Card) -> None:
 def _change(
     submission: Submission,
     actor: User,
-    action: str,
+    deed: str,
     files: QuerySet[Submission] | None = None,
     **changes: Any,
 ) -> None:
-    """Change a model's submissions that were not withdrawn, or some of them.
+    """Change what stands of a model's files, or of some of them.
 
     Raises Refused for what was withdrawn.
     """
@@ -260,7 +260,7 @@ def _change(
     (files_of(submission) if files is None else files).update(**changes)
     for name, value in changes.items():
         setattr(submission, name, value)
-    log(actor, f"submission.{action}", submission)
+    log(actor, f"submission.{deed}", submission)
 
 
 @transaction.atomic
@@ -313,7 +313,7 @@ def _delete(names: Iterable[str], upload: Upload | None) -> None:
 def withdraw_all(*, owner: User | None) -> int:
     """Withdraw every model of a person who leaves, and throw their uploads away; how many models.
 
-    None: of those who have left already. One after another, each in its own transaction.
+    None: of those who have left already. One after another, each in a transaction of its own.
     """
     standing = Submission.objects.filter(owner=owner, withdrawn_at=None).exclude(kind=Kind.TARGET)
     left = list(standing)

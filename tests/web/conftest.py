@@ -1,7 +1,9 @@
 import pytest
 from django.core.cache import cache
+from django.http import HttpResponse
 
 from tests.factories import PASSWORD, ContextFactory, RoundFactory, TaskFactory, UserFactory
+from tests.pages import without_layout
 
 HTMX = {"HTTP_HX_REQUEST": "true"}
 
@@ -14,6 +16,17 @@ def _fast_and_clean(settings):
         "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
     }
     cache.clear()
+
+
+@pytest.fixture(autouse=True)
+def _text_without_layout(monkeypatch):
+    """`response.text` of a page does not depend on how its template is broken into lines."""
+
+    def text(response):
+        found = response.content.decode(response.charset or "utf-8")
+        return without_layout(found) if "html" in response.get("Content-Type", "") else found
+
+    monkeypatch.setattr(HttpResponse, "text", property(text))
 
 
 @pytest.fixture

@@ -293,7 +293,7 @@ def test_the_state_is_polled_until_it_is_over(as_alice, task, alice):
     seen = re.search(r'hx-get="([^"]+)"', part.text)[1].replace("&amp;", "&")
     assert "#status" not in as_alice.get(seen, **HTMX).text  # nothing new
     worker = leases.claim(Submission, submission.pk)
-    leases.heartbeat(worker, 0.25, "reading the submission")
+    leases.heartbeat(worker, 0.25, "reading what was handed in")
     part = as_alice.get(seen, **HTMX).text
     assert 'hx-swap-oob="innerHTML:#status">It is being checked.' in part
     assert 'value="0.250"' in part
@@ -431,4 +431,4 @@ def test_query_counts(as_alice, alice, task, model):
 
 def test_a_score_of_few_examples_is_shown_without_an_interval():
     score = {"value": 0.5, "low": None, "high": None}
-    assert "50.0" in render_to_string("evaluation/_kind_score.html", {"score": score})
+    assert "50.0" in render_to_string("components/kind_score.html", {"score": score})

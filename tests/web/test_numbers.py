@@ -11,7 +11,7 @@ from validation.statistics.definitions import DEFINITIONS
 
 
 def shown(rate, **values):
-    return render_to_string("_rate.html", {"rate": rate, **values}).strip()
+    return render_to_string("components/rate.html", {"rate": rate, **values}).strip()
 
 
 def text_of(html):

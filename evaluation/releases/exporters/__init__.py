@@ -1,4 +1,4 @@
-"""Tasks for lm-evaluation-harness and Inspect, with which others evaluate on a release.
+"""What lets others evaluate on a release: tasks for lm-evaluation-harness and for Inspect.
 
 The two Python files are the same in every release. What people wrote goes into `task.json`, which
 they read as data; the YAML names nothing but the task.
@@ -39,7 +39,7 @@ metric_list:
 
 
 def task_files(config: TaskConfig, code: str, round: int, version: int) -> dict[str, str]:
-    """Files by name to ship with a release; none for a task that no prompt can express.
+    """Files by name that go beside a release; none for a task that no prompt can ask.
 
     Such a task has labels, or answers from a passage, and models that read text only.
     """

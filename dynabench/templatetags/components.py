@@ -1,0 +1,76 @@
+"""Markup that many pages repeat; what is longer than a line lies in templates/components/."""
+
+from datetime import datetime
+from typing import Any
+
+from django import template
+from django.forms import BaseForm
+from django.template import Context
+from django.template.defaultfilters import date
+from django.template.loader import render_to_string
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+
+register = template.Library()
+
+
+@register.simple_block_tag
+def table(content: str, label: str, look: str = "") -> SafeString:
+    """A table that scrolls by itself on narrow screens. `label` is its name, `look` its classes."""
+    return render_to_string(
+        "components/table.html", {"content": content, "label": label, "look": look}
+    )
+
+
+@register.simple_block_tag
+def shield(content: str, is_sensitive: bool, label: str = "") -> str:
+    """Text of a sensitive task, closed until the reader opens it."""
+    if not is_sensitive:
+        return content
+    return render_to_string("components/shield.html", {"content": content, "label": label})
+
+
+@register.simple_block_tag(takes_context=True)
+def announce(context: Context, content: str) -> str:
+    """What the page's status line says after htmx swapped a part of the page."""
+    if not content.strip() or not context.get("is_part"):
+        return ""
+    return format_html('<span hx-swap-oob="innerHTML:#status">{}</span>', content)
+
+
+@register.simple_block_tag
+def problem(content: str) -> SafeString:
+    """The box above a form that says why it was refused. It takes the focus."""
+    return render_to_string("components/problem.html", {"content": content})
+
+
+@register.simple_tag
+def error_summary(form: BaseForm | None, labels: bool = True) -> str:
+    """The errors of `form`, each a link to its field, after the field's label if `labels`."""
+    if not form or not form.errors:
+        return ""
+    return render_to_string("components/error_summary.html", {"form": form, "labels": labels})
+
+
+@register.simple_tag
+def error_word(*found: Any) -> str:
+    """What a title begins with if one of `found`, forms or messages, is about an error."""
+    is_wrong = any(one.errors if isinstance(one, BaseForm) else one for one in found)
+    return gettext("Error:") + " " if is_wrong else ""
+
+
+@register.simple_tag
+def posts(url: str, target: str, swap: str = "outerHTML", replace_url: str = "") -> SafeString:
+    """Attributes of a form that htmx sends, one request at a time; it works without htmx too."""
+    sent = format_html('method="post" action="{0}" hx-post="{0}" hx-sync="this:drop"', url)
+    swapped = format_html('hx-target="{}" hx-swap="{}"', target, swap)
+    replaced = format_html('hx-replace-url="{}"', replace_url) if replace_url else ""
+    return format_html("{} {} {}", sent, swapped, replaced)
+
+
+@register.simple_tag
+def moment(when: datetime, style: str = "j M Y, H:i") -> SafeString:
+    """A time for people and programs. A style with hours ends in UTC."""
+    shown = date(when, style) + (" UTC" if "H" in style else "")
+    return format_html('<time datetime="{}">{}</time>', date(when, "c"), shown)
