@@ -3,7 +3,7 @@
 import gzip
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -13,11 +13,17 @@ from django.conf import settings
 
 from evaluation.contract import Answer, Evaluated, Outcome, Runnable, SetRow
 from evaluation.inference import precheck
-from evaluation.inference.evaluate import Question, evaluate, evaluate_suite, read_predictions
+from evaluation.inference.evaluate import (
+    Attempt,
+    Question,
+    evaluate,
+    evaluate_suite,
+    read_predictions,
+)
 from evaluation.inference.requests import Tell
-from evaluation.queue.cleanup import TEMPORARY, key_by_hand
-from evaluation.runs.run_work import asking
-from evaluation.runs.services import cost_cents
+from evaluation.queue.attempt_keys import TEMPORARY, key_by_hand
+from evaluation.runs.model_source import machine_limits
+from evaluation.runs.selectors import cost_cents
 from evaluation.sandbox.monitor import Runner
 from evaluation.scoring.paraphrase import KIND as PARAPHRASE
 from evaluation.scoring.paraphrase import Paraphrase, Paraphraser
@@ -113,17 +119,17 @@ def evaluate_by_hand(
 
     With `paraphrase` the last suite is of examples in other words.
     """
-    name, ask = asking(runner, model)
     question = Question(
         task.config, examples.rows, sp_model=settings.SP_BLEU_MODEL, paraphrase=paraphrase
     )
     with tempfile.TemporaryDirectory(prefix=TEMPORARY) as first:
-        plain = evaluate(question, ask, tell, Path(first), name)
+        attempt = Attempt(model, runner, machine_limits(), tell, Path(first))
+        plain = evaluate(question, attempt)
         report = {
             "task": task.code,
             "dataset": examples.name,
             "examples": examples.size,
-            "runner": name,
+            "runner": runner.name,
             **_report(plain, "slices"),
             "perturbations": {},
         }
@@ -132,7 +138,8 @@ def evaluate_by_hand(
             read = partial(_answers, plain.predictions)
             for suite in (*suites, *([PARAPHRASE] if paraphrase else [])):
                 with tempfile.TemporaryDirectory(prefix=TEMPORARY) as folder:
-                    found = evaluate_suite(question, suite, read, ask, tell, Path(folder), name)
+                    again = replace(attempt, folder=Path(folder))
+                    found = evaluate_suite(question, suite, read, again)
                 report["perturbations"][suite] = _report(found, "kinds")
     return report
 

@@ -5,7 +5,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import IO, TypeVar
+from typing import IO, Any, TypeVar
 
 from evaluation.contract import Beat
 
@@ -45,3 +45,6 @@ class BeatingFile:
         """All bytes of `data`."""
         self._beat()
         return self._file.write(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)

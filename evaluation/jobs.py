@@ -16,8 +16,9 @@ from evaluation.queue.cleanup import tidy
 from evaluation.queue.leases import LeaseLost, claim, sweep
 from evaluation.queue.subprocess_job import carry_out
 from evaluation.releases.build import make
-from evaluation.runs import run_work
-from evaluation.runs import services as runs
+from evaluation.runs import scheduling
+from evaluation.runs.execute import execute
+from evaluation.runs.services import request_missing
 from evaluation.sets.seen_in_training import compare_sets
 from evaluation.sets.source_services import sweep_rounds
 from evaluation.submissions import intake
@@ -32,7 +33,7 @@ FUNCTIONS: dict[type[Job], str] = {
     Dataset: "evaluation.jobs.build_dataset",
     TrainingRun: "evaluation.jobs.run_training",
     Submission: "evaluation.jobs.check_submission",
-    EvaluationRun: runs.EVALUATE,
+    EvaluationRun: scheduling.EVALUATE,
 }
 
 
@@ -77,12 +78,12 @@ def evaluate_next(run_id: UUID) -> None:
     """
     if (waiting := _longest_waiting()) is not None:
         check_submission(waiting)
-    run = runs.claim_next()
+    run = scheduling.claim_next()
     if run is None:
         return
     with _giving_up():
-        run_work.carry_out(run)
-    runs.ring_suites(run)
+        execute(run)
+    scheduling.ring_suites(run)
 
 
 def _longest_waiting() -> UUID | None:
@@ -98,11 +99,11 @@ def sweep_all() -> int:
     After that, sets are made of rounds that are over, and runs are asked for on new sets: these
     ring by themselves, and a queue that is not empty is not rung for what waits.
     """
-    runs.end_overdue()
+    scheduling.end_overdue()
     rung = sweep(FUNCTIONS)
     sweep_rounds()
     compare_sets()
-    runs.request_missing()
+    request_missing()
     tell_ends()
     tell_reports()
     tell_failures()

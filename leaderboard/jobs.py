@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from dynabench.lib.errors import Refused
 from evaluation.models import EvaluationRun
-from evaluation.runs.services import counting
+from evaluation.runs.selectors import counting
 from evaluation.sets.selectors import newest_versions
 from leaderboard.board.bootstrap import resample_plain, resample_suite
 from leaderboard.board.matrix import shown_sets

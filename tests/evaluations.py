@@ -1,9 +1,11 @@
 """Sets, submissions and a scripted runner for tests of evaluations."""
 
 import json
+from contextlib import nullcontext
 
 from evaluation.contract import Ending, Outcome, SetRow, Usage
 from evaluation.models import EvaluationRun, EvaluationSet, EvaluationSetVersion, Submission
+from evaluation.runs import execute as executing
 from evaluation.sets.services import make_version
 
 LABELS = ("entailment", "neutral", "contradiction")
@@ -61,3 +63,14 @@ class ScriptedRunner:
         beat()
         usage = Usage(seconds=2.0, examples_per_second=3.0, cpu_seconds=1.5, answers=len(lines))
         return self.ending or Ending(Outcome.OK, usage)
+
+
+def run_with(monkeypatch, runner) -> None:
+    """Have every model be run with this runner; if it has a `trouble`, that is raised instead."""
+
+    def model_of(submission, job, beat):
+        if trouble := getattr(runner, "trouble", None):
+            raise trouble
+        return nullcontext((None, runner))
+
+    monkeypatch.setattr(executing, "model_of", model_of)

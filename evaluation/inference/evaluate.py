@@ -1,4 +1,4 @@
-"""One whole evaluation: examples out in an order by chance, answers in, scores. No database."""
+"""One whole evaluation: examples out in random order, answers in, scores. No database."""
 
 import gzip
 import time
@@ -14,18 +14,19 @@ import orjson
 from dynabench.lib.words import gettext_noop
 from evaluation.contract import (
     Answer,
-    Beat,
     Ending,
     Evaluated,
     InvalidOutput,
     Outcome,
+    Runnable,
     SetRow,
-    Take,
     Usage,
 )
 from evaluation.inference.answers import Answers
 from evaluation.inference.requests import Sent, Tell, answers_for, labels_of, ticking
+from evaluation.sandbox.limits import Limits
 from evaluation.sandbox.logs import redacted
+from evaluation.sandbox.monitor import Runner
 from evaluation.scoring.bootstrap import score
 from evaluation.scoring.paraphrase import KIND as PARAPHRASE
 from evaluation.scoring.paraphrase import Paraphrase, paraphrased
@@ -38,9 +39,6 @@ ANSWERED = 0.95  # progress when only the scores are missing
 MOST_BASES = 100_000  # examples of a set that are perturbed; a thousand take two seconds
 T = TypeVar("T")
 
-Ask = Callable[[Path, Take, Beat], Ending]
-"""Has a model answer the lines of a file: `Runner.run` with model and limits settled."""
-
 
 @dataclass(frozen=True)
 class Question:
@@ -50,50 +48,118 @@ class Question:
     rows: Callable[[], Iterable[SetRow]]  # the examples in order; the same at each call
     seed: int = 0
     sp_model: Path | None = None  # the SentencePiece file of sp_bleu
-    paraphrase: Paraphrase | None = None  # what says texts in other words, for that suite
+    paraphrase: Paraphrase | None = None  # says texts in other words, for that suite
 
 
-def evaluate(question: Question, ask: Ask, tell: Tell, folder: Path, runner: str) -> Evaluated:
-    """Ask a model about a set as it is, and score it. `folder` takes files; the caller removes it.
+@dataclass(frozen=True)
+class Attempt:
+    """What answers, and within which limits. `folder` takes files; the caller removes it."""
 
-    The model sees the fields of the task's models and nothing else: no answers, no uids, and the
-    order of the set neither. Raises what `tell` raises.
+    model: Runnable
+    runner: Runner
+    limits: Limits
+    tell: Tell
+    folder: Path
+
+    def run(self, sent: Sent, answers: Answers) -> Ending:
+        """How the model's run ended, with what its log may show and the rule about gaps."""
+
+        def beat() -> None:
+            share = answers.answered / max(1, sent.size)
+            self.tell(ANSWERED * share, f"{answers.answered:,} of {sent.size:,} answers")
+
+        if not sent.size:
+            return Ending(Outcome.OK)
+        take = answers.take
+        ending = self.runner.run(self.model, sent.path, self.limits, take=take, beat=beat)
+        if ending.log:
+            ending = replace(ending, log=redacted(ending.log, texts=sent.texts()))
+        return _completed(ending, answers)
+
+
+def evaluate(question: Question, attempt: Attempt) -> Evaluated:
+    """Ask a model about a set as it is, and score its answers.
+
+    The model sees the fields of the task's models and nothing else: no right answers, no uids, and
+    not the order of the set. Raises what `attempt.tell` raises.
     """
-    sent = Sent(folder / "inputs.jsonl")
-    sent.write((row.inputs for row in question.rows()), question.config.model_fields, tell)
+    sent = Sent(attempt.folder / "inputs.jsonl")
+    rows = (row.inputs for row in question.rows())
+    sent.write(rows, question.config.model_fields, attempt.tell)
     answers = answers_for(question.config, sent.ids())
-    ending = _asked(ask, answers, sent, tell)
-    return judged(question, answers, ending, tell, folder, runner)
+    ending = attempt.run(sent, answers)
+    found = Evaluated(ending, attempt.runner.name)
+    return _scored(found, question, answers, attempt.tell, attempt.folder)
 
 
 def score_file(question: Question, lines: Iterable[bytes], tell: Tell, folder: Path) -> Evaluated:
-    """Score answers that somebody wrote down, an example a line, whose ids are the set's uids."""
+    """Score answers in a file, an example a line, whose ids are the set's uids."""
     began = time.monotonic()
     answers = answers_for(question.config, (row.uid for row in question.rows()))
-    outcome, sentence = Outcome.OK, ""
+    ending = Ending(Outcome.OK)
     try:
         for line in ticking(lines, tell, gettext_noop("reading the predictions")):
             answers.take(line.rstrip(b"\n"))
     except InvalidOutput as error:
-        outcome, sentence = Outcome.INVALID_OUTPUT, str(error)
+        ending = Ending(Outcome.INVALID_OUTPUT, sentence=str(error))
     usage = Usage(seconds=time.monotonic() - began, answers=answers.answered)
-    return judged(question, answers, Ending(outcome, usage, sentence), tell, folder, "file")
+    ending = _completed(replace(ending, usage=usage), answers)
+    return _scored(Evaluated(ending, "file"), question, answers, tell, folder)
+
+
+def _completed(ending: Ending, answers: Answers) -> Ending:
+    """With the rule about missing answers, which is the same for everybody."""
+    if ending.outcome != Outcome.OK:
+        return ending
+    try:
+        warning = answers.end()
+    except InvalidOutput as error:
+        return replace(ending, outcome=Outcome.INVALID_OUTPUT, sentence=str(error))
+    return replace(ending, warnings=(*ending.warnings, warning)) if warning else ending
+
+
+def _scored(
+    found: Evaluated, question: Question, answers: Answers, tell: Tell, folder: Path
+) -> Evaluated:
+    """With the scores and the file of all predictions, if it ended well."""
+    if found.ending.outcome != Outcome.OK:
+        return found
+    predictions = folder / "predictions.jsonl.gz"
+    config = question.config
+    rows = ticking(question.rows(), tell, SCORING, ANSWERED)
+    with gzip.open(predictions, "wb", compresslevel=6) as file:
+        numbers = score(
+            _kept(zip(rows, answers.in_order(), strict=True), file),
+            metrics=(config.metrics.main, *config.metrics.also),
+            labels=labels_of(config),
+            slices=config.slices,
+            seed=question.seed,
+            sp_model=question.sp_model,
+        )
+    return replace(found, numbers=numbers, predictions=predictions)
+
+
+def _kept(
+    pairs: Iterable[tuple[SetRow, Answer | None]], file: gzip.GzipFile
+) -> Iterator[tuple[SetRow, Answer | None]]:
+    """The pairs as they come; each answer is written down on its way."""
+    for row, answer in pairs:
+        file.write(prediction_line(row.uid, answer))
+        yield row, answer
 
 
 def evaluate_suite(
     question: Question,
     suite: str,
     plain: Callable[[], Iterable[Answer | None]],
-    ask: Ask,
-    tell: Tell,
-    folder: Path,
-    runner: str,
+    attempt: Attempt,
 ) -> Evaluated:
-    """Ask a model about the perturbed twins of a set, and compare with its answers to the set.
+    """Ask a model about perturbed variants of a set, and compare with its answers to the set.
 
     plain: those answers, in order; the same at each call. Otherwise as `evaluate`. Of a set with
     more than MOST_BASES examples some are taken, as far apart as makes so many.
     """
+    tell, folder = attempt.tell, attempt.folder
     message = gettext_noop("counting the examples")
     size = sum(1 for _ in ticking(question.rows(), tell, message))
     step = max(1, -(-size // MOST_BASES))
@@ -102,12 +168,13 @@ def evaluate_suite(
     with twins.open("wb") as file:
         sent.write(_perturbed(question, suite, tell, file), question.config.model_fields, tell)
     answers = answers_for(question.config, sent.ids())
-    ending = _completed(_asked(ask, answers, sent, tell), answers)
+    ending = attempt.run(sent, answers)
     if step > 1:
         warning = f"Of {size:,} examples one in {step} was perturbed."
         ending = replace(ending, warnings=(*ending.warnings, warning))
+    found = Evaluated(ending, attempt.runner.name)
     if ending.outcome != Outcome.OK:
-        return Evaluated(ending, runner)
+        return found
     predictions = folder / "predictions.jsonl.gz"
     with gzip.open(predictions, "wb", compresslevel=6) as file, twins.open("rb") as lines:
         rows = ticking(question.rows(), tell, SCORING, ANSWERED)
@@ -118,7 +185,7 @@ def evaluate_suite(
             seed=question.seed,
             sp_model=question.sp_model,
         )
-    return Evaluated(ending, runner, numbers, predictions)
+    return replace(found, numbers=numbers, predictions=predictions)
 
 
 def _each(items: Callable[[], Iterable[T]], step: int) -> Iterator[T]:
@@ -180,61 +247,6 @@ def _pairs(
             file.write(prediction_line(row.uid, said, kind=kind))
             found.append((kind, SetRow(row.uid, {}, tuple(gold), row.slices), said))
         yield Twins(row, answer, found)
-
-
-def judged(
-    question: Question, answers: Answers, ending: Ending, tell: Tell, folder: Path, runner: str
-) -> Evaluated:
-    """The scores of checked answers and the file of all predictions; if not ok, only the ending."""
-    ending = _completed(ending, answers)
-    if ending.outcome != Outcome.OK:
-        return Evaluated(ending, runner)
-    predictions = folder / "predictions.jsonl.gz"
-    config = question.config
-    rows = ticking(question.rows(), tell, SCORING, ANSWERED)
-    with gzip.open(predictions, "wb", compresslevel=6) as file:
-        numbers = score(
-            kept(zip(rows, answers.in_order(), strict=True), file),
-            metrics=(config.metrics.main, *config.metrics.also),
-            labels=labels_of(config),
-            slices=config.slices,
-            seed=question.seed,
-            sp_model=question.sp_model,
-        )
-    return Evaluated(ending, runner, numbers, predictions)
-
-
-def _asked(ask: Ask, answers: Answers, sent: Sent, tell: Tell) -> Ending:
-    """How the model's run ended, with what its log may show."""
-
-    def beat() -> None:
-        share = answers.answered / max(1, sent.size)
-        tell(ANSWERED * share, f"{answers.answered:,} of {sent.size:,} answers")
-
-    if not sent.size:
-        return Ending(Outcome.OK, Usage(seconds=0.0))
-    ending = ask(sent.path, answers.take, beat)
-    return replace(ending, log=redacted(ending.log, texts=sent.texts()) if ending.log else "")
-
-
-def _completed(ending: Ending, answers: Answers) -> Ending:
-    """With the rule about missing answers, which is the same for everybody."""
-    if ending.outcome != Outcome.OK:
-        return ending
-    try:
-        warning = answers.end()
-    except InvalidOutput as error:
-        return replace(ending, outcome=Outcome.INVALID_OUTPUT, sentence=str(error))
-    return replace(ending, warnings=(*ending.warnings, warning)) if warning else ending
-
-
-def kept(
-    pairs: Iterable[tuple[SetRow, Answer | None]], file: gzip.GzipFile
-) -> Iterator[tuple[SetRow, Answer | None]]:
-    """The pairs as they come; each answer is written down on its way."""
-    for row, answer in pairs:
-        file.write(prediction_line(row.uid, answer))
-        yield row, answer
 
 
 def prediction_line(uid: str, answer: Answer | None, **more: str) -> bytes:

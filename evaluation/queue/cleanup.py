@@ -1,24 +1,20 @@
 """Removes what killed workers leave behind: containers and temporary folders; and old uploads."""
 
-import hashlib
 import logging
 import shutil
 import tempfile
 import time
-import uuid
 from contextlib import suppress
-from datetime import timedelta
 from pathlib import Path
 
-from django.conf import settings
 from django.core.files.storage import default_storage
-from django.db import connection
 from django.db.models import Q
 from django.utils import timezone
 
 from dynabench.lib.scratch import remove_abandoned
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Submission
 from evaluation.models.evaluation_sets import SETS
+from evaluation.queue.attempt_keys import LONG, TEMPORARY, installation, is_needed
 from evaluation.sandbox import containers
 from evaluation.sandbox.engine import EngineError
 from evaluation.sandbox.images import remove_nameless
@@ -26,28 +22,7 @@ from evaluation.uploads.chunked import purge_old_uploads
 
 logger = logging.getLogger(__name__)
 
-TEMPORARY = "dynabench-run-"
-BY_HAND = "hand"  # in place of a run's id: no row tells whether it still runs
 UNFINISHED = (EvaluationRun.State.QUEUED, EvaluationRun.State.RUNNING)
-LONG = timedelta(days=1)  # longer than any run
-
-
-def installation() -> str:
-    """Tells this installation's containers from others', and from tests', on the same engine."""
-    database = connection.settings_dict
-    told = f"{settings.SECRET_KEY}/{database['HOST']}/{database['PORT']}/{database['NAME']}"
-    return hashlib.sha256(told.encode()).hexdigest()[:8]
-
-
-def run_key(run: EvaluationRun | Submission) -> str:
-    """The key of a claimed run's or check's container: of this attempt alone, as its lease is."""
-    assert run.lease_token is not None
-    return f"{installation()}-{run.pk.hex}-{run.lease_token.hex}"
-
-
-def key_by_hand() -> str:
-    """The key of a container that belongs to no run of ours; it may live for LONG."""
-    return f"{installation()}-{BY_HAND}-{int(time.time())}-{uuid.uuid4().hex[:8]}"
 
 
 def tidy() -> int:
@@ -67,7 +42,7 @@ def _containers() -> int:
     removed = 0
     try:
         for ours in containers.list_ours(installation()):
-            if not _is_needed(ours.key):
+            if not is_needed(ours.key):
                 containers.remove(ours.name)
                 logger.warning("Removed the container %s: no worker has its run.", ours.name)
                 removed += 1
@@ -87,21 +62,6 @@ def _images() -> int:
     except EngineError:
         return 0
     return len(removed)
-
-
-def _is_needed(key: str) -> bool:
-    _, run, attempt, *_ = key.split("-")
-    if run == BY_HAND:
-        return time.time() - int(attempt) < LONG.total_seconds()
-    leased = {
-        "pk": uuid.UUID(run),
-        "state": EvaluationRun.State.RUNNING,
-        "lease_token": uuid.UUID(attempt),
-        "lease_until__gte": timezone.now(),
-    }
-    return any(
-        kind._default_manager.filter(**leased).exists() for kind in (EvaluationRun, Submission)
-    )
 
 
 def _folders() -> int:

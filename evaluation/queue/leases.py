@@ -1,11 +1,13 @@
 """How jobs move from state to state: by conditional updates, under a lease that can run out."""
 
+import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from django.apps import apps
+from django.db import InterfaceError, OperationalError, connection
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
@@ -17,12 +19,19 @@ from evaluation.models import Job
 
 LEASE_TIME = timedelta(minutes=2)
 MAX_ATTEMPTS = 3
+BEAT_SECONDS = 2.0  # between two heartbeats that are written
+LATER = timedelta(minutes=1)  # until a job that cannot be done now is tried again
+DATABASE_AWAY = (OperationalError, InterfaceError)
 J = TypeVar("J", bound=Job)
 State = Job.State
 
 
 class LeaseLost(Exception):
     """Somebody else has the job, or it was ended; what this worker found counts for nothing."""
+
+
+class Overdue(Exception):
+    """The job's deadline has come."""
 
 
 def kinds() -> Iterable[type[Job]]:
@@ -53,7 +62,7 @@ def claim(kind: type[J], pk: int | uuid.UUID, **columns: Any) -> J | None:
         error="",
         **columns,
     )
-    # By the token: whoever is stopped here for longer than the lease must not read another's.
+    # By the token: a worker that stops here for longer than the lease must not read another's.
     return kind._default_manager.filter(pk=pk, lease_token=token).first() if won else None
 
 
@@ -84,6 +93,57 @@ def heartbeat(job: Job, progress: float | None = None, message: str | None = Non
     is_at_work()
 
 
+class Heartbeat:
+    """Keeps a claimed job's lease while it is worked on, also while the database is away.
+
+    Then the work goes on for as long as the lease would have lasted.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._job, self._next = job, 0.0
+        self._deadline: datetime | None = getattr(job, "deadline_at", None)
+
+    def tell(self, progress: float, message: str) -> None:
+        """Call it often; it writes each BEAT_SECONDS. Raises LeaseLost and Overdue."""
+        self._write(progress, message)
+
+    def beat(self) -> None:
+        """The same, when there is no news."""
+        self._write()
+
+    def begin(self, progress: float, message: str) -> None:
+        """Tell of the next step at once."""
+        self._next = 0.0
+        self._write(progress, message)
+
+    def _write(self, progress: float | None = None, message: str | None = None) -> None:
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + BEAT_SECONDS
+        if self._deadline and timezone.now() > self._deadline:
+            raise Overdue
+        try:
+            heartbeat(self._job, progress, message)
+        except DATABASE_AWAY:
+            if self._has_lost():
+                raise
+
+    def patiently(self, write: Callable[[], None]) -> None:
+        """Store something; while the database is away, again until the lease would have ended."""
+        while True:
+            try:
+                return write()
+            except DATABASE_AWAY:
+                if self._has_lost():
+                    raise
+                time.sleep(1)
+
+    def _has_lost(self) -> bool:
+        """Whether the lease ran out while the database was away; the next query connects again."""
+        connection.close()
+        return self._job.lease_until is None or timezone.now() > self._job.lease_until
+
+
 def finish(job: Job, **results: Any) -> None:
     """The work is done; `results` are further columns of the row. Raises LeaseLost."""
     _mine(job, state=State.DONE, progress=1.0, message="", finished_at=timezone.now(), **results)
@@ -109,6 +169,22 @@ def put_back(job: Job, not_before: datetime, message: str, *, counts: bool = Fal
         progress=0.0,
         message=message[:200],
     )
+
+
+def wait(job: Job, why: str) -> None:
+    """Queue it again until `LATER`, for it cannot be done now. Raises LeaseLost."""
+    put_back(job, timezone.now() + LATER, why)
+
+
+def try_again(job: Job, why: str) -> None:
+    """Queue a job that the platform failed, a few times; then end it, at no cost to a quota.
+
+    Raises LeaseLost.
+    """
+    if job.attempts < MAX_ATTEMPTS:
+        put_back(job, timezone.now() + job.attempts * LATER, why, counts=True)
+    else:
+        fail(job, why, outcome=Outcome.INFRASTRUCTURE)
 
 
 def cancel(job: Job, **results: Any) -> bool:

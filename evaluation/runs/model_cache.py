@@ -13,26 +13,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from evaluation.contract import Beat
+from evaluation.heartbeat import CHUNK, BeatingFile
 
-CHUNK = 2**24
 WAIT_SECONDS = 0.5
-
-
-class Beating:
-    """A file that calls `beat` at each piece that is read or written."""
-
-    def __init__(self, file: IO[bytes], beat: Beat) -> None:
-        self._file, self._beat = file, beat
-
-    def read(self, size: int = CHUNK) -> bytes:
-        """At most `size` bytes."""
-        self._beat()
-        return self._file.read(size)
-
-    def write(self, data: bytes) -> int:
-        """All bytes of `data`."""
-        self._beat()
-        return self._file.write(data)
 
 
 @contextmanager
@@ -107,7 +90,7 @@ def digest_of(folder: Path, beat: Beat) -> str:
     for path in files(folder):
         digest.update(f"{path.relative_to(folder).as_posix()}\0{path.stat().st_size}\0".encode())
         with path.open("rb") as file:
-            while chunk := Beating(file, beat).read():
+            while chunk := BeatingFile(file, beat).read():
                 digest.update(chunk)
     return digest.hexdigest()
 
@@ -120,7 +103,7 @@ def pack(folder: Path, target: IO[bytes], beat: Beat) -> None:
         member.uid, member.gid, member.uname, member.gname = 0, 0, "", ""
         return member
 
-    stream: Any = Beating(target, beat)  # tarfile only writes to it
+    stream: Any = BeatingFile(target, beat)  # tarfile only writes to it
     with tarfile.open(fileobj=stream, mode="w|", bufsize=CHUNK, dereference=True) as archive:
         for path in files(folder):
             archive.add(path, path.relative_to(folder).as_posix(), filter=public)
@@ -131,7 +114,7 @@ def unpack(source: IO[bytes], folder: Path, beat: Beat) -> None:
 
     By hand, for the filters of `extractall` are younger than Debian 12's Python 3.11.2.
     """
-    stream: Any = Beating(source, beat)  # tarfile only reads it
+    stream: Any = BeatingFile(source, beat)  # tarfile only reads it
     with tarfile.open(fileobj=stream, mode="r|", bufsize=CHUNK) as archive:
         for member in archive:
             path = folder / member.name

@@ -1,10 +1,9 @@
-"""From a submission to what can be run on this machine: a folder of weights, or an image."""
+"""From a submission to a model that can be run on this machine, and the runner for it."""
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO
 
 from django.conf import settings
 from django.utils.translation import gettext_noop
@@ -12,10 +11,17 @@ from django.utils.translation import gettext_noop
 from dynabench.lib.encryption import Unreadable, decrypt
 from dynabench.lib.scratch import scratch
 from evaluation.contract import ENDPOINT_ADAPTERS, Beat, Runnable
+from evaluation.heartbeat import CHUNK, BeatingFile
 from evaluation.inference.requests import runnable
-from evaluation.models import Submission
-from evaluation.runs.model_cache import CHUNK, Beating, digest_of, kept, unpack
+from evaluation.models import EvaluationRun, Submission
+from evaluation.queue.attempt_keys import key_of
+from evaluation.runs.model_cache import digest_of, kept, unpack
+from evaluation.runs.selectors import is_remote
+from evaluation.sandbox.choose import runner_for
+from evaluation.sandbox.endpoint import EndpointRunner
 from evaluation.sandbox.limits import Limits
+from evaluation.sandbox.monitor import Runner
+from tasks.models import TargetModel
 from tasks.targets.connect import endpoint_of, spec_of
 from tasks.targets.endpoints.base import QA_KIND, Endpoint, EndpointConfig
 from tasks.targets.endpoints.registry import build
@@ -26,7 +32,7 @@ Kind = Submission.Kind
 
 
 class CannotFetch(Exception):
-    """What was handed in is not to be had as it was; the message says why."""
+    """A submission is not there as it was checked; the message says why."""
 
 
 def machine_limits() -> Limits:
@@ -36,25 +42,28 @@ def machine_limits() -> Limits:
     )
 
 
-def nothing() -> None:
-    """A heartbeat where none is needed."""
-
-
 @contextmanager
-def materialised(submission: Submission, beat: Beat = nothing) -> Iterator[Runnable]:
-    """The model of a submission on this machine; it stays for as long as the block lasts.
+def model_of(
+    submission: Submission, job: EvaluationRun | Submission, beat: Beat
+) -> Iterator[tuple[Runnable, Runner]]:
+    """The model of a submission, and the runner for it; both stay for as long as the block lasts.
 
-    For models that run here; remote ones have `endpoint_for`, predictions `predictions_file`.
-    Raises CannotFetch, and what `beat` raises.
+    job: the claimed run or check for which it is run. Not for predictions, which need no runner.
+    Raises CannotFetch, EndpointError, ImageRefused, NoEngine and what `beat` raises.
     """
-    config, adapter = submission.task.config, submission.adapter
-    if submission.kind == Kind.IMAGE:
-        yield runnable(config, image=_image(submission, beat), adapter=adapter)
-    elif submission.target:
-        yield runnable(config, folder=_target_folder(submission))
-    else:
-        with _folder(submission, beat) as folder:
-            yield runnable(config, folder=folder)
+    config = submission.task.config
+    with ExitStack() as stack:
+        if is_remote(submission):
+            yield runnable(config), EndpointRunner(endpoint_for(submission))
+            return
+        if submission.kind == Kind.IMAGE:
+            adapter = submission.adapter
+            model = runnable(config, image=_image(submission, beat), adapter=adapter)
+        elif submission.target:
+            model = runnable(config, folder=_target_folder(submission.target))
+        else:
+            model = runnable(config, folder=stack.enter_context(_folder(submission, beat)))
+        yield model, runner_for(model, key_of(job))
 
 
 def endpoint_for(submission: Submission) -> Endpoint:
@@ -71,7 +80,7 @@ def endpoint_for(submission: Submission) -> Endpoint:
     config = submission.task.config
     component = config.component(config.answer_field)
     is_span = component.type == "span"
-    asked = runnable(submission.task.config)
+    asked = runnable(config)
     return build(
         ENDPOINT_ADAPTERS[submission.adapter],
         EndpointConfig(
@@ -87,18 +96,10 @@ def endpoint_for(submission: Submission) -> Endpoint:
     )
 
 
-@contextmanager
-def predictions_file(submission: Submission) -> Iterator[IO[bytes]]:
-    """The checked predictions, gzipped JSON lines: `{"id": uid, "output": {…}, "prob": {…}}`."""
-    with submission.file.open("rb") as file:
-        yield file
-
-
-def _target_folder(submission: Submission) -> Path:
+def _target_folder(target: TargetModel) -> Path:
     """The files of a target, where the model server finds them too."""
-    assert submission.target is not None
     try:
-        return find_weights(spec_of(submission.target))[0]
+        return find_weights(spec_of(target))[0]
     except MisconfiguredError as error:
         raise CannotFetch(str(error)) from None
 
@@ -108,25 +109,21 @@ def _image(submission: Submission, beat: Beat) -> str:
 
     A name may stand for something else by now; the id cannot.
     """
-    from evaluation.sandbox import (
-        images as sandbox_images,  # brings Docker's library, which only images need
-    )
+    from evaluation.sandbox import images  # imports Docker's library, which only images need
 
-    if sandbox_images.has_image(submission.digest):
+    if images.has_image(submission.digest):
         return submission.digest
     if submission.file:
         with scratch() as folder:
             archive = folder / "image.tar"
             with submission.file.open("rb") as stored, archive.open("wb") as copy:
-                shutil.copyfileobj(Beating(stored, beat), copy, CHUNK)
-            found = sandbox_images.load_image(archive)
+                shutil.copyfileobj(BeatingFile(stored, beat), copy, CHUNK)
+            found = images.load_image(archive)
     else:
-        found = sandbox_images.pull_image(
-            submission.source, settings.SUBMISSION_PRIVATE_HOSTS, beat
-        )
+        found = images.pull_image(submission.source, settings.SUBMISSION_PRIVATE_HOSTS, beat)
     if found != submission.digest:
         raise CannotFetch(
-            f"The image is {found} now, but {submission.digest} was checked. Hand it in again."
+            f"The image is {found} now, but {submission.digest} was checked. Submit it again."
         )
     return found
 

@@ -2,19 +2,14 @@
 
 import logging
 import shutil
-import time
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
 
 from django.conf import settings
 from django.core.files import File
 from django.db import transaction
-from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from dynabench.lib.bounded import Bounds, OutOfBounds, bounded
@@ -22,6 +17,7 @@ from dynabench.lib.encryption import decrypt
 from dynabench.lib.errors import Unavailable
 from dynabench.lib.scratch import scratch
 from evaluation.contract import GIB, MIB, Outcome, Runnable
+from evaluation.heartbeat import BeatingFile, during
 from evaluation.inference.precheck import (
     NotNow,
     Refused,
@@ -31,11 +27,12 @@ from evaluation.inference.precheck import (
 from evaluation.inference.requests import runnable
 from evaluation.models import Submission, Upload
 from evaluation.queue import leases
-from evaluation.queue.cleanup import run_key
-from evaluation.runs import services as runs
+from evaluation.queue.attempt_keys import key_of
+from evaluation.queue.leases import Heartbeat
 from evaluation.runs.hub import fetch_public
-from evaluation.runs.model_cache import CHUNK, digest_of, pack
+from evaluation.runs.model_cache import digest_of, pack
 from evaluation.runs.model_source import endpoint_for, machine_limits
+from evaluation.runs.services import request_runs
 from evaluation.sandbox import images as sandbox_images
 from evaluation.sandbox.choose import runner_for
 from evaluation.sandbox.endpoint import EndpointRunner
@@ -54,10 +51,7 @@ from tasks.targets.serving.spec import ModelSpec
 
 logger = logging.getLogger(__name__)
 Kind = Submission.Kind
-T = TypeVar("T")
 
-BEAT_SECONDS = 5.0
-LATER = timedelta(minutes=1)
 UNPACKING = Bounds(seconds=3600, memory_bytes=512 * MIB)
 READING = Bounds(seconds=600, memory_bytes=GIB)
 ANSWERS = Bounds(seconds=3600, memory_bytes=4 * GIB)  # ten million, most of it their ids
@@ -82,49 +76,20 @@ class Arrived:
     model: Runnable | None = None
 
 
-class Watch:
-    """Keeps the check's lease while it is worked on; each call may raise LeaseLost."""
-
-    def __init__(self, submission: Submission) -> None:
-        self._submission, self._last = submission, time.monotonic()
-
-    def begin(self, message: str, progress: float) -> None:
-        """Tell what is done from now on."""
-        leases.heartbeat(self._submission, progress, message)
-
-    def beat(self) -> None:
-        """Renew the lease, at most each BEAT_SECONDS."""
-        if time.monotonic() - self._last > BEAT_SECONDS:
-            self._last = time.monotonic()
-            leases.heartbeat(self._submission)
-
-    def during(self, work: Callable[[], T]) -> T:
-        """The result of long work that cannot beat itself, and does not touch the database."""
-        with ThreadPoolExecutor(1) as pool:
-            future = pool.submit(work)
-            while True:
-                try:
-                    return future.result(BEAT_SECONDS)
-                except TimeoutError:
-                    if future.done():
-                        raise
-                    self.beat()
-
-
 def check(submission: Submission) -> None:
     """Check a claimed submission and queue its evaluations, or say what is wrong with it.
 
     Raises LeaseLost; then nothing was stored.
     """
-    watch = Watch(submission)
+    watch = Heartbeat(submission)
     try:
         with scratch() as folder:
-            watch.begin(gettext_noop("reading what was handed in"), 0.1)
+            watch.begin(0.1, gettext_noop("reading the submission"))
             arrived = RECEIVE[submission.kind](submission, folder, watch)
             if arrived.model:
-                watch.begin(gettext_noop("answering five examples"), 0.5)
+                watch.begin(0.5, gettext_noop("answering five examples"))
                 _answer_five(submission, arrived.model, folder, watch)
-            watch.begin(gettext_noop("storing it"), 0.9)
+            watch.begin(0.9, gettext_noop("storing it"))
             _accept(submission, arrived, watch)
     except leases.LeaseLost:
         raise
@@ -133,10 +98,10 @@ def check(submission: Submission) -> None:
     except EndpointError as error:
         _refuse(submission, Refused(str(error)))
     except (NotNow, Unavailable) as reason:
-        leases.put_back(submission, timezone.now() + LATER, str(reason))
+        leases.wait(submission, str(reason))
     except Exception as error:
         logger.exception("%s", submission)
-        _try_again(submission, f"The platform failed ({type(error).__name__}).")
+        leases.try_again(submission, f"The platform failed ({type(error).__name__}).")
 
 
 def _refuse(submission: Submission, refused: Exception) -> None:
@@ -151,27 +116,19 @@ def _secrets(submission: Submission) -> list[str]:
     return [decrypt(submission.secret)] if submission.secret else []
 
 
-def _try_again(submission: Submission, why: str) -> None:
-    """Queue a check that the platform failed, a few times; then it ends so, and costs no quota."""
-    if submission.attempts < leases.MAX_ATTEMPTS:
-        later = timezone.now() + submission.attempts * LATER
-        leases.put_back(submission, later, why, counts=True)
-    else:
-        leases.fail(submission, why, outcome=Outcome.INFRASTRUCTURE)
-
-
-def _accept(submission: Submission, arrived: Arrived, watch: Watch) -> None:
+def _accept(submission: Submission, arrived: Arrived, watch: Heartbeat) -> None:
     """Keep the checked files, end the check and queue the evaluations."""
     if arrived.file:
         with arrived.file.open("rb") as file:
-            submission.file.save(arrived.file.name, _Watched(file, watch), save=False)
+            kept = File(BeatingFile(file, watch.beat), arrived.file.name)
+            submission.file.save(arrived.file.name, kept, save=False)
     results = {"digest": arrived.digest, "size": arrived.size, "file": submission.file.name}
     try:
         with transaction.atomic():
             if arrived.file and submission.owner:
                 check_stored(submission.upload, submission.owner, arrived.size or 0)
             leases.finish(submission, outcome=Outcome.OK, **results)
-            runs.request_runs(submission=submission, actor=submission.owner)
+            request_runs(submission=submission, actor=submission.owner)
     except BaseException:
         if arrived.file:
             submission.file.delete(save=False)
@@ -180,23 +137,10 @@ def _accept(submission: Submission, arrived: Arrived, watch: Watch) -> None:
         discard(submission.upload)
 
 
-class _Watched(File):  # type: ignore[type-arg]
-    """A file that keeps the lease while a storage reads it."""
-
-    def __init__(self, file: Any, watch: Watch) -> None:
-        super().__init__(file)
-        self._watch = watch
-
-    def chunks(self, chunk_size: int | None = None) -> Iterator[Any]:
-        for chunk in super().chunks(chunk_size or CHUNK):
-            self._watch.beat()
-            yield chunk
-
-
 # What each kind brings.
 
 
-def _directory(submission: Submission, folder: Path, watch: Watch) -> Arrived:
+def _directory(submission: Submission, folder: Path, watch: Heartbeat) -> Arrived:
     model = folder / "model"
     with assemble(_upload(submission), watch.beat) as path:
         bounded(partial(archives.unpack, path, model), UNPACKING, watch.beat)
@@ -204,15 +148,15 @@ def _directory(submission: Submission, folder: Path, watch: Watch) -> Arrived:
     return _weights(submission.task, model, folder, watch)
 
 
-def _hub(submission: Submission, folder: Path, watch: Watch) -> Arrived:
+def _hub(submission: Submission, folder: Path, watch: Heartbeat) -> Arrived:
     spec = ModelSpec(submission.name, submission.source, submission.revision)
     left = bytes_left(submission.owner) if submission.owner else 0
     most = min(MOST_BYTES, left)
-    model = watch.during(lambda: fetch_public(spec, folder / "model", most))
+    model = during(lambda: fetch_public(spec, folder / "model", most), watch.beat)
     return _weights(submission.task, model, folder, watch)
 
 
-def _weights(task: Task, model: Path, folder: Path, watch: Watch) -> Arrived:
+def _weights(task: Task, model: Path, folder: Path, watch: Heartbeat) -> Arrived:
     """A folder of weights; what is kept of it is a plain tar."""
     model = bounded(partial(check_folder, model, task.config), READING, watch.beat)
     kept = folder / "model.tar"
@@ -222,7 +166,7 @@ def _weights(task: Task, model: Path, folder: Path, watch: Watch) -> Arrived:
     return Arrived(digest, kept.stat().st_size, kept, runnable(task.config, folder=model))
 
 
-def _image(submission: Submission, folder: Path, watch: Watch) -> Arrived:
+def _image(submission: Submission, folder: Path, watch: Heartbeat) -> Arrived:
     if engine() is None:
         raise NotNow(gettext_noop("It waits for a worker with a container engine (Docker)."))
     kept = None
@@ -231,7 +175,7 @@ def _image(submission: Submission, folder: Path, watch: Watch) -> Arrived:
         with assemble(submission.upload, watch.beat) as path:
             bounded(partial(image_archives.check_image, path), UNPACKING, watch.beat)
             shutil.move(path, kept)
-        found = watch.during(lambda: sandbox_images.load_image(kept))
+        found = during(partial(sandbox_images.load_image, kept), watch.beat)
     else:
         found = sandbox_images.pull_image(
             submission.source, settings.SUBMISSION_PRIVATE_HOSTS, watch.beat
@@ -245,11 +189,11 @@ def _image(submission: Submission, folder: Path, watch: Watch) -> Arrived:
     return Arrived(facts.id, facts.size, kept, model)
 
 
-def _endpoint(submission: Submission, folder: Path, watch: Watch) -> Arrived:
+def _endpoint(submission: Submission, folder: Path, watch: Heartbeat) -> Arrived:
     return Arrived("", model=runnable(submission.task.config))
 
 
-def _predictions(submission: Submission, folder: Path, watch: Watch) -> Arrived:
+def _predictions(submission: Submission, folder: Path, watch: Heartbeat) -> Arrived:
     version = submission.evaluation_set
     assert version is not None  # the service sees to it
     uids = [row["uid"] for row in input_rows(version)]
@@ -266,7 +210,7 @@ def _upload(submission: Submission) -> Upload:
     return submission.upload
 
 
-RECEIVE: Mapping[str, Callable[[Submission, Path, Watch], Arrived]] = {
+RECEIVE: Mapping[str, Callable[[Submission, Path, Heartbeat], Arrived]] = {
     Kind.DIRECTORY: _directory,
     Kind.HUB: _hub,
     Kind.IMAGE: _image,
@@ -275,7 +219,7 @@ RECEIVE: Mapping[str, Callable[[Submission, Path, Watch], Arrived]] = {
 }
 
 
-def _answer_five(submission: Submission, model: Runnable, folder: Path, watch: Watch) -> None:
+def _answer_five(submission: Submission, model: Runnable, folder: Path, watch: Heartbeat) -> None:
     """Have the model answer five examples that may be shown. Raises Refused and NotNow."""
     answer_five(
         submission.task.config,
@@ -291,4 +235,4 @@ def _answer_five(submission: Submission, model: Runnable, folder: Path, watch: W
 def _runner(submission: Submission, model: Runnable) -> Runner:
     if submission.kind == Kind.ENDPOINT:
         return EndpointRunner(endpoint_for(submission))
-    return runner_for(model, run_key(submission))
+    return runner_for(model, key_of(submission))

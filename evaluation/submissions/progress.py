@@ -8,7 +8,7 @@ from django.utils.translation import gettext_noop, ngettext
 
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, Submission
-from evaluation.runs.services import expected_wait_seconds, queue_positions
+from evaluation.runs.scheduling import expected_wait_seconds, queue_positions
 from evaluation.submissions.selectors import latest
 
 State = EvaluationRun.State

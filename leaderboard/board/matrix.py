@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dynabench.accounts.models import User
 from evaluation.contract import GIB, Outcome
 from evaluation.models import EvaluationRun, EvaluationSet, Score, Submission
-from evaluation.runs.services import accepted, counting
+from evaluation.runs.selectors import accepted, counting
 from evaluation.scoring.metrics import METRICS
 from evaluation.scoring.metrics.base import Mean
 from evaluation.sets.sealing import interval, rounded

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_noop
 
 from dynabench.lib.charts import Dot, Point, line_chart, scatter
 from evaluation.models import EvaluationRun
-from evaluation.runs.services import counting
+from evaluation.runs.selectors import counting
 from evaluation.submissions.results import SetResults, results_of
 from evaluation.templatetags.model_words import metric as in_words
 from leaderboard.board.matrix import COSTS, Matrix, score_matrix

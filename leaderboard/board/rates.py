@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from dynabench.lib.errors import Refused
 from evaluation.models import EvaluationRun
-from evaluation.runs.services import accepted
+from evaluation.runs.selectors import accepted
 from leaderboard.board.matrix import Matrix, score_matrix
 from leaderboard.board.opening import opening_of
 from leaderboard.board.ranked import Means, errors_of, means_over_sets, table_of

@@ -22,7 +22,7 @@ from django.utils.translation import gettext_noop
 from evaluation.contract import Answer, SetRow
 from evaluation.inference.requests import labels_of
 from evaluation.models import EvaluationRun
-from evaluation.runs.services import counting
+from evaluation.runs.selectors import counting
 from evaluation.scoring.bootstrap import MOST_VALUES
 from evaluation.scoring.metrics import METRICS, Metric, Unavailable, metric_of
 from evaluation.scoring.metrics.base import Mean, plain

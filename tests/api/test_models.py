@@ -10,7 +10,7 @@ from django.utils import timezone
 from evaluation.inference.precheck import check_predictions
 from evaluation.models import EvaluationRun, Score, Submission
 from evaluation.queue import leases
-from evaluation.runs.services import claim_next
+from evaluation.runs.scheduling import claim_next
 from evaluation.uploads.chunked import add_file
 from tasks.models import TaskMember
 from tests.api.test_base import error

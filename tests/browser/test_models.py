@@ -8,7 +8,6 @@ from playwright.sync_api import Page, expect
 
 from evaluation.jobs import check_submission, evaluate_next
 from evaluation.models import EvaluationRun, Submission, Upload
-from evaluation.runs import run_work
 from evaluation.submissions import intake
 from evaluation.submissions import views as submission_views
 from tests.browser.conftest import audit, make_round, visit
@@ -55,7 +54,7 @@ def work_off() -> None:
 
 def test_from_the_file_to_the_scores(page, task, archive, monkeypatch):
     monkeypatch.setattr(intake, "engine", lambda: None)
-    monkeypatch.setattr(run_work.containers, "engine", lambda: None)
+    monkeypatch.setattr("evaluation.sandbox.engine.engine", lambda: None)
     monkeypatch.setattr(submission_views, "PIECE_BYTES", PIECE)
     make_set(task, "open", may_leave=True)
     fill(page, archive)

@@ -12,10 +12,11 @@ from evaluation import jobs
 from evaluation.contract import Ending, Evaluated, Outcome, Usage
 from evaluation.models import EvaluationRun, Score
 from evaluation.queue import leases
-from evaluation.runs import run_work
+from evaluation.runs import scheduling
 from evaluation.runs import services as runs
+from evaluation.runs.execute import execute, store
 from evaluation.sets.shown_scores import shown_of
-from tests.evaluations import ScriptedRunner, accepted_model, queued_run, set_version
+from tests.evaluations import ScriptedRunner, accepted_model, queued_run, run_with, set_version
 from tests.factories import TaskFactory, UserFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -42,20 +43,8 @@ def queue_runs(task, owners):
 def runner(monkeypatch):
     """What every run is run with."""
     scripted = ScriptedRunner()
-    asking = run_work.asking(scripted, None)
-    monkeypatch.setattr(run_work, "runner_of", lambda run, tell: _Given(asking))
+    run_with(monkeypatch, scripted)
     return scripted
-
-
-class _Given:
-    def __init__(self, value):
-        self.value = value
-
-    def __enter__(self):
-        return self.value
-
-    def __exit__(self, *_):
-        return None
 
 
 @pytest.mark.parametrize("repeat", REPEATS)
@@ -64,7 +53,7 @@ def test_eight_workers_take_forty_runs_once_each(task, at_once, repeat):
 
     def work(_):
         taken = []
-        while run := runs.claim_next():
+        while run := scheduling.claim_next():
             taken.append(run.pk)
             leases.finish(run, outcome=Outcome.OK)
         return taken
@@ -79,7 +68,7 @@ def test_nobodys_many_runs_starve_another(task, at_once, repeat):
     """Eight workers come at once. Alice was first with 36 runs; Bob and Carol have two each."""
     alice, bob, carol = (UserFactory() for _ in range(3))
     queue_runs(task, [alice] * 36 + [bob, carol] * 2)
-    first = at_once(lambda _: runs.claim_next(), range(8))
+    first = at_once(lambda _: scheduling.claim_next(), range(8))
     owners = Counter(run.submission.owner for run in first)
     assert owners == {alice: 4, bob: 2, carol: 2}
 
@@ -97,14 +86,14 @@ def test_forty_runs_have_one_set_of_scores_each(task, at_once, runner):
 def test_two_workers_of_one_run_store_one_set_of_scores(task, at_once, runner, repeat):
     """The first was taken for dead while it asked; both finish at the same instant."""
     queue_runs(task, [None])
-    first = runs.claim_next()
+    first = scheduling.claim_next()
     EvaluationRun.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
     jobs.sweep_all()
-    second = runs.claim_next()
+    second = scheduling.claim_next()
 
     def finish(run):
         try:
-            run_work.carry_out(run)
+            execute(run)
         except leases.LeaseLost:
             return None
         return run.lease_token
@@ -117,14 +106,14 @@ def test_two_workers_of_one_run_store_one_set_of_scores(task, at_once, runner, r
 
 def test_a_zombie_that_comes_back_before_the_new_worker_ends_stores_nothing(task, runner):
     queue_runs(task, [None])
-    zombie = runs.claim_next()
+    zombie = scheduling.claim_next()
     EvaluationRun.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
     jobs.sweep_all()
     for _ in range(2):  # while it is queued, and while another has it
         with pytest.raises(leases.LeaseLost):
-            run_work.carry_out(zombie)
+            execute(zombie)
         assert not Score.objects.exists()
-        another = runs.claim_next()
+        another = scheduling.claim_next()
     assert another is None
 
 
@@ -132,7 +121,7 @@ def test_a_zombie_that_comes_back_before_the_new_worker_ends_stores_nothing(task
 def test_a_run_is_cancelled_while_its_model_answers(task, runner, monkeypatch, repeat):
     """And the model is ended by the error of its next heartbeat."""
     (run,) = queue_runs(task, [None])
-    monkeypatch.setattr(run_work, "BEAT_SECONDS", 0)
+    monkeypatch.setattr(leases, "BEAT_SECONDS", 0)
     asked, cancelled = threading.Event(), threading.Event()
 
     def answer(inputs):
@@ -147,7 +136,7 @@ def test_a_run_is_cancelled_while_its_model_answers(task, runner, monkeypatch, r
         from django.db import connection
 
         try:
-            run_work.carry_out(runs.claim_next())
+            execute(scheduling.claim_next())
         except leases.LeaseLost as error:
             lost.append(error)
         finally:
@@ -156,7 +145,7 @@ def test_a_run_is_cancelled_while_its_model_answers(task, runner, monkeypatch, r
     worker = threading.Thread(target=work)
     worker.start()
     assert asked.wait(30)
-    assert runs.cancel_run(run=run, actor=None)
+    assert leases.cancel(run, outcome=Outcome.CANCELLED)
     cancelled.set()
     worker.join()
     assert len(lost) == 1
@@ -174,7 +163,7 @@ def test_a_run_is_asked_for_once_by_eight_sweeps(task, at_once):
 
 def test_a_run_is_repeated_once_from_many_tabs(task, at_once):
     (run,) = queue_runs(task, [None])
-    leases.fail(runs.claim_next(), "no disk", outcome=Outcome.INFRASTRUCTURE)
+    leases.fail(scheduling.claim_next(), "no disk", outcome=Outcome.INFRASTRUCTURE)
 
     def again(_):
         try:
@@ -195,7 +184,7 @@ def test_results_that_end_at_once_are_shown_as_often_as_the_bound_says(task, at_
     file = tmp_path / "answers"
     file.write_bytes(b"")
     found = Evaluated(Ending(Outcome.OK, Usage(1.0)), "docker", (), file)
-    claimed = [runs.claim_next() for _ in range(most + 4)]
-    at_once(lambda run: run_work.finish(run, found), claimed)
+    claimed = [scheduling.claim_next() for _ in range(most + 4)]
+    at_once(lambda run: store(run, found), claimed)
     assert EvaluationRun.objects.filter(outcome=Outcome.OK).count() == most + 4
     assert EvaluationRun.objects.filter(is_shown=True).count() == most

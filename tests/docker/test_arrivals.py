@@ -6,10 +6,12 @@ from contextlib import closing
 import pytest
 from django.core.files.base import ContentFile
 
+from evaluation.heartbeat import nothing
 from evaluation.jobs import check_submission
 from evaluation.models import EvaluationRun, Submission
-from evaluation.queue.cleanup import installation, tidy
-from evaluation.runs.model_source import CannotFetch, materialised
+from evaluation.queue.attempt_keys import installation
+from evaluation.queue.cleanup import tidy
+from evaluation.runs.model_source import CannotFetch, model_of
 from evaluation.sandbox.containers import list_ours
 from evaluation.sandbox.engine import connect
 from evaluation.sandbox.images import has_image
@@ -61,7 +63,7 @@ def test_an_image_is_checked_and_comes_back_by_its_id(hand_in):
     assert submission.digest.startswith("sha256:")
     with closing(connect()) as client:
         client.images.remove(submission.digest, force=True)
-    with materialised(submission) as model:
+    with model_of(submission, submission, nothing) as (model, _):
         assert model.image == submission.digest
         assert has_image(model.image)
 
@@ -71,7 +73,7 @@ def test_another_image_than_was_checked_is_not_run(hand_in):
     submission.file = other.file
     with closing(connect()) as client:
         client.images.remove(submission.digest, force=True)
-    with pytest.raises(CannotFetch, match="was checked"), materialised(submission):
+    with pytest.raises(CannotFetch), model_of(submission, submission, nothing):
         pass
 
 
@@ -101,5 +103,5 @@ def test_images_leave_the_engine_when_nothing_of_them_is_under_way(hand_in, benc
         client.images.remove(f"dynabench-kept:{bench.token}", noprune=True)
     tidy()
     assert not has_image(accepted.digest)
-    with materialised(accepted) as model:
+    with model_of(accepted, accepted, nothing) as (model, _):
         assert has_image(model.image)

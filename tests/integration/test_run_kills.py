@@ -26,8 +26,8 @@ from django.utils import timezone
 from dynabench.lib.queue import enqueue
 from evaluation import jobs
 from evaluation.models import EvaluationRun, Submission
-from evaluation.queue.cleanup import installation
-from evaluation.runs import services as runs
+from evaluation.queue.attempt_keys import installation
+from evaluation.runs.scheduling import EVALUATE
 from evaluation.sandbox import containers
 from evaluation.sandbox.choose import NO_ENGINE, has_engine
 from tasks.models import TargetModel
@@ -131,7 +131,7 @@ def queued(weights: Path) -> EvaluationRun:
 
 
 def rung(run: EvaluationRun) -> EvaluationRun:
-    enqueue(runs.EVALUATE, run.pk)
+    enqueue(EVALUATE, run.pk)
     return run
 
 

@@ -16,11 +16,12 @@ from django.core.files.storage import default_storage
 from dynabench.lib import bounded
 from dynabench.lib.bounded import Bounds
 from evaluation.contract import MIB, Ending, Outcome, SetRow, Usage
+from evaluation.heartbeat import nothing
 from evaluation.inference import precheck
 from evaluation.jobs import check_submission
 from evaluation.models import EvaluationRun, Submission, Upload
 from evaluation.queue import leases
-from evaluation.runs.model_source import CannotFetch, endpoint_for, materialised, predictions_file
+from evaluation.runs.model_source import CannotFetch, endpoint_for, model_of
 from evaluation.sets.services import create_set, make_version
 from evaluation.submissions import intake
 from evaluation.submissions.quota import Charge, charge_of
@@ -97,7 +98,7 @@ def test_a_folder_is_checked_kept_and_queued(task, alice, folder, version):
     assert {run.suite for run in submission.runs.all()} == {"plain", *task.config.metrics.deltas}
     assert set(submission.runs.values_list("version", "requested_by")) == {(version.pk, alice.pk)}
     assert not Upload.objects.exists()
-    with materialised(submission) as model:
+    with model_of(submission, submission, nothing) as (model, _):
         assert (model.folder / "config.json").exists()
         assert {*model.fields} == {"premise", "hypothesis"}
         assert (model.output, {*model.labels}) == ("label", {*LABELS})
@@ -108,7 +109,7 @@ def test_stored_files_that_changed_are_not_run(task, alice, folder):
     submission = checked(hand_in(task, alice, data=zipped(folder)))
     Submission.objects.filter(pk=submission.pk).update(digest="0" * 64)
     submission.refresh_from_db()
-    with pytest.raises(CannotFetch, match="not those that were checked"), materialised(submission):
+    with pytest.raises(CannotFetch), model_of(submission, submission, nothing):
         pass
 
 
@@ -339,7 +340,7 @@ def test_predictions_are_kept_and_scored_on_their_set_only(task, alice, version)
     assert (submission.state, submission.error) == (State.DONE, "")
     run = EvaluationRun.objects.get()
     assert (run.version, run.suite) == (version, "plain")
-    with predictions_file(submission) as file:
+    with submission.file.open("rb") as file:
         assert gzip.decompress(file.read()) == lines(version)
 
 

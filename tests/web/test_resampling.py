@@ -1,22 +1,26 @@
 """Resamples of runs: as the scores' own bootstrap has them, and the same for all models."""
 
-from contextlib import nullcontext
-
 import numpy as np
 import pytest
 
 from evaluation.contract import SetRow
 from evaluation.models import EvaluationRun, Score
-from evaluation.runs import run_work
-from evaluation.runs.run_work import carry_out
-from evaluation.runs.services import claim_next
+from evaluation.runs.execute import execute
+from evaluation.runs.scheduling import claim_next
 from leaderboard import jobs
 from leaderboard.board import bootstrap as resampling
 from leaderboard.board.bootstrap import CHUNK, resampled
 from leaderboard.board.matrix import DRAWS
 from leaderboard.jobs import renew_boards, unresampled
 from leaderboard.models import Board, Resample
-from tests.evaluations import LABELS, ScriptedRunner, accepted_model, queued_run, set_version
+from tests.evaluations import (
+    LABELS,
+    ScriptedRunner,
+    accepted_model,
+    queued_run,
+    run_with,
+    set_version,
+)
 from tests.factories import TaskFactory
 
 SIZE = 400
@@ -64,14 +68,12 @@ def evaluated(task, monkeypatch):
     def make(version, answer, suites=("plain",), **fields):
         model = accepted_model(task, is_published=True, **fields)
         runner = ScriptedRunner(answer)
-        monkeypatch.setattr(
-            run_work, "runner_of", lambda run, tell: nullcontext(run_work.asking(runner, None))
-        )
+        run_with(monkeypatch, runner)
         found = {}
         for suite in suites:
             queued_run(model, version, suite)
             run = claim_next()
-            carry_out(run)
+            execute(run)
             found[suite] = EvaluationRun.objects.get(pk=run.pk)
             assert found[suite].outcome == "ok", found[suite].error
         return found

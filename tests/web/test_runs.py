@@ -13,19 +13,15 @@ from evaluation import jobs
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, Submission
 from evaluation.queue import leases
-from evaluation.runs import services as runs
-from evaluation.runs.services import (
-    cancel_run,
+from evaluation.runs.scheduling import (
+    GRACE,
     claim_next,
-    counting,
-    ensure_targets,
     expected_wait_seconds,
     queue_positions,
-    request_for_version,
-    request_missing,
-    request_runs,
-    run_again,
+    ring_suites,
 )
+from evaluation.runs.selectors import counting
+from evaluation.runs.services import ensure_targets, request_missing, request_runs, run_again
 from tasks.models import TargetModel
 from tests.evaluations import accepted_model, queued_run, set_version
 from tests.factories import RoundFactory, TaskFactory, scripted_target
@@ -99,12 +95,12 @@ def test_a_new_version_queues_all_models_and_targets_and_marks_who_was_in_the_lo
     model = accepted_model(task)
     accepted_model(task, name="gone", withdrawn_at=timezone.now())
     Submission.objects.create(task=task, name="refused", kind="hub", state=State.FAILED)
-    version = set_version(task, "round-1", round=round, may_leave=True)
-    made = request_for_version(version=version)
+    set_version(task, "round-1", round=round, may_leave=True)
+    made = request_missing()
     assert {run.submission.name for run in made} == {"inside", "outside", model.name}
     assert {run.submission.target for run in made if run.in_the_loop} == {inside}
     assert Submission.objects.get(target=inside).is_published
-    assert request_for_version(version=version) == []
+    assert request_missing() == []
 
 
 def test_targets_are_entered_once(task):
@@ -172,7 +168,7 @@ def test_a_failed_plain_run_that_is_repeated_brings_its_perturbed_ones_back(task
     )
     leases.fail(claim_next(), "no disk", outcome=Outcome.INFRASTRUCTURE)
     leases.fail(claim_next(), "no plain run", outcome=Outcome.INFRASTRUCTURE)
-    cancel_run(run=EvaluationRun.objects.get(state=State.QUEUED), actor=None)
+    leases.cancel(EvaluationRun.objects.get(state=State.QUEUED), outcome=Outcome.CANCELLED)
     failed = next(r for r in perturbed if EvaluationRun.objects.get(pk=r.pk).outcome != "cancelled")
     again = run_again(run=plain, actor=None)
     (other,) = EvaluationRun.objects.filter(state=State.QUEUED).exclude(pk=again.pk)
@@ -196,15 +192,14 @@ def test_a_withdrawn_model_is_not_run_again(task, version):
 def test_a_run_is_cancelled_whether_it_waits_or_runs(task, version, alice, is_running):
     run = queued_run(accepted_model(task), version)
     mine = claim_next() if is_running else None
-    assert cancel_run(run=run, actor=alice)
+    assert leases.cancel(run, outcome=Outcome.CANCELLED)
     run.refresh_from_db()
     assert (run.state, run.outcome, run.is_over) == (State.CANCELLED, Outcome.CANCELLED, True)
     assert claim_next() is None
     if mine:
         with pytest.raises(leases.LeaseLost):
             leases.heartbeat(mine)
-    assert not cancel_run(run=run, actor=alice)
-    assert LogEntry.objects.filter(action="run.cancelled").count() == 1
+    assert not leases.cancel(run)
 
 
 def test_what_is_put_back_waits_and_its_attempt_does_not_count(task, version):
@@ -240,7 +235,7 @@ def test_a_perturbed_run_waits_for_the_plain_one_of_its_model_and_version(task, 
     assert claim_next() == other
     assert claim_next() is None
     end(mine)
-    runs.ring_suites(mine)
+    ring_suites(mine)
     assert OrmQ.objects.count() == 1
     assert claim_next() == perturbed
 
@@ -285,10 +280,10 @@ def test_a_claimed_run_has_a_deadline_and_the_sweep_ends_it(task, version, setti
     mine = claim_next()
     assert mine.deadline_at > timezone.now() + timedelta(seconds=600)
     assert mine.host
-    EvaluationRun.objects.update(deadline_at=timezone.now() - runs.GRACE / 2)
+    EvaluationRun.objects.update(deadline_at=timezone.now() - GRACE / 2)
     jobs.sweep_all()
     assert EvaluationRun.objects.get().state == State.RUNNING
-    EvaluationRun.objects.update(deadline_at=timezone.now() - runs.GRACE)
+    EvaluationRun.objects.update(deadline_at=timezone.now() - GRACE)
     jobs.sweep_all()
     run = EvaluationRun.objects.get()
     assert (run.state, run.outcome, run.limit) == (State.FAILED, Outcome.TIMEOUT, "10 minutes")

@@ -3,7 +3,6 @@
 import gzip
 import json
 import re
-from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -13,7 +12,9 @@ from rest_framework.test import APIClient
 
 from evaluation.contract import Ending, Outcome, Usage
 from evaluation.models import EvaluationRun, EvaluationSet, Score
-from evaluation.runs import run_work
+from evaluation.queue import leases
+from evaluation.runs.execute import execute
+from evaluation.runs.scheduling import claim_next
 from evaluation.sets.sealing import Shown, rounded
 from evaluation.sets.selectors import set_rows
 from evaluation.sets.services import change_set
@@ -25,7 +26,14 @@ from leaderboard.board import matrix
 from leaderboard.board.tables import public_table
 from leaderboard.jobs import renew_boards
 from leaderboard.models import Resample
-from tests.evaluations import LABELS, ScriptedRunner, accepted_model, queued_run, set_version
+from tests.evaluations import (
+    LABELS,
+    ScriptedRunner,
+    accepted_model,
+    queued_run,
+    run_with,
+    set_version,
+)
 from tests.factories import TaskFactory, UserFactory
 from tests.submissions import release_of
 
@@ -53,15 +61,14 @@ def version(task):
 def hand_in(task, monkeypatch):
     """A model of somebody, evaluated on a version with these answers by example."""
     runner = ScriptedRunner()
-    given = nullcontext(run_work.asking(runner, None))
-    monkeypatch.setattr(run_work, "runner_of", lambda run, tell: given)
+    run_with(monkeypatch, runner)
 
     def run(owner, version, answers, suites=("plain",), **fields):
         model = accepted_model(task, owner, is_published=True, **fields)
         runner.answer = lambda inputs: answers[int(inputs["premise"].split()[1])]
         for suite in suites:
             queued_run(model, version, suite)
-            run_work.carry_out(run_work.runs.claim_next())
+            execute(claim_next())
         return model
 
     return run
@@ -116,7 +123,7 @@ def test_what_was_withdrawn_or_failed_counts_as_it_was_seen(task, version, hand_
     assert not told(hand_in(mallory, version, ["neutral"] * SIZE, name="second"))
     careful = UserFactory()
     failed = queued_run(accepted_model(task, careful), version)
-    run_work.leases.fail(run_work.runs.claim_next(), "broke", outcome=Outcome.MODEL_ERROR)
+    leases.fail(claim_next(), "broke", outcome=Outcome.MODEL_ERROR)
     assert told(hand_in(careful, version, ["neutral"] * SIZE, name="next"))
     failed.refresh_from_db()
     assert failed.state == State.FAILED
@@ -272,11 +279,10 @@ def test_the_owner_of_a_model_does_not_read_examples_in_its_log(client, task, mo
     runner = ScriptedRunner(
         ending=Ending(Outcome.MODEL_ERROR, Usage(1.0), "It ended with 3.", log="Qmd2aXRo")
     )
-    given = nullcontext(run_work.asking(runner, None))
-    monkeypatch.setattr(run_work, "runner_of", lambda run, tell: given)
+    run_with(monkeypatch, runner)
     model = accepted_model(task, owner)
     run = queued_run(model, version)
-    run_work.carry_out(run_work.runs.claim_next())
+    execute(claim_next())
     api_client = APIClient()
     api_client.force_authenticate(owner)
     client.force_login(owner)

@@ -9,6 +9,7 @@ import pytest
 from evaluation.contract import Answer, Ending, Outcome, SetRow, Usage
 from evaluation.inference import evaluate as evaluating
 from evaluation.inference.evaluate import (
+    Attempt,
     Question,
     evaluate,
     evaluate_suite,
@@ -28,8 +29,8 @@ def ignore(progress, message):
     """Nobody wants to know."""
 
 
-def ask(runner):
-    return lambda inputs, take, beat: runner.run(None, inputs, Limits(), take=take, beat=beat)
+def attempt(runner, folder, tell=ignore):
+    return Attempt(None, runner, Limits(), tell, folder)
 
 
 def found(numbers):
@@ -43,7 +44,7 @@ def question():
 
 
 def run(question, runner, folder, tell=ignore):
-    return evaluate(question, ask(runner), tell, folder, runner.name)
+    return evaluate(question, attempt(runner, folder, tell))
 
 
 def test_answers_are_scored_over_all_and_by_slice(question, tmp_path):
@@ -162,9 +163,7 @@ def test_perturbed_twins_are_asked_and_compared_with_their_bases(question, tmp_p
     bases = list(question.rows())
     plain = [Answer(row.gold[0]) for row in bases]
     runner = ScriptedRunner(answer)
-    outcome = evaluate_suite(
-        question, "robustness", lambda: iter(plain), ask(runner), ignore, tmp_path, "scripted"
-    )
+    outcome = evaluate_suite(question, "robustness", lambda: iter(plain), attempt(runner, tmp_path))
     numbers = {n.metric: n for n in outcome.numbers if not n.kind}
     assert numbers["accuracy_before"].value == 1
     assert numbers["accuracy_after"].value == pytest.approx(1 / 3)
@@ -190,9 +189,7 @@ def test_owners_terms_for_groups_are_used(tmp_path):
     texts = {"premise": "the potters sing", "hypothesis": "potters dance"}
     question = Question(config, lambda: iter([SetRow("u", texts, ("neutral",))]))
     runner, plain = ScriptedRunner(), [Answer("neutral")]
-    evaluate_suite(
-        question, "fairness", lambda: iter(plain), ask(runner), ignore, tmp_path, "scripted"
-    )
+    evaluate_suite(question, "fairness", lambda: iter(plain), attempt(runner, tmp_path))
     sent = [line["inputs"] for line in runner.sent[0]]
     assert sent == [{"premise": "the weavers sing", "hypothesis": "weavers dance"}]
 
@@ -203,10 +200,7 @@ def test_of_a_large_set_some_are_perturbed(question, tmp_path, monkeypatch):
         question,
         "robustness",
         lambda: (Answer(row.gold[0]) for row in question.rows()),
-        ask(ScriptedRunner()),
-        ignore,
-        tmp_path,
-        "scripted",
+        attempt(ScriptedRunner(), tmp_path),
     )
     before = next(n for n in outcome.numbers if n.metric == "accuracy_before" and not n.kind)
     assert (before.value, before.n) == (1, 3)
@@ -222,10 +216,7 @@ def test_a_set_without_twins_asks_nothing_and_says_so(tmp_path):
         Question(NLI, lambda: iter(rows)),
         "fairness",
         lambda: iter([Answer("neutral")]),
-        ask(runner),
-        ignore,
-        tmp_path,
-        "scripted",
+        attempt(runner, tmp_path),
     )
     assert runner.sent == []
     assert {n.note for n in outcome.numbers} == {"No example has a perturbed twin."}

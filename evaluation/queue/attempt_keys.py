@@ -1,0 +1,50 @@
+"""Names of the containers and folders of an attempt, by which `cleanup` finds those of the dead."""
+
+import hashlib
+import time
+import uuid
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import connection
+from django.utils import timezone
+
+from evaluation.models import EvaluationRun, Submission
+
+TEMPORARY = "dynabench-run-"
+BY_HAND = "hand"  # in place of a run's id: no row tells whether it still runs
+LONG = timedelta(days=1)  # longer than any run
+
+
+def installation() -> str:
+    """Tells this installation's containers from others', and from tests', on the same engine."""
+    database = connection.settings_dict
+    told = f"{settings.SECRET_KEY}/{database['HOST']}/{database['PORT']}/{database['NAME']}"
+    return hashlib.sha256(told.encode()).hexdigest()[:8]
+
+
+def key_of(job: EvaluationRun | Submission) -> str:
+    """The key of a claimed run's or check's container: of this attempt alone, as its lease is."""
+    assert job.lease_token is not None
+    return f"{installation()}-{job.pk.hex}-{job.lease_token.hex}"
+
+
+def key_by_hand() -> str:
+    """The key of a container that belongs to no run of ours; it may live for LONG."""
+    return f"{installation()}-{BY_HAND}-{int(time.time())}-{uuid.uuid4().hex[:8]}"
+
+
+def is_needed(key: str) -> bool:
+    """Whether the attempt of that key has its lease still."""
+    _, run, attempt, *_ = key.split("-")
+    if run == BY_HAND:
+        return time.time() - int(attempt) < LONG.total_seconds()
+    leased = {
+        "pk": uuid.UUID(run),
+        "state": EvaluationRun.State.RUNNING,
+        "lease_token": uuid.UUID(attempt),
+        "lease_until__gte": timezone.now(),
+    }
+    return any(
+        kind._default_manager.filter(**leased).exists() for kind in (EvaluationRun, Submission)
+    )
