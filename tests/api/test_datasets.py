@@ -11,7 +11,7 @@ from evaluation.jobs import build_dataset
 from evaluation.models import Dataset
 from tasks.models import TaskMember
 from tests.api.test_base import error
-from tests.web.test_release import (  # noqa: F401
+from tests.releases import (  # noqa: F401
     _own_storage,
     closed,
     people,

@@ -28,8 +28,8 @@ from tests.factories import (
     scripted_target,
 )
 from tests.live import ROOT, installation
+from tests.releases import closed, people, released  # noqa: F401 - fixtures
 from tests.serving_models import KINDS, tiny_model, tokenizer_files
-from tests.web.test_release import closed, people, released  # noqa: F401 - fixtures
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PAGE = ROOT / "docs" / "client.md"

@@ -11,7 +11,6 @@ from annotation.models import Example
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.errors import Refused
-from evaluation.contract import SetRow
 from evaluation.models import Dataset, DatasetItem, EvaluationSet, EvaluationSetVersion
 from evaluation.sets import services, source_services
 from evaluation.sets.parsing import WrongLines
@@ -26,14 +25,10 @@ from evaluation.sets.source_services import (
 )
 from tasks.line_files import LineError
 from tasks.models import Round
-from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
+from tests.factories import RoundFactory, TaskFactory, UserFactory
+from tests.sets import ROWS, verified
 from tests.training_data import release
 from validation.models import Consensus
-
-ROWS = [
-    SetRow("a", {"text": "Good."}, ("positive",), {"tag": ("food", "short")}),
-    SetRow("b", {"text": "Bad."}, ("negative", "neutral"), {"tag": ("food",)}),
-]
 
 
 @pytest.fixture(autouse=True)
@@ -49,21 +44,6 @@ def one(db):
 def stored_files(folder="evaluation-sets"):
     folders, files = default_storage.listdir(folder) if default_storage.exists(folder) else ([], [])
     return [*files, *(name for part in folders for name in stored_files(f"{folder}/{part}"))]
-
-
-def verified(round, number, *, label="neutral", **changes):
-    context = ContextFactory(round=round, tag="work")
-    example = Example.objects.create(
-        round=round,
-        context=context,
-        annotator=annotator_of(UserFactory()),
-        inputs={"hypothesis": f"Statement {number}.", "label": label},
-        digest=str(number),
-        outcome="fooled",
-    )
-    values = {"state": "decided", "votes": 3, "still_needed": 0, "is_verified": True} | changes
-    Consensus.objects.create(example=example, round=round, label=label, **values)
-    return example
 
 
 def test_a_version_is_read_as_it_was_made(one):

@@ -9,7 +9,7 @@ from annotation.models import Example
 from annotation.moderation import withdraw_example
 from evaluation.releases.reading import standing_lines
 from evaluation.sets.source_services import version_of_closed_round
-from tests.web.test_release import (
+from tests.releases import (
     SPLITS,
     _own_storage,  # noqa: F401
     closed,  # noqa: F401

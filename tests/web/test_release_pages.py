@@ -8,14 +8,14 @@ from annotation.moderation import withdraw_example
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset
 from tasks.models import TaskMember
-from tests.web.conftest import HTMX
-from tests.web.test_release import (  # noqa: F401
+from tests.releases import (  # noqa: F401
     _own_storage,
     closed,
     content,
     people,
     released,
 )
+from tests.web.conftest import HTMX
 
 OWN = "/own/nli/rounds/1/release/"
 DATA = "/t/nli/rounds/1/data/"

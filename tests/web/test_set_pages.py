@@ -20,7 +20,7 @@ from evaluation.sets.services import create_set_of
 from evaluation.sets.source_services import sweep_rounds, version_of_closed_round
 from tasks.models import Round, TaskMember
 from tests.factories import UserFactory
-from tests.web.test_evaluation_sets import ROWS, verified
+from tests.sets import ROWS, verified
 from validation.models import Consensus
 
 URL = "/own/sentiment/evaluation-sets/"

@@ -10,7 +10,7 @@ from evaluation.jobs import build_dataset
 from evaluation.models import Dataset, EvaluationSet, TrainingRun, Upload
 from evaluation.queue import leases
 from tests.factories import TaskFactory
-from tests.web.test_release import _own_storage, closed, people  # noqa: F401 - fixtures
+from tests.releases import _own_storage, closed, people  # noqa: F401 - fixtures
 from tests.web.test_training_pages import REPORT
 
 ROWS = [

@@ -24,25 +24,13 @@ from evaluation.uploads.archives import (
     safe_name,
     unpack,
 )
+from tests.archives import tar_of
 
 FILES = {
     "model/config.json": b"{}",
     "model/weights/a.safetensors": random.Random(0).randbytes(2_000_000),
 }
 PACKERS = {"tar": lambda data: data, "tar.gz": compress, "tar.xz": lzma.compress}
-
-
-def tar_of(files, **changes):
-    """A tar archive; `changes` of a TarInfo apply to each member."""
-    stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode="w", format=changes.pop("format", None)) as tar:
-        for name, data in files.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            for key, value in changes.items():
-                setattr(info, key, value)
-            tar.addfile(info, io.BytesIO(data))
-    return stream.getvalue()
 
 
 def zip_of(files, mode=0, compression=zipfile.ZIP_DEFLATED):

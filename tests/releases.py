@@ -1,0 +1,98 @@
+"""A closed round that can be released, and what is read of its releases."""
+
+import json
+
+import pytest
+from django.utils import timezone
+
+from annotation.models import Example, TargetOutput
+from dynabench.accounts.models import Annotator
+from evaluation.jobs import build_dataset
+from evaluation.releases.build import Options
+from evaluation.releases.services import request_release
+from tasks.models import Round, TargetVersion
+from tests.factories import scripted_target
+from validation.decisions.consensus_rows import derive_one
+from validation.models import Validation
+
+LABELS = ("entailment", "neutral", "contradiction")
+SPLITS = ("train", "dev", "test")
+
+
+@pytest.fixture(autouse=True)
+def _own_storage(settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+
+
+@pytest.fixture
+def people(db):
+    rows = [Annotator(pseudonym=f"w-secret{number:02}") for number in range(16)]
+    return Annotator.objects.bulk_create(rows)
+
+
+@pytest.fixture
+def closed(nli, people):
+    """A closed round: 12 authors with six examples each, which the last three people judged.
+
+    Of each author's, two fooled the model and were confirmed, two are confirmed although they did
+    not, one nobody judged, and one was refuted.
+    """
+    contexts = list(nli.contexts.all())
+    target = scripted_target(nli, name="nli-target")
+    version = TargetVersion.objects.create(target=target, digest="d" * 64)
+    for number, author in enumerate(people[:12]):
+        for turn in range(6):
+            label = LABELS[(number + turn) % 3]
+            example = Example.objects.create(
+                round=nli,
+                context=contexts[number % 3],
+                annotator=author,
+                goal=label,
+                inputs={"hypothesis": f"Statement {turn} of {number}, “é”.", "label": label},
+                metadata={"why_right": ["negation"], "worker_id": "A1SECRETWORKER"},
+                digest=f"{number}-{turn}",
+                outcome="fooled" if turn < 2 else "not_fooled",
+                shown_at=timezone.now(),
+            )
+            TargetOutput.objects.create(
+                example=example,
+                target=target,
+                version=version,
+                output={"label": "neutral"},
+                prob={"neutral": 0.75, "entailment": 0.25},
+                seconds=0.1,
+                fooled=turn < 2,
+            )
+            if turn != 4:
+                vote = "wrong-label" if turn == 5 else label
+                judge(example, people[12:15], vote)
+    Round.objects.filter(pk=nli.pk).update(state="closed")
+    nli.refresh_from_db()
+    return nli
+
+
+def judge(example, validators, label):
+    for validator in validators:
+        Validation.objects.create(
+            example=example, validator=validator, author_id=example.annotator_id, label=label
+        )
+    derive_one(example, list(example.validations.all()))
+
+
+def released(round, **options):
+    """The next version, made as a worker makes it."""
+    wanted = {"dev": 8, "test": 8, **options}
+    dataset = request_release(round=round, options=Options(**wanted), actor=None)
+    build_dataset(dataset.pk)
+    dataset.refresh_from_db()
+    assert dataset.state == "done", dataset.error
+    return dataset
+
+
+def content(dataset, name):
+    with dataset.files.get(name=name).file.open() as file:
+        return file.read()
+
+
+def lines(dataset, split):
+    return [json.loads(line) for line in content(dataset, f"{split}.jsonl").splitlines()]
