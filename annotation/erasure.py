@@ -1,4 +1,4 @@
-"""Removing what somebody wrote, once they have left. Rows stay, so that counts and votes hold."""
+"""Removes the texts of people who left. Rows stay, so that counts and votes stay valid."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

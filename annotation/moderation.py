@@ -27,14 +27,14 @@ def resolve_reports(*, reports: Collection[Report], actor: User) -> int:
 
 
 def report_context(*, annotator: Annotator, context: Context, reason: str, comment: str) -> Report:
-    """Tell the task's owners that something is wrong with a context; once a person and context."""
+    """Report a context to the task's owners; a person's later report replaces the earlier one."""
     said = {"reason": reason, "comment": comment, "resolved_at": None, "told_at": None}
     return Report.objects.update_or_create(annotator=annotator, context=context, defaults=said)[0]
 
 
 @transaction.atomic
 def withdraw_example(*, example: Example, actor: User | None, reason: str) -> Example:
-    """Retract an example even when it is judged or released; twice is once. Locks the example.
+    """Retract an example even when it is judged or released; may be repeated. Locks the example.
 
     For moderators, and for authors who delete their data. It leaves the numbers of its round at
     once. A version that is released keeps it; the next version has a tombstone in its place.

@@ -29,7 +29,7 @@ def round_to_write(task: Task, annotator: Annotator) -> Round | None:
 
 
 def not_open(round: Round) -> str:
-    """What people read where a round that is not open takes nothing."""
+    """The message that a round takes nothing in its state."""
     words = {
         Round.State.DRAFT: _("Round %(number)d is draft."),
         Round.State.READY: _("Round %(number)d is ready."),

@@ -64,9 +64,9 @@ def begin_attempt(
     takes_challenge: bool = False,
     by_program: bool = False,
 ) -> tuple[Attempt, bool]:
-    """The attempt with this key, and whether the caller is the one who must ask the targets.
+    """The attempt with this key, and whether the caller must ask the targets.
 
-    A text that is nearly the same as an own one on the same context counts as an edit of it; on
+    A near duplicate of the author's own text on the same context counts as an edit of it; on
     another context it is refused. Locks the annotator, so that caps hold for two tabs. A repeated
     key returns the first attempt; a failed one may be asked again. A round whose end has come is
     closed first. Raises RoundClosed, Stale, CapReached, Duplicate, ForPeople.
@@ -237,12 +237,12 @@ def _fail(attempt: Attempt, entries: Sequence[RoundTarget], error: BaseException
 def finish_attempt(
     *, attempt: Attempt, targets: Sequence[RoundTarget], predictions: Sequence[Prediction]
 ) -> Example | None:
-    """Judge what the targets answered and store the example, once.
+    """Judge the targets' answers and store the example, once.
 
     `predictions` are in the order of `targets`; both empty for a round without targets. Locks the
     round, so that no example enters a closed one, and closes it when the example fills its budget.
-    Who was writing when the round closed may store one more, in time. Returns None when the attempt
-    is no longer asking, or could not be stored (its `failure` says why).
+    Authors who were writing when the round closed may store one more, in time. Returns None when
+    the attempt is no longer asking, or could not be stored (its `failure` says why).
     """
     outcome = judge_answers(attempt.assignment.round, attempt.inputs, predictions)
     versions = [
@@ -365,7 +365,7 @@ def _store_example(attempt: Attempt, outcome: Outcome) -> Example:
 
 
 def fail_attempt(*, attempt: Attempt, reason: str) -> None:
-    """Note that the targets gave no usable answer; nothing counts, and the text is the draft.
+    """Fail an attempt without a usable answer; it is no try, and its text becomes the draft.
 
     By conditional update.
     """
@@ -374,12 +374,12 @@ def fail_attempt(*, attempt: Attempt, reason: str) -> None:
 
 
 def _still_asking(attempt: Attempt) -> QuerySet[Attempt]:
-    """The attempt's row, while this very call is the one that everybody waits for."""
+    """The attempt's row, unless it ended or was asked again since."""
     return Attempt.objects.filter(pk=attempt.pk, state=State.ASKING, asked_at=attempt.asked_at)
 
 
 def expire_attempt(*, attempt: Attempt) -> Attempt:
-    """Fail an attempt that nobody holds any more or that is too old, and read it again."""
+    """Fail a lost attempt, and read it again."""
     if attempt.is_lost:
         fail_attempt(attempt=attempt, reason="lost")
     attempt.refresh_from_db()
@@ -415,7 +415,7 @@ def explain(*, example: Example, metadata: Mapping[str, Any]) -> None:
 
 
 def retract_example(*, example: Example) -> Example:
-    """Take an example back; twice is once. Locks the example, as voting does.
+    """Retract an example; may be repeated. Locks the example, as voting does.
 
     Raises NotAllowed when somebody has judged it.
     """

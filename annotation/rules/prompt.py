@@ -1,4 +1,4 @@
-"""What a person is given to write from: the goal in a sentence, and the fields to read."""
+"""The prompt of an author: the goal in a sentence, and the fields to read."""
 
 from collections.abc import Mapping
 from typing import Any

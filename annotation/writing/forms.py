@@ -155,7 +155,7 @@ class ExampleForm(ComponentForm):
         if challenge:
             self.fields[CHALLENGE] = forms.BooleanField(
                 label=_("Challenge: %(challenge)s") % {"challenge": challenge},
-                help_text=_("Tick this if you take it up. You may as well leave it."),
+                help_text=_("Optional. Tick it if your example takes up the challenge."),
                 required=False,
             )
         for component in self.components:

@@ -159,8 +159,7 @@ def test_withdrawing_it_lets_the_votes_decide_again(moderator, split):
     assert moderator.delete(decision(split)).status_code == 204
     now = Consensus.objects.get()
     assert (now.label, now.decided_by, now.is_verified) == ("neutral", "votes", True)
-    found = error(moderator.delete(decision(split)), 409, "no_decision")
-    assert found["message"] == "No decision of an owner stands here."
+    error(moderator.delete(decision(split)), 409, "no_decision")
 
 
 @pytest.mark.parametrize(
@@ -187,8 +186,7 @@ def test_what_no_decision_can_be(moderator, split, asked, field):
 def test_a_withdrawn_example_is_not_decided(moderator, alice, nli, bob):
     example = write(nli, bob)
     withdraw_example(example=example, actor=alice, reason="It names somebody.")
-    found = error(moderator.post(decision(example), MINE), 409, "no_decision")
-    assert found["message"] == "This example is withdrawn already."
+    error(moderator.post(decision(example), MINE), 409, "no_decision")
     assert not OwnerDecision.objects.exists()
 
 

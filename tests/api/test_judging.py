@@ -56,7 +56,7 @@ def test_programs_judge_only_where_they_may(api, as_alice, nli, bob):
         api.delete(votes(example) + "mine/"),
         api.post(f"/api/v1/examples/{example.uuid}/skip/"),
     ):
-        assert "Only people judge in this task" in error(response, 403, "programs")["message"]
+        error(response, 403, "programs")
     kind = {"content_type": "application/json"}
     assert as_alice.post(NEXT, {}, **kind).status_code == 200
     told = as_alice.post(votes(example), {"vote": "label:neutral"}, **kind)
@@ -262,7 +262,4 @@ def test_gold_cannot_be_told_and_pauses_for_a_refresher(api, alice, allowed, bob
 def test_who_has_given_the_share_is_told(api, allowed, bob, monkeypatch):
     write(allowed, bob)
     monkeypatch.setattr("validation.judging.vote_caps.may_judge", lambda *args: False)
-    assert (
-        "all votes that one person may give in round 1"
-        in error(api.post(NEXT), 429, "cap")["message"]
-    )
+    error(api.post(NEXT), 429, "cap")

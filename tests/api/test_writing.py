@@ -145,7 +145,7 @@ def test_the_prompt_must_be_changed(api, sentiment):
     field = next(c.name for c in sentiment.task.config.input if c.type == "long_text")
     asked = {"inputs": {field: mine["context"]["fields"]["prompt"]}}
     fields = error(api.post(address(api, url), asked), 422, "invalid")["fields"]
-    assert "Change the given sentence" in fields[f"inputs.{field}"][0]
+    assert list(fields) == [f"inputs.{field}"]
 
 
 def test_a_span_is_checked_against_the_passage(api, qa):
@@ -153,7 +153,7 @@ def test_a_span_is_checked_against_the_passage(api, qa):
     span = {"text": "1840", "start": 0, "end": 4}
     asked = {"inputs": {"question": "When was the mill built?", "answer": span}}
     fields = error(api.post(address(api, url), asked), 422, "invalid")["fields"]
-    assert "must stand in the passage" in fields["inputs.answer"][0]
+    assert list(fields) == ["inputs.answer"]
     asked["inputs"]["answer"] = {"text": "1840", "start": 22, "end": 26}
     assert api.post(address(api, url), asked).status_code == 201
 
@@ -169,15 +169,14 @@ def test_an_example_that_is_not_ones_own_is_no_parent(api, bobs, nli):
 
 def test_the_same_text_twice_is_refused(api, nli):
     sent(api)
-    found = error(sent(api), 422, "duplicate")
-    assert "You sent this text before" in found["message"]
+    error(sent(api), 422, "duplicate")
 
 
 def test_caps_are_those_of_the_page(api, nli):
     configure(nli.task, "tries_per_context: 1", "tries_per_context: 10")
     sent(api)
     other = {"inputs": {"hypothesis": "Something else entirely."}}
-    assert "You have used your 1 try" in error(sent(api, other), 429, "cap")["message"]
+    error(sent(api, other), 429, "cap")
 
 
 def test_a_closed_round_takes_nothing(api, nli):
@@ -220,7 +219,7 @@ def test_programs_may_be_kept_out(api, as_alice, nli):
     Assignment.objects.update(goal="neutral")
     configure(nli.task, "programs: {write: false}")
     for response in (api.post(TAKE), api.post(url, TEXT)):
-        assert "Only people write in this task" in error(response, 403, "programs")["message"]
+        error(response, 403, "programs")
     assert as_alice.post(url, TEXT, content_type="application/json").status_code == 201
 
 
@@ -323,4 +322,4 @@ def test_somebodys_example_is_changed_minimally(api, api_of, bob, nli):
     parent = taken(api, want="edit")["parent"]
     assert parent == {"id": first["id"], "inputs": first["inputs"]}
     fields = error(sent(api), 422, "invalid")["fields"]
-    assert "Change the given sentence" in fields["inputs.hypothesis"][0]
+    assert list(fields) == ["inputs.hypothesis"]

@@ -184,7 +184,7 @@ def test_withdrawing_a_decision_lets_the_votes_decide(as_alice, alice, split):
     assert Consensus.objects.get().decided_by == "votes"
     again = as_alice.post(f"{URL}{split.uuid}/undecide/", **HTMX)
     assert again.status_code == 409
-    assert "No decision of an owner stands here." in again.text
+    assert "No owner has decided this example." in again.text
 
 
 def test_what_is_wrong_in_the_form_is_said_and_the_text_survives(as_alice, split):

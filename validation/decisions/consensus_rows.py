@@ -58,9 +58,9 @@ def lock_example(example: Example) -> Example:
 
 
 def derive_one(example: Example, votes: Sequence[Validation], freed: int = 0) -> None:
-    """Store what all the votes on one locked example decide; `freed` places of it were left.
+    """Store the decision of all votes on one locked example; `freed`: leased places given back.
 
-    Takes its consensus and its round's judging as they were read under the lock.
+    Uses its consensus and its round's policy as they were read under the lock.
     """
     before = getattr(example, "consensus", None)
     by_owner = None
@@ -113,7 +113,7 @@ def derived(
 
 
 def _model_labels(examples: Sequence[Example]) -> dict[int, str]:
-    """What the first target said, by example, where nobody knows whether it was fooled."""
+    """The first target's answer, by example, where the outcome is unknown."""
     unknown = {e.pk: e for e in examples if e.outcome == Example.Outcome.UNKNOWN}
     if not unknown:
         return {}
@@ -131,7 +131,7 @@ def _decided_at(now: Consensus, before: Consensus | None) -> datetime:
 
 
 def _store(rows: Sequence[Consensus], freed: int = 0) -> None:
-    """Write consensus rows, and what the examples' places in the queue need now."""
+    """Write consensus rows, and how many votes the examples' queue items still need."""
     said = [row for row in rows if row.votes or row.decided_by]
     silent = [row.pk for row in rows if not (row.votes or row.decided_by)]
     if silent:
@@ -148,7 +148,7 @@ def _store(rows: Sequence[Consensus], freed: int = 0) -> None:
 
 
 def derive_all(examples: Sequence[Example]) -> int:
-    """Store what decides each of a round's locked examples; returns how many changed."""
+    """Store the decisions of a round's locked examples; returns how many changed."""
     judging = judging_of(examples[0].round)
     policy, fitted = Policy(**judging.policy), judging.fitted
     before = Consensus.objects.in_bulk([example.pk for example in examples])
@@ -184,7 +184,7 @@ def derive_all(examples: Sequence[Example]) -> int:
 
 
 def _requeue(examples: Sequence[Example], undecided: Sequence[Consensus]) -> None:
-    """A place in the queue for examples that were decided when they came in, by an import."""
+    """Queue undecided examples that an import had decided, and so had not queued."""
     by_pk = {example.pk: example for example in examples}
     gold = set(Gold.objects.filter(example__in=by_pk).values_list("pk", flat=True))
     QueueItem.objects.bulk_create(

@@ -22,7 +22,7 @@ GROWTH = 1.1
 
 @dataclass(frozen=True, slots=True)
 class ValidatorOpinion:
-    """What the model thinks of a validator.
+    """A validator as the model estimates them.
 
     reliability: the chance to name the true label (0-1). confusion: true label to given label to
     probability.
@@ -48,7 +48,7 @@ class SecondOpinion:
 
 
 def second_opinion(round: Round) -> SecondOpinion | Undefined:
-    """The posterior of each example and what the model thinks of each validator. Two queries.
+    """The posterior of each example and the estimate of each validator. Two queries.
 
     All votes of the round are in memory at once.
     """
@@ -77,9 +77,9 @@ def second_opinion(round: Round) -> SecondOpinion | Undefined:
 
 
 def fit(*, round: Round) -> Fitted | None:
-    """Fit the model to the round's votes and keep it for the votes to come; no lock.
+    """Fit the model to the round's votes and store it for later votes; no lock.
 
-    Without labels nothing is kept, and the policy dawid-skene decides nothing.
+    Without labels nothing is stored, and the policy dawid-skene decides nothing.
     """
     judging_of(round)
     found = _fitted(round)

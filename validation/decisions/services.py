@@ -113,6 +113,6 @@ def withdraw_override(*, example: Example, owner: User) -> None:
         locked = lock_example(example)
         counting = locked.owner_decisions.filter(withdrawn_at__isnull=True)
         if not counting.update(withdrawn_at=timezone.now()):
-            raise NoDecision(_("No decision of an owner stands here."))
+            raise NoDecision(_("No owner has decided this example."))
         derive_all([locked])
         log(owner, "consensus.override_withdrawn", locked)

@@ -39,8 +39,8 @@ class NoGold(Refused):
 def mark_gold(*, example: Example, owner: User, explanation: str = "") -> Gold:
     """Make a decided example a gold item; what decided it is the right answer.
 
-    It leaves the queue. Of one that is gold already only the explanation changes. Locks the
-    example. Raises NoGold when it is undecided or withdrawn.
+    It leaves the queue. If it is gold already, only the explanation changes. Locks the example.
+    Raises NoGold when it is undecided or withdrawn.
     """
     with transaction.atomic():
         locked = _locked(example)
@@ -69,7 +69,7 @@ def mark_gold(*, example: Example, owner: User, explanation: str = "") -> Gold:
 
 
 def unmark_gold(*, example: Example, owner: User) -> None:
-    """Make it an example like all others; the answers to it are deleted and count for nothing.
+    """Make it an ordinary example; the answers to it are deleted.
 
     Locks the example. Raises NoGold when it is not gold.
     """
@@ -161,7 +161,7 @@ def is_revealed(answer: GoldAnswer, task: Task) -> bool:
 
 
 def store_answer(*, example: Example, validator: Annotator, **said: Any) -> GoldAnswer:
-    """Keep the answer to a gold item that the caller has locked. Raises NotAllowed."""
+    """Store the answer to a locked gold item. Raises NotAllowed if it is gold no more."""
     gold = Gold.objects.filter(pk=example.pk).first()
     if gold is None:
         raise NotAllowed(gettext("This example is no longer judged. Nothing is lost for you."))
@@ -171,7 +171,7 @@ def store_answer(*, example: Example, validator: Annotator, **said: Any) -> Gold
 
 
 def finish_refresher(*, validator: Annotator, task: Task) -> None:
-    """The validator has read what they missed: only later answers count. One update, no lock."""
+    """The validator has read the refresher: only later answers count. One update, no lock."""
     mine = GoldAnswer.objects.filter(validator=validator, gold__example__round__task=task)
     if check(list(mine)) is Check.FAIL:
         mine.update(counts=False)

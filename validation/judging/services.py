@@ -34,7 +34,7 @@ from validation.rules.sampling import is_judged, order_key
 
 LEASE_TIME = timedelta(minutes=15)
 PASSES = 20
-"""So many examples of a task a person may skip, or answer and take back, in a day."""
+"""Most examples of a task that a person may skip, or answer and take back, in a day."""
 WALKS = 32
 """One in so many walks through the queue starts again at its front."""
 CHUNK = 500
@@ -93,9 +93,9 @@ def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
 
 
 def _go_on(validator: Annotator, task: Task, latest: Held) -> JudgeLease | None:
-    """The next place after the last one, so that the walk does not pass by all that was judged.
+    """The next place after the last one, so that the walk skips what was judged before.
 
-    Now and then by chance none, for the sake of what came back at the front meanwhile.
+    Sometimes none, by chance, so that places that returned to the front are found.
     """
     if latest.round_state not in queue.JUDGED_STATES or latest.uuid.int % WALKS == 0:
         return None
@@ -133,14 +133,14 @@ def _can_be_judged(example: Example) -> bool:
 def _take_next(
     round: int, validator: Annotator, avoid: int | None, start: int = 0
 ) -> JudgeLease | None:
-    """The first place that is free and that nobody is taking at this very moment."""
+    """The first free place that nobody is taking at this moment."""
     with transaction.atomic():
         found = queue.next_place(round, validator, avoid or 0, start, lock=True)
         return _lease(found, validator) if found else None
 
 
 def _take_last(round: int, validator: Annotator) -> JudgeLease | None:
-    """A place by any author, even if others are taking it just now: then wait for them.
+    """A place by any author; waits for others who are taking it at this moment.
 
     One item is locked at a time. A walk that waits would keep what it found taken, and two such
     walks would wait for each other.
@@ -154,7 +154,7 @@ def _take_last(round: int, validator: Annotator) -> JudgeLease | None:
 
 
 def _lease(place: Place, validator: Annotator) -> JudgeLease:
-    """Give a place of its locked item to the validator."""
+    """Lease a place of its locked item to the validator."""
     now = timezone.now()
     example = Example.objects.select_related("context", "round").get(pk=place.example)
     times = {"leased_at": now, "until": now + LEASE_TIME}
@@ -246,7 +246,7 @@ def _queue_item(example: Example, at_first: int, share: float) -> QueueItem | No
 
 
 def skip_example(*, validator: Annotator, example: Example) -> None:
-    """Pass an example by for good; its place is free again.
+    """Skip an example for good and free its place.
 
     No lock: a unique constraint and one update. Many tabs pass by no more than the cap: the next
     example is handed out only afterwards. Raises NotHandedOut, CapReached.
@@ -261,9 +261,9 @@ def skip_example(*, validator: Annotator, example: Example) -> None:
 
 
 def _check_may_pass(validator: Annotator, task: Task) -> None:
-    """Raises CapReached for who has passed by enough today.
+    """Raises CapReached after too many skips today.
 
-    Otherwise a few accounts of one person would walk to an example of their choice.
+    Without a cap, a few accounts of one person could skip to an example of their choice.
     """
     if queue.passed_today(validator, task) >= PASSES:
         said = _(
@@ -294,10 +294,10 @@ def cast_validation(
     metadata: Mapping[str, Any] | None = None,
     by_program: bool = False,
 ) -> Validation | GoldAnswer:
-    """Store a vote and what all votes decide now; then close the round if that filled its budget.
+    """Store a vote and the decision of all votes; then close the round if its budget is full.
 
-    The same vote again is what was stored: the answer to an earlier request may have been lost.
-    Of a gold item only the answer is stored.
+    A repeated vote returns the stored one, as the response to the first request may have been lost.
+    For a gold item only the answer is stored.
 
     Locks the example, as retracting it does; for gold the validator too, whose other answers tell
     whether this one can be taken back. Raises NotHandedOut, TooLate, CapReached, ForPeople,
@@ -426,7 +426,7 @@ def answer_afterwards(
     reveal: Mapping[str, str],
     metadata: Mapping[str, Any],
 ) -> None:
-    """Keep what the validator says once the author's label is shown; the last save wins.
+    """Keep the validator's answers after the author's label was shown; the last save wins.
 
     The vote itself stays as it was.
     """

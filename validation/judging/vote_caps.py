@@ -1,6 +1,6 @@
 """The cap on one person's share of the votes of a large round.
 
-It is soft by one in a thousand: counting somebody's votes takes as long as there are votes.
+It may be exceeded by one in a thousand, because counting takes longer the more votes there are.
 """
 
 from django.core.cache import cache
@@ -15,19 +15,19 @@ from validation.judging.queue import Held, has_given, rounds_to_fill, rounds_wit
 from validation.rules.consensus import votes_still_needed
 
 KEPT_SECONDS = 300
-"""So long the size of a round is not counted again."""
+"""For this time the size of a round is not counted again."""
 LOOKED_AT = 1000
-"""Somebody who may give twice as many votes is looked at half as often."""
+"""The votes of somebody who may give twice as many are counted half as often."""
 
 
 def may_judge(validator: Annotator, task: Task, round: int) -> bool:
-    """Whether somebody has not given all votes yet that one person may give in the round."""
+    """Whether the validator may give another vote in the round."""
     most = most_votes(task, round)
     return most is None or not has_given(most, round, validator)
 
 
 def may_go_on(validator: Annotator, task: Task, latest: Held) -> bool:
-    """The same in the round of the last example; now and then, where one may give many votes."""
+    """The same in the round of the latest example; checked only sometimes if the cap is high."""
     most = most_votes(task, latest.round)
     if most is None or latest.uuid.int % (1 + most // LOOKED_AT):
         return True
@@ -35,7 +35,7 @@ def may_go_on(validator: Annotator, task: Task, latest: Held) -> bool:
 
 
 def full_round(validator: Annotator, task: Task) -> Round | None:
-    """A round that needs votes, but none of this person any more."""
+    """A round that needs votes, but in which this person has reached the cap."""
     rounds = (*rounds_with_places(task), *rounds_to_fill(task))
     return next((one for one in rounds if not may_judge(validator, task, one.pk)), None)
 

@@ -1,4 +1,4 @@
-"""Points: thanks for examples that hold and for careful judging. They are not money.
+"""Points: thanks for valid examples and for careful judging. They are not money.
 
 An example: v · (1 + 3 · f · novelty + scarcity) − r; a judgement: 1 + 2 · agreement beyond chance.
 docs/statistics.md says what each part means. Nothing here is stored.

@@ -92,7 +92,7 @@ def author_statistics(rounds: Sequence[Round]) -> list[AuthorStatistics]:
 
 @dataclass
 class _Writing:
-    """What is summed up in passing over one author's examples."""
+    """Sums over one author's examples."""
 
     seconds: "array[float]" = field(default_factory=lambda: array("f"))
     active: "array[float]" = field(default_factory=lambda: array("f"))
