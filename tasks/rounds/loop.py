@@ -6,7 +6,6 @@ from typing import Any
 from django.db import transaction
 from django.forms.models import model_to_dict
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
@@ -17,10 +16,6 @@ from tasks.targets.ask_before_opening import Silent, ask_targets
 from tasks.targets.services import changed_target
 
 State = Round.State
-TARGETS_FIXED = gettext_lazy(
-    "The targets of a round are fixed once it was opened. Plan a new round, or replace a broken "
-    "target while nothing was collected."
-)
 
 
 class RoundError(Refused):
@@ -46,7 +41,11 @@ def set_targets(round: Round, targets: Iterable[TargetModel]) -> dict[str, Any]:
     if wanted == before:
         return {}
     if round.has_fixed_targets:
-        raise Refused(TARGETS_FIXED, code="fixed")
+        words = _(
+            "The targets of a round are fixed once it was opened. Plan a new round, or replace a "
+            "broken target while nothing was collected."
+        )
+        raise Refused(words, code="fixed")
     round.round_targets.all().delete()
     RoundTarget.objects.bulk_create(
         RoundTarget(round=round, target=target, position=position)

@@ -40,7 +40,7 @@ class Number(FieldType, name="number"):
 
     def form_input(self, component: Component) -> FormInput:
         ends = {"min": component.minimum, "max": component.maximum}
-        attrs = {name: end for name, end in ends.items() if end is not None}
+        attrs: dict[str, Any] = {name: end for name, end in ends.items() if end is not None}
         attrs["step"] = component.step or "any"
         return FormInput("FloatField", "NumberInput", attrs, template=self.template)
 
