@@ -1,7 +1,7 @@
-"""Writes about tasks themselves."""
+"""Writes about tasks: making them, their configuration and their members."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from django.db import transaction
@@ -9,11 +9,12 @@ from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
-from dynabench.lib.errors import Refused
+from dynabench.lib.errors import Invalid, Refused
 from dynabench.lib.rows import changed_fields
-from tasks.config_saving import LONGEST_DIFF, diff, usable
+from tasks.config_changes import LONGEST_DIFF, checked, diff, usable
 from tasks.contexts.services import store_contexts
-from tasks.models import Round, Task
+from tasks.models import Round, Task, TaskMember
+from tasks.permissions import Person, can_own
 from tasks.rounds.states import set_round_state
 
 OFFICIAL = Path(__file__).parent / "official"
@@ -67,3 +68,74 @@ def create_task(
 def change_task(*, task: Task, actor: User, fields: Mapping[str, bool]) -> None:
     """Show a task or hide it, let people try it out or not; no lock, the last one wins."""
     log(actor, "task.changed", task, fields=changed_fields(task, fields))
+
+
+@transaction.atomic
+def save_config(*, task: Task, text: str, base: str, actor: User) -> Task:
+    """Check a configuration and store it; `base` is the digest of the text that was edited.
+
+    Locks the task, so that of two editors one is told. Raises ConfigStale, ConfigError.
+    """
+    locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
+    config = checked(locked, text, base=base)[0]
+    changes = diff(locked.config_text, text)[:LONGEST_DIFF]
+    locked.config_text, locked.name, locked.summary = text, config.name, config.summary
+    locked.save(update_fields=["config_text", "name", "summary"])
+    log(actor, "task.changed", locked, fields=["config_text"], diff=changes)
+    return locked
+
+
+def account_of(email: str) -> User:
+    """The account with this address. Raises Refused."""
+    user = User.objects.filter(email__iexact=email, is_active=True).first()
+    if user is None:
+        raise Invalid(_("Nobody has this address here. Ask them to sign up."), field="email")
+    return user
+
+
+def check_members(members: Sequence[TaskMember], person: Person) -> None:
+    """Whether a task may have exactly these members. Raises Refused."""
+    if len({member.user_id for member in members}) < len(members):
+        raise Refused(_("A person is there twice. Give them one role."), code="members")
+    if not person.is_superuser and TaskMember.Role.OWNER not in {one.role for one in members}:
+        raise Refused(_("A task needs an owner. Name another one first."), code="members")
+
+
+@transaction.atomic
+def change_members(
+    *,
+    task: Task,
+    actor: User,
+    added: Sequence[TaskMember] = (),
+    changed: Sequence[TaskMember] = (),
+    removed: Sequence[TaskMember] = (),
+) -> None:
+    """Store new members, others' new roles, and take members out, all or nothing.
+
+    A new role counts once its person has confirmed the address that it is given to. Locks the
+    task, so that two owners cannot remove each other. Raises Refused.
+    """
+    Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
+    if not can_own(actor, task):
+        raise Refused(_("You do not own this task any more."), code="members")
+    there = {member.pk: member for member in task.members.all()}
+    if not there.keys() >= {member.pk for member in (*changed, *removed)}:
+        raise Refused(
+            _("Somebody removed a member meanwhile. Look at the members again."), code="members"
+        )
+    kept = there | {member.pk: member for member in changed}
+    for member in removed:
+        del kept[member.pk]
+    check_members([*kept.values(), *added], actor)
+    task.members.filter(pk__in=[member.pk for member in removed]).delete()
+    TaskMember.objects.bulk_update(changed, ["role"])
+    for member in added:
+        member.address = member.user.email
+    TaskMember.objects.bulk_create(added)
+    owners = task.members.standing().filter(role=TaskMember.Role.OWNER)
+    if not (actor.is_superuser or owners.exists()):
+        raise Refused(_("A task needs an owner whose address is confirmed."), code="members")
+    for action, members in {"added": added, "changed": changed, "removed": removed}.items():
+        for member in members:
+            about = {"user": member.user.email, "person": member.user_id, "role": member.role}
+            log(actor, f"member.{action}", task, **about)

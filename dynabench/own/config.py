@@ -22,17 +22,10 @@ from dynabench.own.preview import judge_values, write_values
 from tasks.admin.roles import person
 from tasks.config.loading import check_config
 from tasks.config.parsing import ConfigError, Problem
-from tasks.config_saving import (
-    STALE,
-    ConfigStale,
-    check_change,
-    diff,
-    digest,
-    fixed_parts,
-    save_config,
-)
+from tasks.config_changes import STALE, ConfigStale, check_change, diff, digest, fixed_parts
 from tasks.models import Task
 from tasks.permissions import can_edit
+from tasks.services import save_config
 
 PAGE = "own/config.html"
 

@@ -19,9 +19,9 @@ from dynabench.lib.refusals import as_form_error
 from tasks.admin.roles import EDITORS, NOBODY, OWNERS, READERS, ByRole, RoleAdmin, count_of, person
 from tasks.config.parsing import ConfigError, read_yaml
 from tasks.config.schema import TaskConfig
-from tasks.config_saving import LONGEST_DIFF, diff, refused_changes, usable
-from tasks.members import account_of, change_members, check_members
+from tasks.config_changes import LONGEST_DIFF, diff, refused_changes, usable
 from tasks.models import Task, TaskMember
+from tasks.services import account_of, change_members, check_members
 
 
 class TaskForm(forms.ModelForm):

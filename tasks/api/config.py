@@ -15,16 +15,10 @@ from dynabench.lib.api import read
 from tasks.access import find_edited, find_task
 from tasks.config.loading import json_schema
 from tasks.config.parsing import MAX_BYTES, ConfigError, Problem
-from tasks.config_saving import (
-    check_change,
-    checked,
-    diff,
-    digest,
-    fixed_parts,
-    save_config,
-)
+from tasks.config_changes import check_change, checked, diff, digest, fixed_parts
 from tasks.models import Task
 from tasks.permissions import can_read
+from tasks.services import save_config
 
 
 class ConfigProblemSerializer(serializers.Serializer[Any]):

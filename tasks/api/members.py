@@ -14,9 +14,9 @@ from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
 from dynabench.lib.api import read
 from tasks.access import find_task
-from tasks.members import account_of, change_members
 from tasks.models import Task, TaskMember
 from tasks.permissions import can_own, can_read
+from tasks.services import account_of, change_members
 
 
 class MemberSerializer(serializers.ModelSerializer[TaskMember]):

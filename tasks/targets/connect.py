@@ -16,8 +16,8 @@ from tasks.config.schema import TaskConfig
 from tasks.models import Generator, TargetModel, TargetVersion
 from tasks.targets.endpoints.base import GENERATOR, QA_KIND, Endpoint, EndpointConfig, EndpointError
 from tasks.targets.endpoints.registry import build
+from tasks.targets.services import note_version
 from tasks.targets.serving.spec import ModelSpec
-from tasks.targets.versions import note_version
 
 
 def endpoint_of(target: TargetModel) -> Endpoint:

@@ -1,6 +1,7 @@
 """Writes about targets and generators."""
 
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any
 
 from django.db import transaction
@@ -11,9 +12,17 @@ from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.lib.errors import Refused
 from dynabench.lib.rows import changed_fields
-from tasks.models import Generator, Round, TargetModel, Task
+from tasks.contexts.files import context_digest
+from tasks.models import Generator, Round, TargetModel, TargetVersion, Task
 from tasks.permissions import fixed_settings
-from tasks.targets.versions import made_another
+
+IDENTITY = (
+    "adapter",
+    "source",
+    "revision",
+    "options",
+    "serving",
+)  # of a model: an address may change
 
 
 @transaction.atomic
@@ -66,7 +75,7 @@ def check_same_model(target: TargetModel, fields: Mapping[str, Any]) -> None:
 
     That round's examples would have been written against one model, and be shown with another.
     """
-    another = made_another(target, fields)
+    another = _made_another(target, fields)
     if not another:
         return
     opened = Q(opened_at__isnull=False) | Q(state=Round.State.RELEASED)
@@ -77,6 +86,36 @@ def check_same_model(target: TargetModel, fields: Mapping[str, Any]) -> None:
         )
         told = {"number": round.number, "target": target.name, "names": ", ".join(another)}
         raise Refused(words % told, code="target")
+
+
+def _made_another(target: TargetModel, wanted: Mapping[str, Any]) -> list[str]:
+    """Which of the wanted settings would make another model of a target; empty: none.
+
+    An address may change, and a folder may lie elsewhere: it keeps its last name.
+    """
+    before = {name: getattr(target, name) for name in IDENTITY}
+    changed = [name for name in IDENTITY if wanted.get(name, before[name]) != before[name]]
+    if "source" in changed and _last_name(wanted["source"]) == _last_name(target.source):
+        changed.remove("source")
+    if bool(wanted.get("url", target.url)) != bool(target.url):
+        changed.append("url")
+    return changed
+
+
+def _last_name(source: str) -> str:
+    """Of a folder; anything else is its own name."""
+    return PurePath(source).name if source.startswith("/") else source
+
+
+def note_version(target: TargetModel, fingerprint: Mapping[str, Any]) -> TargetVersion:
+    """The version with this fingerprint, created the first time it is seen; no lock.
+
+    A target that sends no digest is identified by the digest of everything it reports.
+    """
+    digest = str(fingerprint.get("digest") or context_digest(dict(fingerprint)))
+    return TargetVersion.objects.get_or_create(
+        target=target, digest=digest, defaults={"fingerprint": dict(fingerprint)}
+    )[0]
 
 
 @transaction.atomic

@@ -4,7 +4,7 @@ import pytest
 
 from dynabench.accounts.models import LogEntry
 from tasks.config.loading import json_schema
-from tasks.config_saving import HAS_CONTEXTS, OPENED
+from tasks.config_changes import HAS_CONTEXTS, OPENED
 from tasks.models import Task, TaskMember
 
 URL = "/api/v1/tasks/nli/config/"

@@ -14,11 +14,12 @@ from annotation.attempts.services import begin_attempt, finish_attempt
 from annotation.models import Assignment, Attempt, Example
 from dynabench.accounts.models import Annotator, LogEntry
 from dynabench.lib.errors import Refused
-from tasks.config_saving import ConfigStale, digest, save_config
+from tasks.config_changes import ConfigStale, digest
 from tasks.models import Round, Task
 from tasks.rounds.loop import RoundError
 from tasks.rounds.services import plan_round
 from tasks.rounds.states import close_if_due, set_round_state
+from tasks.services import save_config
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 from tests.races import races
 from validation.judging.services import cast_validation, lease_next

@@ -4,8 +4,8 @@ import pytest
 
 from dynabench.accounts.models import LogEntry
 from dynabench.lib.errors import Refused
-from tasks.members import change_members
 from tasks.models import TaskMember
+from tasks.services import change_members
 from tests.factories import TaskFactory, UserFactory
 from tests.races import races
 

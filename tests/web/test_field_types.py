@@ -16,7 +16,7 @@ from tasks.config.checks import types_of
 from tasks.config.components import FIELD_TYPES, PLACES, FieldType, FormInput
 from tasks.config.loading import check_config, load_config
 from tasks.config.parsing import ConfigError
-from tasks.config_saving import refused_changes
+from tasks.config_changes import refused_changes
 from tasks.models import Round, Task, TaskMember
 from tasks.services import create_task
 from tests.factories import ContextFactory, UserFactory, scripted_target

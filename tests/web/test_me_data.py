@@ -33,9 +33,9 @@ from dynabench.webhooks.models import Webhook
 from dynabench.webhooks.services import create_webhook
 from leaderboard.models import WeeklyGoal
 from leaderboard.people.services import set_weekly_goal
-from tasks.members import change_members
 from tasks.models import TaskMember
 from tasks.selectors import targets_of
+from tasks.services import change_members
 from tasks.targets.endpoints.base import Prediction
 from tests.factories import PASSWORD, UserFactory, scripted_target
 from tests.web.conftest import HTMX

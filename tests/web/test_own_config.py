@@ -9,7 +9,7 @@ from django.utils.html import escape
 
 from dynabench.accounts.models import LogEntry
 from dynabench.own.config import STALE, counted
-from tasks.config_saving import digest
+from tasks.config_changes import digest
 from tasks.models import Round, Task, TaskMember
 from tests.factories import TaskFactory, UserFactory
 from tests.web.conftest import HTMX

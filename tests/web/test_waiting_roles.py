@@ -5,9 +5,9 @@ from allauth.account.models import EmailAddress
 
 from dynabench.accounts.models import confirm_address
 from dynabench.lib.errors import Refused
-from tasks.members import change_members
 from tasks.models import TaskMember
 from tasks.permissions import role_of
+from tasks.services import change_members
 from tests.factories import PASSWORD
 
 ADDRESS = "eve@example.com"

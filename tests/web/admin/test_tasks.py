@@ -4,7 +4,7 @@ import pytest
 from django.urls import reverse
 
 from dynabench.accounts.models import LogEntry
-from tasks.config_saving import OPENED
+from tasks.config_changes import OPENED
 from tasks.models import Round, Task, TaskMember
 from tests.web.admin.conftest import (
     ROLES,

@@ -1,13 +1,10 @@
-"""Which configuration a task may have now, and storing another one."""
+"""Which configuration a task may have now: what may change, and what differs."""
 
 import difflib
 from hashlib import sha256
 
-from django.db import transaction
 from django.utils.translation import gettext, gettext_noop
 
-from dynabench.accounts.models import User
-from dynabench.accounts.services import log
 from dynabench.lib.errors import Refused
 from tasks.config.changes import context_changes, forbidden_changes
 from tasks.config.dynabench1 import convert, unfinished
@@ -124,18 +121,3 @@ def checked(task: Task, text: str, *, base: str) -> tuple[TaskConfig, list[Probl
     if config is None:
         raise ConfigError(problems)
     return config, problems
-
-
-@transaction.atomic
-def save_config(*, task: Task, text: str, base: str, actor: User) -> Task:
-    """Check a configuration and store it; `base` is the digest of the text that was edited.
-
-    Locks the task, so that of two editors one is told. Raises ConfigStale, ConfigError.
-    """
-    locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
-    config, _ = checked(locked, text, base=base)
-    changes = diff(locked.config_text, text)[:LONGEST_DIFF]
-    locked.config_text, locked.name, locked.summary = text, config.name, config.summary
-    locked.save(update_fields=["config_text", "name", "summary"])
-    log(actor, "task.changed", locked, fields=["config_text"], diff=changes)
-    return locked
