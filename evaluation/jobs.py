@@ -39,7 +39,7 @@ FUNCTIONS: dict[type[Job], str] = {
 
 @contextmanager
 def _giving_up() -> Iterator[None]:
-    """Who has lost the lease stops quietly: another worker has the job, or it was ended."""
+    """A worker that lost the lease stops quietly: another one has the job, or it was ended."""
     try:
         yield
     except LeaseLost as lost:
@@ -54,7 +54,7 @@ def build_dataset(dataset_id: int) -> None:
 
 
 def run_training(run_id: int) -> None:
-    """Train a task's next target in a process of its own."""
+    """Train a task's next target in a separate process."""
     run = claim(TrainingRun, run_id)
     if run is None:
         return
@@ -63,7 +63,7 @@ def run_training(run_id: int) -> None:
 
 
 def check_submission(submission_id: UUID) -> None:
-    """Check what was handed in; what is accepted is queued for its evaluations."""
+    """Check a submission; an accepted one is queued for its evaluations."""
     submission = claim(Submission, submission_id)
     if submission is None:
         return
@@ -116,7 +116,7 @@ def sweep_all() -> int:
 def tidy_daily() -> int:
     """Delete what is kept no longer, once a day and a bounded number of rows; how many went.
 
-    What is too much for one time is left for the next sweep.
+    The rest is left for the next sweep.
     """
     if is_tidied():
         return 0

@@ -1,1 +1,1 @@
-"""Models that mean harm, and what must become of each: run by `manage.py doctor` and the tests."""
+"""Hostile models, and how each must end: run by `manage.py doctor` and the tests alone."""

@@ -113,7 +113,7 @@ class Bench:
         return [ours.name for ours in list_ours(f"hostile-{self.token}-")]
 
     def inputs(self, script: str) -> Path:
-        """A file of examples whose first one brings the script; its gold lies beside it."""
+        """A file of examples, the first with the script; right answers lie in the same folder."""
         folder = self.folder / uuid.uuid4().hex
         folder.mkdir(parents=True)
         (folder / "gold.jsonl").write_text(json.dumps([GOLD] * SIZE))

@@ -84,13 +84,13 @@ CASES = (
     Case(
         5,
         "fork bomb",
-        "timeout, oom or model_error; a good model beside it is not harmed",
+        "timeout, oom or model_error; a good model that runs meanwhile is not harmed",
         check=checks.fork_bomb,
     ),
     Case(
         6,
         "thread bomb",
-        "timeout, oom or model_error; a good model beside it is not harmed",
+        "timeout, oom or model_error; a good model that runs meanwhile is not harmed",
         check=checks.thread_bomb,
     ),
     Case(

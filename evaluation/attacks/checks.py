@@ -1,4 +1,4 @@
-"""What must hold of a hostile case beside its outcome, and the cases that are no single run.
+"""What else must hold of a hostile case, and the cases that are no single run.
 
 Each raises Breach, which says what was seen; those that are no single run return it.
 """
@@ -55,7 +55,7 @@ def says(*wanted: str) -> Holds:
 
 
 def sentence(wanted: str) -> Holds:
-    """What the submitter is told holds these words, and never a right answer."""
+    """The sentence for the submitter holds these words, and never a right answer."""
 
     def holds(seen: Seen) -> None:
         expect(wanted in seen.ending.sentence, seen.ending.sentence)
@@ -142,7 +142,7 @@ def volume(bench: Bench) -> str:
 
 
 def healthcheck(bench: Bench) -> str:
-    """Neither may run anything of the image's beside its command."""
+    """Neither may run anything but the image's command."""
     image = bench.build("HEALTHCHECK --interval=1s CMD touch /tmp/checked", "ONBUILD RUN false")
     script = "import os, time\ntime.sleep(2.5)\nif os.path.exists('/tmp/checked'): breach('check')"
     seen = bench.run(f"{script}\n{GOOD}", image=image)

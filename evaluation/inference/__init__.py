@@ -1,1 +1,1 @@
-"""One evaluation without a database: requests out, answers strictly read, scores."""
+"""One evaluation without a database: examples out, answers checked, scores. For runs and checks."""

@@ -196,7 +196,7 @@ def _each(items: Callable[[], Iterable[T]], step: int) -> Iterator[T]:
 def _perturbed(
     question: Question, suite: str, tell: Tell, file: IO[bytes]
 ) -> Iterator[Mapping[str, Any]]:
-    """The inputs of each twin; what else is to be known of them is written down on the way."""
+    """The inputs of each variant; their kinds and right answers go to the file on the way."""
     for row in ticking(question.rows(), tell, gettext_noop("perturbing the examples")):
         found = _twins(question, suite, row)
         file.write(orjson.dumps([(twin.kind, twin.row.gold) for twin in found]) + b"\n")
@@ -205,7 +205,7 @@ def _perturbed(
 
 
 def _twins(question: Question, suite: str, row: SetRow) -> Sequence[Variant]:
-    """The twins of an example in a suite."""
+    """The variants of an example in a suite."""
     config = question.config
     answer = config.component(config.answer_field)
     passage = answer.reference if answer.type == "span" else None
@@ -239,7 +239,7 @@ def _pairs(
     answers: Iterator[Answer | None],
     file: gzip.GzipFile,
 ) -> Iterator[Twins]:
-    """Each example with its twins, in order; the answers are written down on their way."""
+    """Each example with its variants, in order; the answers are written down on their way."""
     for row, answer, line in bases:
         found = []
         for kind, gold in orjson.loads(line):

@@ -1,7 +1,7 @@
 """The check of a model before it is accepted: it is looked through and answers five examples.
 
 Needs no database and no Django: a worker checks every submission with it
-(`evaluation.submissions.intake`), and who wants to submit a model runs the same here:
+(`evaluation.submissions.intake`), and submitters can run the same check here:
 
     python -m evaluation.inference.precheck MODEL --config task.yaml --inputs five.jsonl
     python -m evaluation.inference.precheck --config task.yaml \\
@@ -46,7 +46,7 @@ NO_ENGINE = (
 
 
 class Refused(Exception):
-    """What was handed in cannot be accepted; the message says why and how to mend it."""
+    """A submission cannot be accepted; the message says why and how to mend it."""
 
     def __init__(self, message: str, outcome: Outcome = Outcome.REJECTED, log: str = "") -> None:
         super().__init__(message)
@@ -54,7 +54,7 @@ class Refused(Exception):
 
 
 class NotNow(Exception):
-    """The check needs what is not here at present; the message tells what it waits for."""
+    """The check lacks something at present; the message says what it waits for."""
 
 
 class Problems:

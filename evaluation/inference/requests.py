@@ -1,4 +1,4 @@
-"""What a task's models are asked and may answer: examples out in an order by chance, answers in.
+"""What a task's models read and may answer, and the examples as they are sent, in random order.
 
 Knows neither database nor scores, so that a model can be checked anywhere.
 """
@@ -30,7 +30,7 @@ EVERY = 500  # examples between two looks at the clock
 T = TypeVar("T")
 
 Tell = Callable[[float, str], None]
-"""Is told progress (0-1) and message often; what it raises ends the evaluation."""
+"""Called often with progress (0-1) and message; an error that it raises ends the evaluation."""
 
 
 def runnable(
@@ -144,7 +144,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def ticking(items: Iterable[T], tell: Tell, message: str, progress: float = 0.0) -> Iterator[T]:
-    """The items; `tell` is told on the way, so that nothing long goes on unwatched."""
+    """The items; calls `tell` on the way, so that long work is watched."""
     for number, item in enumerate(items):
         if number % EVERY == 0:
             tell(progress, message)

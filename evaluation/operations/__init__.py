@@ -1,1 +1,1 @@
-"""Is the installation sound? What the doctor and `/readyz/` look at."""
+"""Is the installation sound? For the doctor, `/readyz/` and the files of releases."""

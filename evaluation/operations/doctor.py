@@ -85,7 +85,7 @@ def check_targets() -> Finding:
 
 
 def check_disk() -> Iterator[Finding]:
-    """The home folder can be written to; room for what people hand in, and for images."""
+    """The home folder can be written to; room for submissions and images."""
     found = engine()
     places = {"home": settings.HOME, "engine's disk": Path(found.root) if found else None}
     if (home := health.check_disk()).state == "bad":

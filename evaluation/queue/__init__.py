@@ -1,1 +1,1 @@
-"""How jobs are leased, run in a process of their own, and cleaned up after."""
+"""The leases of jobs, their subprocesses and cleanup. Folders that do a job import it."""

@@ -235,7 +235,7 @@ def sweep(functions: dict[type[Job], str]) -> int:
 
 
 def stuck(after: timedelta) -> list[str]:
-    """What nobody works on though it should be, in words; empty when all is well.
+    """Jobs that should be worked on and are not, in words; empty when all is well.
 
     A job may wait for long while another one runs. It may not wait for longer than `after` while
     none runs, and no lease may have expired that long ago: then nobody sweeps.

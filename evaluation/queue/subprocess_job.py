@@ -1,4 +1,4 @@
-"""Heavy work of a job in a process of its own, while the worker watches and keeps the lease.
+"""Heavy work of a job in a separate process, while the worker watches and keeps the lease.
 
 The process writes JSON objects to its standard output, one a line: `{"progress": 0.4, "message":
 "epoch 2"}` as often as it likes and at the end `{"report": {…}}` or `{"error": "…"}`. When the
@@ -31,8 +31,8 @@ Show = Callable[[float, str], None]
 def carry_out(job: Job, arguments: Iterable[str], show: Show | None = None) -> None:
     """Run `manage.py ARGUMENTS` for a claimed job and store its report, or why it failed.
 
-    `show` is told progress and message at each beat. Raises LeaseLost, and then or on any other
-    error the process is killed.
+    `show` gets progress and message at each beat. Any error, such as LeaseLost, kills the
+    process.
     """
     command = [sys.executable, str(settings.BASE_DIR / "manage.py"), *arguments]
     # Threads that wait without spinning leave the cores to those that work.

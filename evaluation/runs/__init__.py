@@ -1,1 +1,1 @@
-"""Evaluation runs: asked for, scheduled, carried out, stored."""
+"""Evaluation runs: requested, scheduled, executed, stored. Submissions and jobs import it."""

@@ -1,4 +1,4 @@
-"""Models of the hub that people hand in: fetched as a stranger would, and only if they fit."""
+"""Submitted models of the hub: fetched without the operator's token, and only if they fit."""
 
 import shutil
 from fnmatch import fnmatch

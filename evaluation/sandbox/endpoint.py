@@ -1,6 +1,6 @@
 """Asks a model that runs elsewhere, through the adapters to remote models.
 
-How fast it answers depends on the network too, so its throughput is told under this runner's name.
+How fast it answers depends on the network too, so its throughput carries this runner's name.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Images that are handed in: getting them onto the engine, and what they must not have."""
+"""Submitted images: loading or pulling them onto the engine, and checking them."""
 
 import json
 import re
@@ -26,7 +26,7 @@ PINNED = re.compile(r"(?P<name>[^@\s]+)@(?P<digest>sha256:[0-9a-f]{64})")
 
 
 class ImageRefused(Exception):
-    """An image cannot be had as it was named or handed in; the message says why."""
+    """An image cannot be loaded, pulled or run as it was submitted; the message says why."""
 
 
 class ImageFacts(NamedTuple):
@@ -95,7 +95,7 @@ def has_image(id: str) -> bool:
 def remove_nameless(ids: Collection[str]) -> list[str]:
     """Remove those of the images that this engine has and that have no name; the ids of these.
 
-    What has a name is the operator's, whoever handed in the same. Raises EngineError.
+    An image with a name is the operator's, even if somebody submitted the same. Raises EngineError.
     """
     removed = []
     with closing(connect()) as client:

@@ -145,7 +145,7 @@ class Calls:
     examples: int = 16  # in one call
     at_once: int = 4
     seconds: float = 60.0  # for one call
-    attempts: int = 5  # of a call that fails; one that is told to come later is free
+    attempts: int = 5  # of a failing call; answers of "come later" do not count
     longest_wait_seconds: float = 60.0
     doublings: int = 6  # of the wait, which begins with two seconds
 

@@ -1,4 +1,4 @@
-"""The end of a model's log: bounded, harmless to show, and without what its reader may not see."""
+"""The end of a model's log: bounded, harmless to show, and without texts its reader may not see."""
 
 import re
 from collections.abc import Iterable
@@ -55,7 +55,7 @@ def redacted(log: str, *, texts: Iterable[str], secrets: Iterable[str] = ()) -> 
 
     texts: the values of the examples' fields, read once and one at a time. A line goes when it
     holds a whole value of SHORTEST characters or more, or an aligned BLOCK of a longer one, so also
-    when it quotes 47 characters from anywhere in it. What a model writes in code of its own passes.
+    when it quotes 47 characters from anywhere in it. A text that the model encodes passes.
     """
     for secret in secrets:
         log = log.replace(secret, HIDDEN)

@@ -11,18 +11,18 @@ FILE, FOLDER = 0o644, 0o755
 
 @contextmanager
 def readable(
-    folder: Path, beside: Path, patiently: Callable[[Callable[[], object]], object]
+    folder: Path, place: Path, patiently: Callable[[Callable[[], object]], object]
 ) -> Iterator[Path]:
     """The folder itself, or a copy where its modes keep others out or it links elsewhere.
 
     transformers saves weights for their owner alone, and a hub's cache is made of links. The copy
-    is made in `beside`; `patiently` makes the call that takes long. Raises OSError.
+    is made in `place`; `patiently` makes the call that takes long. Raises OSError.
     """
     if all(_is_open(path) for path in (folder, *folder.rglob("*"))):
         yield folder
         return
-    with tempfile.TemporaryDirectory(dir=beside) as place:
-        copy = Path(place, "model")
+    with tempfile.TemporaryDirectory(dir=place) as made:
+        copy = Path(made, "model")
         patiently(lambda: shutil.copytree(folder, copy, copy_function=shutil.copyfile))
         for path in (copy, *copy.rglob("*")):
             path.chmod(_mode(path))

@@ -1,7 +1,7 @@
 """Runs model folders in a process of this machine, where no Docker engine is.
 
-Only our harness runs and no code of the submitter's: weights are read as safetensors, so what is to
-be bounded is what a large or broken model uses. It sees this machine's files and network.
+Only our harness runs and no code of the submitter's: weights are read as safetensors, so only
+the use of a large or broken model is to be bounded. It sees this machine's files and network.
 """
 
 import os
@@ -27,7 +27,7 @@ KILLED = "The process was ended from outside, perhaps because this machine ran o
 
 
 class ProcessRunner:
-    """Our harness in a process of its own, for folders only."""
+    """Our harness in a separate process, for folders only."""
 
     name = "process"
 
@@ -120,8 +120,8 @@ def _read(monitor: Monitor, process: "subprocess.Popen[bytes]") -> None:
 def sample(pid: int) -> Sample | None:
     """What a process used so far and holds now; None when it is gone.
 
-    Of pages that it shares, such as those of libraries, it is told its part. The harness starts no
-    further processes.
+    Shared pages, such as those of libraries, count in part (Pss). The harness starts no further
+    processes.
     """
     proc = Path("/proc", str(pid))
     try:

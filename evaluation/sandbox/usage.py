@@ -81,7 +81,7 @@ def cgroup_of(pid: int, container_id: str, root: Path = Path("/")) -> Cgroup | N
 
 @dataclass
 class Pace:
-    """Measures one run; times are seconds of one clock, handed in.
+    """Measures one run; times are seconds of one clock, which the caller reads.
 
     The first batch of answers is the warm-up: what counts is how many answers came after it, and
     in which time. A model that computed everything before it answered would look fast. So when an

@@ -1,1 +1,1 @@
-"""Pure numbers of a model's answers: metrics, intervals, robustness, comparison."""
+"""Numbers of answers: metrics, intervals, robustness and comparison. Pure; for all folders."""

@@ -1,4 +1,4 @@
-"""Robustness and fairness: a model's answers to perturbed twins beside those to their bases."""
+"""Robustness and fairness: answers to perturbed variants against those to their bases."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,1 +1,1 @@
-"""Training the next target of a task, and the starter models. Only this folder loads torch."""
+"""Training of the next target, and the starter models. Only this folder loads torch."""

@@ -47,7 +47,7 @@ class TrainingOptions:
 
     `labels` are in the order of the logits (None: sorted; always None for extractive-qa). Rates
     are those of the top layer; each layer below has `layer_decay` of the one above. `window` is
-    the number of passage tokens an extractive-qa row is trained on, drawn anew each epoch around
+    the number of passage tokens an extractive-qa row is trained on, drawn again each epoch around
     its answer; 0 = the whole passage. The lowest `frozen_layers` and the embeddings stay as they
     are. `dev_share` of the rows, by group, decides which epoch is kept; training stops after
     `patience` epochs without a better one.
@@ -216,7 +216,7 @@ def _codec(
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """A new folder beside `path` that takes its name at the end, or vanishes with an error."""
+    """A new folder next to `path` that takes its name at the end, or vanishes with an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
     try:

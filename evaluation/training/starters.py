@@ -224,7 +224,7 @@ def _start(code: str, home: Path, *, force: bool) -> tuple[Connection, SpawnProc
 
 
 def _train_one(code: str, home: Path, force: bool, steps: Connection) -> None:
-    """In a process of its own, which ends when nobody listens any more."""
+    """In a separate process, which ends when nobody listens any more."""
 
     def tell(done: int, total: int, message: str) -> None:
         steps.send((done / total, message.partition(":")[0]))

@@ -1,28 +1,19 @@
-"""The metrics of tasks, by the names in a task's configuration (docs/evaluation.md, “Scores”)."""
+"""The metrics of tasks, by the names in a task's configuration (docs/evaluation.md, “Scores”).
+
+Every class in this folder that has a name is one: a new metric needs no further registration.
+"""
 
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
-from evaluation.scoring.metrics.answers import (
-    Accuracy,
-    DataperfF1,
-    ExactMatch,
-    SquadF1,
-    VqaAccuracy,
-)
-from evaluation.scoring.metrics.base import Metric, Unavailable
-from evaluation.scoring.metrics.labels import MacroF1, MatthewsCorrelation
-from evaluation.scoring.metrics.ngrams import Bleu, ChrF, ChrFpp, SpBleu
+from evaluation.scoring.metrics.base import METRICS, Metric, Unavailable
 
 __all__ = ["METRICS", "Metric", "Unavailable", "metric_of"]
 
-METRICS: dict[str, type[Metric]] = {
-    each.name: each
-    for each in (
-        Accuracy, MacroF1, MatthewsCorrelation, SquadF1, ExactMatch, Bleu, SpBleu, ChrF, ChrFpp,
-        VqaAccuracy, DataperfF1,
-    )
-}  # fmt: skip
+for _module in iter_modules(__path__, f"{__name__}."):
+    import_module(_module.name)
 
 
 def metric_of(

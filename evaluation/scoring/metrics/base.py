@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from evaluation.contract import SetRow
 
 Sums = NDArray[np.float64]
+METRICS: "dict[str, type[Metric]]" = {}
 
 
 class Unavailable(ValueError):
@@ -28,6 +29,10 @@ class Metric(ABC):
     name: ClassVar[str]
     version: ClassVar[int] = 1  # higher whenever an answer may be scored otherwise
     higher_is_better: ClassVar[bool] = True
+
+    def __init_subclass__(cls) -> None:
+        if "name" in vars(cls):
+            METRICS[cls.name] = cls
 
     def __init__(self, labels: Sequence[str] | None, sp_model: Path | None) -> None:
         """labels: of a task with choices; sp_model: a SentencePiece file. Raises Unavailable."""

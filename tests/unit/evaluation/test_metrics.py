@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,9 @@ def one(name: str, value: Any, *gold: Any) -> float:
 
 def test_every_metric_of_the_configuration_is_there():
     assert set(METRICS) == set(MetricName.__args__)
-    for metric in METRICS.values():
+    page = (Path(__file__).parents[3] / "docs/evaluation.md").read_text()
+    for name, metric in METRICS.items():
+        assert f"`{name}`" in page
         assert metric.__doc__
         assert (metric.version, metric.higher_is_better) == (1, True)
 
