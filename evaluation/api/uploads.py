@@ -27,6 +27,7 @@ from evaluation.uploads.chunked import (
     discard,
     open_uploads,
 )
+from evaluation.uploads.views import announced_bytes
 
 LARGEST = 2**63 - 1
 
@@ -137,10 +138,7 @@ class UploadView(APIView):
         asked = PieceSerializer(data=request.query_params)
         asked.is_valid(raise_exception=True)
         stream = request.data if hasattr(request.data, "read") else BytesIO()
-        size = request.META.get("CONTENT_LENGTH") or ""
-        add_piece(
-            one, asked.validated_data["offset"], stream, int(size) if size.isdigit() else None
-        )
+        add_piece(one, asked.validated_data["offset"], stream, announced_bytes(request))
         return Response(told(one.pk))
 
     @extend_schema(operation_id="uploads_delete", responses={204: None})
