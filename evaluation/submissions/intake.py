@@ -120,7 +120,7 @@ def _accept(submission: Submission, arrived: Arrived, watch: Heartbeat) -> None:
     """Keep the checked files, end the check and queue the evaluations."""
     if arrived.file:
         with arrived.file.open("rb") as file:
-            kept = File(BeatingFile(file, watch.beat), arrived.file.name)
+            kept = File(BeatingFile(file, watch.beat), arrived.file.name)  # type: ignore[arg-type]
             submission.file.save(arrived.file.name, kept, save=False)
     results = {"digest": arrived.digest, "size": arrived.size, "file": submission.file.name}
     try:
