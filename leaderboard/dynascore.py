@@ -28,7 +28,7 @@ from leaderboard.scoring.dynascore import (
 
 DRAWS = 200
 """Of a table with standard errors."""
-Row = dict[str, float | None]
+TableRow = dict[str, float | None]
 
 
 class TableError(ValueError):
@@ -39,9 +39,9 @@ class TableError(ValueError):
 class TaskTable:
     """What a file says about one task, by model."""
 
-    rows: dict[str, Row] = field(default_factory=dict)
-    errors: dict[str, Row] = field(default_factory=dict)  # standard errors
-    replicates: dict[str, list[Row]] = field(default_factory=dict)
+    rows: dict[str, TableRow] = field(default_factory=dict)
+    errors: dict[str, TableRow] = field(default_factory=dict)  # standard errors
+    replicates: dict[str, list[TableRow]] = field(default_factory=dict)
 
 
 def read(lines: Iterable[bytes], name: str) -> dict[str, TaskTable]:
@@ -104,7 +104,7 @@ def _number(given: dict[str, Any], key: str) -> float | None:
     return float(value)
 
 
-def draws(table: TaskTable) -> Iterator[dict[str, Row]]:
+def draws(table: TaskTable) -> Iterator[dict[str, TableRow]]:
     """Resamples of a table, none where the file tells of none; the order of rows is no matter.
 
     What `replicates` name is as they say, the rest is normal around its value, by its error.

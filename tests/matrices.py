@@ -61,3 +61,22 @@ def chance_matrix(
         ),
         frozen=Frozen((*rates.items(),), ("Model 0",), is_sensitive) if rates else None,
     )
+
+
+def over_datasets(tables, weights):
+    """The weighted mean of each metric of each model over tables by dataset, written plainly.
+
+    None where a dataset with a weight lacks the result.
+    """
+    used = [(tables[name], weight) for name, weight in weights.items() if weight]
+
+    def mean(model, metric):
+        values = [table[model][metric] for table, _ in used]
+        if None in values:
+            return None
+        return sum(weight * value for (_, weight), value in zip(used, values, strict=True)) / sum(
+            weight for _, weight in used
+        )
+
+    models = next(iter(tables.values()))
+    return {model: {metric: mean(model, metric) for metric in row} for model, row in models.items()}

@@ -1,6 +1,6 @@
 """What methods return, and some take: plain dictionaries, with the keys of the API.
 
-Made by tests/unit/client/test_types.py of the API's schema. Times are ISO 8601, in UTC.
+Made by scripts/client_types.py from the schema of the API. Times are ISO 8601, in UTC.
 """
 
 from __future__ import annotations  # they name each other

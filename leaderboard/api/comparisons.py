@@ -20,7 +20,7 @@ from tasks.permissions import can_edit
 if TYPE_CHECKING:  # it loads numpy
     from leaderboard.board.matrix import Matrix
     from leaderboard.board.ranked import Cell
-    from leaderboard.compare.models import Comparison, Example, Row
+    from leaderboard.compare.models import ComparedMetric, Comparison, Example
 
 BETTER: Mapping[str, str] = {"first": "a", "second": "b"}
 
@@ -128,7 +128,7 @@ def _tested(found: "Comparison") -> dict[str, Any]:
     }
 
 
-def _row(row: "Row") -> dict[str, Any]:
+def _row(row: "ComparedMetric") -> dict[str, Any]:
     return {
         "set": row.set.name,
         "version": row.set.version,

@@ -14,7 +14,7 @@ from evaluation.submissions.selectors import latest, runs_of
 from evaluation.submissions.visibility import Viewer, as_seen, may_see_scores, shown_name
 from leaderboard.board.matrix import COSTS, Matrix, Set, score_matrix
 from leaderboard.board.opening import opening_of
-from leaderboard.board.ranked import Cell, Ranked, Row, ranked
+from leaderboard.board.ranked import Cell, Ranked, RankedModel, ranked
 from leaderboard.board.tables import cell_of
 from tasks.models import Round
 from tasks.permissions import Person
@@ -61,7 +61,7 @@ def results_of(submission: Submission, viewer: Viewer, user: Person) -> dict[str
 
 
 def _settled(
-    progress: Progress, runs: Sequence[EvaluationRun], matrix: Matrix, row: Row | None
+    progress: Progress, runs: Sequence[EvaluationRun], matrix: Matrix, row: RankedModel | None
 ) -> Progress:
     """Not over before the board has every result of the model.
 
@@ -83,7 +83,7 @@ def _settled(
 
 
 def _rounds(
-    matrix: Matrix, row: Row | None, seen: Sequence[Round]
+    matrix: Matrix, row: RankedModel | None, seen: Sequence[Round]
 ) -> dict[int, tuple[float | None, str]]:
     """Of each round that has opened, and of the first in any case: its number, or why it has none.
 
@@ -101,7 +101,7 @@ def _rounds(
 
 
 def _on(
-    matrix: Matrix, row: Row | None, place: int, one: Set, metric: str | None
+    matrix: Matrix, row: RankedModel | None, place: int, one: Set, metric: str | None
 ) -> tuple[float | None, str]:
     if metric is None:
         return None, f"none of this task's metrics is an accuracy; see scores[{one.name!r}]."
@@ -135,7 +135,7 @@ def _without(number: int, state: str | None) -> str:
     return f"round {number} has no set whose results are shown."
 
 
-def _scores(matrix: Matrix, row: Row | None) -> dict[str, Any]:
+def _scores(matrix: Matrix, row: RankedModel | None) -> dict[str, Any]:
     """By set and metric the value with its interval and how many examples it is of."""
     if row is None:
         return {}
@@ -155,7 +155,7 @@ def _as_told(name: str, cell: Cell) -> Cell:
     return Cell(*(None if part is None else round(part / unit, DIGITS) for part in cell))
 
 
-def _others(row: Row | None) -> dict[str, float | None]:
+def _others(row: RankedModel | None) -> dict[str, float | None]:
     metrics: Mapping[str, Cell] = row.metrics if row else {}
     return {name: _as_told(name, metrics.get(name, NOTHING)).value for name in OTHERS}
 
@@ -163,7 +163,7 @@ def _others(row: Row | None) -> dict[str, float | None]:
 def _notes(
     progress: Progress,
     board: Ranked,
-    row: Row | None,
+    row: RankedModel | None,
     rounds: Mapping[int, tuple[float | None, str]],
 ) -> Iterator[str]:
     if not progress.is_over:
@@ -187,7 +187,7 @@ def _notes(
         yield from board.notices
 
 
-def _has_failed(progress: Progress, row: Row | None) -> bool:
+def _has_failed(progress: Progress, row: RankedModel | None) -> bool:
     """Whether it ended without the score that it was handed in for."""
     return progress.is_over and (row is None or row.dynascore.value is None)
 

@@ -20,7 +20,7 @@ from evaluation.templatetags.model_words import metric as in_words
 from leaderboard.board.matrix import COSTS, Matrix, score_matrix
 from leaderboard.board.opening import opening_of
 from leaderboard.board.query import Asked, sliders
-from leaderboard.board.ranked import Cell, Ranked, Row, moved, ranked
+from leaderboard.board.ranked import Cell, Ranked, RankedModel, moved, ranked
 from leaderboard.board.tables import cell_of
 from leaderboard.scoring.pareto import front
 from leaderboard.scoring.weights import METRIC, SET, Weighting
@@ -53,10 +53,10 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Line:
+class BoardLine:
     """A row with its texts in the order of the columns; empty: not run. open: the query for it."""
 
-    row: Row
+    row: RankedModel
     marks: list[str]
     score: str
     interval: str
@@ -101,7 +101,7 @@ def _told(matrix: Matrix, board: Ranked, asked: Asked, was: Weighting | None) ->
     return told if was else _("Beside the weights it opens with: %(told)s") % {"told": told}
 
 
-def _links(asked: Asked, page: Page[Row]) -> dict[str, str]:
+def _links(asked: Asked, page: Page[RankedModel]) -> dict[str, str]:
     """The queries of the page's other links."""
     options = asked.options
     return {
@@ -142,7 +142,7 @@ def _sorting(asked: Asked, name: str, *, is_less_better: bool) -> tuple[str, str
     return asked.link(sort=other), "ascending" if is_ascending else "descending"
 
 
-def in_order(ranked: Ranked, sort: str) -> list[Row]:
+def in_order(ranked: Ranked, sort: str) -> list[RankedModel]:
     """The rows by rank, or by a metric or name, best first; `-` turns it. What is missing is last.
 
     A sort that nobody knows is none.
@@ -156,14 +156,14 @@ def in_order(ranked: Ranked, sort: str) -> list[Row]:
         return rows
     better = 1 if name in LESS_IS_BETTER else -1
 
-    def key(row: Row) -> tuple[bool, float]:
+    def key(row: RankedModel) -> tuple[bool, float]:
         value = row.metrics[name].value
         return value is None, sign * better * (value or 0.0)
 
     return sorted(rows, key=key)
 
 
-def _line(matrix: Matrix, row: Row, shown: Sequence[Column], asked: Asked) -> Line:
+def _line(matrix: Matrix, row: RankedModel, shown: Sequence[Column], asked: Asked) -> BoardLine:
     """A row in words."""
     numbers = matrix.numbers
     marks = {
@@ -173,7 +173,7 @@ def _line(matrix: Matrix, row: Row, shown: Sequence[Column], asked: Asked) -> Li
         _("Not published"): not row.model.is_published,
     }
     opened = str(row.model.id)
-    return Line(
+    return BoardLine(
         row,
         [mark for mark, holds in marks.items() if holds],
         *texts("dynascore", row.dynascore),
@@ -192,7 +192,7 @@ def heads(names: Sequence[str]) -> list[tuple[str, str, bool]]:
 class First:
     """One of the first models of a public board."""
 
-    row: Row
+    row: RankedModel
     score: str
     interval: str
 

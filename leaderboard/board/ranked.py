@@ -68,7 +68,7 @@ class Metrics(Mapping[str, Cell]):
         return len(self._columns)
 
 
-class Row(NamedTuple):
+class RankedModel(NamedTuple):
     """A model's line. Without a score it is not run, and `missing` says on what."""
 
     place: int  # in the matrix
@@ -99,7 +99,7 @@ class Ranked:
     mode: Mode
     weighting: Weighting
     rates: Rates
-    rows: tuple[Row, ...]
+    rows: tuple[RankedModel, ...]
     notices: tuple[str, ...]
 
 
@@ -263,7 +263,7 @@ def _classic_rates(matrix: Matrix, rates: Rates, means: Means) -> dict[str, NDAr
     return found
 
 
-def _rows(matrix: Matrix, means: Means, score: _Scores) -> tuple[Row, ...]:
+def _rows(matrix: Matrix, means: Means, score: _Scores) -> tuple[RankedModel, ...]:
     models, is_run = matrix.models, ~np.isnan(score.values)
     in_the_loop = _in_the_loop(matrix, means)
     places = np.flatnonzero(is_run)
@@ -277,7 +277,7 @@ def _rows(matrix: Matrix, means: Means, score: _Scores) -> tuple[Row, ...]:
     ranks = dict(zip(order, as_shown([firsts[at] for at in order]), strict=True))
     order += sorted(np.flatnonzero(~is_run).tolist(), key=lambda at: models[at].name)
     return tuple(
-        Row(
+        RankedModel(
             place=at,
             model=models[at],
             rank=ranks.get(at, ""),

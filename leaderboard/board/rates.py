@@ -25,7 +25,7 @@ POOL = 3
 """Complete models that exchange rates are frozen on, at least."""
 
 
-class Found(NamedTuple):
+class FoundRates(NamedTuple):
     """Rates, whose costs they rest on, and whether one of the models decides the order."""
 
     rates: Rates
@@ -33,7 +33,7 @@ class Found(NamedTuple):
     is_sensitive: bool
 
 
-def found_rates(task: Task) -> Found:
+def found_rates(task: Task) -> FoundRates:
     """What the complete public models show, as if nothing was frozen.
 
     The pool has shown names; all sets weigh alike. Raises Refused where they say too little.
@@ -59,7 +59,7 @@ def found_rates(task: Task) -> Found:
     names = {str(model.id): model.name for model in matrix.models}
     shown = Rates(rates.values, tuple(sorted(names[one] for one in rates.pool)))
     is_sensitive = bool(moved_by(owners, pool, errors=errors))
-    return Found(shown, matrix.numbers.runner, is_sensitive)
+    return FoundRates(shown, matrix.numbers.runner, is_sensitive)
 
 
 def is_ready(task: Task) -> bool:

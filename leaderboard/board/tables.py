@@ -15,7 +15,7 @@ from django.utils import timezone
 from evaluation.scoring.metrics import METRICS
 from leaderboard.board.matrix import DRAWS, Matrix, score_matrix
 from leaderboard.board.opening import opening_of
-from leaderboard.board.ranked import Cell, Ranked, Row, ranked
+from leaderboard.board.ranked import Cell, Ranked, RankedModel, ranked
 from leaderboard.scoring.weights import Weighting
 from tasks.models import Task
 
@@ -67,7 +67,7 @@ def as_table(task: Task, matrix: Matrix, ranked: Ranked) -> dict[str, Any]:
     }
 
 
-def _row(matrix: Matrix, row: Row) -> dict[str, Any]:
+def _row(matrix: Matrix, row: RankedModel) -> dict[str, Any]:
     return {
         "id": str(row.model.id),
         "model": row.model.name,

@@ -62,7 +62,7 @@ Pair = tuple[EvaluationRun, EvaluationRun]
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparedMetric:
     """A metric on a set: both values, and first − second with an interval, in percent.
 
     found: the test on a scale of 0 to 1. adjusted: its p after correction; None: not tested.
@@ -113,8 +113,8 @@ class Measured:
 class Comparison:
     """Two models on all sets. unread: sets that are compared on stored resamples alone."""
 
-    rows: tuple[Row, ...]
-    slices: tuple[Row, ...]  # the surest first, at most SLICES
+    rows: tuple[ComparedMetric, ...]
+    slices: tuple[ComparedMetric, ...]  # the surest first, at most SLICES
     tested_slices: int
     small_slices: int
     unread: tuple[str, ...]
@@ -184,14 +184,14 @@ def compared(
     """
     read = _read(task, matrix, pairs)
     rows = [
-        Row(one, metric, _cells(matrix, (first, second), place, metric), found)
+        ComparedMetric(one, metric, _cells(matrix, (first, second), place, metric), found)
         for place, one in enumerate(matrix.sets)
         if one.version_id in pairs
         for metric in matrix.drawn
         for found in [_difference(matrix, (first, second), place, metric, read.get(one.version_id))]
     ]
     slices = [
-        Row(one, matrix.main, (Cell(None), Cell(None)), found, slice=name)
+        ComparedMetric(one, matrix.main, (Cell(None), Cell(None)), found, slice=name)
         for one in matrix.sets
         if one.version_id in read
         for name, found in read[one.version_id].slices.items()
@@ -216,7 +216,7 @@ def compared(
     )
 
 
-def _adjusted(rows: Sequence[Row], adjust: Any) -> Iterator[Row]:
+def _adjusted(rows: Sequence[ComparedMetric], adjust: Any) -> Iterator[ComparedMetric]:
     """The rows with the p of those that were tested corrected."""
     ps = iter(adjust([row.found.p for row in rows if row.found]))
     for row in rows:

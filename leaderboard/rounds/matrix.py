@@ -94,7 +94,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Line:
+class ModelLine:
     """A model's value on each column's set, whether it was in that round's loop, and the change."""
 
     model: Model
@@ -117,7 +117,7 @@ class Rounds:
     """The page's table: those models first that were run on most rounds, then by their mean."""
 
     columns: tuple[Column, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[ModelLine, ...]
 
     @property
     def verdict(self) -> str:
@@ -230,7 +230,7 @@ def _as_rate(cell: Cell) -> Rate | None:
     return Rate(cell.value, cell.low, cell.high, 0, "")
 
 
-def _lines(matrix: Matrix, columns: Sequence[Column]) -> Iterator[Line]:
+def _lines(matrix: Matrix, columns: Sequence[Column]) -> Iterator[ModelLine]:
     run = [column.place for column in columns if column.set]
     values = matrix.numbers.values[:, run, matrix.metrics.index(matrix.main)]
     count = (~np.isnan(values)).sum(axis=1)
@@ -240,7 +240,7 @@ def _lines(matrix: Matrix, columns: Sequence[Column]) -> Iterator[Line]:
             cell_of(matrix, at, column.place, matrix.main) if column.set else NOTHING
             for column in columns
         )
-        yield Line(
+        yield ModelLine(
             matrix.models[at],
             cells,
             in_the_loop=_marked(matrix.numbers.in_the_loop, at, columns),

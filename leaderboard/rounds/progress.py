@@ -27,11 +27,6 @@ class Step:
     low: float | None = None
     high: float | None = None
 
-    @property
-    def is_stalled(self) -> bool:
-        """Whether another round of this kind promises nothing."""
-        return self.progress in {Progress.STALLED, Progress.WORSE, Progress.NOISE}
-
 
 def steps(vmers: Sequence[Rate | None], noises: Sequence[float | None]) -> list[Step]:
     """Each round in order, by its vMER and by the share of its examples whose label may be wrong.

@@ -90,7 +90,7 @@ class Rates:
 
 
 @dataclass(frozen=True)
-class Row:
+class ScoredModel:
     """A model's score and rank (1 is the best; equal scores share one), or why it has none."""
 
     model: str
@@ -187,7 +187,7 @@ def _rate(rule: Rule, ratios: "NDArray[np.float64]") -> float | str:
     return float(np.median(ratios) or np.median(ratios[ratios > 0]))
 
 
-def scored(rule: Rule, table: Table, rates: Rates) -> list[Row]:
+def scored(rule: Rule, table: Table, rates: Rates) -> list[ScoredModel]:
     """The models by score, the best first, then by name; at the end those without a score.
 
     Σ weight × utility ÷ rate, over the weights of metrics that have a rate. A model needs a result
@@ -199,17 +199,19 @@ def scored(rule: Rule, table: Table, rates: Rates) -> list[Row]:
     for model, raw in sorted(table.items()):
         row = rule.utilities(raw, used)
         if not used:
-            without.append(Row(model, None, None, "no metric with a weight has an exchange rate"))
+            without.append(
+                ScoredModel(model, None, None, "no metric with a weight has an exchange rate")
+            )
         elif len(row) < len(used):
             missing = ", ".join(metric for metric in used if metric not in row)
-            without.append(Row(model, None, None, f"not run: {missing}"))
+            without.append(ScoredModel(model, None, None, f"not run: {missing}"))
         else:
             scores[model] = sum(w / total * row[metric] / r for metric, (w, r) in used.items())
-    rows: list[Row] = []
+    rows: list[ScoredModel] = []
     for number, model in enumerate(sorted(scores, key=lambda one: -scores[one]), 1):
         score, above = scores[model], rows[-1] if rows else None
         is_tied = above and isclose(score, scores[above.model], rel_tol=ROUNDING)
-        rows.append(Row(model, score, above.rank if above and is_tied else number))
+        rows.append(ScoredModel(model, score, above.rank if above and is_tied else number))
     return sorted(rows, key=lambda row: (row.rank, row.model)) + without
 
 
@@ -267,26 +269,3 @@ def moved_by(rule: Rule, table: Table, top: int = 10, errors: Errors | None = No
         if after[:top] != [model for model in before if model != left_out][:top]:
             found.append(left_out)
     return found
-
-
-def over_datasets(tables: Mapping[str, Table], weights: Mapping[str, float]) -> Table:
-    """The weighted mean of tables by dataset, to be scored; only the ratios of weights matter.
-
-    A model has no value where a dataset with a weight lacks its result; every model is listed.
-    Raises ValueError when no dataset has a weight.
-    """
-    total = sum(weights[name] for name in tables)
-    if not total:
-        raise ValueError("All datasets have the weight 0: give at least one a weight above 0.")
-    parts = [(weights[name] / total, table) for name, table in tables.items() if weights[name]]
-    mean: dict[str, dict[str, float | None]] = {}
-    for model in dict.fromkeys(model for table in tables.values() for model in table):
-        rows = [(share, table.get(model, {})) for share, table in parts]
-        metrics = dict.fromkeys(metric for _, row in rows for metric in row)
-        mean[model] = {}
-        for metric in metrics:
-            values = [
-                share * value for share, row in rows if (value := row.get(metric)) is not None
-            ]
-            mean[model][metric] = sum(values) if len(values) == len(rows) else None
-    return mean

@@ -7,7 +7,7 @@ import os
 
 from drf_spectacular.generators import SchemaGenerator
 
-from tests.client_types import TYPES, made
+from scripts.client_types import TYPES, made
 
 HOW = "dynabench/client/types.py has drifted: UPDATE_SCHEMA=1 ./test unit/client/test_types.py"
 

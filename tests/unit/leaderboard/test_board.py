@@ -12,7 +12,7 @@ from leaderboard.board.ranked import MOST_KEPT, _bar, means_over_sets, moved, ra
 from leaderboard.scoring import dynascore
 from leaderboard.scoring.ranks import ALPHA
 from leaderboard.scoring.weights import OF_SET, Weighting, WeightsError
-from tests.matrices import METRICS, chance_matrix
+from tests.matrices import METRICS, chance_matrix, over_datasets
 
 WEIGHTS = {"accuracy": 4.0, "throughput": 1.0, "memory": 1.0, "fairness": 1.0, "robustness": 1.0}
 RATES = {"accuracy": 1.0, "throughput": 3.0, "memory": 0.5, "fairness": 0.4, "robustness": 0.4}
@@ -52,7 +52,7 @@ def test_scores_are_those_of_the_formula(seed, of_metrics, of_sets, mode):
     sets = dict(zip([one.name for one in matrix.sets], of_sets, strict=True))
     found = ranked(matrix, Weighting(of_metrics, sets), mode)
     rule = dynascore.Rule(mode=mode, weights=of_metrics, main="accuracy")
-    table = dynascore.over_datasets(tables(matrix), sets)
+    table = over_datasets(tables(matrix), sets)
     rates = (
         dynascore.Rates(RATES, ())
         if mode == "robust"
@@ -68,8 +68,8 @@ def test_intervals_are_those_of_the_whole_pipeline(mode):
     sets = {"round-1": 5.0, "round-2": 2.0}
     found = ranked(matrix, Weighting(WEIGHTS, sets), mode)
     rule = dynascore.Rule(mode=mode, weights=WEIGHTS, main="accuracy")
-    draws = [dynascore.over_datasets(tables(matrix, draw), sets) for draw in range(DRAWS)]
-    table = dynascore.over_datasets(tables(matrix), sets)
+    draws = [over_datasets(tables(matrix, draw), sets) for draw in range(DRAWS)]
+    table = over_datasets(tables(matrix), sets)
     rates = dynascore.Rates(RATES, ()) if mode == "robust" else None
     expected = dynascore.bootstrap(rule, table, draws, rates)
     for row in found.rows:

@@ -13,12 +13,11 @@ from leaderboard.scoring.dynascore import (
     WEIGHTS,
     Interval,
     Rates,
-    Row,
     Rule,
+    ScoredModel,
     bootstrap,
     exchange_rates,
     moved_by,
-    over_datasets,
     scored,
 )
 
@@ -236,7 +235,7 @@ class TestEdges:
         rates = exchange_rates(rule, rows)
         assert rates.values == dict.fromkeys(METRICS, None) | {"perf": 1}
         assert len(rates.notices) == 4
-        assert scored(rule, rows, rates) == [Row("A", 90, 1)]
+        assert scored(rule, rows, rates) == [ScoredModel("A", 90, 1)]
 
     def test_all_tied_in_perf_share_the_first_rank(self, rule):
         rows = {model: row | {"perf": 70} for model, row in FOUR.items()}
@@ -265,8 +264,8 @@ class TestEdges:
         found = scored(rule, FOUR | late, exchange_rates(rule, FOUR | late))
         assert found[:4] == scored(rule, FOUR, exchange_rates(rule, FOUR))
         assert found[4:] == [
-            Row("E", None, None, "not run: memory, fairness, robustness"),
-            Row("F", None, None, "not run: perf, throughput, memory, fairness, robustness"),
+            ScoredModel("E", None, None, "not run: memory, fairness, robustness"),
+            ScoredModel("F", None, None, "not run: perf, throughput, memory, fairness, robustness"),
         ]
 
     def test_what_has_no_weight_need_not_be_run(self, rule):
@@ -373,25 +372,6 @@ class TestBootstrap:
     def test_who_is_not_run_has_none(self):
         rows = FOUR | {"E": {"perf": 1}}
         assert bootstrap(ROBUST, rows, [rows]).keys() == FOUR.keys()
-
-
-class TestDatasets:
-    ONE = {"a": {"acc": 0.5, "f1": 0.1}, "b": {"acc": 0.7, "f1": None}}
-    OTHER = {"a": {"acc": 0.8, "f1": 0.5}, "c": {"acc": 0.1}}
-
-    def test_the_mean_is_weighted_and_nothing_is_made_up(self):
-        found = over_datasets({"one": self.ONE, "other": self.OTHER}, {"one": 1, "other": 2})
-        assert found["a"] == pytest.approx({"acc": 0.7, "f1": 1.1 / 3})
-        assert found["b"] == {"acc": None, "f1": None}
-        assert found["c"] == {"acc": None}
-
-    def test_a_dataset_without_a_weight_need_not_be_run(self):
-        found = over_datasets({"one": self.ONE, "other": self.OTHER}, {"one": 3, "other": 0})
-        assert found == self.ONE | {"c": {}}
-
-    def test_no_weight_at_all_is_refused(self):
-        with pytest.raises(ValueError, match="at least one a weight above 0"):
-            over_datasets({"one": self.ONE}, {"one": 0})
 
 
 def test_the_rules_load_neither_numpy_nor_django():

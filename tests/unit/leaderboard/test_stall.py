@@ -42,8 +42,8 @@ def test_what_is_not_known_is_not_guessed():
 
 
 def test_rounds_stall_when_they_gain_nothing():
-    first, gained, lost = steps([rate(400, 1000), rate(100, 1000), rate(300, 1000)], [None] * 3)
-    assert [first.is_stalled, gained.is_stalled, lost.is_stalled] == [False, False, True]
+    found = steps([rate(400, 1000), rate(100, 1000), rate(300, 1000)], [None] * 3)
+    assert [step.progress for step in found] == [Progress.FIRST, Progress.BETTER, Progress.WORSE]
 
 
 def test_the_interval_is_newcombes():
@@ -57,6 +57,6 @@ def test_the_interval_is_newcombes():
 def test_only_a_surely_lower_vmer_goes_on(before, now):
     step = steps([rate(before, 500), rate(now, 500)], [None, None])[1]
     assert step.low <= step.improvement <= step.high
-    assert step.is_stalled == (step.low <= 0)
+    assert (step.progress is Progress.BETTER) == (step.low > 0)
     if step.progress is Progress.WORSE:
         assert now > before

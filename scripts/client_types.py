@@ -36,7 +36,7 @@ NAMES = {
 """What people read elsewhere, where a name of the server says little at the client."""
 HEAD = '''"""What methods return, and some take: plain dictionaries, with the keys of the API.
 
-Made by tests/unit/client/test_types.py of the API's schema. Times are ISO 8601, in UTC.
+Made by scripts/client_types.py from the schema of the API. Times are ISO 8601, in UTC.
 """
 
 from __future__ import annotations  # they name each other
