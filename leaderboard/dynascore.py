@@ -45,7 +45,7 @@ class TaskTable:
 
 
 def read(lines: Iterable[bytes], name: str) -> dict[str, TaskTable]:
-    """The tables of a file in JSON lines, by task; blank lines are passed by. Raises TableError."""
+    """The tables of a file in JSON lines, by task; blank lines are skipped. Raises TableError."""
     tables: dict[str, TaskTable] = {}
     for number, line in enumerate(lines, 1):
         if line.strip():
@@ -100,7 +100,7 @@ def _number(given: dict[str, Any], key: str) -> float | None:
         shown = json.dumps(value, ensure_ascii=False)[:40]
         raise TableError(f"{key} is {shown}: write a number without quotes, or null if not run.")
     if not abs(value) < 1e100:  # nor NaN
-        raise TableError(f"{key} is no number to reckon with: write null if it was not run.")
+        raise TableError(f"{key} is not a finite number: write null if it was not run.")
     return float(value)
 
 

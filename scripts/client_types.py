@@ -56,7 +56,7 @@ Results = dict[str, Any]
 
 
 class Card(TypedDict, total=False):
-    """What is told of a model; `description` is Markdown."""
+    """A model's card; `description` is Markdown."""
 
     description: str
     languages: str

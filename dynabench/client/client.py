@@ -25,7 +25,7 @@ TIMEOUT = httpx.Timeout(120, connect=10)
 
 
 class Methods(Tasks, Models, Boards, Writing, Owning, Releasing, Moderating, Hooks, ABC):
-    """What both clients can do, and what they are told.
+    """What both clients can do, and their settings.
 
     api_key: also of DYNABENCH_API_KEY, or of `dynabench login`; without one only what is public is
     read. url: of the server, also of DYNABENCH_URL, else http://127.0.0.1:8000. retries: of a

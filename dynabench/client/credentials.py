@@ -42,7 +42,7 @@ def api_key(url: str, key: str | None = None) -> str | None:
 
 
 def keep_key(url: str, key: str) -> None:
-    """Keep the key of a server, which is asked from now on where no other is told."""
+    """Keep the key of a server, which is used from now on where no other is named."""
     _keep({"server": url, "keys": {**_stored().get("keys", {}), url: key}})
 
 

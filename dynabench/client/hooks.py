@@ -19,7 +19,7 @@ class Hooks(Asking):
     def create_webhook(self, **told: Unpack[WebhookNew]) -> Flow[WebhookMade]:
         """Make one, such as `url="https://…", events=["round.closed"], task="nli"`.
 
-        Its `secret` is told here and never again. Raises Invalid, Refused.
+        Its `secret` is shown here and never again. Raises Invalid, Refused.
         """
         return self._write("POST", "/webhooks/", told)
 
@@ -40,7 +40,7 @@ class Hooks(Asking):
 
     @method
     def new_webhook_secret(self, webhook_id: int) -> Flow[WebhookMade]:
-        """Sign with a new `secret` from now on, which is told here and never again."""
+        """Sign with a new `secret` from now on, which is shown here and never again."""
         return self._write("POST", f"/webhooks/{webhook_id}/secret/")
 
     @method

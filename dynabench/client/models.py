@@ -136,7 +136,7 @@ class Models(Uploading, Following):
         quota: Quota = yield from self._get(f"/tasks/{task}/quota/")
         if not quota["left"]:
             when = f" The next one is free at {quota['free_at']}." if quota["free_at"] else ""
-            raise QuotaReached(f"You have handed in all models of today.{when}", code="quota")
+            raise QuotaReached(f"You have submitted all models of today.{when}", code="quota")
         most = quota.get("largest_bytes", size)  # servers of before do not tell
         if size > most:
             raise ValueError(f"It has {size:,} bytes; you may send {most:,} bytes at most now.")
@@ -203,12 +203,12 @@ class Models(Uploading, Following):
 
     @method
     def quota(self, task: str) -> Flow[Quota]:
-        """How many models one may still hand in to a task today."""
+        """How many models one may still submit to a task today."""
         return self._get(f"/tasks/{task}/quota/")
 
     @method
     def update_card(self, model_id: str, **card: Unpack[Card]) -> Flow[WholeModel]:
-        """Change what is told of a model: `description`, `languages`, `license` …"""
+        """Change a model's card: `description`, `languages`, `license` …"""
         return self._write("PATCH", f"/models/{model_id}/", {"card": card})
 
     @method

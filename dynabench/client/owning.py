@@ -89,7 +89,7 @@ class Owning(Asking):
 
     @method
     def change_round(self, task: str, round: int, **plan: Unpack[RoundPlan]) -> Flow[Round]:
-        """Change what is told of a round. Raises Invalid, Refused (`fixed`) once it was opened."""
+        """Change what a round's page says. Raises Invalid, Refused (`fixed`) once it was opened."""
         return self._write("PATCH", f"/tasks/{task}/rounds/{round}/", plan)
 
     @method
@@ -158,7 +158,7 @@ class Owning(Asking):
 
     @method
     def target_models(self, task: str) -> Flow[list[TargetModel]]:
-        """A task's targets and how they are set up; no secret is told."""
+        """A task's targets and how they are set up; no secret is shown."""
         return self._all(f"/tasks/{task}/target-models/")
 
     @method

@@ -15,7 +15,7 @@ def _say(text: str) -> None:
 def bytes_shown(
     title: str, size: int, done: int, *, is_shown: bool
 ) -> Iterator[Callable[[int], object]]:
-    """Shows how many of `size` bytes are there, from `done` on; gives what is told their number."""
+    """Shows how many of `size` bytes are there, from `done` on; yields a function to tell it."""
     if is_shown and not sys.stderr.isatty():
         known = f": {size / 1e6:.1f} MB" if size else ""
         _say(f"{title}{known}" + (f", {done / 1e6:.1f} of it there" if done else ""))
@@ -28,7 +28,7 @@ def bytes_shown(
 
 @contextmanager
 def lines_shown(*, is_shown: bool) -> Iterator[Callable[[str], object]]:
-    """Gives what is told how things stand; a terminal shows the newest line and the time so far."""
+    """Yields a function to call with each line; a terminal shows the newest and the time so far."""
     if not (is_shown and sys.stderr.isatty()):
         said: list[str] = []
 

@@ -20,7 +20,7 @@ Results = dict[str, Any]
 
 
 class Card(TypedDict, total=False):
-    """What is told of a model; `description` is Markdown."""
+    """A model's card; `description` is Markdown."""
 
     description: str
     languages: str
@@ -200,7 +200,7 @@ class Check(TypedDict):
 
 
 class Compared(TypedDict):
-    """Two models beside each other."""
+    """Two models compared."""
 
     a: ComparedModel
     b: ComparedModel

@@ -58,7 +58,7 @@ class Uploading(Asking):
 
     @method
     def uploads(self) -> Flow[list[Upload]]:
-        """One's files that were not handed in yet; each is kept for three days."""
+        """One's files that are not submitted yet; each is kept for three days."""
         return self._all("/uploads/")
 
     @method

@@ -72,7 +72,7 @@ class Writing(Asking):
 
     @method
     def retract(self, example_id: str) -> Flow[Example]:
-        """Take an example of one's own back."""
+        """Retract one's example."""
         return self._write("POST", f"/examples/{example_id}/retract/")
 
     @method

@@ -65,7 +65,7 @@ class RoundsMatrixView(APIView):
 
     @extend_schema(operation_id="leaderboard_rounds", parameters=[MINE], responses=RoundsMatrix)
     def get(self, request: Request, code: str) -> Response:
-        """The models on each round's newest set, with people beside them. It has an ETag."""
+        """The models on each round's newest set, and people. It has an ETag."""
         task = find_task(request, code)
         matrix, seen = matrix_for(request, task), seen_rounds([task])
         kept = all_numbers(seen)

@@ -1,4 +1,4 @@
-"""Two models of a leaderboard beside each other."""
+"""Two models of a leaderboard compared."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -35,7 +35,7 @@ class CompareView(APIView):
         parameters=[
             OpenApiParameter("a", required=True, description="The first model's id."),
             OpenApiParameter("b", required=True, description="The second model's id."),
-            OpenApiParameter("set", description="A set of which examples are told."),
+            OpenApiParameter("set", description="A set whose examples are included."),
             OpenApiParameter("page", int, description="Of these examples."),
             MINE,
         ],

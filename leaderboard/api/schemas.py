@@ -198,7 +198,7 @@ class ComparedLoop(Shape):
 
 
 class Compared(Shape):
-    """Two models beside each other."""
+    """Two models compared."""
 
     a = ComparedModel()
     b = ComparedModel()

@@ -89,7 +89,7 @@ class RefreezeView(APIView):
     @extend_schema(operation_id="rates_refreeze", request=None, responses={201: ListedSnapshot})
     @once
     def post(self, request: Request, code: str) -> Response:
-        """Freeze the exchange rates anew, which changes all scores; a snapshot is taken."""
+        """Freeze the exchange rates again, which changes all scores; a snapshot is taken."""
         task, user = find_edited(request, code)
         made = services.refreeze_rates(task=task, actor=user)
         return Response(ListedSnapshot(made).data, status.HTTP_201_CREATED)

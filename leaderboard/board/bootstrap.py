@@ -29,7 +29,7 @@ from leaderboard.board.matrix import DRAWS
 CHUNK = 1000
 """Examples whose draws are made at once."""
 Values = NDArray[np.float32]
-NO_TWINS: tuple[str, list[Answer | None]] = ("", [])
+NO_VARIANTS: tuple[str, list[Answer | None]] = ("", [])
 
 
 def resample_plain(run: EvaluationRun) -> dict[str, Values]:
@@ -63,22 +63,22 @@ def resample_suite(run: EvaluationRun, plain: EvaluationRun) -> dict[str, Values
 
 
 def _shares(run: EvaluationRun, plain: EvaluationRun) -> Iterator[tuple[int, tuple[float]]]:
-    """Of each example that has twins, the share of them with its own answer."""
+    """Of each example with variants, the share of these that have the answer of the example."""
     is_text = labels_of(run.submission.task.config) is None
     with run.predictions.open("rb") as file, gzip.open(file) as lines:
-        twins = _by_example(lines)
-        uid, of_uid = next(twins, NO_TWINS)
+        variants = _by_example(lines)
+        uid, of_uid = next(variants, NO_VARIANTS)
         for place, (row, answer) in enumerate(
             zip(set_rows(run.version), answers_of(plain), strict=True)
         ):
             if row.uid == uid:
                 same = [is_same(answer, said, is_text) for said in of_uid]
                 yield place, (sum(same) / len(same),)
-                uid, of_uid = next(twins, NO_TWINS)
+                uid, of_uid = next(variants, NO_VARIANTS)
 
 
 def _by_example(lines: Iterable[bytes]) -> Iterator[tuple[str, list[Answer | None]]]:
-    """The uid of each example in a file of perturbed predictions, and the answers to its twins."""
+    """The uid of each example in a file of perturbed predictions; the answers to its variants."""
     for uid, some in groupby(lines, key=lambda line: str(orjson.loads(line)["uid"])):
         yield uid, list(read_predictions(some))
 

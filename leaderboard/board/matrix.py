@@ -102,7 +102,7 @@ class Numbers:
     values: Floats
     low: Floats
     high: Floats
-    n: NDArray[np.int64]  # examples; of a suite those that have twins
+    n: NDArray[np.int64]  # examples; of a suite those that have variants
     draws: NDArray[np.float32]
     in_the_loop: Marks  # models × sets: people wrote its examples against this very model
     warned: Marks  # models × sets: the run has a warning, such as missing answers
@@ -129,7 +129,7 @@ class Matrix:
 
     @property
     def has_weighted(self) -> bool:
-        """Whether its owners chose what counts, and not only what is shown beside it is there."""
+        """Whether its owners chose the sets that count."""
         return any(one.access == Access.SCORING for one in self.sets)
 
     @property
@@ -191,7 +191,7 @@ def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = Tr
 
 
 def _models(task: Task, user: Person | None) -> tuple[Model, ...]:
-    """In the order in which they were handed in, by which anonymous ones are numbered.
+    """In the order of submission, by which anonymous ones are numbered.
 
     Predictions of one person and name are one model: a file for each set.
     """

@@ -21,7 +21,7 @@ from tasks.permissions import Person
 from tasks.selectors import seen_rounds
 
 OTHERS = (*COSTS, "fairness", "robustness")
-"""Metrics that are told for themselves, as means over the sets with a weight."""
+"""Metrics that are given separately, as means over the sets with a weight."""
 RIGHT = ("accuracy", "exact_match", "vqa_accuracy")
 """Metrics that are shares of right answers: `roundN_acc` is the first of them that a task has."""
 DIGITS = 6
@@ -188,7 +188,7 @@ def _notes(
 
 
 def _has_failed(progress: Progress, row: RankedModel | None) -> bool:
-    """Whether it ended without the score that it was handed in for."""
+    """Whether it ended without the score that it was submitted for."""
     return progress.is_over and (row is None or row.dynascore.value is None)
 
 

@@ -36,7 +36,7 @@ ROWS = 100
 IN_A_LINE = 4
 """Models in the trend; as many lines as a chart has marks for."""
 DRAWN = 100
-"""Places in the plot beside those on the frontier."""
+"""Places in the plot that are not on the frontier, at most."""
 
 
 @dataclass(frozen=True)
@@ -94,11 +94,11 @@ def shown(matrix: Matrix, asked: Asked, was: Weighting | None) -> dict[str, Any]
 
 
 def _told(matrix: Matrix, board: Ranked, asked: Asked, was: Weighting | None) -> str:
-    """What the weights did since the reader saw the board, or beside those it opens with."""
+    """What the weights did since the reader saw the board, or compared with those it opens with."""
     if (was or asked.start) == asked.weighting:
         return ""
     told = " ".join(moved(ranked(matrix, was or asked.start, asked.mode), board))
-    return told if was else _("Beside the weights it opens with: %(told)s") % {"told": told}
+    return told if was else _("Compared with the weights it opens with: %(told)s") % {"told": told}
 
 
 def _links(asked: Asked, page: Page[RankedModel]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from leaderboard.scoring.weights import METRIC, SET, Weighting, WeightsError, check_names, read
 
 OPTIONS = ("fork", "mode", "mine", "sort", "page", "all", "x", "y", "open", "format")
-"""What a URL says beside weights."""
+"""What a URL says apart from weights."""
 PASSING = ("page", "open", "format")
 """Options that the next answer does not keep."""
 Mode = Literal["robust", "classic"]
@@ -57,7 +57,7 @@ def asked(query: Query, start: Weighting) -> Asked:
 
 
 def before(query: Query, start: Weighting) -> Weighting | None:
-    """The weights that the board stood beside when its form was sent; None: there was no form.
+    """The weights of the board from which the form was sent; None: there was no form.
 
     Raises WeightsError.
     """

@@ -344,7 +344,7 @@ def _notices(matrix: Matrix, rule: Rule, rates: Rates) -> Iterator[str]:
     """Sentences that a reader should know, in English: snapshots keep them."""
     if matrix.counting and not matrix.has_weighted:
         yield gettext_noop(
-            "No set has a weight yet, so those that are shown beside the board count meanwhile."
+            "No set has a weight yet, so those that are shown next to the board count meanwhile."
         )
     if matrix.numbers.is_provisional:
         yield gettext_noop(
@@ -352,7 +352,7 @@ def _notices(matrix: Matrix, rule: Rule, rates: Rates) -> Iterator[str]:
         )
     if any(one.is_provisional for one in matrix.sets):
         yield gettext_noop(
-            "A round is still judged: what is told of its set is provisional, and may change."
+            "A round is still being judged: the numbers of its set are provisional and may change."
         )
     told = {notice.partition(" ")[0]: notice for notice in rates.notices}
     reason = "the reference models show no exchange rate for it"
@@ -373,7 +373,7 @@ def _notices(matrix: Matrix, rule: Rule, rates: Rates) -> Iterator[str]:
 def sure_pairs(values: Floats, draws: Draws, examples: int) -> Marks:
     """[i, j]: model i is surely better than j, by paired differences with Holm's correction.
 
-    A difference is held against the standard error of its draws. Its p is never below that of the
+    A difference is compared with the standard error of its draws. Its p is never below that of the
     rarest flip of signs of so many examples.
     """
     count, freedom = len(values), draws.shape[-1] - 1

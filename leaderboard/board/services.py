@@ -34,12 +34,12 @@ def note_renewed(*, task: Task, to: datetime) -> None:
         Board.objects.filter(pk=board.pk).update(renewed_to=to)
 
 
-def freeze_rates(*, task: Task, actor: User | None = None, anew: bool = False) -> Board | None:
+def freeze_rates(*, task: Task, actor: User | None = None, again: bool = False) -> Board | None:
     """Freeze the exchange rates that the complete public models show, and whose costs are compared.
 
     Locks the Board row.
 
-    None: they are frozen already, and not wanted anew. Raises Refused with too few models.
+    None: they are frozen already and `again` is False. Raises Refused with too few models.
     """
     from leaderboard.board.rates import found_rates
 
@@ -47,7 +47,7 @@ def freeze_rates(*, task: Task, actor: User | None = None, anew: bool = False) -
     Board.objects.get_or_create(task=task)
     with transaction.atomic():
         board = Board.objects.select_for_update(of=("self",)).get(task=task)
-        if board.rates and not anew:
+        if board.rates and not again:
             return None
         board.rates, board.pool = dict(found.rates.values), [*found.rates.pool]
         board.frozen_at, board.is_sensitive = timezone.now(), found.is_sensitive

@@ -1,4 +1,4 @@
-"""Two models beside each other: on the same examples where these can be read, else on resamples.
+"""Two models compared: on the same examples where these can be read, else on resamples.
 
 At most MOST examples are read for a page, and what was found is kept in the cache: neither
 predictions nor right answers ever change. It loads numpy (see `leaderboard.board.matrix`).

@@ -1,4 +1,4 @@
-"""The page that holds two models of a leaderboard beside each other."""
+"""The page that compares two models of a leaderboard."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any

@@ -50,7 +50,7 @@ def ranked(standings: Sequence[Standing]) -> list[tuple[str, Standing]]:
 
 
 def shown(standings: Sequence[Standing], mine: str) -> list[Place]:
-    """The first ten and whoever is up to three lines from one's own."""
+    """The first ten, and those up to three lines from one's own."""
     lines = ranked(standings)
     own = next((n for n, (_, one) in enumerate(lines) if one.pseudonym == mine), -NEIGHBOURS - 1)
     kept = [n for n in range(len(lines)) if n < TOP or abs(n - own) <= NEIGHBOURS]

@@ -26,12 +26,12 @@ from validation.rules.rates import Rate, newcombe
 from validation.statistics.cache import Kept
 
 LINES = 3
-"""Models in the chart beside people: it has marks for four lines."""
+"""Models in the chart with people: it has marks for four lines."""
 LIKE_PEOPLE = ("accuracy",)
-"""Metrics that can be held against human accuracy: both are shares of right labels."""
+"""Metrics that compare with human accuracy: both are shares of right labels."""
 NOTHING = Cell(None)
 WORDS: Mapping[Progress, str] = {
-    Progress.FIRST: gettext_noop("nothing to hold it against"),
+    Progress.FIRST: gettext_noop("nothing to compare it with"),
     Progress.BETTER: gettext_noop("the model is fooled less often than in round %(before)s"),
     Progress.STALLED: gettext_noop("no clear change since round %(before)s: stalled"),
     Progress.WORSE: gettext_noop("the model is fooled more often than in round %(before)s"),
@@ -45,7 +45,7 @@ class Column:
     """A round with its set, if models are run on it. Rates and differences are in percent.
 
     gap: people − the best model on the set. loop_gap: people − the models in the round's loop, on
-    the same votes. before: the number of the round that this one is held against.
+    the same votes. before: the number of the round that this one is compared with.
     """
 
     number: int

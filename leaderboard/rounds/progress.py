@@ -1,4 +1,4 @@
-"""Has a task's progress stalled? Each round's vMER beside the one before and beside label noise."""
+"""Has a task's progress stalled? Compares each vMER with the one before and with label noise."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from validation.rules.rates import Rate, newcombe
 class Progress(StrEnum):
     """What a round shows about the target it was collected against."""
 
-    FIRST = "first"  # nothing to hold it against
+    FIRST = "first"  # nothing to compare it with
     BETTER = "better"
     STALLED = "stalled"  # fools as often as the one before, as far as can be told
     WORSE = "worse"
@@ -20,7 +20,7 @@ class Progress(StrEnum):
 
 @dataclass(frozen=True)
 class Step:
-    """A round beside the one before. improvement: by how much the vMER fell, with 95 %."""
+    """A round compared with the one before. improvement: by how much the vMER fell, with 95 %."""
 
     progress: Progress
     improvement: float | None = None

@@ -21,7 +21,7 @@ ROWS = 100
 @login_not_required
 @require_safe
 def rounds(request: HttpRequest, code: str) -> HttpResponse:
-    """Every model on every round's set, with people beside them."""
+    """Every model on every round's set, and people."""
     from leaderboard.board.matrix import score_matrix
     from leaderboard.rounds.matrix import LINES, chart, rounds_of
 

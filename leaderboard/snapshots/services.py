@@ -16,12 +16,12 @@ from tasks.models import Task
 
 
 def refreeze_rates(*, task: Task, actor: User | None) -> Snapshot:
-    """Freeze the exchange rates anew, which changes all scores, and take a snapshot of the result.
+    """Freeze the exchange rates again, which changes all scores, and take a snapshot of the result.
 
     Locks: `freeze_rates`, then `take_snapshot`. Raises Refused.
     """
-    freeze_rates(task=task, actor=actor, anew=True)
-    return take_snapshot(task=task, actor=actor, description="Exchange rates were frozen anew.")
+    freeze_rates(task=task, actor=actor, again=True)
+    return take_snapshot(task=task, actor=actor, description="Exchange rates were frozen again.")
 
 
 def take_snapshot(

@@ -68,7 +68,7 @@ def _taken(request: HttpRequest, task: Task, form: SnapshotForm) -> Snapshot | N
 
 @require_POST
 def refreeze(request: HttpRequest, code: str) -> HttpResponse:
-    """Freeze the exchange rates anew, and show the snapshot that is taken of the result."""
+    """Freeze the exchange rates again, and show the snapshot that is taken of the result."""
     task, user = find_edited(request, code)
     with as_message(request):
         made = services.refreeze_rates(task=task, actor=user)

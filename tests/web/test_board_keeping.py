@@ -190,4 +190,4 @@ def test_too_few_models_freeze_no_rates(as_owner, task):  # noqa: F811
 def test_rates_are_frozen_anew_by_a_command(task, models, capsys):  # noqa: F811
     call_command("refreeze_rates", "nli")
     assert "Frozen on Model 0, Model 1, Model 2: accuracy 1" in capsys.readouterr().out
-    assert Snapshot.objects.get().description == "Exchange rates were frozen anew."
+    assert Snapshot.objects.get().description == "Exchange rates were frozen again."

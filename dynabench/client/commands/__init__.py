@@ -1,4 +1,4 @@
-"""The command `dynabench`: make, check and hand in models, follow them, get data; run rounds."""
+"""The command `dynabench`: make, check and submit models, follow them, get data; run rounds."""
 
 import argparse
 import os

@@ -49,7 +49,7 @@ def init(args: argparse.Namespace) -> int:
 def _refuse_unknown(task: str, model: Told, kind: str) -> None:
     if kind == "folder" and model["kind"] is None:
         raise CommandError(
-            f"Models for {task} are handed in as images, as a folder of weights cannot answer "
+            f"Models for {task} are submitted as images, as a folder of weights cannot answer "
             f"{model['output']!r}. Use: dynabench init {task} --image"
         )
     if model["type"] not in ("multiclass", *TEXTS):

@@ -47,7 +47,7 @@ def add(commands: Any) -> None:
 
 
 def _add_submit(commands: Any) -> None:
-    parser = command(commands, "submit", submit, "hand in a model and wait for its scores")
+    parser = command(commands, "submit", submit, "submit a model and wait for its scores")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("folder", nargs="?", help="a model's folder, or an archive of it")
     what.add_argument("--image", help="a file of docker save, or registry/name@sha256:…")
@@ -141,7 +141,7 @@ SUBMIT: dict[str, Submit] = {
 
 
 def status(args: argparse.Namespace) -> int:
-    """One model and its evaluations, or all of one's own models."""
+    """One model and its evaluations, or all of one's models."""
     client = client_for(args)
     if args.model:
         model, runs = client.model(str(args.model)), client.runs(str(args.model))
@@ -150,7 +150,7 @@ def status(args: argparse.Namespace) -> int:
     models = client.models()
     rows = [[one["id"], one["task"], one["name"], one["sentence"]] for one in models]
     text = table(["id", "task", "name", "where it is"], rows)
-    tell(args, models, text if rows else "You have not handed in a model yet.")
+    tell(args, models, text if rows else "You have not submitted a model yet.")
     return 0
 
 

@@ -30,13 +30,13 @@ def add(commands: Any) -> None:
         "--weights",
         type=_weights,
         metavar="accuracy=4,…",
-        help="of metrics, 0 to 8; the owner's where none is told",
+        help="of metrics, 0 to 8; the owner's by default",
     )
     parser.add_argument(
         "--datasets", type=_weights, metavar="round-1=5,…", help="of evaluation sets, likewise"
     )
     parser.add_argument("--mine", action="store_true", help="your unpublished models too")
-    parser = command(commands, "compare", compare, "two models of a task beside each other")
+    parser = command(commands, "compare", compare, "compare two models of a task")
     parser.add_argument("models", nargs=2, type=UUID, metavar="MODEL", help="their ids")
 
 

@@ -13,7 +13,7 @@ FAILED, USAGE, NO_ACCESS, STOPPED = 1, 2, 3, 130
 """Exit codes: it was refused or failed; not as it was asked; no connection or no key that fits;
 Ctrl-C."""
 RETRIES = 3
-"""So that who waits is told after some seconds; what broke off goes on with the same command."""
+"""Shown after some seconds of waiting; the same command resumes what broke off."""
 
 
 class CommandError(Exception):
@@ -61,7 +61,7 @@ def tell(args: argparse.Namespace, data: Any, text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Say something beside the result, on standard error."""
+    """Print a note on standard error, apart from the result."""
     print(text, file=sys.stderr, flush=True)
 
 

@@ -108,7 +108,7 @@ def _handed_in(model: str) -> Iterator[str]:
     files = allowed_files(folder)
     for path in sorted({*folder.iterdir()} - {*files}):
         if not path.name.startswith("."):
-            note(f"{path.name} is left out when the folder is handed in.")
+            note(f"{path.name} is left out when the folder is submitted.")
     with TemporaryDirectory() as name:
         copy = Path(name, "model")  # others may read it, such as the sandbox's user
         copy.mkdir()
@@ -149,7 +149,7 @@ def look_through(client: DynabenchClient, task: str, model: str) -> None:
 
 
 def _check(*arguments: str) -> dict[str, Any]:
-    """The report of the server's check, in a process of its own."""
+    """The report of the server's check, in a separate process."""
     note("Checking it as the server does …")
     root = server_modules()
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Freeze the exchange rates of a task's leaderboard anew."""
+"""Freeze the exchange rates of a task's leaderboard again."""
 
 from argparse import ArgumentParser
 from typing import Any

@@ -108,7 +108,7 @@ def test_status_of_one_and_of_all(server, capsys):
     assert f"{ID}  nli   mine  It was not accepted." in capsys.readouterr().out
     server.answers["GET /me/models/"] = {"results": [], "next": None}
     assert main(["status"]) == 0
-    assert capsys.readouterr().out == "You have not handed in a model yet.\n"
+    assert capsys.readouterr().out == "You have not submitted a model yet.\n"
 
 
 def test_logs_of_one_evaluation_and_of_all(server, capsys):
