@@ -196,6 +196,16 @@ def test_only_services_and_the_modules_that_the_docs_name_write_rows():
     assert not idle, "these write no rows any more: " + ", ".join(sorted(idle))
 
 
+def test_no_test_module_is_imported():
+    """Helpers lie in tests/*.py, so that a test module can be read and moved by itself."""
+    rule = re.compile(
+        r"^ *from tests[\w.]*\.test_\w+ import|^ *from tests[\w.]* import test_", re.M
+    )
+    assert rule.search("from tests.web.test_judge import write")
+    found = [path for path in (ROOT / "tests").rglob("*.py") if rule.search(path.read_text())]
+    assert not found, "\n".join(str(path.relative_to(ROOT)) for path in found)
+
+
 def test_every_requirement_is_pinned_and_explained():
     for name in ("requirements-web.txt", "requirements.txt", "requirements-dev.txt"):
         for line in (ROOT / name).read_text().splitlines():

@@ -4,44 +4,28 @@ A new address fails until its line is in the table. `UPDATE_ACCESS=1 ./test api/
 writes the lines as they are; read each of them.
 """
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import os
 import re
 from pathlib import Path
 
 import pytest
 from django.db import transaction
-from django.urls import URLPattern
 from rest_framework.test import APIClient
 
-from dynabench import api as root
 from dynabench.accounts.tokens import create_token
-from dynabench.lib.throttles import ScopeThrottle
 from tasks.models import Task
-from tests.api.world import SCOPES, make_world
+from tests.api.world import SCOPES
+from tests.api_routes import (
+    address_of,
+    routes,
+    world,  # noqa: F401
+)
 
 KNOWN = Path(__file__).with_name("access.txt")
-METHODS = ("get", "post", "put", "patch", "delete")
 WHO = ["anonymous", "other", "owner", "admin", *SCOPES]  # a scope: the owner's token with only it
 HEAD = " " * 7 + " ".join(f"{who:9}" for who in WHO)
-
-
-def routes(patterns=root.urlpatterns, before=""):
-    """(METHOD, address as it is written) of everything below /api/v1/."""
-    for one in patterns:
-        address = before + str(one.pattern)
-        if isinstance(one, URLPattern):
-            view = getattr(one.callback, "cls", None)
-            assert view, address
-            yield from ((m.upper(), address) for m in METHODS if hasattr(view, m))
-        else:
-            yield from routes(one.url_patterns, address)
-
-
-@pytest.fixture
-def world(db, settings, tmp_path, monkeypatch):
-    settings.MEDIA_ROOT = tmp_path
-    monkeypatch.setattr(ScopeThrottle, "allow_request", lambda self, request, view: True)
-    return make_world()
 
 
 @pytest.fixture
@@ -54,20 +38,6 @@ def clients(world):
         _, key = create_token(user=world.owner, name=scope, scopes=[scope], days=1)
         made[scope].credentials(HTTP_AUTHORIZATION=f"Bearer {key}")
     return made
-
-
-def address_of(world, route):
-    """The address of what is there; released data are of the first round, the rest of the live.
-
-    Models and examples are the owner's.
-    """
-    parts = route.split("/")
-    for place, part in enumerate(parts):
-        if part.startswith("<"):
-            ids = world.ids[parts[place - 1]]
-            is_last = parts[place - 1] == "examples" or "datasets" in parts[place + 1 :]
-            parts[place] = str(ids[-1] if is_last else ids[0])
-    return "/api/v1/" + "/".join(parts)
 
 
 def ask(client, method, address):

@@ -14,16 +14,11 @@ from dynabench.accounts.tokens import create_token, digest_of
 from dynabench.lib.api import _by_field, read
 from dynabench.lib.errors import Refused
 from tasks.models import TaskMember
+from tests.api_errors import error
 from tests.factories import PASSWORD, RoundFactory
 
 ME = "/api/v1/me/"
 TOKENS = "/api/v1/tokens/"
-
-
-def error(response):
-    assert set(response.json()) == {"error"}
-    assert set(response.json()["error"]) == {"code", "message", "fields"}
-    return response.json()["error"]
 
 
 def test_a_token_says_whose_it_is_and_when_it_ends(api, alice):

@@ -10,7 +10,7 @@ import pytest
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset
 from tasks.models import TaskMember
-from tests.api.test_base import error
+from tests.api_errors import error
 from tests.releases import (  # noqa: F401
     _own_storage,
     closed,

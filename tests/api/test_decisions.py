@@ -1,5 +1,7 @@
 """The review queue and owners' decisions in the API: the pages' rules, for moderators."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import pytest
 
 from annotation.models import Example
@@ -7,15 +9,19 @@ from annotation.moderation import withdraw_example
 from dynabench.accounts.models import Annotator, LogEntry
 from dynabench.accounts.services import annotator_of
 from tasks.models import TaskMember
-from tests.api.test_writing import error
+from tests.api_writing import error
 from tests.factories import UserFactory
-from tests.policies import rederive
-from tests.web.test_judge import answered, write
-from tests.web.test_queries import check, count, fill_review
+from tests.judging import answered, write
+from tests.query_counts import check, count, fill_review
+from tests.split_rounds import (
+    judged,
+    people,  # noqa: F401
+    split,  # noqa: F401
+)
 from validation.decisions import review_queue
 from validation.decisions.services import override_consensus
-from validation.models import Consensus, OwnerDecision, Validation
-from validation.rules.consensus import Policy, Vote
+from validation.models import Consensus, OwnerDecision
+from validation.rules.consensus import Vote
 
 URL = "/api/v1/tasks/nli/review/"
 MINE = {"answer": "label:entailment", "reason": "Read the passage again."}
@@ -23,30 +29,9 @@ WHY = {"reason": "It names somebody."}
 
 
 @pytest.fixture
-def people(db):
-    return [annotator_of(UserFactory()) for _ in range(3)]
-
-
-@pytest.fixture
 def moderator(api, alice, nli):
     TaskMember.objects.create(task=nli.task, user=alice, role="moderator")
     return api
-
-
-def judged(round, author, people, *labels, number=0):
-    """An example with these votes."""
-    example = write(round, author, number)
-    for person, label in zip(people, labels, strict=True):
-        Validation.objects.create(example=example, validator=person, label=label)
-    rederive(round=round, policy=Policy("plurality", of=len(labels)))
-    return example
-
-
-@pytest.fixture
-def split(nli, bob, people, monkeypatch):
-    """An example that two of three found neutral, as its author says; no sample is drawn."""
-    monkeypatch.setattr(review_queue, "is_sampled_for_review", lambda uuid, secret: False)
-    return judged(nli, bob, people, "neutral", "neutral", "entailment")
 
 
 def decision(example):

@@ -11,8 +11,8 @@ from evaluation.uploads.chunked import add_file, begin_upload
 from tasks.models import TaskMember
 from tests.evaluations import accepted_model, queued_run, set_version
 from tests.factories import UserFactory
+from tests.query_counts import check, count
 from tests.releases import _own_storage, closed, people, released  # noqa: F401
-from tests.web.test_queries import check, count
 
 ADDRESSES = {
     "API models": "tasks/nli/models/",

@@ -9,7 +9,7 @@ from evaluation.models import EvaluationSet, Upload
 from evaluation.sets.selectors import latest_version, set_rows
 from evaluation.uploads.chunked import add_file
 from tasks.models import TaskMember
-from tests.api.test_base import error
+from tests.api_errors import error
 from tests.evaluations import nli_rows, set_version
 from tests.factories import RoundFactory, TaskFactory
 

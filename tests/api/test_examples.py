@@ -7,10 +7,10 @@ from dynabench.accounts.models import Annotator
 from dynabench.accounts.people import shown_name
 from dynabench.accounts.services import annotator_of
 from tasks.models import Round, TaskMember
-from tests.api.test_writing import configure, error
+from tests.api_writing import configure, error
 from tests.factories import ContextFactory
-from tests.web.test_judge import answered, write
-from tests.web.test_queries import check, count
+from tests.judging import answered, write
+from tests.query_counts import check, count
 from validation.decisions.consensus_rows import derive_one
 from validation.models import Validation
 

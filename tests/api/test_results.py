@@ -1,18 +1,22 @@
 """`results` of a model: its score and each round's number, or why not; what who may know."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 from uuid import uuid4
 
 import pytest
 import yaml
 from django.core.cache import cache
-from django.utils import timezone
 
-from evaluation.models import EvaluationRun, EvaluationSet, EvaluationSetVersion
-from evaluation.sets.services import make_version
+from evaluation.models import EvaluationRun, EvaluationSetVersion
 from tasks.models import TaskMember
+from tests.api_errors import (
+    round_set,
+    task,  # noqa: F401
+)
 from tests.boards import fill_board, measured
-from tests.evaluations import accepted_model, nli_rows, queued_run, set_version
-from tests.factories import RoundFactory, TaskFactory
+from tests.evaluations import accepted_model, queued_run, set_version
+from tests.factories import RoundFactory
 
 
 @pytest.fixture(autouse=True)
@@ -20,28 +24,8 @@ def _media(settings, tmp_path):
     settings.MEDIA_ROOT = tmp_path / "media"
 
 
-@pytest.fixture
-def task(db):
-    return TaskFactory(code="nli", name="Natural language inference")
-
-
 def url(model):
     return f"/api/v1/models/{model.pk}/results/"
-
-
-def round_set(task, number, state="closed"):
-    """A version of a round's set; not sealed."""
-    one = EvaluationSet.objects.create(
-        task=task,
-        name=f"round-{number}",
-        source="round",
-        answers_public=True,
-        round=RoundFactory(task=task, number=number, state=state),
-    )
-    version = make_version(one, nli_rows(), None)
-    version.settled_at = timezone.now()
-    version.save()
-    return version
 
 
 def test_numbers_of_a_round_that_is_still_judged_are_provisional(api, alice, task):

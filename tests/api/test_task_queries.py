@@ -4,7 +4,7 @@ import pytest
 
 from tasks.models import ContextBatch, TaskGroup, TaskMember
 from tests.factories import UserFactory, scripted_target
-from tests.web.test_queries import check, count, fill
+from tests.query_counts import check, count, fill
 
 ADDRESSES = {
     "API tasks": "tasks/",

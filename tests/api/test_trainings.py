@@ -6,11 +6,11 @@ from django_q.models import OrmQ
 from evaluation.models import TrainingRun
 from evaluation.queue import leases
 from tasks.models import Round, TargetModel, Task, TaskMember
-from tests.api.test_writing import error
+from tests.api_writing import error
 from tests.factories import RoundFactory
+from tests.query_counts import check, count
 from tests.training_data import nli_task, release
-from tests.web.test_queries import check, count
-from tests.web.test_training_pages import REPORT, done
+from tests.training_pages import REPORT, done
 
 URL = "/api/v1/tasks/nli/trainings/"
 ASKED = {"weights": {"round1": 2}}

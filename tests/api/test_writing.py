@@ -8,18 +8,12 @@ from django.utils import timezone
 from annotation.models import Assignment, Attempt, Example, GatePass
 from dynabench.accounts.services import annotator_of
 from tasks.models import Round
+from tests.api_writing import configure, error
 from tests.factories import scripted_target
-from tests.web.test_write import NLI_PROB
+from tests.writing import NLI_PROB
 
 TAKE = "/api/v1/tasks/nli/assignment/"
 TEXT = {"inputs": {"hypothesis": "The shop was open at ten."}}
-
-
-def error(response, status, code):
-    assert response.status_code == status, response.content
-    found = response.json()["error"]
-    assert found["code"] == code
-    return found
 
 
 @pytest.fixture
@@ -41,13 +35,6 @@ def sent(client, asked=TEXT, **headers):
 
 def address(client, url=TAKE):
     return f"/api/v1/assignments/{taken(client, url)['id']}/examples/"
-
-
-def configure(task, words, instead_of=""):
-    text = task.config_text
-    assert instead_of in text
-    task.config_text = text.replace(instead_of, words) if instead_of else f"{text}\n{words}\n"
-    task.save(update_fields=["config_text"])
 
 
 def test_an_assignment_is_kept_until_another_is_wanted(api, nli):

@@ -6,7 +6,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from evaluation.models import EvaluationSet, Submission
-from tests.api.test_models import (  # noqa: F401
+from tests.api_models import (  # noqa: F401
     ROLES,
     TASK_OWNERS,
     _media,
@@ -16,11 +16,11 @@ from tests.api.test_models import (  # noqa: F401
     url_of,
     visit_as,
 )
-from tests.api.test_writing import error
+from tests.api_writing import error
 from tests.evaluations import set_version
 from tests.factories import UserFactory
+from tests.query_counts import check, count
 from tests.submissions import answered, release_of
-from tests.web.test_queries import check, count
 
 RIGHT_FIRST = ["entailment"] * 4 + ["neutral", "contradiction"]
 

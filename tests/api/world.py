@@ -27,8 +27,8 @@ from tasks.services import OFFICIAL
 from tests.boards import fill_board, measured
 from tests.evaluations import accepted_model
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory, scripted_target
-from tests.web.test_judge import answered, write
-from tests.web.test_training_pages import REPORT
+from tests.judging import answered, write
+from tests.training_pages import REPORT
 from validation.decisions.consensus_rows import derive_all
 
 CONFIG = (OFFICIAL / "nli" / "task.yaml").read_text() + "\nprograms: {judge: true}\n"

@@ -7,9 +7,9 @@ from leaderboard.snapshots.services import take_snapshot
 from tasks.models import TaskGroup
 from tests.boards import measured
 from tests.browser.conftest import audit, make_round, visit
+from tests.compared_models import answered, rows_of
 from tests.evaluations import accepted_model, set_version
 from tests.factories import RoundFactory
-from tests.web.test_compare import answered, rows_of
 
 BOARD = "/t/nli/leaderboard/"
 

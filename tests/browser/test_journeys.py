@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import expect
 
 from annotation.models import Assignment, Example
 from tests.browser.conftest import (
@@ -19,6 +19,7 @@ from tests.browser.conftest import (
     verdict,
 )
 from tests.factories import PASSWORD, scripted_target
+from tests.programs import press_on, tab_to
 
 TASKS = ["nli", "qa", "sentiment", "hate-speech"]
 INPUTS = {
@@ -78,41 +79,6 @@ def test_write_verdict_why_next(open_page, alice, start, code, javascript):
     now = Assignment.objects.get(left_at__isnull=True)
     assert now.context_id != first.context_id
     expect(page).to_have_url(re.compile(f"/t/{code}/write/$"))
-
-
-VISIBLE_FOCUS = """element => {
-    const style = getComputedStyle(element), box = element.getBoundingClientRect();
-    // A text area may begin at the lower edge: the browser only shows the line with the caret.
-    const top = Math.max(box.top, 0), bottom = Math.min(box.bottom, window.innerHeight);
-    const seen = document.elementFromPoint(box.x + box.width / 2, (top + bottom) / 2);
-    return {
-        outlined: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2,
-        uncovered: !!seen && (element.contains(seen) || seen.contains(element)),
-        what: `${element.outerHTML.slice(0, 120)} at ${box.top} to ${box.bottom} of `
-            + `${window.innerHeight}, under ${seen?.outerHTML.slice(0, 120)}`,
-    };
-}"""
-
-
-def tab_to(page: Page, wanted: Locator) -> None:
-    """Press Tab until the element has the focus; every stop on the way shows that it has it."""
-    handle = wanted.element_handle()
-    for _ in range(60):
-        page.keyboard.press("Tab")
-        stop = page.evaluate_handle("document.activeElement").as_element()
-        if stop.evaluate("element => element === document.body"):
-            continue
-        seen = stop.evaluate(VISIBLE_FOCUS)
-        assert seen["outlined"], f"no visible focus: {seen['what']}"
-        assert seen["uncovered"], f"the focus is covered: {seen['what']}"
-        if stop.evaluate("(element, wanted) => element === wanted", handle):
-            return
-    raise AssertionError(f"Tab never came to {wanted}")
-
-
-def press_on(page: Page, wanted: Locator, key: str) -> None:
-    tab_to(page, wanted)
-    page.keyboard.press(key)
 
 
 @pytest.mark.parametrize("code", TASKS)

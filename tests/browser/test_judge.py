@@ -8,7 +8,7 @@ from annotation.assignments.services import pass_gate
 from dynabench.accounts.services import annotator_of
 from tests.browser.conftest import assign, audit, make_round, submit, visit
 from tests.factories import UserFactory
-from tests.web.test_judge import answered, with_reveal, write
+from tests.judging import answered, with_reveal, write
 from validation.models import Gold, GoldAnswer, Validation
 
 

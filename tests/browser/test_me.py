@@ -11,7 +11,7 @@ from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import annotator_of
 from tests.browser.conftest import audit, make_round, visit
 from tests.factories import PASSWORD, UserFactory
-from tests.web.test_judge import answered, write
+from tests.judging import answered, write
 from validation.decisions.services import override_consensus
 from validation.models import Validation
 from validation.rules.consensus import Vote

@@ -9,7 +9,7 @@ from dynabench.accounts.models import LogEntry
 from tasks.models import Round, Task, TaskMember
 from tests.browser.conftest import assign, audit, make_round, visit
 from tests.factories import RoundFactory
-from tests.web.test_own_config import BROKEN, SHORT
+from tests.owner_pages import BROKEN, SHORT
 
 URL = "/own/nli/config/"
 SELECTION = "box => box.value.slice(box.selectionStart, box.selectionEnd)"

@@ -10,8 +10,8 @@ from dynabench.accounts.services import annotator_of
 from tasks.models import TaskMember
 from tests.browser.conftest import audit, make_round, visit
 from tests.factories import UserFactory
+from tests.judging import answered, write
 from tests.policies import rederive
-from tests.web.test_judge import answered, write
 from validation.models import Consensus, OwnerDecision, Validation
 from validation.rules.consensus import Policy
 

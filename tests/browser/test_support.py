@@ -18,10 +18,9 @@ from tests.browser.conftest import (
     verdict,
     visit,
 )
-from tests.browser.test_journeys import press_on
 from tests.factories import scripted_target
-from tests.web.test_suggestions import MUSE, allow, generator
-from tests.web.test_support import worked_example
+from tests.programs import press_on
+from tests.writing_aids import MUSE, allow, generator, worked_example
 
 BUTTON = "See examples that worked"
 

@@ -8,7 +8,7 @@ from evaluation.queue import leases
 from tasks.models import TaskMember
 from tests.browser.conftest import audit, visit
 from tests.training_data import nli_task, release
-from tests.web.test_training_pages import REPORT
+from tests.training_pages import REPORT
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from annotation.models import Attempt, Example
 from dynabench.accounts.services import annotator_of
 from dynabench.accounts.tokens import create_token
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory, scripted_target
-from tests.web.test_judge import write
+from tests.judging import write
 from validation.judging.services import lease_next
 from validation.models import Validation
 

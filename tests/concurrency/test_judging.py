@@ -1,35 +1,35 @@
 """Each lock of judging, with the race that it prevents. Without the lock its test fails."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import contextlib
 import random
 from collections import Counter
 
 import pytest
-from django.db.models import Count, F, Q
+from django.db.models import F
 
 from annotation.attempts.services import retract_example
 from annotation.models import Example
 from dynabench.accounts.models import Annotator
 from dynabench.lib.errors import Refused
-from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
+from tests.factories import UserFactory
 from tests.policies import rederive
 from tests.races import races
+from tests.racing_votes import (
+    LABELS,
+    POLICIES,
+    check_all,
+    examples,
+    round,  # noqa: F401
+)
 from validation.decisions.services import override_consensus, withdraw_override
 from validation.judging.services import cast_validation, lease_next, skip_example, undo_validation
 from validation.models import Consensus, JudgeLease, Judging, QueueItem, Validation
-from validation.rules.consensus import Policy, Vote, decide, votes_still_needed
+from validation.rules.consensus import Vote
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REPEATS = races(20)
-LABELS = ("entailment", "neutral", "contradiction")
-POLICIES = (Policy("n-equal", 2), Policy("strict", of=3), Policy("at-least", 4, 7))
-
-
-@pytest.fixture
-def round():
-    made = RoundFactory(task=TaskFactory(code="nli"))
-    ContextFactory(round=made)
-    return made
 
 
 @pytest.fixture
@@ -37,51 +37,10 @@ def people():
     return Annotator.objects.bulk_create(Annotator(pseudonym=f"w-{number}") for number in range(24))
 
 
-def examples(round, authors, count):
-    context = round.contexts.get()
-    return Example.objects.bulk_create(
-        Example(
-            round=round,
-            context=context,
-            annotator=authors[number % len(authors)],
-            inputs={"hypothesis": str(number), "label": "neutral"},
-            digest=str(number),
-            outcome="fooled",
-        )
-        for number in range(count)
-    )
-
-
 def forget():
     """An empty round for the next repetition."""
     for table in (Validation, Judging, Example):  # the others go with their example
         table.objects.all().delete()
-
-
-def check_all():
-    """Everything stored follows from the votes, and every place in the queue is accounted for."""
-    policy = Policy(**Judging.objects.get().policy)
-    rows = {row.example_id: row for row in Consensus.objects.all()}
-    votes: dict[int, list[Vote]] = {}
-    for vote in Validation.objects.all():
-        votes.setdefault(vote.example_id, []).append(vote.vote)
-    assert votes.keys() <= rows.keys()
-    for example in Example.objects.prefetch_related("owner_decisions"):
-        cast, row = votes.get(example.pk, []), rows.get(example.pk)
-        owner = next((d.vote for d in example.owner_decisions.all() if not d.withdrawn_at), None)
-        if row is None:
-            assert not cast
-            assert owner is None
-            continue
-        decision = decide(cast, policy, owner=owner)
-        found = (row.state, row.label or None, row.verdict or None, row.votes, row.still_needed)
-        needed = votes_still_needed(cast, policy, owner=owner)
-        assert found == (decision.state, decision.label, decision.verdict, len(cast), needed)
-    taken = Count("example__judge_leases", filter=Q(example__judge_leases__takes_place=True))
-    for item in QueueItem.objects.annotate(taken=taken):
-        assert item.free == item.still_needed - item.taken
-        row = rows.get(item.pk)
-        assert item.still_needed == (row.still_needed if row else votes_still_needed([], policy))
 
 
 def work(task, validator, seed, cast):

@@ -18,7 +18,7 @@ from evaluation.sandbox.images import has_image
 from evaluation.submissions.services import submit_model
 from evaluation.uploads.chunked import add_file
 from tests.factories import TaskFactory, UserFactory
-from tests.web.test_arrivals import make_set
+from tests.made_sets import make_set
 
 pytestmark = pytest.mark.django_db
 ANSWERING = """

@@ -31,11 +31,11 @@ from annotation.models import Attempt, Example, TargetOutput
 from dynabench.accounts.models import Annotator
 from evaluation.models import Dataset
 from tasks.models import Round
-from tests.concurrency.test_judging import LABELS, check_all, examples
 from tests.conftest import SEED
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 from tests.live import AWAY, ROOT, Postgres, environment, family, wait_until
 from tests.parts import free_port
+from tests.racing_votes import LABELS, check_all, examples
 from tests.training_data import asked_release, tiny_target
 from validation.models import Consensus, Validation
 

@@ -19,7 +19,7 @@ from evaluation.jobs import sweep_all
 from evaluation.models import TrainingRun
 from tasks.models import TaskMember
 from tests.factories import UserFactory
-from tests.integration.test_serve_model import ROOT, Process
+from tests.programs import ROOT, Process
 from tests.training_data import nli_task, release
 
 pytestmark = pytest.mark.django_db(transaction=True)

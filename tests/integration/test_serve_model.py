@@ -1,14 +1,10 @@
 """The command in a process of its own: HTTP/1.1, keep-alive, a clean stop."""
 
-import http.client
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import json
-import os
 import signal
-import socket
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,73 +12,14 @@ from typing import Any
 import pytest
 
 from tasks.targets.serving.asgi import MAX_BODY_BYTES
+from tests.programs import (
+    Process,
+    exchange,
+    home,  # noqa: F401
+)
 from tests.serving_models import tiny_model
 
-ROOT = Path(__file__).resolve().parents[2]
 ROW = {"inputs": {"text": "A warm welcome."}}
-
-
-class Process:
-    """`manage.py serve_model` on a free port, with a home of its own."""
-
-    def __init__(self, home: Path, *arguments: str) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.log = home / "log"
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "manage.py", "serve_model", f"--port={self.port}", *arguments],
-                cwd=ROOT,
-                env=os.environ | {"DYNABENCH_HOME": str(home / "var"), "HOME": str(home)},
-                stdout=log,
-                stderr=log,
-            )
-
-    def connect(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-
-    def call(self, path: str, body: object = None) -> tuple[int, Any]:
-        connection = self.connect()
-        try:
-            return exchange(connection, path, body)
-        finally:
-            connection.close()
-
-    def wait_for(self, path: str) -> None:
-        """Until the path answers 200."""
-        for _ in range(900):
-            assert self.process.poll() is None, self.log.read_text()
-            try:
-                if self.call(path)[0] == 200:
-                    return
-            except OSError:
-                pass
-            time.sleep(0.1)
-        raise AssertionError(f"{path} did not become ready: {self.log.read_text()}")
-
-    def stop(self, signal_number: int = signal.SIGTERM) -> int:
-        self.process.send_signal(signal_number)
-        return self.process.wait(30)
-
-    def __enter__(self) -> "Process":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self.process.poll() is None:
-            self.stop()
-
-
-def exchange(connection: http.client.HTTPConnection, path: str, body: object) -> tuple[int, Any]:
-    sent = None if body is None else json.dumps(body).encode()
-    connection.request("GET" if sent is None else "POST", path, sent)
-    reply = connection.getresponse()
-    return reply.status, json.loads(reply.read())
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("home")
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,7 @@
 """The check of what arrives, kind by kind, to the files that are kept and the runs asked for."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import gzip
 import io
 import json
@@ -15,21 +17,24 @@ from django.core.files.storage import default_storage
 
 from dynabench.lib import bounded
 from dynabench.lib.bounded import Bounds
-from evaluation.contract import MIB, Ending, Outcome, SetRow, Usage
+from evaluation.contract import MIB, Ending, Outcome, Usage
 from evaluation.heartbeat import nothing
 from evaluation.inference import precheck
 from evaluation.jobs import check_submission
 from evaluation.models import EvaluationRun, Submission, Upload
 from evaluation.queue import leases
 from evaluation.runs.model_source import CannotFetch, endpoint_for, model_of
-from evaluation.sets.services import create_set, make_version
 from evaluation.submissions import intake
 from evaluation.submissions.quota import Charge, charge_of
 from evaluation.submissions.sample_inputs import shown_inputs
 from evaluation.submissions.services import cancel, submit_model
 from evaluation.uploads.chunked import add_file
 from tasks.targets.serving import spec
-from tests.factories import ContextFactory, RoundFactory, TaskFactory
+from tests.factories import ContextFactory, RoundFactory
+from tests.made_sets import (
+    make_set,
+    task,  # noqa: F401
+)
 from tests.serving_models import tiny_model
 
 State = Submission.State
@@ -46,21 +51,8 @@ def _places(settings, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def task(db):
-    return TaskFactory(code="nli")
-
-
-@pytest.fixture
 def version(task):
     return make_set(task, "open", may_leave=True)
-
-
-def make_set(task, name, size=6, **told):
-    rows = [
-        SetRow(f"{name}-{n}", {"premise": f"Premise {n}.", "hypothesis": "So."}, ("neutral",))
-        for n in range(size)
-    ]
-    return make_version(create_set(task=task, name=name, actor=None, **told), rows, None)
 
 
 @pytest.fixture(scope="module")

@@ -1,44 +1,34 @@
 """The leaderboard: weights in the URL, htmx and without, order, what is not run, who sees what."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import csv
 import io
 import json
 import re
-from datetime import timedelta
 
 import pytest
-from django.utils import timezone
 
-from evaluation.models import EvaluationRun, Submission
+from evaluation.models import EvaluationRun
 from leaderboard.board.page import texts
 from leaderboard.board.ranked import Cell
-from tasks.models import TaskMember
+from tests.board_pages import (
+    ROLES,
+    URL,
+    models,  # noqa: F401
+    names,
+    person,
+    secrets,  # noqa: F401
+    task,  # noqa: F401
+)
 from tests.boards import fill_board, measured
 from tests.evaluations import accepted_model, set_version
-from tests.factories import TaskFactory, UserFactory
 from tests.web.conftest import HTMX
-
-URL = "/t/nli/leaderboard/"
 
 
 @pytest.fixture(autouse=True)
 def _media(settings, tmp_path):
     settings.MEDIA_ROOT = tmp_path / "media"
-
-
-@pytest.fixture
-def task(db):
-    return TaskFactory(code="nli", name="Natural language inference")
-
-
-@pytest.fixture
-def models(task):
-    """Model 0 to 2 on two sets: each better and more costly than the one before."""
-    return fill_board(task)
-
-
-def names(page):
-    return re.findall(r'<a href="/m/[^"]+/">([^<]+)</a>', page)
 
 
 def test_models_are_ranked_by_the_owners_weights(client, models):
@@ -276,47 +266,12 @@ def test_there_are_three_formats(client, models):
 # Who sees what
 
 
-@pytest.fixture
-def secrets(task, models, alice):
-    """What only some see: a private model, an anonymous one, a hidden set; all Alice's."""
-    version = task.evaluation_sets.get(name="round-1").versions.get()
-    other = task.evaluation_sets.get(name="round-2").versions.get()
-    until = timezone.now().date() + timedelta(days=9)
-    private = accepted_model(task, alice, name="Private")
-    nameless = accepted_model(
-        task, alice, name="Nameless", is_published=True, anonymous_until=until
-    )
-    for model in (private, nameless):
-        for each in (version, other):
-            measured(model, each, 0.7)
-    sealed = set_version(task, "secret-set", access="hidden")
-    for model in Submission.objects.all():
-        measured(model, sealed, 0.123)
-    gone = accepted_model(task, alice, name="Gone", is_published=True, withdrawn_at=timezone.now())
-    measured(gone, version, 0.9)
-    return private, nameless
-
-
 ADDRESSES = {
     "page": URL,
     "csv": f"{URL}?format=csv&mine=1",
     "json": f"{URL}?format=json&mine=1",
     "latex": f"{URL}?format=latex&mine=1",
 }
-
-
-def person(role, alice, task):
-    if role == "stranger":
-        return None
-    if role == "alice":
-        return alice
-    user = UserFactory(is_superuser=role == "superuser")
-    if role in ("owner", "moderator"):
-        TaskMember.objects.create(task=task, user=user, role=role)
-    return user
-
-
-ROLES = ["stranger", "somebody", "alice", "moderator", "owner", "superuser"]
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -11,7 +11,7 @@ from annotation.models import Attempt
 from dynabench.lib import shared_cache
 from tests.factories import TaskFactory, scripted_target
 from tests.parts import redis_server
-from tests.web.test_write import URL, open_form
+from tests.writing import URL, open_form
 
 pytestmark = [pytest.mark.servers, pytest.mark.django_db]
 

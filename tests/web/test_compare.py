@@ -1,5 +1,7 @@
 """Two models beside each other: tests, slices, examples, and who sees what of them."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import gzip
 import re
 from datetime import timedelta
@@ -11,17 +13,21 @@ from django.utils import timezone
 
 from evaluation.contract import Answer, SetRow
 from evaluation.inference.evaluate import prediction_line
-from evaluation.models import EvaluationRun, Score
+from evaluation.models import EvaluationRun
 from evaluation.scoring.paired import mcnemar
-from leaderboard.board.bootstrap import resample_plain
 from leaderboard.compare import models as comparing
-from leaderboard.models import Resample
 from tasks.models import TaskMember
 from tests.boards import fill_board
+from tests.compared_models import (
+    answered,
+    rows_of,
+    task,  # noqa: F401
+    version,  # noqa: F401
+)
 from tests.evaluations import LABELS, accepted_model, set_version
 from tests.factories import TaskFactory, UserFactory
+from tests.query_counts import check, count
 from tests.submissions import release_of
-from tests.web.test_queries import check, count
 
 URL = "/t/nli/leaderboard/compare/"
 
@@ -29,49 +35,6 @@ URL = "/t/nli/leaderboard/compare/"
 @pytest.fixture(autouse=True)
 def _media(settings, tmp_path):
     settings.MEDIA_ROOT = tmp_path / "media"
-
-
-@pytest.fixture
-def task(db):
-    return TaskFactory(code="nli", name="Natural language inference")
-
-
-def rows_of(size, contexts=None):
-    """Examples with two slices; contexts: how many premises they share."""
-    return [
-        SetRow(
-            f"u{n}",
-            {"premise": f"Premise {n % (contexts or size)}.", "hypothesis": f"Hypothesis {n}."},
-            (LABELS[n % 3],),
-            {"tag": ("early" if n < size // 2 else "late",), "rare": (f"value {n % 20}",)},
-        )
-        for n in range(size)
-    ]
-
-
-def answered(model, version, right):
-    """A finished run that has right what `right` says of each place; else the next label."""
-    lines = b"".join(
-        prediction_line(f"u{n}", Answer(LABELS[(n + (not right(n))) % 3]))
-        for n in range(version.size)
-    )
-    run = EvaluationRun.objects.create(
-        submission=model, version=version, state="done", outcome="ok", runner="process",
-        predictions=ContentFile(gzip.compress(lines), name="p.jsonl.gz"),
-    )  # fmt: skip
-    share = sum(bool(right(n)) for n in range(version.size)) / version.size
-    for metric in ("accuracy", "macro_f1"):
-        Score.objects.create(
-            run=run, metric=metric, value=share, low=share - 0.05, high=share + 0.05, n=version.size
-        )
-    for metric, values in resample_plain(run).items():
-        Resample.objects.create(run=run, metric=metric, values=values.tobytes())
-    return run
-
-
-@pytest.fixture
-def version(task):
-    return set_version(task, "round-1", rows=rows_of(240), may_leave=True)
 
 
 @pytest.fixture
@@ -316,9 +279,9 @@ def test_who_sees_which_models_sets_and_examples(client, task, who):
         set_version(task, "public", rows=rows_of(30), may_leave=True),
         set_version(task, "sealed", rows=rows_of(45), access="hidden", may_leave=True),
     ]
-    for version in sets:
+    for one in sets:
         for model, step in ((ada, 2), (draft, 3), (secret, 5)):
-            answered(model, version, lambda n, step=step: n % step)
+            answered(model, one, lambda n, step=step: n % step)
     user = author if who == "author" else UserFactory(is_superuser=who == "superuser")
     if who == "editor":
         TaskMember.objects.create(task=task, user=user, role="editor")

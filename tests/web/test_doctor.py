@@ -2,11 +2,9 @@
 
 import json
 from datetime import timedelta
-from io import StringIO
 from pathlib import Path
 
 import pytest
-from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from evaluation.attacks.cases import CASES
@@ -15,31 +13,14 @@ from evaluation.models import TrainingRun
 from evaluation.operations import doctor, health
 from evaluation.operations.doctor import Verdict
 from evaluation.operations.health import Finding
-from evaluation.sandbox.engine import Engine
 from tests.factories import RoundFactory, TaskFactory, scripted_target
-
-pytestmark = pytest.mark.django_db
-ENGINE = Engine(
-    version="28.0", cgroup="2", arch="amd64", has_runsc=True, has_seccomp=True, cpus=2, root="/none"
+from tests.programs import (
+    ENGINE,
+    _sound_engine,  # noqa: F401
+    told,
 )
 
-
-@pytest.fixture(autouse=True)
-def _sound_engine(monkeypatch):
-    monkeypatch.setattr(doctor, "engine", lambda: ENGINE)
-    monkeypatch.setattr(doctor, "has_image", lambda name: True)
-    monkeypatch.setattr(doctor, "IMAGE_SCRIPT", "true")
-    monkeypatch.setattr(command, "engine", lambda: ENGINE)
-
-
-def told(**options) -> tuple[str, bool]:
-    """What is printed, and whether it ended well."""
-    out = StringIO()
-    try:
-        call_command("doctor", stdout=out, **options)
-    except CommandError:
-        return out.getvalue(), False
-    return out.getvalue(), True
+pytestmark = pytest.mark.django_db
 
 
 def test_a_sound_installation():

@@ -4,7 +4,6 @@ import json
 import re
 
 import pytest
-from django.test import Client
 from django.utils import timezone
 
 from annotation.models import Assignment, Example
@@ -21,6 +20,7 @@ from tasks.models import Round, Task, TaskMember
 from tasks.services import create_task
 from tests.factories import ContextFactory, UserFactory, scripted_target
 from tests.web.conftest import HTMX
+from tests.writing import ok, signed_in
 from validation.models import Validation
 
 PASSAGE = "The bus stops at Tarn at six."
@@ -82,17 +82,6 @@ def opened(text, **fields):
     round = Round.objects.create(task=task, number=1, state="open")
     ContextFactory(round=round, fields={"passage": PASSAGE, **fields})
     return round, signed_in(owner)
-
-
-def signed_in(user):
-    client = Client()
-    client.force_login(user)
-    return client
-
-
-def ok(response):
-    assert response.status_code == 200, response.text
-    return response
 
 
 @pytest.mark.parametrize(("place", "kind"), [one for one in EACH if one[1] in types_of(one[0])])

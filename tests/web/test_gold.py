@@ -1,5 +1,7 @@
 """Gold items: unseen among the others, no votes, and a refresher instead of a ban."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import re
 from datetime import timedelta
 
@@ -11,8 +13,13 @@ from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.errors import Refused
 from tests.factories import UserFactory
+from tests.gold_items import (
+    REFRESHER,
+    always,  # noqa: F401
+    make_gold,
+)
+from tests.judging import URL, answered, judge, write
 from tests.web.conftest import HTMX
-from tests.web.test_judge import URL, answered, judge, write
 from validation.decisions.consensus_rows import derive_all
 from validation.decisions.services import override_consensus
 from validation.judging import gold
@@ -29,23 +36,6 @@ from validation.models import (
 from validation.rules.consensus import Vote
 from validation.rules.gold_check import Check
 from validation.statistics.people import validator_statistics
-
-REFRESHER = "/t/nli/judge/refresher/"
-
-
-@pytest.fixture
-def always(monkeypatch):
-    """Each item after the first is gold."""
-    monkeypatch.setattr(gold, "EVERY", 1)
-
-
-def make_gold(round, author, owner, count=1, label="neutral"):
-    made = []
-    for number in range(100, 100 + count):
-        example = write(round, author, number)
-        override_consensus(example=example, owner=owner, choice=Vote(label=label))
-        made.append(gold.mark_gold(example=example, owner=owner, explanation="No clue is given."))
-    return made
 
 
 def shown(page):

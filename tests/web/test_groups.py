@@ -6,7 +6,7 @@ from django.utils import timezone
 from leaderboard.models import Snapshot
 from tasks.models import TaskGroup, TaskMember
 from tests.factories import RoundFactory, TaskFactory, UserFactory
-from tests.web.test_queries import check, count
+from tests.query_counts import check, count
 
 URL = "/g/dadc/"
 

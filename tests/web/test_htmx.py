@@ -1,41 +1,9 @@
 """No htmx request ever gets a redirect, at any address of the site."""
 
-import re
-
 import pytest
-from django.urls import URLPattern, URLResolver, get_resolver
 
+from tests.admin_forms import ADDRESSES
 from tests.web.conftest import HTMX
-
-SAMPLES = {
-    "int": "1",
-    "uuid": "0f8fad5b-d9cb-469f-a165-70867728950e",
-    "slug": "nli",
-    "str": "nothing",
-    "path": "nothing",
-}
-
-
-def addresses(patterns, before="/"):
-    """Every address of the site, with a sample for each of its values."""
-    for entry in patterns:
-        here = before + sample(entry.pattern)
-        if isinstance(entry, URLResolver):
-            yield from addresses(entry.url_patterns, here)
-        elif isinstance(entry, URLPattern):
-            yield here
-
-
-def sample(pattern) -> str:
-    """An address that the pattern, a route or a regular expression, may match."""
-    text = str(pattern)
-    if hasattr(pattern, "_route"):
-        return re.sub(r"<(?:(\w+):)?\w+>", lambda found: SAMPLES[found[1] or "str"], text)
-    text = re.sub(r"\(\?P<\w+>(?:[^()]|\([^()]*\))*\)", "1", text)
-    return re.sub(r"^\^|\$$|\\Z|\(\?:.*?\)\??", "", text).replace("\\", "")
-
-
-ADDRESSES = sorted(set(addresses(get_resolver().url_patterns)))
 
 
 def test_the_list_is_whole():

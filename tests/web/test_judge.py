@@ -1,5 +1,7 @@
 """The judge page: blind, once, never one's own, whatever the browser sends."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import re
 from datetime import timedelta
 
@@ -8,62 +10,20 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from annotation.attempts.services import retract_example
-from annotation.models import Example, GatePass, TargetOutput
+from annotation.models import Example, GatePass
 from dynabench.accounts.services import annotator_of
-from tasks.models import TargetVersion
-from tests.factories import UserFactory, scripted_target
+from tests.factories import UserFactory
+from tests.judging import (
+    URL,
+    answered,
+    example,  # noqa: F401
+    headers,  # noqa: F401
+    judge,
+    with_reveal,
+    write,
+)
 from tests.web.conftest import HTMX
 from validation.models import Consensus, JudgeLease, QueueItem, Skip, Validation
-
-URL = "/t/nli/judge/"
-
-
-def write(round, author, number=0, outcome="fooled", **inputs):
-    """An example as the write page would store it."""
-    inputs = inputs or {"hypothesis": f"Statement {number}.", "label": "neutral"}
-    return Example.objects.create(
-        round=round,
-        context=round.contexts.first(),
-        annotator=annotator_of(author),
-        goal=inputs.get("label", ""),
-        inputs=inputs,
-        digest=f"{number}",
-        outcome=outcome,
-    )
-
-
-def answered(example, label="entailment", **output):
-    """A target's answer to the example."""
-    target = scripted_target(example.round, name=f"target-{example.pk}")
-    version = TargetVersion.objects.create(target=target, digest="d")
-    TargetOutput.objects.create(
-        example=example,
-        target=target,
-        version=version,
-        output=output or {"label": label},
-        prob={"entailment": 0.9, "neutral": 0.07, "contradiction": 0.03},
-        seconds=0.1,
-        fooled=True,
-    )
-
-
-def judge(client, answer, url=URL, **headers):
-    """Answer what the page shows."""
-    page = client.get(url)
-    found = re.search(r'name="example" value="([^"]+)"', page.text)
-    assert found, page.text
-    data = {"example": found[1], "answer": answer}
-    return client.post(url, data, follow=not headers, **headers)
-
-
-@pytest.fixture
-def example(nli, bob):
-    return write(nli, bob)
-
-
-@pytest.fixture(params=[{}, HTMX], ids=["page", "htmx"])
-def headers(request):
-    return request.param
 
 
 def test_a_blind_label_is_stored_and_the_next_example_comes(as_alice, alice, nli, bob, headers):
@@ -304,11 +264,6 @@ def test_a_retracted_example_leaves_the_queue(as_alice, example):
     assert response.status_code == 409
     assert 'id="nothing-to-judge"' in response.text
     assert not Validation.objects.exists()
-
-
-def with_reveal(task):
-    task.config_text = task.config_text.replace("reveal: false", "reveal: true")
-    task.save()
 
 
 def test_the_reveal_comes_after_and_changes_nothing(as_alice, example, headers):

@@ -13,9 +13,9 @@ from annotation.models import Example
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.errors import Refused
 from tests.factories import UserFactory
+from tests.judging import URL, judge, write
 from tests.policies import rederive
 from tests.web.conftest import HTMX
-from tests.web.test_judge import URL, judge, write
 from validation.decisions.services import override_consensus, withdraw_override
 from validation.judging import queue as selectors
 from validation.judging.queue import Place, next_place, round_numbers

@@ -11,7 +11,7 @@ from annotation.attempts import heartbeats, services
 from annotation.attempts.heartbeats import Holder
 from annotation.models import Assignment, Attempt
 from tests.factories import scripted_target
-from tests.web.test_write import open_form
+from tests.writing import open_form
 
 URL = "/t/nli/write/"
 HTMX = {"HTTP_HX_REQUEST": "true"}

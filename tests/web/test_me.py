@@ -13,8 +13,8 @@ from dynabench.accounts.services import annotator_of
 from leaderboard.models import WeeklyGoal
 from leaderboard.people.goals import WEEK, monday
 from tests.factories import RoundFactory, TaskFactory, UserFactory
+from tests.judging import answered, judge, write
 from tests.web.conftest import HTMX
-from tests.web.test_judge import answered, judge, write
 from validation.decisions.services import override_consensus
 from validation.judging.queue import UNDO_TIME
 from validation.models import Validation

@@ -38,9 +38,9 @@ from tasks.selectors import targets_of
 from tasks.services import change_members
 from tasks.targets.endpoints.base import Prediction
 from tests.factories import PASSWORD, UserFactory, scripted_target
+from tests.judging import answered, judge, write
 from tests.web.conftest import HTMX
-from tests.web.test_judge import answered, judge, write
-from tests.web.test_write import open_form
+from tests.writing import open_form
 from validation.decisions.consensus_rows import derive_all
 from validation.models import Consensus, Skip, Validation
 

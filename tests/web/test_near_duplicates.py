@@ -7,7 +7,7 @@ from annotation.models import Assignment, Attempt, Example, TextKey
 from dynabench.accounts.services import annotator_of
 from tests.factories import UserFactory
 from tests.web.conftest import HTMX
-from tests.web.test_write import URL, open_form
+from tests.writing import URL, open_form
 from validation.statistics.people import author_statistics
 
 TEXT = "The old shop by the river was open at ten on every day of the year."

@@ -33,12 +33,12 @@ from tasks.targets.endpoints.base import EndpointConfig, EndpointError
 from tasks.targets.endpoints.client import SHARED
 from tasks.targets.endpoints.registry import build
 from tasks.targets.endpoints.transport import IDEMPOTENT, parse_url
-from tests.api.test_access import address_of, routes
 from tests.api.world import SCOPES, make_world
+from tests.api_routes import address_of, routes
 from tests.factories import PASSWORD, scripted_target
 from tests.web.conftest import *  # noqa: F403 - names and hashes as in the tests of pages
 from tests.web.conftest import _fast_and_clean  # noqa: F401
-from tests.web.test_write import goal_is, open_form
+from tests.writing import goal_is, open_form
 
 ROOT = Path(__file__).parents[2]
 CODE = [

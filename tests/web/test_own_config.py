@@ -12,29 +12,9 @@ from dynabench.own.config import STALE, counted
 from tasks.config_changes import digest
 from tasks.models import Round, Task, TaskMember
 from tests.factories import TaskFactory, UserFactory
+from tests.owner_pages import BROKEN, SHORT
 from tests.web.conftest import HTMX
 
-SHORT = """version: 1
-name: Short
-summary: A short one.
-instructions: Read first.
-goal: {field: label, text: "Write a statement that is {label}"}
-context:
-  - name: premise
-    type: text
-input:
-  - name: hypothesis
-    type: long_text
-  - name: label
-    type: multiclass
-    labels: [neutral, entailment]
-output:
-  - name: label
-    type: multiclass
-verdict: {type: exact_match, fields: [label]}
-metrics: {main: accuracy}
-limits: {tries_per_day: 9}
-"""
 URL = "/own/nli/config/"
 CHECK, PREVIEW = URL + "check/", URL + "preview/"
 
@@ -56,10 +36,6 @@ def editor(nli):
 def text(nli):
     Task.objects.update(config_text=SHORT)
     return SHORT
-
-
-BROKEN = SHORT.replace("[neutral, entailment]", "[neutral, neutral]")
-"""It has an error in line 14."""
 
 
 def post(client, text, step="review", **more):

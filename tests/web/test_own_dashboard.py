@@ -1,47 +1,23 @@
 """The dashboard: what a round amounts to, for the members of its task."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import re
-from datetime import timedelta
 
 import pytest
 from django.core.cache import cache
 from django.utils import timezone
 
 from annotation.models import Example
-from dynabench.accounts.services import annotator_of
 from tasks.models import TaskMember
 from tests.factories import ContextFactory, RoundFactory, UserFactory
-from tests.policies import rederive
+from tests.judging import write
+from tests.owner_pages import busy  # noqa: F401
 from tests.web.conftest import HTMX
-from tests.web.test_judge import write
-from validation.judging.services import fill_queue
-from validation.models import Validation
-from validation.rules.consensus import Policy
 
 pytestmark = pytest.mark.usefixtures("few_are_enough")
 
 URL = "/own/nli/"
-
-
-@pytest.fixture
-def busy(nli, alice, bob):
-    """Alice reads the task's pages. Bob wrote four examples over three days; two were judged."""
-    TaskMember.objects.create(task=nli.task, user=alice, role="viewer")
-    people = [annotator_of(UserFactory()) for _ in range(3)]
-    now = timezone.now()
-    for number, label in enumerate(("neutral", "neutral", "entailment", "entailment")):
-        example = write(nli, bob, number, hypothesis=f"Statement {number}.", label=label)
-        sent = now - timedelta(days=number)
-        Example.objects.filter(pk=example.pk).update(
-            created_at=sent, shown_at=sent - timedelta(seconds=60)
-        )
-        for person in people if number < 2 else ():
-            said = "neutral" if number == 0 else "contradiction"
-            Validation.objects.create(example=example, validator=person, label=said, seconds=20)
-    fill_queue(round=nli)
-    rederive(round=nli, policy=Policy("n-equal", 3))
-    Example.objects.filter(digest="3").update(outcome="not_fooled")
-    return nli
 
 
 def tiles(html):

@@ -1,5 +1,7 @@
 """Authors and validators, by pseudonym and by need for a look."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import csv
 from io import StringIO
 
@@ -12,33 +14,13 @@ from dynabench.accounts.services import annotator_of
 from dynabench.own.people import agreement_check, labels_check
 from tasks.models import TaskMember
 from tests.factories import RoundFactory, UserFactory
-from tests.policies import rederive
-from tests.web.test_judge import write
-from validation.models import Skip, Validation
-from validation.rules.consensus import Policy
+from tests.judging import write
+from tests.owner_pages import crowd  # noqa: F401
+from validation.models import Validation
 from validation.rules.gold_check import Check
 from validation.statistics.people import author_statistics, validator_statistics
 
 URL = "/own/nli/annotators/"
-
-
-@pytest.fixture
-def crowd(nli, alice, bob):
-    """Bob labels right, Carol wrong; of the validators Mallory always disagrees."""
-    TaskMember.objects.create(task=nli.task, user=alice, role="moderator")
-    carol = UserFactory()
-    people = [annotator_of(UserFactory()) for _ in range(3)]
-    mallory = annotator_of(UserFactory())
-    for number in range(48):
-        author = bob if number % 2 else carol
-        label = "neutral" if number % 2 else "entailment"
-        example = write(nli, author, number, hypothesis=f"Statement {number}.", label=label)
-        for person in people:
-            Validation.objects.create(example=example, validator=person, label="neutral")
-        Validation.objects.create(example=example, validator=mallory, label="contradiction")
-    Skip.objects.create(example=example, validator=mallory)
-    rederive(round=nli, policy=Policy("n-equal", 3))
-    return {"bob": annotator_of(bob), "carol": annotator_of(carol), "mallory": mallory}
 
 
 def rows(html, region):

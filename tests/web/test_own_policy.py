@@ -1,52 +1,31 @@
 """Another policy for a round: seen before it is stored, applied to what is there, and noted."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import pytest
 
 from annotation.models import Example
 from dynabench.accounts.models import LogEntry
-from dynabench.accounts.services import annotator_of
 from tasks.models import TaskMember
 from tests.factories import UserFactory
 from tests.policies import rederive
+from tests.policy_pages import (
+    POLICIES,
+    VOTES,
+    judged,  # noqa: F401
+    stored,
+)
 from tests.web.conftest import HTMX
-from tests.web.test_judge import write
 from validation.decisions import policy_preview, services
 from validation.decisions.policy_preview import preview
 from validation.decisions.services import derive_round, override_consensus
-from validation.judging.services import fill_queue
-from validation.models import Consensus, Judging, QueueItem, Validation
+from validation.models import Consensus, Judging, QueueItem
 from validation.rules.consensus import Policy, Vote
 
 pytestmark = pytest.mark.usefixtures("few_are_enough")
 
 URL = "/own/nli/rounds/1/policy/"
 STRICT = {"rule": "strict", "of": "3"}
-VOTES = [
-    ("neutral", "neutral", "entailment"),  # verified by most of three, not by 3 equal votes
-    ("entailment", "entailment", "neutral"),  # decided against the author
-    ("neutral", "entailment", "contradiction"),
-    ("neutral", "neutral", "neutral"),
-    (),
-]
-
-
-@pytest.fixture
-def judged(nli, alice, bob):
-    """Five examples of Bob, which 3 equal votes of 5 decide; Alice edits the task."""
-    TaskMember.objects.create(task=nli.task, user=alice, role="editor")
-    people = [annotator_of(UserFactory()) for _ in range(3)]
-    for number, labels in enumerate(VOTES):
-        example = write(nli, bob, number)
-        for person, label in zip(people, labels, strict=False):
-            Validation.objects.create(example=example, validator=person, label=label)
-    fill_queue(round=nli)
-    rederive(round=nli, policy=Policy("at-least", 3, 5))
-    return nli
-
-
-def stored():
-    names = ("state", "label", "verdict", "is_verified", "is_validated_error", "still_needed")
-    return list(Consensus.objects.order_by("pk").values_list(*names))
 
 
 @pytest.mark.parametrize("headers", [{}, HTMX], ids=["page", "htmx"])
@@ -63,15 +42,6 @@ def test_a_preview_tells_what_changes_and_stores_nothing(as_alice, judged, heade
     assert "40.0%" in response.text  # by this policy: 2 of 5
     assert ("<html" in response.text) == (not headers)
     assert (stored(), Judging.objects.get().policy["rule"]) == (before, "at-least")
-
-
-POLICIES = [
-    Policy("n-equal", 2),
-    Policy("strict", of=3),
-    Policy("plurality", of=3),
-    Policy("at-least", 4, 7),
-    Policy("n-equal", 1),
-]
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)

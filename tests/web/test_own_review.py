@@ -8,9 +8,9 @@ from dynabench.accounts.people import shown_name
 from dynabench.accounts.services import annotator_of
 from tasks.models import TaskMember
 from tests.factories import UserFactory
+from tests.judging import answered, write
 from tests.policies import rederive
 from tests.web.conftest import HTMX
-from tests.web.test_judge import answered, write
 from validation.decisions import review_queue
 from validation.decisions.review_queue import Kind, to_review
 from validation.decisions.services import override_consensus

@@ -9,7 +9,7 @@ from annotation.attempts.services import retract_example
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
 from tests.factories import TaskFactory, UserFactory
-from tests.web.test_judge import write
+from tests.judging import write
 from validation.decisions.services import override_consensus
 from validation.rules.consensus import Vote
 

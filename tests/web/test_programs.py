@@ -14,8 +14,8 @@ from leaderboard.people.standings import standings
 from tasks.models import Round, TaskMember
 from tasks.selectors import used
 from tests.factories import UserFactory
-from tests.web.test_judge import write
-from tests.web.test_task_report import report
+from tests.judging import write
+from tests.task_reports import report
 from validation.decisions.consensus_rows import derive_one
 from validation.decisions.policy_preview import preview
 from validation.judging.queue import round_numbers

@@ -10,9 +10,10 @@ from django.utils import timezone
 from annotation.models import Example
 from dynabench.accounts.services import annotator_of
 from tests.factories import UserFactory
+from tests.gold_items import voted
+from tests.judging import write
 from tests.policies import rederive
-from tests.web.test_judge import write
-from validation.models import Skip, Validation
+from validation.models import Skip
 from validation.rules.consensus import Policy, Vote
 from validation.rules.gold_check import Check
 from validation.rules.rates import Undefined
@@ -22,19 +23,6 @@ from validation.statistics.people import author_statistics, validator_statistics
 @pytest.fixture
 def voters(db):
     return [UserFactory() for _ in range(4)]
-
-
-def voted(example, *choices: Vote, by, seconds=4.0):
-    """Votes as the site stores them, one by each person."""
-    for user, vote in zip(by, choices, strict=False):
-        Validation.objects.create(
-            example=example,
-            validator=annotator_of(user),
-            author=example.annotator,
-            label=vote.label or "",
-            verdict=vote.verdict or "",
-            seconds=seconds,
-        )
 
 
 NEUTRAL, ENTAILMENT = Vote("neutral"), Vote("entailment")

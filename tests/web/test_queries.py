@@ -3,10 +3,7 @@
 After a wanted change: UPDATE_QUERY_COUNTS=1 ./test web/test_queries.py
 """
 
-import json
-import os
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from django.core.cache import cache
@@ -26,18 +23,16 @@ from evaluation.sets.services import create_set_of, make_version
 from leaderboard.snapshots.services import take_snapshot
 from tasks.models import TaskMember
 from tests.boards import fill_board
-from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory, scripted_target
-from tests.policies import rederive
-from tests.web.test_judge import answered, write
-from tests.web.test_suggestions import allow, generator
-from tests.web.test_support import worked_example
-from tests.web.test_write import open_form
-from validation.decisions.services import override_consensus, withdraw_override
+from tests.factories import ContextFactory, UserFactory, scripted_target
+from tests.judging import answered, write
+from tests.query_counts import check, count, fill, fill_review
+from tests.writing import open_form
+from tests.writing_aids import allow, generator, worked_example
+from validation.decisions.services import override_consensus
 from validation.judging import gold, services
 from validation.models import JudgeLease, Validation
-from validation.rules.consensus import Policy, Vote
+from validation.rules.consensus import Vote
 
-KNOWN = Path(__file__).parents[1] / "query_counts.json"
 PAGES = {
     "home": "/",
     "task": "/t/nli/",
@@ -51,32 +46,6 @@ PAGES = {
     "numbers": "/help/numbers/",
     "numbers of a task": "/t/nli/numbers.json",
 }
-
-
-def count(client, url):
-    client.get(url)  # sessions and content types are settled
-    with CaptureQueriesContext(
-        connection,
-    ) as queries:
-        response = client.get(url)
-    assert response.status_code == 200
-    return len(queries)
-
-
-def fill(rows, nli, alice, first=0):
-    context = nli.contexts.first()
-    for number in range(first, rows):
-        Example.objects.create(
-            round=nli,
-            context=context,
-            annotator=annotator_of(alice),
-            inputs={"hypothesis": str(number)},
-            digest=str(number),
-            outcome="fooled",
-        )
-        ContextFactory(round=nli)
-        RoundFactory(task=TaskFactory(code=f"more-{number}", config_text=nli.task.config_text))
-        RoundFactory(task=nli.task, number=number + 2, state="closed")
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -211,19 +180,6 @@ def test_query_count_of_my_work(page, url, as_alice, alice, nli):
     check(page, few)
 
 
-def fill_review(rows, round, people, first=0):
-    """Judged examples, each with answers, one vote against two, and two decisions."""
-    for number in range(first, rows):
-        example = write(round, people[number % 2], number)
-        answered(example)
-        for voter, label in zip(people[2:], ("neutral", "neutral", "entailment"), strict=True):
-            Validation.objects.create(example=example, validator=annotator_of(voter), label=label)
-        for _ in range(2):
-            override_consensus(example=example, owner=people[0], choice=Vote(label="entailment"))
-        withdraw_override(example=example, owner=people[0])
-    rederive(round=round, policy=Policy("plurality", of=3))
-
-
 OWN_PAGES = {
     "own dashboard": "/own/nli/",
     "own people": "/own/nli/annotators/",
@@ -338,11 +294,3 @@ def release_next(round):
     build_dataset(dataset.pk)
     left = dataset.items.filter(is_withdrawn=False).last()
     withdraw_example(example=left.example, actor=None, reason="")
-
-
-def check(page, found):
-    known = json.loads(KNOWN.read_text())
-    if os.environ.get("UPDATE_QUERY_COUNTS"):
-        known[page] = found
-        KNOWN.write_text(json.dumps(known, indent=2, sort_keys=True) + "\n")
-    assert known.get(page) == found

@@ -19,7 +19,7 @@ from tasks.models import Round
 from tasks.rounds.states import close_if_due, set_round_state
 from tasks.selectors import used, writers
 from tests.factories import RoundFactory, scripted_target
-from tests.web.test_write import open_form
+from tests.writing import open_form
 from validation.judging.services import cast_validation, lease_next
 from validation.models import JudgeLease
 from validation.rules.consensus import Vote

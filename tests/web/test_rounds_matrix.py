@@ -17,7 +17,7 @@ from tasks.models import TaskMember
 from tests.boards import fill_board, measured
 from tests.evaluations import accepted_model, set_version
 from tests.factories import RoundFactory, TaskFactory, UserFactory
-from tests.web.test_queries import check, count
+from tests.query_counts import check, count
 from validation.rules.rates import Rate
 from validation.statistics.cache import Kept
 

@@ -11,7 +11,7 @@ from dynabench.lib.throttles import AN_HOUR
 from tasks.targets.endpoints.scripted import ScriptedEndpoint
 from tests.factories import scripted_target
 from tests.web.conftest import HTMX
-from tests.web.test_write import NLI_PROB, stored
+from tests.writing import NLI_PROB, stored
 
 LONG = " ".join(f"w{n}" for n in range(50))
 

@@ -1,5 +1,7 @@
 """Dawid–Skene on the site: it decides by a stored model, which is fitted anew."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 from io import StringIO
 
 import pytest
@@ -8,27 +10,20 @@ from django.core.management import call_command
 from dynabench.accounts.services import annotator_of
 from tasks.models import TaskMember
 from tests.factories import UserFactory
+from tests.gold_items import voted
+from tests.judged_rounds import (
+    ENTAILMENT,
+    judged,  # noqa: F401
+)
+from tests.judging import judge, write
 from tests.policies import rederive
 from tests.web.conftest import HTMX
-from tests.web.test_judge import judge, write
-from tests.web.test_quality import voted
 from validation.decisions.second_opinion import second_opinion
 from validation.models import Consensus, Judging, QueueItem
 from validation.rules.consensus import Policy, Vote
 from validation.rules.rates import Undefined
 
-NEUTRAL, ENTAILMENT = Vote("neutral"), Vote("entailment")
 POLICY = Policy("dawid-skene", threshold=0.9)
-
-
-@pytest.fixture
-def judged(nli, bob):
-    """Three careful people and one who says the same of everything."""
-    people = [UserFactory() for _ in range(4)]
-    for number in range(20):
-        truth = ENTAILMENT if number % 2 else NEUTRAL
-        voted(write(nli, bob, number), truth, truth, truth, NEUTRAL, by=people)
-    return people
 
 
 def test_the_policy_decides_by_the_posterior(client, nli, bob, judged):

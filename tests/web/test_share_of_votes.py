@@ -8,8 +8,8 @@ from annotation import selectors as writing
 from annotation.refusals import CapReached
 from dynabench.accounts.services import annotator_of
 from tests.factories import ContextFactory, RoundFactory
+from tests.judging import write
 from tests.web.conftest import HTMX
-from tests.web.test_judge import write
 from validation.judging import gold, services, vote_caps
 from validation.models import JudgeLease, Validation
 from validation.rules.consensus import Vote

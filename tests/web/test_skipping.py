@@ -7,8 +7,8 @@ import pytest
 from annotation.refusals import CapReached
 from dynabench.accounts.services import annotator_of
 from tests.factories import UserFactory
+from tests.judging import URL, judge, write
 from tests.web.conftest import HTMX
-from tests.web.test_judge import URL, judge, write
 from validation.judging import services
 from validation.models import JudgeLease, Skip, Validation
 from validation.rules.consensus import Vote

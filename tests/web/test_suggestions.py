@@ -9,34 +9,16 @@ from annotation.aids import suggestions
 from annotation.assignments.services import assign
 from annotation.models import Assignment, Attempt, Example, Suggestion
 from dynabench.accounts.services import annotator_of
-from tasks.models import Generator, Round
+from tasks.models import Round
 from tasks.targets.connect import generator_endpoint
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.scripted import ScriptedEndpoint
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory, scripted_target
 from tests.web.conftest import HTMX
-from tests.web.test_write import open_form
+from tests.writing import open_form
+from tests.writing_aids import MUSE, allow, generator
 
 URL = "/t/nli/write/support/"
-MUSE = "A muse has written this."
-
-
-def allow(task):
-    """Switch suggestions on."""
-    task.config_text = task.config_text.replace("\nsupport:\n", "\nsupport:\n  suggestions: true\n")
-    task.save()
-    assert task.config.support.suggestions
-
-
-def generator(task, **options):
-    field = task.config.text_field
-    return Generator.objects.create(
-        task=task,
-        name="muse",
-        adapter="scripted",
-        url="http://muse.test",
-        options=options or {"output": {field: f"  {MUSE} "}},
-    )
 
 
 @pytest.fixture

@@ -16,40 +16,15 @@ from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
 from dynabench.lib import adaptive_cache
 from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory, scripted_target
+from tests.judging import answered
 from tests.web.conftest import HTMX
-from tests.web.test_judge import answered
-from tests.web.test_write import open_form
+from tests.writing import open_form
+from tests.writing_aids import worked_example
 from validation.judging import gold
 from validation.models import Consensus
 
 URL = "/t/nli/write/support/"
 WANT = {"want": "examples"}
-
-
-def worked_example(round, author=None, context=None, text="Bob's idea.", **fields):
-    """One that fooled the model and was found right."""
-    context = context or round.contexts.last()
-    count = Example.objects.count()
-    example = Example.objects.create(
-        round=round,
-        context=context,
-        annotator=author or Annotator.objects.create(pseudonym=f"w-{count}"),
-        inputs={"hypothesis": text, "label": "neutral", "id of a worker": "secret-7"},
-        digest=str(count),
-        outcome="fooled",
-        **fields,
-    )
-    Consensus.objects.create(
-        example=example,
-        round=round,
-        state="decided",
-        votes=3,
-        still_needed=0,
-        label="neutral",
-        is_verified=True,
-        is_validated_error=True,
-    )
-    return example
 
 
 @pytest.fixture

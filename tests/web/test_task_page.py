@@ -1,7 +1,8 @@
 """The task page and the task list: rounds in all states, their numbers, who sees what."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import csv
-import json
 import re
 from datetime import timedelta
 from threading import Thread
@@ -14,11 +15,16 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from annotation.models import Example
 from evaluation.models import Dataset
 from tasks.models import Round, Task, TaskMember
 from tests.factories import RoundFactory, TaskFactory, scripted_target
-from tests.web.test_task_report import by, load, mood, report, row  # noqa: F401
+from tests.task_pages import (
+    Later,
+    large,  # noqa: F401
+    one_more,
+    rounds,  # noqa: F401
+)
+from tests.task_reports import by, load, mood, report, row  # noqa: F401
 from validation.statistics.cache import all_numbers, headline_numbers
 
 pytestmark = pytest.mark.usefixtures("few_are_enough")
@@ -26,27 +32,6 @@ pytestmark = pytest.mark.usefixtures("few_are_enough")
 
 def text_of(response):
     return " ".join(re.sub("<[^>]*>", " ", response.text).split())
-
-
-@pytest.fixture
-def rounds(db, tmp_path):
-    """Three rounds of NLI, by hand; vMER 1/2, 1/4, 0/2."""
-    p, n = "entailment", "neutral"
-    rows = [
-        row("a1", by(p, p, p), author="a", label=p, model=n),
-        row("a2", by(n, n, n), author="a", label=n, model=n),
-        row("b1", by(p, p, p), author="b", label=p, model=n, round=2),
-        row("b2", by(p, p, n), author="b", label=n, model=n, round=2),
-        row("b3", [], author="c", label=p, model=n, round=2),
-        row("b4", [], author="c", label=p, model=p, round=2),
-        row("c1", by(p, p, p), author="c", label=p, model=p, round=3),
-        row("c2", by(p, p, p), author="c", label=p, model=p, round=3),
-    ]
-    TaskFactory(code="nli", name="Inference")
-    file = tmp_path / "nli.jsonl"
-    file.write_text("\n".join(json.dumps({**one, "task": "nli"}) for one in rows))
-    load(file)
-    return list(Round.objects.order_by("number"))
 
 
 def test_numbers_by_round_with_their_intervals(client, rounds):
@@ -173,11 +158,6 @@ def counts_of(round):
     return all_numbers([round])[round.pk].numbers["collected"]
 
 
-def one_more(round):
-    context = round.contexts.first()
-    Example.objects.create(round=round, context=context, inputs={}, digest="x", outcome="fooled")
-
-
 def test_numbers_are_kept_for_a_minute(rounds):
     first = rounds[0]
     with time_machine.travel(timezone.now(), tick=False) as clock:
@@ -191,32 +171,6 @@ def test_numbers_are_kept_for_a_minute(rounds):
         assert len(queries) == 0
         clock.shift(timedelta(seconds=2))
         assert counts_of(first) == 3
-
-
-class Later:
-    """A thread that runs when the test says so."""
-
-    waiting: list = []
-
-    def __init__(self, target, args, daemon):
-        self.work = lambda: target(*args)
-
-    def start(self):
-        self.waiting.append(self.work)
-
-    @classmethod
-    def run(cls):
-        cls.waiting.pop()()
-
-
-@pytest.fixture
-def large(rounds, monkeypatch):
-    """All rounds count as large; connections stay open, for the test's transaction."""
-    monkeypatch.setattr("validation.statistics.cache.LARGE", 1)
-    monkeypatch.setattr("dynabench.lib.adaptive_cache.Thread", Later)
-    monkeypatch.setattr("dynabench.lib.adaptive_cache.connection.close", lambda: None)
-    Later.waiting.clear()
-    return rounds
 
 
 def test_a_large_round_is_counted_beside_the_request(client, large):

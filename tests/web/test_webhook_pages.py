@@ -13,7 +13,7 @@ from dynabench.lib.encryption import decrypt
 from dynabench.webhooks.jobs import deliver_due
 from dynabench.webhooks.models import Delivery, Webhook
 from dynabench.webhooks.services import create_webhook, send_test
-from tests.web.test_queries import check, count
+from tests.query_counts import check, count
 from tests.webhooks import (  # noqa: F401
     ALL,
     HOOKS,

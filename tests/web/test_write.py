@@ -10,24 +10,7 @@ from dynabench.accounts.services import annotator_of
 from tasks.models import Round
 from tests.factories import ContextFactory, scripted_target
 from tests.web.conftest import HTMX
-
-NLI_PROB = {"entailment": 0.91, "neutral": 0.07, "contradiction": 0.02}
-URL = "/t/nli/write/"
-
-
-def open_form(client, url=URL, text="The shop was open at ten.", **fields):
-    """The values that the page's form would send, with a text filled in."""
-    page = client.get(url)
-    assert page.status_code == 200, page.content
-    found = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page.text))
-    names = ("attempt_key", "assignment", "goal")
-    return {**{name: found.get(name, "") for name in names}, "hypothesis": text, **fields}
-
-
-def goal_is(client, label, url=URL):
-    """Make the goal this label, as if the server had drawn it."""
-    client.get(url)
-    Assignment.objects.filter(left_at__isnull=True).update(goal=label)
+from tests.writing import NLI_PROB, URL, goal_is, open_form, stored
 
 
 @pytest.mark.parametrize("headers", [{}, HTMX], ids=["page", "htmx"])
@@ -233,11 +216,6 @@ def annotator_user():
     from dynabench.accounts.models import User
 
     return User.objects.get(email="alice@example.com")
-
-
-def stored(client, **kwargs):
-    client.post(URL, open_form(client, **kwargs), **HTMX)
-    return Example.objects.latest("pk")
 
 
 def test_why_is_kept(as_alice, nli):

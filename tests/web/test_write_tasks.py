@@ -8,7 +8,7 @@ from django.test import Client
 from annotation.models import Assignment, Example
 from tests.factories import ContextFactory, TaskFactory, scripted_target
 from tests.web.conftest import HTMX
-from tests.web.test_write import goal_is, open_form, stored
+from tests.writing import goal_is, open_form, stored
 
 PASSAGE = "Ada built the mill in 1840. The mill burned down. Ada left Tarn in 1850."
 

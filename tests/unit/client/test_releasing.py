@@ -11,7 +11,7 @@ from evaluation.models import Dataset, EvaluationSet, TrainingRun, Upload
 from evaluation.queue import leases
 from tests.factories import TaskFactory
 from tests.releases import _own_storage, closed, people  # noqa: F401 - fixtures
-from tests.web.test_training_pages import REPORT
+from tests.training_pages import REPORT
 
 ROWS = [
     {"uid": "a", "premise": "One.", "hypothesis": "It.", "label": "neutral"},

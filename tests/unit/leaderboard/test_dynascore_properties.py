@@ -15,7 +15,7 @@ from leaderboard.scoring.dynascore import (
     moved_by,
     scored,
 )
-from tests.unit.leaderboard.test_dynascore import CLASSIC, METRICS, scores, table
+from tests.score_tables import CLASSIC, METRICS, scores, table
 
 # Whole numbers, so that a tie is a tie and nothing hangs on the last bit.
 row = st.tuples(

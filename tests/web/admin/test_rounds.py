@@ -9,6 +9,7 @@ from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
 from tasks.admin.roles import EDITORS
 from tasks.models import Round, RoundTarget, TargetModel
+from tests.admin_forms import new_targets, round_form
 from tests.factories import (
     RoundFactory,
 )
@@ -18,26 +19,6 @@ from tests.web.admin.conftest import (
     change_url,
     sign_in,
 )
-
-
-def round_form(round, **changes):
-    entries = list(round.round_targets.all())
-    form = {
-        "rule": round.rule,
-        "show_target_name": "on",
-        "description": round.description,
-        "round_targets-TOTAL_FORMS": len(entries),
-        "round_targets-INITIAL_FORMS": len(entries),
-    }
-    return {**form, **changes}
-
-
-def new_targets(round, *targets):
-    form = round_form(round) | {"round_targets-TOTAL_FORMS": len(targets)}
-    for place, target in enumerate(targets):
-        form[f"round_targets-{place}-target"] = target.pk
-        form[f"round_targets-{place}-round"] = round.pk
-    return form
 
 
 def test_editors_add_rounds_to_their_own_tasks_only(editor, nli, foreign):

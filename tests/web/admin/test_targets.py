@@ -8,17 +8,13 @@ from django.urls import reverse
 from dynabench.accounts.models import LogEntry
 from tasks.models import TargetModel
 from tasks.targets.send_test import REASONS
+from tests.admin_forms import target_form
 from tests.factories import (
     scripted_target,
 )
 from tests.web.admin.conftest import (
     change_url,
 )
-
-
-def target_form(task, **changes):
-    form = {"task": task.pk, "name": "mine", "adapter": "scripted", "url": "http://mine.test"}
-    return {**form, "options": '{"label": "neutral"}', "serving": "{}", **changes}
 
 
 def add_target(client, task, **changes):

@@ -1,0 +1,20 @@
+"""A round with votes for the second opinion."""
+
+import pytest
+
+from tests.factories import UserFactory
+from tests.gold_items import voted
+from tests.judging import write
+from validation.rules.consensus import Vote
+
+NEUTRAL, ENTAILMENT = Vote("neutral"), Vote("entailment")
+
+
+@pytest.fixture
+def judged(nli, bob):
+    """Three careful people and one who says the same of everything."""
+    people = [UserFactory() for _ in range(4)]
+    for number in range(20):
+        truth = ENTAILMENT if number % 2 else NEUTRAL
+        voted(write(nli, bob, number), truth, truth, truth, NEUTRAL, by=people)
+    return people
