@@ -68,8 +68,9 @@ def test_an_image_of_other_pins_is_told_from_ours(tmp_path: Path) -> None:
     assert status(ROOT) == 0
     for name in ("scripts", "tasks/targets/serving", "evaluation/sandbox/harness"):
         shutil.copytree(ROOT / name, tmp_path / name)
-    for name in ("tasks/__init__.py", "evaluation/__init__.py", "evaluation/contract.py"):
-        shutil.copy(ROOT / name, tmp_path / name)
+    for folder in ("tasks", "tasks/targets", "evaluation", "evaluation/sandbox"):
+        shutil.copy(ROOT / folder / "__init__.py", tmp_path / folder)
+    shutil.copy(ROOT / "evaluation/contract.py", tmp_path / "evaluation")
     pins = (ROOT / "requirements-runtime.txt").read_text()
     (tmp_path / "requirements-runtime.txt").write_text(pins)
     assert status(tmp_path) == 0
