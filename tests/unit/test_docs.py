@@ -19,6 +19,7 @@ FOREIGN = {"SSL_CERT_FILE", "HF_HOME", "HF_HUB_OFFLINE", "PIP_EXTRA_INDEX_URL"}
 ENDINGS = ["py", "md", "html", "js", "css", "toml", "txt", "yaml", "yml", "jsonl", "json", "sh"]
 TEXT = {"", *(f".{ending}" for ending in ENDINGS)}
 FILE = rf"`((?:[\w.-]+/)+[\w.-]+\.(?:{'|'.join(ENDINGS)}))(?:::(\w+))?`"
+NAME_IN_FILE = r"`([\w./-]+\.py)` `(\w+)`"
 # In pieces, so that this file does not hold them.
 FORBIDDEN = (
     *("/wo" + "rk/", "/opt/" + "wheels", "TO" + "DO"),
@@ -73,6 +74,59 @@ def test_named_files_and_tests_exist(page: Path) -> None:
         assert (ROOT / name).exists(), f"{page.name}: there is no {name}"
         found = not test or f"def {test}(" in (ROOT / name).read_text()
         assert found, f"{page.name}: there is no {name}::{test}"
+
+
+def defined(body: list[ast.stmt]) -> Iterator[str]:
+    """The functions, classes and constants of a module, and the members of its classes.
+
+    >>> [*defined(ast.parse("A = 1\\nclass B:\\n    def c(self):\\n        d = 2").body)]
+    ['A', 'B', 'c']
+    """
+    for node in body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield name
+            case ast.ClassDef(name=name, body=members):
+                yield name
+                yield from defined(members)
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                yield name
+            case ast.Assign(targets=targets):
+                yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
+@pytest.mark.parametrize("page", ["where-is", "glossary", "architecture"])
+def test_names_are_defined_in_their_files(page: str) -> None:
+    pairs = re.findall(NAME_IN_FILE, (ROOT / "docs" / f"{page}.md").read_text())
+    assert pairs
+    for file, name in pairs:
+        names = defined(ast.parse((ROOT / file).read_text()).body)
+        assert name in names, f"{page}.md: {file} defines no {name}"
+
+
+def test_where_is_answers_25_questions_with_one_path_each() -> None:
+    rows = re.findall(r"(?m)^\| Where .*", (ROOT / "docs" / "where-is.md").read_text())
+    answers = [re.fullmatch(rf"\| (Where [^|]+\?) \| {NAME_IN_FILE} \|", row) for row in rows]
+    assert len({answer[1] for answer in answers if answer}) == len(rows) == 25
+
+
+def folders() -> Iterator[str]:
+    """A line for each folder whose `__init__` says what it is for."""
+    for init in sorted(file for app in APPS for file in (ROOT / app).rglob("__init__.py")):
+        if words := ast.get_docstring(ast.parse(init.read_text())):
+            first = " ".join(words.partition("\n\n")[0].split())
+            yield f"- `{init.parent.relative_to(ROOT)}/`: {first}"
+
+
+def test_the_architecture_lists_the_folders() -> None:
+    """UPDATE_TREE=1 writes the list again."""
+    page = ROOT / "docs" / "architecture.md"
+    text = page.read_text()
+    listed = re.findall(r"(?m)^- `[\w/]+/`: .*$", text)
+    if os.environ.get("UPDATE_TREE"):
+        page.write_text(text.replace("\n".join(listed), "\n".join(folders())))
+        return
+    assert listed == [*folders()], "UPDATE_TREE=1 ./test unit/test_docs.py writes the list again"
 
 
 @each_page
