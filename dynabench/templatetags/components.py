@@ -34,9 +34,10 @@ def shield(content: str, is_sensitive: bool, label: str = "") -> str:
 @register.simple_block_tag(takes_context=True)
 def announce(context: Context, content: str) -> str:
     """What the page's status line says after htmx swapped a part of the page."""
-    if not content.strip() or not context.get("is_part"):
+    said = SafeString(content.strip())
+    if not said or not context.get("is_part"):
         return ""
-    return format_html('<span hx-swap-oob="innerHTML:#status">{}</span>', content)
+    return format_html('<span hx-swap-oob="innerHTML:#status">{}</span>', said)
 
 
 @register.simple_block_tag

@@ -193,7 +193,7 @@ def test_who_has_given_their_share_is_thanked(page, round, monkeypatch):
     visit(page, "/t/nli/judge/")
     page.get_by_role("radio").first.check()
     page.get_by_role("button", name="Continue").click()
-    expect(title(page)).to_have_text("Thank you, you have given your share")
+    expect(title(page)).to_have_id("share-reached")
     expect(title(page)).to_be_focused()
     expect(page.get_by_text("12% of the votes that round 1 needs")).to_be_visible()
     audit(page)

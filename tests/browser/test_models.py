@@ -42,7 +42,7 @@ def fill(page: Page, archive) -> None:
 
 
 def hand_in(page: Page) -> None:
-    page.get_by_role("button", name="Hand it in").click()
+    page.get_by_role("button", name="Submit", exact=True).click()
 
 
 def work_off() -> None:

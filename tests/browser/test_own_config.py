@@ -76,7 +76,7 @@ def test_the_editor_without_javascript(open_page, alice, round):
     expect(editor(page)).to_have_value(BROKEN)
     page.get_by_role("button", name="Show the judge page").click()
     frame = page.frame_locator("iframe[title=Preview]")
-    expect(frame.get_by_text("It follows once the errors are mended.")).to_be_visible()
+    expect(frame.locator("#no-preview")).to_be_visible()
     editor(page).fill(SHORT + "\n# A remark.\n")
     page.get_by_role("button", name="Show the judge page").click()
     expect(frame.locator("#judge-form")).to_be_visible()

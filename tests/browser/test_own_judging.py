@@ -156,7 +156,7 @@ def test_the_second_opinion(page, code, judged):
     label = {"nli": "entailment", "hate-speech": "not-hate"}[code]
     Consensus.objects.filter(example=example).update(label=label)
     visit(page, path)
-    row = page.get_by_role("region", name="Where it says otherwise").get_by_role("row").last
+    row = page.get_by_role("region", name="Where it disagrees").get_by_role("row").last
     expect(row).to_contain_text(label)
     audit(page)
     row.get_by_role("link").focus()

@@ -15,7 +15,7 @@ from validation.models import JudgeLease, Validation
 from validation.rules.consensus import Vote
 
 URL = "/t/nli/judge/"
-REACHED = "Thank you, you have given your share"
+REACHED = 'id="share-reached"'
 
 
 @pytest.fixture
