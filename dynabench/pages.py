@@ -24,7 +24,8 @@ from tasks.selectors import groups_with, listed_tasks, seen_rounds
 from tasks.targets.failures import failing
 from validation.judging.queue import JUDGED_STATES
 from validation.rules.rates import Rate
-from validation.statistics.cache import Kept, all_numbers, headline_numbers
+from dynabench.lib.adaptive_cache import Kept
+from validation.statistics.cache import all_numbers, headline_numbers
 from validation.statistics.definitions import DEFINITIONS
 from validation.statistics.report import as_json, flat
 

@@ -1,4 +1,4 @@
-"""Handing in models, and what becomes of them."""
+"""Submitting models, and what becomes of them."""
 
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -36,7 +36,7 @@ class Models(Uploading, Following):
         name: str | None = None,
         **card: Unpack[Card],
     ) -> Flow[str]:
-        """Hand in a model's folder, or an archive of it; the model's id.
+        """Submit a model's folder, or an archive of it; the model's id.
 
         Of the folder go configuration, safetensors, tokenizer and card. name: the folder's with the
         time, unless told. What an earlier try sent of the same bytes is not sent again. Raises
@@ -54,7 +54,7 @@ class Models(Uploading, Following):
         name: str | None = None,
         **card: Unpack[Card],
     ) -> Flow[str]:
-        """Hand in a file of JSON lines that answers a set's inputs; the model's id."""
+        """Submit a file of JSON lines that answers a set's inputs; the model's id."""
         file = Path(path)
         told = {"evaluation_set": evaluation_set}
         return self._submit(task, "predictions", name or file, card, told, file)
@@ -68,7 +68,7 @@ class Models(Uploading, Following):
         adapter: str = "jsonl",
         **card: Unpack[Card],
     ) -> Flow[str]:
-        """Hand in an image: a file of `docker save`, or `registry/name@sha256:…`; the model's id.
+        """Submit an image: a file of `docker save`, or `registry/name@sha256:…`; the model's id.
 
         adapter: how it is asked: `jsonl`, `dynalab` or `dynabench2`.
         """
@@ -88,7 +88,7 @@ class Models(Uploading, Following):
         name: str | None = None,
         **card: Unpack[Card],
     ) -> Flow[str]:
-        """Hand in a model of the hub by its id and full commit; the model's id."""
+        """Submit a model of the hub by its id and full commit; the model's id."""
         told = {"source": source, "revision": revision}
         return self._submit(task, "hub", name or Path(source), card, told)
 
@@ -102,7 +102,7 @@ class Models(Uploading, Following):
         secret: str = "",
         **card: Unpack[Card],
     ) -> Flow[str]:
-        """Hand in the address of a model that answers over HTTPS; the model's id.
+        """Submit the address of a model that answers over HTTPS; the model's id.
 
         secret: a bearer token that it asks for; the server keeps it encrypted and shows it nobody.
         """

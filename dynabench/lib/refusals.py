@@ -20,9 +20,10 @@ def as_form_error(form: BaseForm, *also: type[Exception], field: str = "") -> It
 
     also: further exceptions whose message is for people.
     """
+    refusals: tuple[type[Exception], ...] = (Refused, *also)
     try:
         yield
-    except (Refused, *also) as error:
+    except refusals as error:
         at = field or getattr(error, "field", "")
         form.add_error(at if at in form.fields else None, str(error))
 
@@ -30,16 +31,18 @@ def as_form_error(form: BaseForm, *also: type[Exception], field: str = "") -> It
 @contextmanager
 def as_message(request: HttpRequest, *also: type[Exception]) -> Iterator[None]:
     """Show a refusal on the next page."""
+    refusals: tuple[type[Exception], ...] = (Refused, *also)
     try:
         yield
-    except (Refused, *also) as error:
+    except refusals as error:
         messages.error(request, str(error))
 
 
 @contextmanager
 def as_command_error(*also: type[Exception]) -> Iterator[None]:
     """End a command with a refusal's message; decorates `handle`, too."""
+    refusals: tuple[type[Exception], ...] = (Refused, *also)
     try:
         yield
-    except (Refused, *also) as error:
+    except refusals as error:
         raise CommandError(str(error)) from None

@@ -66,7 +66,7 @@ class ModelSerializer(serializers.Serializer[Any]):
     anonymous_until = serializers.DateField(allow_null=True, help_text="For those inside.")
     handed_in_at = serializers.DateTimeField()
     withdrawn_at = serializers.DateTimeField(allow_null=True)
-    digest = serializers.CharField(help_text="Of what was handed in.")
+    digest = serializers.CharField(help_text="Of what was submitted.")
     size = serializers.IntegerField(allow_null=True, help_text="Bytes.")
     source: Any = serializers.CharField(help_text="Hub id, image or address; for those inside.")
     revision = serializers.CharField()

@@ -1,4 +1,4 @@
-"""Submitted models: handing in, what is told of them, and what their owners do."""
+"""Submitted models: submitting, what is told of them, and what their owners do."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -44,7 +44,7 @@ KINDS = [kind for kind in Submission.Kind if kind != Submission.Kind.TARGET]
 
 
 class NewModelSerializer(serializers.Serializer[Any]):
-    """A model that is handed in; what it needs depends on its kind."""
+    """A model that is submitted; what it needs depends on its kind."""
 
     kind = serializers.ChoiceField(KINDS)
     name = serializers.CharField(max_length=100, help_text="With its version.")
@@ -117,14 +117,14 @@ class TaskModels(OfTask, Models):
     )
     @once
     def post(self, request: Request, code: str) -> Response:
-        """Hand in a model. It is checked first; ask for it again to see how far it is.
+        """Submit a model. It is checked first; ask for it again to see how far it is.
 
-        409 with the code `quota` when you have handed in all models of a day.
+        409 with the code `quota` when you have submitted all models of a day.
         """
         task = find_task(request, code, can_annotate)
         told = read(NewModelSerializer, request)
         assert isinstance(request.user, User)
-        annotator_of(request.user)  # the public name of who hands in
+        annotator_of(request.user)  # the public name of who submits
         told["card"] = Card(**told.get("card", {}))
         told["upload"] = _upload(request.user, told.get("upload"))
         told["evaluation_set"] = _version(task, told.get("evaluation_set"))
@@ -172,7 +172,7 @@ class MyModels(Models):
 
     @extend_schema(operation_id="my_models_list")
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """All that you have handed in, the newest first."""
+        """All that you have submitted, the newest first."""
         return super().get(request, *args, **kwargs)
 
 
@@ -267,7 +267,7 @@ class AnonymousView(APIView):
 
 
 class QuotaSerializer(serializers.Serializer[Any]):
-    """How many more models may be handed in."""
+    """How many more models may be submitted."""
 
     left = serializers.IntegerField()
     most = serializers.IntegerField(help_text="In a day.")
@@ -283,7 +283,7 @@ class QuotaView(APIView):
 
     @extend_schema(operation_id="quota_get", responses=QuotaSerializer)
     def get(self, request: Request, code: str) -> Response:
-        """How many models you may still hand in to a task."""
+        """How many models you may still submit to a task."""
         task = find_task(request, code, can_annotate)
         assert isinstance(request.user, User)
         quota = remaining_quota(request.user, task)

@@ -281,7 +281,7 @@ class Predictions(APIView):
         responses={(200, "application/jsonl"): OpenApiResponse(OpenApiTypes.STR)},
     )
     def get(self, request: Request, pk: UUID, name: str) -> HttpResponseBase:
-        """Its answers on a set, a line each, as they are handed in: `{"id", "output", "prob"}`.
+        """Its answers on a set, a line each, as they are submitted: `{"id", "output", "prob"}`.
 
         What it did not answer has no line. Of the newest version that it was run on. Of sets whose
         inputs may leave; of others for the task's editors.
@@ -296,7 +296,7 @@ class Predictions(APIView):
 
 
 def as_answers(run: EvaluationRun) -> Iterator[bytes]:
-    """The predictions of a run in the format in which predictions are handed in."""
+    """The predictions of a run in the format in which predictions are submitted."""
     field = run.submission.task.config.answer_field
     with run.predictions.open("rb") as file, gzip.GzipFile(fileobj=file) as rows:
         for row in map(orjson.loads, rows):

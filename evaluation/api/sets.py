@@ -280,7 +280,7 @@ class AskedSerializer(serializers.Serializer[Any]):
 
 
 class CheckSerializer(serializers.Serializer[Any]):
-    """With what a model is checked when it is handed in."""
+    """With what a model is checked when it is submitted."""
 
     inputs = serializers.ListField(child=serializers.DictField(), help_text="Five.")
     model = AskedSerializer()

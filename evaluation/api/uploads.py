@@ -79,7 +79,7 @@ class Uploads(generics.ListAPIView[Upload]):
 
     @extend_schema(operation_id="uploads_list")
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Your files that were not handed in yet, so that an upload can go on."""
+        """Your files that were not submitted yet, so that an upload can go on."""
         return super().get(request, *args, **kwargs)
 
     @extend_schema(

@@ -1,4 +1,4 @@
-"""What people hand in, and the files that come in pieces."""
+"""What people submit, and the files that come in pieces."""
 
 import uuid
 
@@ -69,7 +69,7 @@ class Submission(Job):
         PREDICTIONS = "predictions", _("a predictions file")
         HUB = "hub", _("a hub id with its revision")
         ENDPOINT = "endpoint", _("a remote endpoint")
-        TARGET = "target", _("a target of the task")  # handed in by the platform itself
+        TARGET = "target", _("a target of the task")  # submitted by the platform itself
 
     class Adapter(models.TextChoices):
         """How a model in an image is asked."""
@@ -98,7 +98,7 @@ class Submission(Job):
     )
     outcome = models.CharField(max_length=20, blank=True)  # of `evaluation.contract.Outcome`
     log = models.TextField(blank=True)  # of the check, redacted, for its owner
-    digest = models.CharField(max_length=80, blank=True)  # of what was handed in
+    digest = models.CharField(max_length=80, blank=True)  # of what was submitted
     size = models.PositiveBigIntegerField(null=True)  # bytes
     file = models.FileField(upload_to=submission_path, max_length=300, blank=True)  # once checked
     told_at = models.DateTimeField(null=True, editable=False)  # its owner got the mail of the end

@@ -129,7 +129,7 @@ class AboutForm(forms.Form):
         required=False,
         label=_("Its inputs may leave"),
         help_text=_(
-            "Who sees the set may download the inputs and hand in predictions, and remote "
+            "Who sees the set may download the inputs and submit predictions, and remote "
             "models are sent the inputs. The right answers never leave."
         ),
     )

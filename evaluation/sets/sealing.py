@@ -63,5 +63,5 @@ class Shown:
 
     @property
     def most_bits(self) -> float:
-        """The bound: what a person can learn about the set, whatever they hand in."""
+        """The bound: what a person can learn about the set, whatever they submit."""
         return self.results * self.bits

@@ -1,4 +1,4 @@
-"""The forms with which a model is handed in and described."""
+"""The forms with which a model is submitted and described."""
 
 from collections.abc import Mapping
 from typing import Any

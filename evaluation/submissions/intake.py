@@ -1,4 +1,4 @@
-"""The check of what was handed in: unpacked with care, five examples answered, then kept."""
+"""The check of what was submitted: unpacked with care, five examples answered, then kept."""
 
 import logging
 import shutil
@@ -68,7 +68,7 @@ REFUSALS = (
 
 @dataclass(frozen=True)
 class Arrived:
-    """What was handed in, looked through. file: what is kept of it; model: what can be asked."""
+    """What was submitted, looked through. file: what is kept of it; model: what can be asked."""
 
     digest: str
     size: int | None = None
@@ -206,7 +206,7 @@ def _predictions(submission: Submission, folder: Path, watch: Heartbeat) -> Arri
 
 def _upload(submission: Submission) -> Upload:
     if submission.upload is None:
-        raise Refused(gettext_noop("The file is gone. Hand it in again."))
+        raise Refused(gettext_noop("The file is gone. Submit it again."))
     return submission.upload
 
 

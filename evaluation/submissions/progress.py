@@ -51,7 +51,7 @@ def progress_of(submission: Submission, runs: Iterable[EvaluationRun]) -> Progre
 CHECK_ENDS: Mapping[str, str] = {
     State.FAILED: gettext_noop("It was not accepted."),
     State.LOST: gettext_noop(
-        "Its check was lost. That is our fault and costs nothing; hand it in again."
+        "Its check was lost. That is our fault and costs nothing; submit it again."
     ),
     State.CANCELLED: gettext_noop("It was cancelled."),
 }

@@ -1,4 +1,4 @@
-"""How many models a person may hand in to a task in a day."""
+"""How many models a person may submit to a task in a day."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Charge(StrEnum):
 
 @dataclass(frozen=True)
 class Entry:
-    """A submission that was handed in `at`."""
+    """A submission that was submitted `at`."""
 
     at: datetime
     charge: Charge
@@ -41,7 +41,7 @@ class Caps:
 
 @dataclass(frozen=True)
 class Quota:
-    """How many more may be handed in now; when none, the time at which one may at the latest."""
+    """How many more may be submitted now; when none, the time at which one may at the latest."""
 
     left: int
     free_at: datetime | None = None

@@ -1,4 +1,4 @@
-"""Writes about submissions: handing in, showing, taking back; and the quota that they are under."""
+"""Writes about submissions: submitting, showing, taking back; and the quota that they are under."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ def submit_model(
 ) -> Submission:
     """Take a model in and have a worker check it. Locks the owner's user, for the quota.
 
-    An upload that was handed in already gives its submission again. Predictions for a further set
+    An upload that was submitted already gives its submission again. Predictions for a further set
     are a file of the model of that name (`files_of`). Raises Refused.
     """
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
@@ -104,7 +104,7 @@ def _check_told(
     version: EvaluationSetVersion | None,
 ) -> None:
     if kind not in Kind or kind == Kind.TARGET:
-        raise Invalid(_("Choose what you hand in."), field="kind")
+        raise Invalid(_("Choose what you submit."), field="kind")
     found = problem_of(
         kind,
         source=source,
@@ -126,7 +126,7 @@ def _check_told(
         )
     if kind == Kind.ENDPOINT and not task.evaluation_sets.filter(may_leave=True).exists():
         raise Invalid(
-            _("No set of this task may be sent to an endpoint. Hand in the model itself."),
+            _("No set of this task may be sent to an endpoint. Submit the model itself."),
             field="kind",
         )
 
@@ -149,7 +149,7 @@ def _check_name(task: Task, owner: User, name: str, version: EvaluationSetVersio
     if alive.filter(state__in=[State.QUEUED, State.RUNNING, State.DONE]).exists():
         raise Invalid(
             _(
-                "You handed in a model of this name. Choose another, such as the name with a "
+                "You submitted a model of this name. Choose another, such as the name with a "
                 "version."
             ),
             field="name",
@@ -164,7 +164,7 @@ def _anonymity(task: Task, owner: User, name: str, kind: str) -> date | None:
 
 
 def check_quota(task: Task, owner: User) -> None:
-    """Raises Refused where the person may not hand in a model to the task now."""
+    """Raises Refused where the person may not submit a model to the task now."""
     quota = remaining_quota(owner, task)
     if not quota.left:
         told = _(
@@ -181,7 +181,7 @@ def check_quota(task: Task, owner: User) -> None:
 
 
 def remaining_quota(owner: User, task: Task) -> Quota:
-    """How many models the person may still hand in to a task now, or when the next one."""
+    """How many models the person may still submit to a task now, or when the next one."""
     now = timezone.now()
     rows = Submission.objects.filter(task=task, owner=owner, queued_at__gt=now - WINDOW)
     caps = Caps(settings.SUBMISSIONS_PER_DAY, settings.REFUSED_SUBMISSIONS_PER_DAY)

@@ -1,4 +1,4 @@
-"""Pages on which models are handed in, and lists of them."""
+"""Pages on which models are submitted, and lists of them."""
 
 from typing import Any
 from uuid import UUID
@@ -61,7 +61,7 @@ def submit(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _rules(user: User, task: Task) -> dict[str, Any]:
-    """What may be handed in, how much of it, and what it may use."""
+    """What may be submitted, how much of it, and what it may use."""
     return {
         "kinds": KINDS.items(),
         "open_versions": open_versions(task),
@@ -77,7 +77,7 @@ def _rules(user: User, task: Task) -> dict[str, Any]:
 
 def _submitted(user: User, task: Task, form: SubmitForm) -> UUID | None:
     """The new submission's id; None when it was refused, which the form then says."""
-    annotator_of(user)  # the public name of who hands in
+    annotator_of(user)  # the public name of who submits
     upload = None
     with as_form_error(form):
         check_quota(task, user)  # before gigabytes are copied
@@ -108,7 +108,7 @@ def models(request: HttpRequest, code: str) -> HttpResponse:
 
 @require_safe
 def mine(request: HttpRequest) -> HttpResponse:
-    """All that the person has handed in, newest first."""
+    """All that the person has submitted, newest first."""
     assert isinstance(request.user, User)  # the middleware asks for an account
     rows = [
         (one, progress_of(one, one.runs.all())) for one in submissions_of(request.user)[:LISTED]

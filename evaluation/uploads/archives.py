@@ -1,4 +1,4 @@
-"""Archives that people hand in: checked before anything is unpacked, and unpacked without trust.
+"""Archives that people submit: checked before anything is unpacked, and unpacked without trust.
 
 Zip, tar, tar.gz and tar.xz, told apart by their first bytes. Every refusal names the member and the
 rule. What archives can do to a reader is listed in docs/threat-model.md.

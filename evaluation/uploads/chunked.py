@@ -78,7 +78,7 @@ def begin_upload(owner: User, file_name: str, size: int) -> Upload:
     if open_uploads(owner).count() >= MOST_OPEN:
         raise UploadRefused(
             _(
-                "You have %(number)d files here that you have not handed in. Hand one in, discard "
+                "You have %(number)d files here that you have not submitted. Hand one in, discard "
                 "one, or wait: each is kept for %(days)d days."
             )
             % {"number": MOST_OPEN, "days": KEPT.days}

@@ -1,4 +1,4 @@
-"""Folders of models that people hand in: what may be in them, before anything of them is loaded."""
+"""Folders of models that people submit: what may be in them, before anything of them is loaded."""
 
 import json
 import re
@@ -42,7 +42,7 @@ def check_folder(folder: Path, config: TaskConfig) -> Path:
     except Untrainable:
         raise MisconfiguredError(
             "A model's folder can be run for tasks with labels, and for tasks with an answer from "
-            "a passage. Hand in an image for this one."
+            "a passage. Submit an image for this one."
         ) from None
     root = _root(folder)
     _check_files(root)
@@ -62,7 +62,7 @@ def _check_config(root: Path, name: str) -> None:
     if "auto_map" in settings:
         raise MisconfiguredError(
             f"{name}: `auto_map` asks for Python code of the model's own. Such code is not "
-            "run here: hand in an image, or a model that transformers knows."
+            "run here: submit an image, or a model that transformers knows."
         )
     left: list[Any] = [settings]
     while left:
@@ -126,7 +126,7 @@ def _check_files(root: Path) -> None:
             )
         if path.suffix.lower() in CODE or start == b"\x7fELF":
             raise MisconfiguredError(
-                f"{name}: a model's folder holds no code. Pack it without {name}, or hand in an "
+                f"{name}: a model's folder holds no code. Pack it without {name}, or submit an "
                 "image if the model needs it."
             )
     if size > MOST_BYTES:

@@ -23,7 +23,7 @@ from leaderboard.board.tables import cell_of
 from leaderboard.rounds.progress import Progress, Step, steps
 from tasks.models import Round
 from validation.rules.rates import Rate, newcombe
-from validation.statistics.cache import Kept
+from dynabench.lib.adaptive_cache import Kept
 
 LINES = 3
 """Models in the chart with people: it has marks for four lines."""

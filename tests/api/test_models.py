@@ -1,4 +1,4 @@
-"""Submitted models in the API: handed in, told to who may know, changed by their owners."""
+"""Submitted models in the API: submitted, told to who may know, changed by their owners."""
 
 # ruff: noqa: F811  (fixtures are named where they are used)
 
@@ -34,7 +34,7 @@ URL = "/api/v1/tasks/nli/models/"
 HUB = {"kind": "hub", "name": "MiniLM", "source": "org/name", "revision": COMMIT}
 
 
-# Handing in
+# Submitting
 
 
 def test_a_hub_id_is_handed_in(api, alice, task):
@@ -361,7 +361,7 @@ def test_predictions_leave_where_the_inputs_may(visit_as, model, role):
     (line,) = b"".join(reply).splitlines()
     answer = {"id": "u0", "output": {"label": "neutral"}, "prob": None}
     assert orjson.loads(line) == answer
-    assert not check_predictions(model.task.config, ["u0"], [line])  # it may be handed in again
+    assert not check_predictions(model.task.config, ["u0"], [line])  # it may be submitted again
     for name in (closed.version.evaluation_set.name, "sealed"):
         status = client.get(url_of(model, f"predictions/{name}/")).status_code
         assert status == (200 if role in TASK_OWNERS else 404)

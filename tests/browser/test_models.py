@@ -1,4 +1,4 @@
-"""Handing in a model in a browser, from the file to its scores; and all of its pages under axe."""
+"""Submitting a model in a browser, from the file to its scores; and all of its pages under axe."""
 
 import re
 import zipfile

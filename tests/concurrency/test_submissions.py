@@ -1,4 +1,4 @@
-"""Many tabs hand in at the same instant: exactly as many models as are allowed."""
+"""Many tabs submit at the same instant: exactly as many models as are allowed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Images that are handed in: asked five examples, kept, and run only as they were checked."""
+"""Images that are submitted: asked five examples, kept, and run only as they were checked."""
 
 import json
 from contextlib import closing

@@ -293,7 +293,7 @@ def test_the_state_is_polled_until_it_is_over(as_alice, task, alice):
     seen = re.search(r'hx-get="([^"]+)"', part.text)[1].replace("&amp;", "&")
     assert "#status" not in as_alice.get(seen, **HTMX).text  # nothing new
     worker = leases.claim(Submission, submission.pk)
-    leases.heartbeat(worker, 0.25, "reading what was handed in")
+    leases.heartbeat(worker, 0.25, "reading what was submitted")
     part = as_alice.get(seen, **HTMX).text
     assert 'hx-swap-oob="innerHTML:#status">It is being checked.' in part
     assert 'value="0.250"' in part

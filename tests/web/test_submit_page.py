@@ -1,4 +1,4 @@
-"""Handing in a model: every kind of it, mistakes, what is left of the quota, inputs to take."""
+"""Submitting a model: every kind of it, mistakes, what is left of the quota, inputs to take."""
 
 import json
 import re
@@ -124,7 +124,7 @@ def test_a_file_that_is_refused_does_not_stay(as_alice, alice, task):
     file = SimpleUploadedFile("model.zip", b"PK" * 10)
     reply = as_alice.post(URL, {"kind": "directory", "name": "MiniLM seed 1", "upload": file})
     assert reply.status_code == 422
-    assert "You handed in a model of this name" in reply.text
+    assert "You submitted a model of this name" in reply.text
     assert not Upload.objects.exists()
 
 

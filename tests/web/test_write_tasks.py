@@ -253,7 +253,7 @@ def test_practice_asks_its_visitor_for_no_verdict(client, nli):
 
 
 def test_practice_is_no_way_around_the_draw(client, nli, alice):
-    """What is found in practice cannot be handed in: its passages are drawn for nobody."""
+    """What is found in practice cannot be submitted: its passages are drawn for nobody."""
     scripted_target(nli, label="entailment")
     form = open_form(client, "/t/nli/try/")
     shown = [one["premise"] for one in nli.task.config.practice_contexts]

@@ -1,4 +1,4 @@
-"""`dynabench submit`, `status`, `logs`, `publish` and `withdraw`: handing in models, and after."""
+"""`dynabench submit`, `status`, `logs`, `publish` and `withdraw`: submitting models, and after."""
 
 import argparse
 import os
@@ -80,7 +80,7 @@ def submit(args: argparse.Namespace) -> int:
     kind = next(kind for kind in SUBMIT if getattr(args, kind))
     id = SUBMIT[kind](client, args, card)
     page = f"{client.server}/m/{id}/"
-    note(f"Handed in: {page}")
+    note(f"Submitted: {page}")
     if args.no_wait:
         tell(args, {"model": id, "page": page}, f"Follow it: dynabench status {id}")
         return 0

@@ -239,7 +239,7 @@ output: [{name: answer, type: text}]
 verdict: {type: ask_user}
 metrics: {main: vqa_accuracy}
 """)
-    refused(folder, "Hand in an image", config)
+    refused(folder, "Submit an image", config)
 
 
 ONE = {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}

@@ -1,4 +1,4 @@
-"""The quota: no day hands in too much, and the time that is told is the right one."""
+"""The quota: no day submits too much, and the time that is told is the right one."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -55,7 +55,7 @@ def test_what_the_pages_say():
 
 
 def ask(labels, told, is_shown):
-    """Somebody hands in 34 files, each changed by what the results before it told; what they see.
+    """Somebody submits 34 files, each changed by what the results before it told; what they see.
 
     A file starts from the last one that was no worse, with the next answer changed.
     """
