@@ -9,6 +9,7 @@ from django.shortcuts import get_object_or_404, render
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from dynabench.lib.adaptive_cache import Kept
 from dynabench.lib.charts import Point, line_chart
 from dynabench.lib.downloads import csv_file
 from dynabench.lib.htmx import render_page
@@ -24,7 +25,6 @@ from tasks.selectors import groups_with, listed_tasks, seen_rounds
 from tasks.targets.failures import failing
 from validation.judging.queue import JUDGED_STATES
 from validation.rules.rates import Rate
-from dynabench.lib.adaptive_cache import Kept
 from validation.statistics.cache import all_numbers, headline_numbers
 from validation.statistics.definitions import DEFINITIONS
 from validation.statistics.report import as_json, flat

@@ -189,7 +189,7 @@ class ChangedRate(TypedDict):
 
 
 class Check(TypedDict):
-    """With what a model is checked when it is handed in."""
+    """With what a model is checked when it is submitted."""
 
     inputs: list[dict[str, Any]]
     model: Asked
@@ -872,7 +872,7 @@ class Preview(TypedDict):
 
 
 class Quota(TypedDict):
-    """How many more models may be handed in."""
+    """How many more models may be submitted."""
 
     left: int
     most: int

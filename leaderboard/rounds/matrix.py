@@ -15,6 +15,7 @@ from django.db.models import prefetch_related_objects
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, override
 
+from dynabench.lib.adaptive_cache import Kept
 from dynabench.lib.charts import Point, line_chart
 from leaderboard.board.exports import harmless
 from leaderboard.board.matrix import Marks, Matrix, Model, Set
@@ -23,7 +24,6 @@ from leaderboard.board.tables import cell_of
 from leaderboard.rounds.progress import Progress, Step, steps
 from tasks.models import Round
 from validation.rules.rates import Rate, newcombe
-from dynabench.lib.adaptive_cache import Kept
 
 LINES = 3
 """Models in the chart with people: it has marks for four lines."""
