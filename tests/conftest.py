@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests import parts
+from tests.support import parts
 
 DATA = Path(os.environ.get("DYNABENCH_DATA") or Path(__file__).parents[2] / "shared" / "data")
 REQUIRE_ALL = os.environ.get("REQUIRE_ALL") == "1"

@@ -197,7 +197,7 @@ def test_only_services_and_the_modules_that_the_docs_name_write_rows():
 
 
 def test_no_test_module_is_imported():
-    """Helpers lie in tests/*.py, so that a test module can be read and moved by itself."""
+    """Helpers lie in tests/support, so that a test module can be read and moved by itself."""
     rule = re.compile(
         r"^ *from tests[\w.]*\.test_\w+ import|^ *from tests[\w.]* import test_", re.M
     )

@@ -14,8 +14,8 @@ from dynabench.accounts.tokens import create_token, digest_of
 from dynabench.lib.api import _by_field, read
 from dynabench.lib.errors import Refused
 from tasks.models import TaskMember
-from tests.api_errors import error
-from tests.factories import PASSWORD, RoundFactory
+from tests.support.api_errors import error
+from tests.support.factories import PASSWORD, RoundFactory
 
 ME = "/api/v1/me/"
 TOKENS = "/api/v1/tokens/"

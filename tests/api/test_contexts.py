@@ -8,8 +8,8 @@ from dynabench.accounts.models import LogEntry
 from dynabench.lib.bounded import MIB, TOO_LARGE
 from tasks.contexts import services
 from tasks.models import Context, ContextBatch, TaskMember
-from tests.api_errors import error
-from tests.factories import ContextFactory, RoundFactory
+from tests.support.api_errors import error
+from tests.support.factories import ContextFactory, RoundFactory
 
 URL = "/api/v1/tasks/nli/rounds/1/contexts/"
 BATCHES = "/api/v1/tasks/nli/rounds/1/context-batches/"

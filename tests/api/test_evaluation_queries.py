@@ -9,10 +9,10 @@ from django.utils import timezone
 from evaluation.models import EvaluationRun, Score, Submission
 from evaluation.uploads.chunked import add_file, begin_upload
 from tasks.models import TaskMember
-from tests.evaluations import accepted_model, queued_run, set_version
-from tests.factories import UserFactory
-from tests.query_counts import check, count
-from tests.releases import _own_storage, closed, people, released  # noqa: F401
+from tests.support.evaluations import accepted_model, queued_run, set_version
+from tests.support.factories import UserFactory
+from tests.support.query_counts import check, count
+from tests.support.releases import _own_storage, closed, people, released  # noqa: F401
 
 ADDRESSES = {
     "API models": "tasks/nli/models/",

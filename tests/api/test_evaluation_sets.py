@@ -9,9 +9,9 @@ from evaluation.models import EvaluationSet, Upload
 from evaluation.sets.selectors import latest_version, set_rows
 from evaluation.uploads.chunked import add_file
 from tasks.models import TaskMember
-from tests.api_errors import error
-from tests.evaluations import nli_rows, set_version
-from tests.factories import RoundFactory, TaskFactory
+from tests.support.api_errors import error
+from tests.support.evaluations import nli_rows, set_version
+from tests.support.factories import RoundFactory, TaskFactory
 
 URL = "/api/v1/tasks/nli/evaluation-sets/"
 ROWS = [

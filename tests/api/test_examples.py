@@ -7,10 +7,10 @@ from dynabench.accounts.models import Annotator
 from dynabench.accounts.people import shown_name
 from dynabench.accounts.services import annotator_of
 from tasks.models import Round, TaskMember
-from tests.api_writing import configure, error
-from tests.factories import ContextFactory
-from tests.judging import answered, write
-from tests.query_counts import check, count
+from tests.support.api_writing import configure, error
+from tests.support.factories import ContextFactory
+from tests.support.judging import answered, write
+from tests.support.query_counts import check, count
 from validation.decisions.consensus_rows import derive_one
 from validation.models import Validation
 

@@ -4,7 +4,7 @@ import pytest
 
 from dynabench.accounts.models import LogEntry
 from tasks.models import Generator, TaskMember
-from tests.factories import UserFactory
+from tests.support.factories import UserFactory
 
 URL = "/api/v1/tasks/nli/generator/"
 NEW = {"name": "muse", "adapter": "scripted", "url": "http://muse.test"}

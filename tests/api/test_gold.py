@@ -6,11 +6,11 @@ from annotation.moderation import withdraw_example
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
 from tasks.models import TaskMember
-from tests.api_writing import error
-from tests.factories import UserFactory
-from tests.gold_items import make_gold
-from tests.judging import write
-from tests.query_counts import check, count
+from tests.support.api_writing import error
+from tests.support.factories import UserFactory
+from tests.support.gold_items import make_gold
+from tests.support.judging import write
+from tests.support.query_counts import check, count
 from validation.decisions.services import override_consensus
 from validation.models import Gold
 from validation.rules.consensus import Vote

@@ -11,10 +11,10 @@ from dynabench.accounts.idempotency import LEASE
 from dynabench.accounts.models import IdempotentAnswer
 from dynabench.accounts.services import annotator_of
 from tasks.models import TaskMember
-from tests.api_writing import configure, error
-from tests.factories import UserFactory
-from tests.gold_items import make_gold
-from tests.judging import answered, write
+from tests.support.api_writing import configure, error
+from tests.support.factories import UserFactory
+from tests.support.gold_items import make_gold
+from tests.support.judging import answered, write
 from validation.models import Consensus, GoldAnswer, JudgeLease, Skip, Validation
 
 NEXT = "/api/v1/tasks/nli/judging/next/"

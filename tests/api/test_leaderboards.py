@@ -8,11 +8,11 @@ from django.utils import timezone
 
 from leaderboard.models import Snapshot, Weights
 from tasks.models import TaskMember
-from tests.boards import fill_board, measured
-from tests.compared_models import answered, rows_of
-from tests.evaluations import accepted_model, set_version
-from tests.factories import RoundFactory, TaskFactory
-from tests.query_counts import check
+from tests.support.boards import fill_board, measured
+from tests.support.compared_models import answered, rows_of
+from tests.support.evaluations import accepted_model, set_version
+from tests.support.factories import RoundFactory, TaskFactory
+from tests.support.query_counts import check
 
 URL = "/api/v1/tasks/nli/leaderboard/"
 
@@ -291,7 +291,7 @@ def test_writes_need_a_token_that_may(anybody, api_of, owners, bob, models):
 
 
 def test_models_and_rounds(anybody, api, task):
-    from tests.api_errors import round_set
+    from tests.support.api_errors import round_set
 
     first, second = round_set(task, 1), round_set(task, 2)
     RoundFactory(task=task, number=3, state="draft")

@@ -4,7 +4,7 @@ import pytest
 
 from dynabench.accounts.models import LogEntry, confirm_address
 from tasks.models import TaskMember
-from tests.factories import TaskFactory, UserFactory
+from tests.support.factories import TaskFactory, UserFactory
 
 URL = "/api/v1/tasks/nli/members/"
 EVERYBODY = ["owner", "editor", "moderator", "viewer"]

@@ -1,7 +1,5 @@
 """Submitted models in the API: submitted, told to who may know, changed by their owners."""
 
-# ruff: noqa: F811  (fixtures are named where they are used)
-
 from datetime import timedelta
 
 import orjson
@@ -14,21 +12,17 @@ from evaluation.models import EvaluationRun, Score, Submission
 from evaluation.queue import leases
 from evaluation.runs.scheduling import claim_next
 from evaluation.uploads.chunked import add_file
-from tests.api_errors import error
-from tests.api_models import (
+from tests.support.api_errors import error
+from tests.support.api_models import (
     COMMIT,
     INSIDE,
     ROLES,
     TASK_OWNERS,
     State,
-    _media,  # noqa: F401
-    model,  # noqa: F401
     scored,
-    task,  # noqa: F401
     url_of,
-    visit_as,  # noqa: F401
 )
-from tests.evaluations import accepted_model, queued_run, set_version
+from tests.support.evaluations import accepted_model, queued_run, set_version
 
 URL = "/api/v1/tasks/nli/models/"
 HUB = {"kind": "hub", "name": "MiniLM", "source": "org/name", "revision": COMMIT}

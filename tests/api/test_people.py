@@ -14,15 +14,11 @@ from dynabench.accounts.models import Annotator
 from dynabench.accounts.people import shown_name
 from dynabench.accounts.services import annotator_of
 from tasks.models import TaskMember
-from tests.api_writing import error
-from tests.factories import RoundFactory, UserFactory
-from tests.judged_rounds import judged  # noqa: F401
-from tests.owner_pages import (
-    busy,  # noqa: F401
-    crowd,  # noqa: F401
-)
-from tests.policies import rederive
-from tests.query_counts import check, fill_review
+from tests.support.api_writing import error
+from tests.support.factories import RoundFactory, UserFactory
+from tests.support.judged_rounds import judged  # noqa: F401
+from tests.support.policies import rederive
+from tests.support.query_counts import check, fill_review
 from validation.models import Consensus, Validation
 from validation.rules.consensus import Policy
 

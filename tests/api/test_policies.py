@@ -9,10 +9,10 @@ from django.test.utils import CaptureQueriesContext
 from annotation.models import Example
 from dynabench.accounts.models import LogEntry
 from tasks.models import Round, TaskMember
-from tests.api_writing import error
-from tests.factories import UserFactory
-from tests.policy_pages import POLICIES, judged, stored  # noqa: F401
-from tests.query_counts import check, fill_review
+from tests.support.api_writing import error
+from tests.support.factories import UserFactory
+from tests.support.policy_pages import POLICIES, judged, stored  # noqa: F401
+from tests.support.query_counts import check, fill_review
 from validation.decisions import policy_preview, services
 from validation.decisions.services import derive_round
 from validation.models import Judging, QueueItem

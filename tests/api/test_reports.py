@@ -8,9 +8,9 @@ from annotation.models import Assignment, Report
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
 from tasks.models import TaskMember
-from tests.api_writing import error
-from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
-from tests.query_counts import check, count
+from tests.support.api_writing import error
+from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
+from tests.support.query_counts import check, count
 
 URL = "/api/v1/tasks/nli/reports/"
 BROKEN = {"reason": "broken", "comment": "It ends in the middle."}

@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from dynabench.accounts.models import LogEntry
 from tasks.models import Round, TargetModel, TaskMember
-from tests.factories import RoundFactory, TaskFactory, scripted_target
+from tests.support.factories import RoundFactory, TaskFactory, scripted_target
 
 URL = "/api/v1/tasks/nli/rounds/"
 

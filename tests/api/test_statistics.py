@@ -8,9 +8,9 @@ import time_machine
 from django.utils import timezone
 
 from tasks.models import Round
-from tests.factories import RoundFactory
-from tests.task_pages import Later, large, one_more, rounds  # noqa: F401
-from tests.task_reports import load, mood, report, row  # noqa: F401
+from tests.support.factories import RoundFactory
+from tests.support.task_pages import Later, large, one_more, rounds  # noqa: F401
+from tests.support.task_reports import load, mood, report, row  # noqa: F401
 from validation.api.statistics import NumbersSerializer
 
 URL = "/api/v1/tasks/mood/statistics/"

@@ -9,7 +9,7 @@ from dynabench.accounts.models import LogEntry
 from tasks.models import TargetModel, TaskMember
 from tasks.targets import send_test
 from tasks.targets.endpoints.base import Prediction
-from tests.factories import RoundFactory, TaskFactory, UserFactory, scripted_target
+from tests.support.factories import RoundFactory, TaskFactory, UserFactory, scripted_target
 
 URL = "/api/v1/tasks/nli/target-models/"
 NEW = {"name": "mine", "adapter": "scripted", "url": "http://mine.test"}

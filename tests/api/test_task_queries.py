@@ -3,8 +3,8 @@
 import pytest
 
 from tasks.models import ContextBatch, TaskGroup, TaskMember
-from tests.factories import UserFactory, scripted_target
-from tests.query_counts import check, count, fill
+from tests.support.factories import UserFactory, scripted_target
+from tests.support.query_counts import check, count, fill
 
 ADDRESSES = {
     "API tasks": "tasks/",

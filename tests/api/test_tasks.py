@@ -7,7 +7,7 @@ import pytest
 from dynabench.accounts.models import LogEntry
 from tasks.models import Task, TaskGroup, TaskMember
 from tasks.services import OFFICIAL
-from tests.factories import RoundFactory, TaskFactory, UserFactory, scripted_target
+from tests.support.factories import RoundFactory, TaskFactory, UserFactory, scripted_target
 
 URL = "/api/v1/tasks/"
 TEXT = (OFFICIAL / "nli" / "task.yaml").read_text()

@@ -6,11 +6,11 @@ from django_q.models import OrmQ
 from evaluation.models import TrainingRun
 from evaluation.queue import leases
 from tasks.models import Round, TargetModel, Task, TaskMember
-from tests.api_writing import error
-from tests.factories import RoundFactory
-from tests.query_counts import check, count
-from tests.training_data import nli_task, release
-from tests.training_pages import REPORT, done
+from tests.support.api_writing import error
+from tests.support.factories import RoundFactory
+from tests.support.query_counts import check, count
+from tests.support.training_data import nli_task, release
+from tests.support.training_pages import REPORT, done
 
 URL = "/api/v1/tasks/nli/trainings/"
 ASKED = {"weights": {"round1": 2}}

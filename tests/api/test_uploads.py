@@ -6,7 +6,7 @@ from evaluation.api import uploads as views
 from evaluation.models import Upload
 from evaluation.uploads import chunked as rules
 from evaluation.uploads.chunked import MOST_OPEN, assemble
-from tests.api_errors import error
+from tests.support.api_errors import error
 
 URL = "/api/v1/uploads/"
 BYTES = "application/octet-stream"

@@ -12,7 +12,7 @@ from dynabench.lib.encryption import decrypt
 from dynabench.webhooks.jobs import deliver_due
 from dynabench.webhooks.models import Delivery, Webhook
 from dynabench.webhooks.services import create_webhook, send_test
-from tests.webhooks import ALL, _site, hide, hook, receiver, serve, verified  # noqa: F401
+from tests.support.webhooks import ALL, _site, hide, hook, receiver, serve, verified  # noqa: F401
 
 API = "/api/v1/webhooks/"
 State = Delivery.State

@@ -8,9 +8,9 @@ from django.utils import timezone
 from annotation.models import Assignment, Attempt, Example, GatePass
 from dynabench.accounts.services import annotator_of
 from tasks.models import Round
-from tests.api_writing import configure, error
-from tests.factories import scripted_target
-from tests.writing import NLI_PROB
+from tests.support.api_writing import configure, error
+from tests.support.factories import scripted_target
+from tests.support.writing import NLI_PROB
 
 TAKE = "/api/v1/tasks/nli/assignment/"
 TEXT = {"inputs": {"hypothesis": "The shop was open at ten."}}

@@ -1,26 +1,20 @@
 """What a model got wrong, in the API: for the same people and of the same sets as on the page."""
 
-# ruff: noqa: F811  (fixtures are named where they are used)
-
 import pytest
 from rest_framework.test import APIClient
 
 from evaluation.models import EvaluationSet, Submission
-from tests.api_models import (  # noqa: F401
+from tests.support.api_models import (
     ROLES,
     TASK_OWNERS,
-    _media,
-    model,
     scored,
-    task,
     url_of,
-    visit_as,
 )
-from tests.api_writing import error
-from tests.evaluations import set_version
-from tests.factories import UserFactory
-from tests.query_counts import check, count
-from tests.submissions import answered, release_of
+from tests.support.api_writing import error
+from tests.support.evaluations import set_version
+from tests.support.factories import UserFactory
+from tests.support.query_counts import check, count
+from tests.support.submissions import answered, release_of
 
 RIGHT_FIRST = ["entailment"] * 4 + ["neutral", "contradiction"]
 

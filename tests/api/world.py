@@ -24,11 +24,17 @@ from leaderboard.models import Weights
 from leaderboard.snapshots.services import take_snapshot
 from tasks.models import ContextBatch, Round, Task, TaskGroup, TaskMember
 from tasks.services import OFFICIAL
-from tests.boards import fill_board, measured
-from tests.evaluations import accepted_model
-from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory, scripted_target
-from tests.judging import answered, write
-from tests.training_pages import REPORT
+from tests.support.boards import fill_board, measured
+from tests.support.evaluations import accepted_model
+from tests.support.factories import (
+    ContextFactory,
+    RoundFactory,
+    TaskFactory,
+    UserFactory,
+    scripted_target,
+)
+from tests.support.judging import answered, write
+from tests.support.training_pages import REPORT
 from validation.decisions.consensus_rows import derive_all
 
 CONFIG = (OFFICIAL / "nli" / "task.yaml").read_text() + "\nprograms: {judge: true}\n"

@@ -14,7 +14,7 @@ from annotation.models import Assignment
 from dynabench.accounts.services import annotator_of
 from tasks.targets.endpoints.scripted import ScriptedEndpoint
 from tests.conftest import CHROMIUM
-from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
+from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 
 ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",

@@ -22,7 +22,7 @@ from tests.browser.conftest import (
     verdict,
     visit,
 )
-from tests.factories import scripted_target
+from tests.support.factories import scripted_target
 
 TASKS = ["nli", "qa", "sentiment", "hate-speech"]
 

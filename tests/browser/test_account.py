@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import audit, visit
-from tests.factories import PASSWORD
+from tests.support.factories import PASSWORD
 
 
 def give_password(page):

@@ -7,9 +7,9 @@ from playwright.sync_api import Locator, Page, expect
 
 from leaderboard.snapshots.services import take_snapshot
 from tasks.models import TaskMember
-from tests.boards import fill_board, measured
 from tests.browser.conftest import audit, make_round, visit
-from tests.evaluations import accepted_model
+from tests.support.boards import fill_board, measured
+from tests.support.evaluations import accepted_model
 
 URL = "/t/nli/leaderboard/"
 

@@ -5,11 +5,11 @@ from playwright.sync_api import expect
 
 from leaderboard.snapshots.services import take_snapshot
 from tasks.models import TaskGroup
-from tests.boards import measured
 from tests.browser.conftest import audit, make_round, visit
-from tests.compared_models import answered, rows_of
-from tests.evaluations import accepted_model, set_version
-from tests.factories import RoundFactory
+from tests.support.boards import measured
+from tests.support.compared_models import answered, rows_of
+from tests.support.evaluations import accepted_model, set_version
+from tests.support.factories import RoundFactory
 
 BOARD = "/t/nli/leaderboard/"
 

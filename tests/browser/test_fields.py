@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from annotation.models import Example
 from tasks.models import Round, Task
 from tests.browser.conftest import audit, submit_button, text_box, verdict, visit
-from tests.factories import ContextFactory, scripted_target
+from tests.support.factories import ContextFactory, scripted_target
 
 TASK = """
 version: 1

@@ -18,8 +18,8 @@ from tests.browser.conftest import (
     text_box,
     verdict,
 )
-from tests.factories import PASSWORD, scripted_target
-from tests.programs import press_on, tab_to
+from tests.support.factories import PASSWORD, scripted_target
+from tests.support.programs import press_on, tab_to
 
 TASKS = ["nli", "qa", "sentiment", "hate-speech"]
 INPUTS = {

@@ -7,8 +7,8 @@ from annotation import selectors as writing
 from annotation.assignments.services import pass_gate
 from dynabench.accounts.services import annotator_of
 from tests.browser.conftest import assign, audit, make_round, submit, visit
-from tests.factories import UserFactory
-from tests.judging import answered, with_reveal, write
+from tests.support.factories import UserFactory
+from tests.support.judging import answered, with_reveal, write
 from validation.models import Gold, GoldAnswer, Validation
 
 

@@ -10,8 +10,8 @@ from playwright.sync_api import expect
 from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import annotator_of
 from tests.browser.conftest import audit, make_round, visit
-from tests.factories import PASSWORD, UserFactory
-from tests.judging import answered, write
+from tests.support.factories import PASSWORD, UserFactory
+from tests.support.judging import answered, write
 from validation.decisions.services import override_consensus
 from validation.models import Validation
 from validation.rules.consensus import Vote

@@ -11,8 +11,8 @@ from evaluation.models import EvaluationRun, Submission, Upload
 from evaluation.submissions import intake
 from evaluation.submissions import views as submission_views
 from tests.browser.conftest import audit, make_round, visit
-from tests.serving_models import tiny_model
-from tests.submissions import answered, make_set, release_of, scored, submission_of
+from tests.support.serving_models import tiny_model
+from tests.support.submissions import answered, make_set, release_of, scored, submission_of
 
 PIECE = 256 * 1024
 

@@ -5,7 +5,7 @@ from playwright.sync_api import Locator, expect
 
 from tasks.models import TaskMember
 from tests.browser.conftest import assign, make_round, submit_button, text_box, visit
-from tests.factories import scripted_target
+from tests.support.factories import scripted_target
 
 WIDTHS = [320, 390]
 

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from tasks.models import Round
 from tests.browser.conftest import audit, visit
-from tests.factories import TaskFactory
+from tests.support.factories import TaskFactory
 
 LABELS = ("entailment", "neutral", "contradiction")
 

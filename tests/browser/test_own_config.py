@@ -8,8 +8,8 @@ from playwright.sync_api import expect
 from dynabench.accounts.models import LogEntry
 from tasks.models import Round, Task, TaskMember
 from tests.browser.conftest import assign, audit, make_round, visit
-from tests.factories import RoundFactory
-from tests.owner_pages import BROKEN, SHORT
+from tests.support.factories import RoundFactory
+from tests.support.owner_pages import BROKEN, SHORT
 
 URL = "/own/nli/config/"
 SELECTION = "box => box.value.slice(box.selectionStart, box.selectionEnd)"

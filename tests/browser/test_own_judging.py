@@ -9,9 +9,9 @@ from annotation.models import Example
 from dynabench.accounts.services import annotator_of
 from tasks.models import TaskMember
 from tests.browser.conftest import audit, make_round, visit
-from tests.factories import UserFactory
-from tests.judging import answered, write
-from tests.policies import rederive
+from tests.support.factories import UserFactory
+from tests.support.judging import answered, write
+from tests.support.policies import rederive
 from validation.models import Consensus, OwnerDecision, Validation
 from validation.rules.consensus import Policy
 

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from evaluation.sets.services import create_set_of
 from tasks.models import TaskMember
 from tests.browser.conftest import audit, make_round, visit
-from tests.sets import ROWS
+from tests.support.sets import ROWS
 
 URL = "/own/{}/evaluation-sets/"
 GOOD = {"text": "The soup was warm.", "label": "{}", "tag": "food"}

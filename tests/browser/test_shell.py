@@ -19,7 +19,7 @@ from tests.browser.conftest import (
     text_box,
     verdict,
 )
-from tests.factories import scripted_target
+from tests.support.factories import scripted_target
 
 WRITE = "/t/nli/write/"
 

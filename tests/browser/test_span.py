@@ -16,7 +16,7 @@ from tests.browser.conftest import (
     text_box,
     verdict,
 )
-from tests.factories import scripted_target
+from tests.support.factories import scripted_target
 
 PLACE = """([from, to]) => {
     const range = document.createRange(), walk = document.createTreeWalker(

@@ -21,7 +21,7 @@ from tests.browser.conftest import (
     text_box,
     verdict,
 )
-from tests.factories import PASSWORD, scripted_target
+from tests.support.factories import PASSWORD, scripted_target
 
 TEXT = TEXTS["nli"]
 WRITE = "/t/nli/write/"

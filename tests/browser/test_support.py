@@ -18,9 +18,9 @@ from tests.browser.conftest import (
     verdict,
     visit,
 )
-from tests.factories import scripted_target
-from tests.programs import press_on
-from tests.writing_aids import MUSE, allow, generator, worked_example
+from tests.support.factories import scripted_target
+from tests.support.programs import press_on
+from tests.support.writing_aids import MUSE, allow, generator, worked_example
 
 BUTTON = "See examples that worked"
 

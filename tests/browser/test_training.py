@@ -7,8 +7,8 @@ from evaluation.models import TrainingRun
 from evaluation.queue import leases
 from tasks.models import TaskMember
 from tests.browser.conftest import audit, visit
-from tests.training_data import nli_task, release
-from tests.training_pages import REPORT
+from tests.support.training_data import nli_task, release
+from tests.support.training_pages import REPORT
 
 
 @pytest.fixture

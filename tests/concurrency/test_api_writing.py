@@ -9,8 +9,14 @@ from annotation.assignments.services import assign
 from annotation.models import Attempt, Example
 from dynabench.accounts.services import annotator_of
 from dynabench.accounts.tokens import create_token
-from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory, scripted_target
-from tests.judging import write
+from tests.support.factories import (
+    ContextFactory,
+    RoundFactory,
+    TaskFactory,
+    UserFactory,
+    scripted_target,
+)
+from tests.support.judging import write
 from validation.judging.services import lease_next
 from validation.models import Validation
 

@@ -11,8 +11,8 @@ from leaderboard.jobs import renew_boards
 from leaderboard.models import Board, Resample, Snapshot, Weights
 from leaderboard.scoring.weights import Weighting
 from leaderboard.snapshots.services import take_snapshot
-from tests.boards import fill_board
-from tests.factories import TaskFactory, UserFactory
+from tests.support.boards import fill_board
+from tests.support.factories import TaskFactory, UserFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 THREADS = 8

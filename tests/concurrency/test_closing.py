@@ -20,8 +20,8 @@ from tasks.rounds.loop import RoundError
 from tasks.rounds.services import plan_round
 from tasks.rounds.states import close_if_due, set_round_state
 from tasks.services import save_config
-from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
-from tests.races import races
+from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
+from tests.support.races import races
 from validation.judging.services import cast_validation, lease_next
 from validation.models import Consensus, Judging, Validation
 from validation.rules.consensus import Vote

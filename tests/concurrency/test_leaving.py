@@ -12,8 +12,8 @@ from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.errors import Refused
 from dynabench.me.services import delete_person, purge_deleted
-from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
-from tests.races import races
+from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
+from tests.support.races import races
 from validation.judging.services import cast_validation, lease_next
 from validation.models import Consensus, Validation
 from validation.rules.consensus import Vote

@@ -6,8 +6,8 @@ from dynabench.accounts.models import LogEntry
 from dynabench.lib.errors import Refused
 from tasks.models import TaskMember
 from tasks.services import change_members
-from tests.factories import TaskFactory, UserFactory
-from tests.races import races
+from tests.support.factories import TaskFactory, UserFactory
+from tests.support.races import races
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REPEATS = races(20)

@@ -6,8 +6,8 @@ import pytest
 
 from annotation.models import Example
 from dynabench.accounts.models import Annotator
-from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
-from tests.racing_votes import LABELS, POLICIES, examples
+from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
+from tests.support.racing_votes import LABELS, POLICIES, examples
 from validation.decisions.policy_preview import preview
 from validation.decisions.services import change_policy, derive_round
 from validation.models import Consensus, Judging, Validation

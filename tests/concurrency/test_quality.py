@@ -10,7 +10,7 @@ from django.utils import timezone
 from annotation.attempts.services import begin_attempt, finish_attempt
 from annotation.models import Assignment, Example
 from annotation.refusals import Duplicate
-from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
+from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 from validation.decisions.services import override_consensus
 from validation.judging import gold
 from validation.judging.services import (

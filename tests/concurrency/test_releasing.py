@@ -9,8 +9,8 @@ from evaluation.models import Dataset
 from evaluation.releases.build import Options
 from evaluation.releases.services import ReleaseRefused, request_release
 from tasks.models import Round
-from tests.factories import ContextFactory, RoundFactory, TaskFactory
-from tests.races import races
+from tests.support.factories import ContextFactory, RoundFactory, TaskFactory
+from tests.support.races import races
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REPEATS = races(20)

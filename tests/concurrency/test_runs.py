@@ -16,8 +16,14 @@ from evaluation.runs import scheduling
 from evaluation.runs import services as runs
 from evaluation.runs.execute import execute, store
 from evaluation.sets.shown_scores import shown_of
-from tests.evaluations import ScriptedRunner, accepted_model, queued_run, run_with, set_version
-from tests.factories import TaskFactory, UserFactory
+from tests.support.evaluations import (
+    ScriptedRunner,
+    accepted_model,
+    queued_run,
+    run_with,
+    set_version,
+)
+from tests.support.factories import TaskFactory, UserFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REPEATS = range(3)

@@ -7,7 +7,7 @@ from evaluation.models import Submission
 from evaluation.submissions import services as submissions
 from evaluation.submissions.services import submit_model
 from evaluation.uploads.chunked import begin_upload
-from tests.factories import TaskFactory, UserFactory
+from tests.support.factories import TaskFactory, UserFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

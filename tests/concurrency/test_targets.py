@@ -13,14 +13,14 @@ from tasks.rounds.loop import replace_target
 from tasks.rounds.states import set_round_state
 from tasks.targets.ask_before_opening import ask_targets
 from tasks.targets.services import change_target
-from tests.factories import (
+from tests.support.factories import (
     ContextFactory,
     RoundFactory,
     TaskFactory,
     UserFactory,
     scripted_target,
 )
-from tests.races import races
+from tests.support.races import races
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REPEATS = races(30)

@@ -5,7 +5,7 @@ import pytest
 from evaluation.models import TrainingRun
 from evaluation.training.services import TrainingRefused, register_trained, request_training
 from tasks.models import TargetModel
-from tests.factories import RoundFactory, TaskFactory
+from tests.support.factories import RoundFactory, TaskFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REPEATS = range(5)

@@ -19,7 +19,7 @@ from evaluation.uploads.chunked import (
     held_bytes,
     open_uploads,
 )
-from tests.factories import TaskFactory, UserFactory
+from tests.support.factories import TaskFactory, UserFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 THREADS = 8

@@ -10,7 +10,7 @@ from dynabench.webhooks.jobs import deliver_due
 from dynabench.webhooks.models import Delivery, Webhook
 from dynabench.webhooks.services import MOST, create_webhook
 from leaderboard.models import Snapshot
-from tests.factories import TaskFactory, UserFactory
+from tests.support.factories import TaskFactory, UserFactory
 from tests.unit.tasks.endpoints.conftest import serve  # noqa: F401
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -22,14 +22,14 @@ from dynabench.lib.errors import Refused
 from tasks.models import Round, RoundTarget
 from tasks.rounds.states import set_round_state
 from tasks.targets.endpoints.base import Prediction
-from tests.factories import (
+from tests.support.factories import (
     ContextFactory,
     RoundFactory,
     TaskFactory,
     UserFactory,
     scripted_target,
 )
-from tests.races import races
+from tests.support.races import races
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REPEATS = races(20)

@@ -17,8 +17,8 @@ from evaluation.sandbox.engine import connect
 from evaluation.sandbox.images import has_image
 from evaluation.submissions.services import submit_model
 from evaluation.uploads.chunked import add_file
-from tests.factories import TaskFactory, UserFactory
-from tests.made_sets import make_set
+from tests.support.factories import TaskFactory, UserFactory
+from tests.support.made_sets import make_set
 
 pytestmark = pytest.mark.django_db
 ANSWERING = """

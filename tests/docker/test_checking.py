@@ -10,7 +10,7 @@ from evaluation.inference.precheck import main
 from evaluation.sandbox.containers import RUNTIME_IMAGE, list_ours
 from evaluation.sandbox.images import has_image
 from tasks.services import OFFICIAL
-from tests.serving_models import tiny_model
+from tests.support.serving_models import tiny_model
 
 ANSWERING = """
 import json

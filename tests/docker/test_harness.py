@@ -15,7 +15,7 @@ import pytest
 from evaluation.contract import Ending, Outcome, Runnable
 from evaluation.sandbox.containers import DockerRunner
 from evaluation.sandbox.limits import Limits
-from tests.serving_models import KINDS, tiny_model
+from tests.support.serving_models import KINDS, tiny_model
 
 pytestmark = pytest.mark.docker
 ROOT = Path(__file__).parents[2]

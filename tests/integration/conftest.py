@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.live import ROOT
+from tests.support.live import ROOT
 
 
 @pytest.fixture(scope="session")

@@ -32,11 +32,11 @@ from dynabench.accounts.models import Annotator
 from evaluation.models import Dataset
 from tasks.models import Round
 from tests.conftest import SEED
-from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
-from tests.live import AWAY, ROOT, Postgres, environment, family, wait_until
-from tests.parts import free_port
-from tests.racing_votes import LABELS, check_all, examples
-from tests.training_data import asked_release, tiny_target
+from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
+from tests.support.live import AWAY, ROOT, Postgres, environment, family, wait_until
+from tests.support.parts import free_port
+from tests.support.racing_votes import LABELS, check_all, examples
+from tests.support.training_data import asked_release, tiny_target
 from validation.models import Consensus, Validation
 
 SECONDS = float(os.environ.get("CHAOS_SECONDS") or 24)

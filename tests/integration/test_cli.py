@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from dynabench.accounts.tokens import create_token
-from tests.evaluations import set_version
-from tests.factories import RoundFactory, TaskFactory, UserFactory
-from tests.live import ROOT, installation
+from tests.support.evaluations import set_version
+from tests.support.factories import RoundFactory, TaskFactory, UserFactory
+from tests.support.live import ROOT, installation
 
 SCOPES = ["read", "submit"]
 

@@ -19,17 +19,17 @@ from dynabench.client.archive import digest_in, packed
 from evaluation.models import EvaluationSet, Submission, Upload
 from evaluation.sets.services import make_version
 from evaluation.uploads.chunked import received
-from tests.evaluations import nli_rows
-from tests.factories import (
+from tests.support.evaluations import nli_rows
+from tests.support.factories import (
     ContextFactory,
     RoundFactory,
     TaskFactory,
     UserFactory,
     scripted_target,
 )
-from tests.live import ROOT, installation
-from tests.releases import closed, people, released  # noqa: F401 - fixtures
-from tests.serving_models import KINDS, tiny_model, tokenizer_files
+from tests.support.live import ROOT, installation
+from tests.support.releases import closed, people, released  # noqa: F401 - fixtures
+from tests.support.serving_models import KINDS, tiny_model, tokenizer_files
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PAGE = ROOT / "docs" / "client.md"

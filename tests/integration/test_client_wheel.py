@@ -12,8 +12,8 @@ import pytest
 
 from dynabench.accounts.tokens import create_token
 from dynabench.download import CLIENT, archive
-from tests.factories import RoundFactory, TaskFactory, UserFactory
-from tests.live import ROOT, installation
+from tests.support.factories import RoundFactory, TaskFactory, UserFactory
+from tests.support.live import ROOT, installation
 
 PROGRAM = """
 import asyncio, importlib.util, sys

@@ -25,7 +25,7 @@ from evaluation.scoring.bootstrap import score
 from evaluation.sets.selectors import set_rows
 from evaluation.sets.source_services import version_of_release
 from tasks.models import Round
-from tests.factories import ContextFactory, RoundFactory, TaskFactory
+from tests.support.factories import ContextFactory, RoundFactory, TaskFactory
 from validation.decisions.consensus_rows import derive_one
 from validation.models import Validation
 

@@ -22,8 +22,8 @@ from django.db import connection
 from django.test import Client
 
 from dynabench.accounts.models import Annotator
-from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
-from tests.racing_votes import LABELS, check_all, examples
+from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
+from tests.support.racing_votes import LABELS, check_all, examples
 from validation.models import Validation
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -18,9 +18,9 @@ from django.utils import timezone
 from evaluation.jobs import sweep_all
 from evaluation.models import TrainingRun
 from tasks.models import TaskMember
-from tests.factories import UserFactory
-from tests.programs import ROOT, Process
-from tests.training_data import nli_task, release
+from tests.support.factories import UserFactory
+from tests.support.programs import ROOT, Process
+from tests.support.training_data import nli_task, release
 
 pytestmark = pytest.mark.django_db(transaction=True)
 State = TrainingRun.State

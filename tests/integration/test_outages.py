@@ -14,8 +14,8 @@ import httpx
 import pytest
 from django.contrib.staticfiles.finders import get_finders
 
-from tests.live import ROOT
-from tests.parts import PATIENCE, Postgres, Redis, free_port, postgres_server, redis_server
+from tests.support.live import ROOT
+from tests.support.parts import PATIENCE, Postgres, Redis, free_port, postgres_server, redis_server
 
 pytestmark = pytest.mark.servers
 PAGES = ("/", "/help/", "/api/v1/tasks/")

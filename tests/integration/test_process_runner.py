@@ -14,7 +14,7 @@ from evaluation.sandbox import limits as sandbox_limits
 from evaluation.sandbox import process as process_runner
 from evaluation.sandbox.limits import Limits
 from evaluation.sandbox.process import ProcessRunner, sample
-from tests.serving_models import tiny_model
+from tests.support.serving_models import tiny_model
 
 KIND = "sequence-classification"
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tasks.models import Round
-from tests.factories import RoundFactory
-from tests.live import ROOT, environment, family
-from tests.training_data import asked_release
+from tests.support.factories import RoundFactory
+from tests.support.live import ROOT, environment, family
+from tests.support.training_data import asked_release
 
 HEALED_SECONDS = 60  # what operators are promised
 

@@ -31,10 +31,10 @@ from evaluation.runs.scheduling import EVALUATE
 from evaluation.sandbox import containers
 from evaluation.sandbox.choose import NO_ENGINE, has_engine
 from tasks.models import TargetModel
-from tests.evaluations import accepted_model, queued_run, set_version
-from tests.factories import TaskFactory
-from tests.live import Postgres, database_url, wait_until
-from tests.serving_models import tiny_model
+from tests.support.evaluations import accepted_model, queued_run, set_version
+from tests.support.factories import TaskFactory
+from tests.support.live import Postgres, database_url, wait_until
+from tests.support.serving_models import tiny_model
 
 ROOT = Path(__file__).resolve().parents[2]
 REPEATS = range(int(os.environ.get("KILLS") or 1))

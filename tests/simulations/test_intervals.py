@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.crowds import ALIKE, AUTHORS, shares, sizes
+from tests.support.crowds import ALIKE, AUTHORS, shares, sizes
 from validation.rules.agreement import code_votes, reliabilities
 from validation.rules.rates import Compared, clustered_rate, human_and_model
 

@@ -2,8 +2,8 @@ import pytest
 from django.core.cache import cache
 from django.http import HttpResponse
 
-from tests.factories import PASSWORD, ContextFactory, RoundFactory, TaskFactory, UserFactory
-from tests.pages import without_layout
+from tests.support.factories import PASSWORD, ContextFactory, RoundFactory, TaskFactory, UserFactory
+from tests.support.pages import without_layout
 
 HTMX = {"HTTP_HX_REQUEST": "true"}
 

@@ -13,7 +13,7 @@ from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.sets.parsing import NO_ANSWER
 from evaluation.sets.selectors import set_rows
 from evaluation.sets.source_services import control_version
-from tests.factories import TaskFactory
+from tests.support.factories import TaskFactory
 
 ROW = {"uid": "u1", "text": "The soup was warm.", "label": "positive"}
 # Bytes that reading 50,000 rows and writing a version of them may take beyond what is imported.

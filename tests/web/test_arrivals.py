@@ -1,7 +1,5 @@
 """The check of what arrives, kind by kind, to the files that are kept and the runs asked for."""
 
-# ruff: noqa: F811  (fixtures are named where they are used)
-
 import gzip
 import io
 import json
@@ -30,12 +28,9 @@ from evaluation.submissions.sample_inputs import shown_inputs
 from evaluation.submissions.services import cancel, submit_model
 from evaluation.uploads.chunked import add_file
 from tasks.targets.serving import spec
-from tests.factories import ContextFactory, RoundFactory
-from tests.made_sets import (
-    make_set,
-    task,  # noqa: F401
-)
-from tests.serving_models import tiny_model
+from tests.support.factories import ContextFactory, RoundFactory
+from tests.support.made_sets import make_set
+from tests.support.serving_models import tiny_model
 
 State = Submission.State
 LABELS = ("entailment", "neutral", "contradiction")

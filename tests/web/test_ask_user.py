@@ -7,9 +7,9 @@ from django.utils import timezone
 
 from annotation.models import Example
 from tasks.models import Round, Task, TaskMember
-from tests.factories import ContextFactory, UserFactory, scripted_target
+from tests.support.factories import ContextFactory, UserFactory, scripted_target
+from tests.support.writing import ok, signed_in
 from tests.web.conftest import HTMX
-from tests.writing import ok, signed_in
 from validation.decisions.consensus_rows import policy_of
 from validation.decisions.replay import replay
 from validation.models import Consensus

@@ -6,9 +6,9 @@ import pytest
 
 from dynabench.accounts.services import annotator_of
 from tasks.models import TaskMember
-from tests.factories import UserFactory
-from tests.gold_items import REFRESHER, always, make_gold  # noqa: F401 - a fixture
-from tests.judging import URL, judge, with_reveal, write
+from tests.support.factories import UserFactory
+from tests.support.gold_items import REFRESHER, always, make_gold  # noqa: F401 - a fixture
+from tests.support.judging import URL, judge, with_reveal, write
 from tests.web.conftest import HTMX
 from validation.judging import blind, services
 from validation.models import GoldAnswer, JudgeLease, Validation

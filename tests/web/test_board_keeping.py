@@ -8,8 +8,8 @@ from django.core.management import CommandError, call_command
 from leaderboard.models import Snapshot, Weights
 from leaderboard.snapshots.services import take_snapshot
 from tasks.models import TaskMember
-from tests.board_pages import ROLES, URL, names, person, secrets, task  # noqa: F401
-from tests.boards import fill_board
+from tests.support.board_pages import ROLES, URL, names, person, secrets, task  # noqa: F401
+from tests.support.boards import fill_board
 
 SPEED = "w_accuracy=0&w_throughput=8&w_memory=0&w_fairness=0&w_robustness=0"
 FORKS, SNAPSHOTS, EMBED = (f"{URL}{name}/" for name in ("forks", "snapshots", "embed"))

@@ -22,9 +22,9 @@ from leaderboard.models import Board, Snapshot, Weights
 from leaderboard.scoring.weights import Weighting, WeightsError, saved
 from leaderboard.snapshots.diff import what_changed
 from leaderboard.snapshots.services import refreeze_rates, take_daily_snapshot, take_snapshot
-from tests.boards import fill_board, measured
-from tests.evaluations import accepted_model, queued_run, set_version
-from tests.factories import TaskFactory
+from tests.support.boards import fill_board, measured
+from tests.support.evaluations import accepted_model, queued_run, set_version
+from tests.support.factories import TaskFactory
 
 SPEED = Weighting({"throughput": 4.0, "accuracy": 1.0}, {"round-1": 8.0, "round-2": 0.0})
 DAY = dt.date(2026, 1, 5)

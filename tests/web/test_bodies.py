@@ -13,7 +13,7 @@ from evaluation.models import Upload
 from evaluation.sets.forms import LARGEST
 from evaluation.uploads.chunked import PIECE_BYTES, UploadRefused, add_piece, begin_upload
 from tasks.models import Round, TaskMember
-from tests.factories import RoundFactory, TaskFactory
+from tests.support.factories import RoundFactory, TaskFactory
 
 MANY = 150 * 2**20
 

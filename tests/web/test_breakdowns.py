@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from annotation.models import Example, TargetOutput
 from tasks.models import Context, TargetModel, TargetVersion, Task
-from tests.task_reports import by, load, mood, report, row, words  # noqa: F401
+from tests.support.task_reports import by, load, mood, report, row, words  # noqa: F401
 from validation.statistics.counts import BY
 
 pytestmark = pytest.mark.usefixtures("few_are_enough")

@@ -9,9 +9,9 @@ from redis.exceptions import RedisError
 
 from annotation.models import Attempt
 from dynabench.lib import shared_cache
-from tests.factories import TaskFactory, scripted_target
-from tests.parts import redis_server
-from tests.writing import URL, open_form
+from tests.support.factories import TaskFactory, scripted_target
+from tests.support.parts import redis_server
+from tests.support.writing import URL, open_form
 
 pytestmark = [pytest.mark.servers, pytest.mark.django_db]
 

@@ -13,12 +13,8 @@ from evaluation.models import TrainingRun
 from evaluation.operations import doctor, health
 from evaluation.operations.doctor import Verdict
 from evaluation.operations.health import Finding
-from tests.factories import RoundFactory, TaskFactory, scripted_target
-from tests.programs import (
-    ENGINE,
-    _sound_engine,  # noqa: F401
-    told,
-)
+from tests.support.factories import RoundFactory, TaskFactory, scripted_target
+from tests.support.programs import ENGINE, told
 
 pytestmark = pytest.mark.django_db
 

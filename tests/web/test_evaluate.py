@@ -11,9 +11,9 @@ from evaluation.contract import Ending, Outcome, SetRow, Usage
 from evaluation.models import EvaluationRun
 from evaluation.sandbox import images
 from evaluation.sandbox.process import ProcessRunner
-from tests.evaluations import LABELS, ScriptedRunner, set_version
-from tests.factories import TaskFactory
-from tests.serving_models import tiny_model, tiny_seq2seq
+from tests.support.evaluations import LABELS, ScriptedRunner, set_version
+from tests.support.factories import TaskFactory
+from tests.support.serving_models import tiny_model, tiny_seq2seq
 
 
 @pytest.fixture(autouse=True)

@@ -25,9 +25,9 @@ from evaluation.sets.source_services import (
 )
 from tasks.line_files import LineError
 from tasks.models import Round
-from tests.factories import RoundFactory, TaskFactory, UserFactory
-from tests.sets import ROWS, verified
-from tests.training_data import release
+from tests.support.factories import RoundFactory, TaskFactory, UserFactory
+from tests.support.sets import ROWS, verified
+from tests.support.training_data import release
 from validation.models import Consensus
 
 

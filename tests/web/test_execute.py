@@ -20,7 +20,7 @@ from evaluation.runs.scheduling import claim_next
 from evaluation.runs.selectors import cost_cents, counting
 from evaluation.sandbox import choose as runners
 from evaluation.sandbox import containers, images
-from tests.evaluations import (
+from tests.support.evaluations import (
     LABELS,
     ScriptedRunner,
     accepted_model,
@@ -28,7 +28,7 @@ from tests.evaluations import (
     run_with,
     set_version,
 )
-from tests.factories import TaskFactory, UserFactory
+from tests.support.factories import TaskFactory, UserFactory
 
 State = EvaluationRun.State
 

@@ -18,9 +18,9 @@ from tasks.config.parsing import ConfigError
 from tasks.config_changes import refused_changes
 from tasks.models import Round, Task, TaskMember
 from tasks.services import create_task
-from tests.factories import ContextFactory, UserFactory, scripted_target
+from tests.support.factories import ContextFactory, UserFactory, scripted_target
+from tests.support.writing import ok, signed_in
 from tests.web.conftest import HTMX
-from tests.writing import ok, signed_in
 from validation.models import Validation
 
 PASSAGE = "The bus stops at Tarn at six."

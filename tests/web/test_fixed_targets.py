@@ -19,8 +19,8 @@ from tasks.rounds.loop import RoundError, register_target, replace_target
 from tasks.rounds.services import change_round
 from tasks.rounds.states import set_round_state
 from tasks.targets.services import change_target
-from tests.admin_forms import new_targets, round_form, target_form
-from tests.factories import scripted_target
+from tests.support.admin_forms import new_targets, round_form, target_form
+from tests.support.factories import scripted_target
 from tests.web.admin.conftest import Role, change_url, foreign, people, sign_in  # noqa: F401
 
 

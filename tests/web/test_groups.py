@@ -5,8 +5,8 @@ from django.utils import timezone
 
 from leaderboard.models import Snapshot
 from tasks.models import TaskGroup, TaskMember
-from tests.factories import RoundFactory, TaskFactory, UserFactory
-from tests.query_counts import check, count
+from tests.support.factories import RoundFactory, TaskFactory, UserFactory
+from tests.support.query_counts import check, count
 
 URL = "/g/dadc/"
 

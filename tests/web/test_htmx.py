@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.admin_forms import ADDRESSES
+from tests.support.admin_forms import ADDRESSES
 from tests.web.conftest import HTMX
 
 

@@ -13,7 +13,7 @@ from dynabench.lib.errors import Refused
 from tasks.contexts.services import import_contexts, undo_import
 from tasks.models import Context, ContextBatch, Round
 from tasks.services import OFFICIAL
-from tests.factories import RoundFactory
+from tests.support.factories import RoundFactory
 
 
 def run(*args):

@@ -25,8 +25,8 @@ from tasks.models import Context, Round, TargetModel, Task
 from tasks.rounds.forms import RoundForm
 from tasks.rounds.services import plan_round
 from tasks.rounds.states import set_round_state
-from tests.factories import PASSWORD, UserFactory, importing
-from tests.policies import rederive
+from tests.support.factories import PASSWORD, UserFactory, importing
+from tests.support.policies import rederive
 from validation.judging.services import fill_queue
 from validation.models import Consensus, Judging, Validation
 from validation.rules.consensus import Policy

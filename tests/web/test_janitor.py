@@ -10,8 +10,8 @@ from django.core.files.storage import default_storage
 from evaluation.queue import cleanup
 from evaluation.sandbox import containers
 from evaluation.sets.selectors import set_rows
-from tests.evaluations import set_version
-from tests.factories import TaskFactory
+from tests.support.evaluations import set_version
+from tests.support.factories import TaskFactory
 
 
 @pytest.fixture(autouse=True)

@@ -21,7 +21,7 @@ from evaluation import jobs
 from evaluation.models import EvaluationRun, Submission, TrainingRun
 from evaluation.queue import leases
 from evaluation.queue.leases import LEASE_TIME, MAX_ATTEMPTS, LeaseLost
-from tests.factories import TaskFactory
+from tests.support.factories import TaskFactory
 
 State = TrainingRun.State
 

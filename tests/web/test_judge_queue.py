@@ -12,9 +12,9 @@ from annotation.attempts.services import retract_example
 from annotation.models import Example
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.errors import Refused
-from tests.factories import UserFactory
-from tests.judging import URL, judge, write
-from tests.policies import rederive
+from tests.support.factories import UserFactory
+from tests.support.judging import URL, judge, write
+from tests.support.policies import rederive
 from tests.web.conftest import HTMX
 from validation.decisions.services import override_consensus, withdraw_override
 from validation.judging import queue as selectors

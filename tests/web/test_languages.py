@@ -10,9 +10,9 @@ from django.utils import translation
 from django.utils.translation import trans_real
 
 from dynabench.lib.languages import languages
-from tests.admin_forms import ADDRESSES
-from tests.factories import PASSWORD, scripted_target
-from tests.writing import NLI_PROB, open_form
+from tests.support.admin_forms import ADDRESSES
+from tests.support.factories import PASSWORD, scripted_target
+from tests.support.writing import NLI_PROB, open_form
 
 EO = {"HTTP_ACCEPT_LANGUAGE": "eo,en;q=0.5"}
 DE = {"HTTP_ACCEPT_LANGUAGE": "de"}

@@ -10,8 +10,8 @@ from annotation import selectors
 from annotation.attempts import heartbeats, services
 from annotation.attempts.heartbeats import Holder
 from annotation.models import Assignment, Attempt
-from tests.factories import scripted_target
-from tests.writing import open_form
+from tests.support.factories import scripted_target
+from tests.support.writing import open_form
 
 URL = "/t/nli/write/"
 HTMX = {"HTTP_HX_REQUEST": "true"}

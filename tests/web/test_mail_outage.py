@@ -9,9 +9,9 @@ from django.core.cache import cache
 from dynabench.accounts.models import User
 from evaluation.models import Submission
 from evaluation.submissions.emails import tell_ends
-from tests.factories import TaskFactory
-from tests.parts import free_port
-from tests.submissions import submission_of
+from tests.support.factories import TaskFactory
+from tests.support.parts import free_port
+from tests.support.submissions import submission_of
 
 pytestmark = pytest.mark.django_db
 NEW = {"email": "new@example.com", "password1": "correct horse battery"}

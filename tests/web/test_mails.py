@@ -8,8 +8,8 @@ from django.core import mail
 from evaluation.models import EvaluationRun, Submission
 from evaluation.submissions import emails
 from evaluation.submissions.emails import tell_ends
-from tests.factories import TaskFactory
-from tests.submissions import make_set, submission_of
+from tests.support.factories import TaskFactory
+from tests.support.submissions import make_set, submission_of
 
 pytestmark = pytest.mark.django_db
 State = Submission.State

@@ -12,8 +12,8 @@ from annotation.models import Example
 from dynabench.accounts.services import annotator_of
 from leaderboard.models import WeeklyGoal
 from leaderboard.people.goals import WEEK, monday
-from tests.factories import RoundFactory, TaskFactory, UserFactory
-from tests.judging import answered, judge, write
+from tests.support.factories import RoundFactory, TaskFactory, UserFactory
+from tests.support.judging import answered, judge, write
 from tests.web.conftest import HTMX
 from validation.decisions.services import override_consensus
 from validation.judging.queue import UNDO_TIME
@@ -265,7 +265,7 @@ def test_badges_are_for_variety_and_care(as_alice, alice, bob, nli):
 
 def RoundFactoryWithContext(code):
     """An open NLI round of another task."""
-    from tests.factories import ContextFactory
+    from tests.support.factories import ContextFactory
 
     text = TaskFactory.build(code="nli").config_text
     return ContextFactory(round=RoundFactory(task=TaskFactory(code=code, config_text=text))).round

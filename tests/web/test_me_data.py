@@ -37,10 +37,10 @@ from tasks.models import TaskMember
 from tasks.selectors import targets_of
 from tasks.services import change_members
 from tasks.targets.endpoints.base import Prediction
-from tests.factories import PASSWORD, UserFactory, scripted_target
-from tests.judging import answered, judge, write
+from tests.support.factories import PASSWORD, UserFactory, scripted_target
+from tests.support.judging import answered, judge, write
+from tests.support.writing import open_form
 from tests.web.conftest import HTMX
-from tests.writing import open_form
 from validation.decisions.consensus_rows import derive_all
 from validation.models import Consensus, Skip, Validation
 

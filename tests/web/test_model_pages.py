@@ -17,9 +17,9 @@ from evaluation.queue import leases
 from evaluation.runs.services import ensure_targets
 from evaluation.sets.services import create_set, make_version
 from tasks.models import RoundTarget, TargetVersion, TaskMember
-from tests.factories import RoundFactory, TaskFactory, UserFactory, scripted_target
-from tests.query_counts import check
-from tests.submissions import answered, make_set, release_of, scored, submission_of, url_of
+from tests.support.factories import RoundFactory, TaskFactory, UserFactory, scripted_target
+from tests.support.query_counts import check
+from tests.support.submissions import answered, make_set, release_of, scored, submission_of, url_of
 from tests.web.conftest import HTMX
 from validation.decisions.consensus_rows import derive_one
 from validation.models import Validation

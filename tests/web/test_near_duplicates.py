@@ -5,9 +5,9 @@ import pytest
 from annotation.attempts.services import begin_attempt, retract_example
 from annotation.models import Assignment, Attempt, Example, TextKey
 from dynabench.accounts.services import annotator_of
-from tests.factories import UserFactory
+from tests.support.factories import UserFactory
+from tests.support.writing import URL, open_form
 from tests.web.conftest import HTMX
-from tests.writing import URL, open_form
 from validation.statistics.people import author_statistics
 
 TEXT = "The old shop by the river was open at ten on every day of the year."

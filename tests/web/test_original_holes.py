@@ -34,11 +34,11 @@ from tasks.targets.endpoints.client import SHARED
 from tasks.targets.endpoints.registry import build
 from tasks.targets.endpoints.transport import IDEMPOTENT, parse_url
 from tests.api.world import SCOPES, make_world
-from tests.api_routes import address_of, routes
-from tests.factories import PASSWORD, scripted_target
+from tests.support.api_routes import address_of, routes
+from tests.support.factories import PASSWORD, scripted_target
+from tests.support.writing import goal_is, open_form
 from tests.web.conftest import *  # noqa: F403 - names and hashes as in the tests of pages
 from tests.web.conftest import _fast_and_clean  # noqa: F401
-from tests.writing import goal_is, open_form
 
 ROOT = Path(__file__).parents[2]
 CODE = [

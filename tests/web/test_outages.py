@@ -13,7 +13,7 @@ from django.db import InterfaceError, OperationalError, ProgrammingError
 from dynabench import health as views
 from dynabench.lib.outages import BUSY, CLOSED_DISK, DATABASE, FULL_DISK, OneLine, outage_of
 from evaluation.operations import health
-from tests.factories import RoundFactory, scripted_target
+from tests.support.factories import RoundFactory, scripted_target
 from tests.web.conftest import HTMX
 
 pytestmark = pytest.mark.django_db

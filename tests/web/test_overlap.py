@@ -9,9 +9,9 @@ from evaluation.seeds import held_out, seed_rows
 from evaluation.sets.seen_in_training import compare_sets, trained_on
 from evaluation.sets.source_services import control_version
 from leaderboard.board.matrix import score_matrix
-from tests.boards import measured
-from tests.evaluations import accepted_model, set_version
-from tests.factories import RoundFactory, TaskFactory, UserFactory, scripted_target
+from tests.support.boards import measured
+from tests.support.evaluations import accepted_model, set_version
+from tests.support.factories import RoundFactory, TaskFactory, UserFactory, scripted_target
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,8 @@ from dynabench.accounts.models import LogEntry
 from dynabench.own.config import STALE, counted
 from tasks.config_changes import digest
 from tasks.models import Round, Task, TaskMember
-from tests.factories import TaskFactory, UserFactory
-from tests.owner_pages import BROKEN, SHORT
+from tests.support.factories import TaskFactory, UserFactory
+from tests.support.owner_pages import BROKEN, SHORT
 from tests.web.conftest import HTMX
 
 URL = "/own/nli/config/"

@@ -10,9 +10,9 @@ from django.utils import timezone
 
 from annotation.models import Example
 from tasks.models import TaskMember
-from tests.factories import ContextFactory, RoundFactory, UserFactory
-from tests.judging import write
-from tests.owner_pages import busy  # noqa: F401
+from tests.support.factories import ContextFactory, RoundFactory, UserFactory
+from tests.support.judging import write
+from tests.support.owner_pages import busy  # noqa: F401
 from tests.web.conftest import HTMX
 
 pytestmark = pytest.mark.usefixtures("few_are_enough")

@@ -7,7 +7,7 @@ from dynabench.accounts.services import log
 from tasks.contexts.services import set_retired
 from tasks.models import TaskMember
 from tasks.rounds.states import set_round_state
-from tests.factories import RoundFactory, TaskFactory
+from tests.support.factories import RoundFactory, TaskFactory
 
 URL = "/own/nli/log/"
 

@@ -13,9 +13,9 @@ from dynabench.accounts.people import shown_name
 from dynabench.accounts.services import annotator_of
 from dynabench.own.people import agreement_check, labels_check
 from tasks.models import TaskMember
-from tests.factories import RoundFactory, UserFactory
-from tests.judging import write
-from tests.owner_pages import crowd  # noqa: F401
+from tests.support.factories import RoundFactory, UserFactory
+from tests.support.judging import write
+from tests.support.owner_pages import crowd  # noqa: F401
 from validation.models import Validation
 from validation.rules.gold_check import Check
 from validation.statistics.people import author_statistics, validator_statistics

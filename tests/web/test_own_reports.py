@@ -12,7 +12,7 @@ from annotation.models import Report
 from annotation.moderation import report_context
 from dynabench.accounts.services import annotator_of
 from tasks.models import TaskMember
-from tests.factories import UserFactory
+from tests.support.factories import UserFactory
 
 URL = "/own/nli/reports/"
 

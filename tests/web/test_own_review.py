@@ -7,9 +7,9 @@ from dynabench.accounts.models import Annotator, LogEntry
 from dynabench.accounts.people import shown_name
 from dynabench.accounts.services import annotator_of
 from tasks.models import TaskMember
-from tests.factories import UserFactory
-from tests.judging import answered, write
-from tests.policies import rederive
+from tests.support.factories import UserFactory
+from tests.support.judging import answered, write
+from tests.support.policies import rederive
 from tests.web.conftest import HTMX
 from validation.decisions import review_queue
 from validation.decisions.review_queue import Kind, to_review

@@ -12,7 +12,13 @@ from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
 from tasks.models import Round, TargetModel, TaskMember
 from tasks.services import OFFICIAL
-from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory, scripted_target
+from tests.support.factories import (
+    ContextFactory,
+    RoundFactory,
+    TaskFactory,
+    UserFactory,
+    scripted_target,
+)
 from tests.web.conftest import HTMX
 from validation.judging.queue import waiting_examples
 from validation.judging.services import cast_validation, lease_next

@@ -8,8 +8,8 @@ import pytest
 from annotation.attempts.services import retract_example
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
-from tests.factories import TaskFactory, UserFactory
-from tests.judging import write
+from tests.support.factories import TaskFactory, UserFactory
+from tests.support.judging import write
 from validation.decisions.services import override_consensus
 from validation.rules.consensus import Vote
 

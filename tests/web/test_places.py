@@ -10,8 +10,8 @@ from evaluation.models import Submission
 from evaluation.queue import leases
 from evaluation.runs.services import ensure_targets
 from tasks.models import TargetModel, TaskMember
-from tests.factories import TaskFactory
-from tests.submissions import submission_of, url_of
+from tests.support.factories import TaskFactory
+from tests.support.submissions import submission_of, url_of
 
 pytestmark = pytest.mark.django_db
 

@@ -20,7 +20,7 @@ from evaluation.submissions.services import remaining_quota, submit_model
 from evaluation.uploads.chunked import add_file
 from leaderboard.board.matrix import score_matrix
 from leaderboard.jobs import renew_boards
-from tests.factories import TaskFactory, UserFactory
+from tests.support.factories import TaskFactory, UserFactory
 
 JUDGE = """
 version: 1

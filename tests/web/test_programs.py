@@ -13,9 +13,9 @@ from leaderboard.people.badges import badges_of
 from leaderboard.people.standings import standings
 from tasks.models import Round, TaskMember
 from tasks.selectors import used
-from tests.factories import UserFactory
-from tests.judging import write
-from tests.task_reports import report
+from tests.support.factories import UserFactory
+from tests.support.judging import write
+from tests.support.task_reports import report
 from validation.decisions.consensus_rows import derive_one
 from validation.decisions.policy_preview import preview
 from validation.judging.queue import round_numbers

@@ -9,10 +9,10 @@ from django.utils import timezone
 
 from annotation.models import Example
 from dynabench.accounts.services import annotator_of
-from tests.factories import UserFactory
-from tests.gold_items import voted
-from tests.judging import write
-from tests.policies import rederive
+from tests.support.factories import UserFactory
+from tests.support.gold_items import voted
+from tests.support.judging import write
+from tests.support.policies import rederive
 from validation.models import Skip
 from validation.rules.consensus import Policy, Vote
 from validation.rules.gold_check import Check

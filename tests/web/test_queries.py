@@ -22,12 +22,12 @@ from evaluation.releases.services import request_release
 from evaluation.sets.services import create_set_of, make_version
 from leaderboard.snapshots.services import take_snapshot
 from tasks.models import TaskMember
-from tests.boards import fill_board
-from tests.factories import ContextFactory, UserFactory, scripted_target
-from tests.judging import answered, write
-from tests.query_counts import check, count, fill, fill_review
-from tests.writing import open_form
-from tests.writing_aids import allow, generator, worked_example
+from tests.support.boards import fill_board
+from tests.support.factories import ContextFactory, UserFactory, scripted_target
+from tests.support.judging import answered, write
+from tests.support.query_counts import check, count, fill, fill_review
+from tests.support.writing import open_form
+from tests.support.writing_aids import allow, generator, worked_example
 from validation.decisions.services import override_consensus
 from validation.judging import gold, services
 from validation.models import JudgeLease, Validation

@@ -12,7 +12,7 @@ from dynabench.management.commands.quickstart import Processes
 from evaluation.training.starters import STARTERS
 from tasks.models import Round, TargetModel, Task
 from tasks.services import install_official_tasks
-from tests.factories import scripted_target
+from tests.support.factories import scripted_target
 from tests.unit.tasks.endpoints.conftest import serve  # noqa: F401
 
 

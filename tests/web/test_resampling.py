@@ -13,7 +13,7 @@ from leaderboard.board.bootstrap import CHUNK, resampled
 from leaderboard.board.matrix import DRAWS
 from leaderboard.jobs import renew_boards, unresampled
 from leaderboard.models import Board, Resample
-from tests.evaluations import (
+from tests.support.evaluations import (
     LABELS,
     ScriptedRunner,
     accepted_model,
@@ -21,7 +21,7 @@ from tests.evaluations import (
     run_with,
     set_version,
 )
-from tests.factories import TaskFactory
+from tests.support.factories import TaskFactory
 
 SIZE = 400
 

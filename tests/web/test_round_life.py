@@ -18,8 +18,8 @@ from dynabench.lib.errors import Refused
 from tasks.models import Round
 from tasks.rounds.states import close_if_due, set_round_state
 from tasks.selectors import used, writers
-from tests.factories import RoundFactory, scripted_target
-from tests.writing import open_form
+from tests.support.factories import RoundFactory, scripted_target
+from tests.support.writing import open_form
 from validation.judging.services import cast_validation, lease_next
 from validation.models import JudgeLease
 from validation.rules.consensus import Vote
@@ -198,7 +198,7 @@ def judged(nli, author, *validators, label="neutral"):
 
 @pytest.fixture
 def crowd(django_user_model):
-    from tests.factories import UserFactory
+    from tests.support.factories import UserFactory
 
     return [UserFactory() for _ in range(3)]
 

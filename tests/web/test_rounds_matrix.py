@@ -14,10 +14,10 @@ from leaderboard.board.ranked import Cell
 from leaderboard.rounds import views as rounds_views
 from leaderboard.rounds.matrix import minus
 from tasks.models import TaskMember
-from tests.boards import fill_board, measured
-from tests.evaluations import accepted_model, set_version
-from tests.factories import RoundFactory, TaskFactory, UserFactory
-from tests.query_counts import check, count
+from tests.support.boards import fill_board, measured
+from tests.support.evaluations import accepted_model, set_version
+from tests.support.factories import RoundFactory, TaskFactory, UserFactory
+from tests.support.query_counts import check, count
 from validation.rules.rates import Rate
 from validation.statistics.cache import Kept
 

@@ -23,8 +23,8 @@ from evaluation.runs.scheduling import (
 from evaluation.runs.selectors import counting
 from evaluation.runs.services import ensure_targets, request_missing, request_runs, run_again
 from tasks.models import TargetModel
-from tests.evaluations import accepted_model, queued_run, set_version
-from tests.factories import RoundFactory, TaskFactory, scripted_target
+from tests.support.evaluations import accepted_model, queued_run, set_version
+from tests.support.factories import RoundFactory, TaskFactory, scripted_target
 
 State = EvaluationRun.State
 SUITES = ["fairness", "plain", "robustness"]

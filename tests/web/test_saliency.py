@@ -9,9 +9,9 @@ from django.core.cache import cache
 from annotation.models import Example
 from dynabench.lib.throttles import AN_HOUR
 from tasks.targets.endpoints.scripted import ScriptedEndpoint
-from tests.factories import scripted_target
+from tests.support.factories import scripted_target
+from tests.support.writing import NLI_PROB, stored
 from tests.web.conftest import HTMX
-from tests.writing import NLI_PROB, stored
 
 LONG = " ".join(f"w{n}" for n in range(50))
 

@@ -18,9 +18,9 @@ from leaderboard.board.services import freeze_rates
 from leaderboard.board.tables import public_table
 from leaderboard.models import Board, Resample
 from tasks.models import RoundTarget, TargetModel, TaskMember
-from tests.boards import fill_board, measured
-from tests.evaluations import accepted_model, set_version
-from tests.factories import RoundFactory, TaskFactory, UserFactory
+from tests.support.boards import fill_board, measured
+from tests.support.evaluations import accepted_model, set_version
+from tests.support.factories import RoundFactory, TaskFactory, UserFactory
 
 DAY = dt.timedelta(days=1)
 

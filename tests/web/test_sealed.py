@@ -26,7 +26,7 @@ from leaderboard.board import matrix
 from leaderboard.board.tables import public_table
 from leaderboard.jobs import renew_boards
 from leaderboard.models import Resample
-from tests.evaluations import (
+from tests.support.evaluations import (
     LABELS,
     ScriptedRunner,
     accepted_model,
@@ -34,8 +34,8 @@ from tests.evaluations import (
     run_with,
     set_version,
 )
-from tests.factories import TaskFactory, UserFactory
-from tests.submissions import release_of
+from tests.support.factories import TaskFactory, UserFactory
+from tests.support.submissions import release_of
 
 State, Suite = EvaluationRun.State, EvaluationRun.Suite
 SIZE = 24

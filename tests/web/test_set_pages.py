@@ -19,8 +19,8 @@ from evaluation.sets.selectors import latest_version, set_rows
 from evaluation.sets.services import create_set_of
 from evaluation.sets.source_services import sweep_rounds, version_of_closed_round
 from tasks.models import Round, TaskMember
-from tests.factories import UserFactory
-from tests.sets import ROWS, verified
+from tests.support.factories import UserFactory
+from tests.support.sets import ROWS, verified
 from validation.models import Consensus
 
 URL = "/own/sentiment/evaluation-sets/"

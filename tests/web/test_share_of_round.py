@@ -5,9 +5,9 @@ import pytest
 from annotation import selectors
 from annotation.models import Example
 from tasks.models import Round
-from tests.judging import write
+from tests.support.judging import write
+from tests.support.writing import URL, open_form
 from tests.web.conftest import HTMX
-from tests.writing import URL, open_form
 
 
 @pytest.fixture(autouse=True)

@@ -7,8 +7,8 @@ from django.utils import timezone
 from annotation import selectors as writing
 from annotation.refusals import CapReached
 from dynabench.accounts.services import annotator_of
-from tests.factories import ContextFactory, RoundFactory
-from tests.judging import write
+from tests.support.factories import ContextFactory, RoundFactory
+from tests.support.judging import write
 from tests.web.conftest import HTMX
 from validation.judging import gold, services, vote_caps
 from validation.models import JudgeLease, Validation

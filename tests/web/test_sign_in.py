@@ -9,7 +9,7 @@ from rest_framework.test import APIClient
 from dynabench.accounts.models import ApiToken, User, confirm_address
 from dynabench.accounts.tokens import create_token
 from dynabench.env import sends_mail, site_url
-from tests.factories import PASSWORD, UserFactory
+from tests.support.factories import PASSWORD, UserFactory
 
 NEW = "another good password"
 SIGN_UP, SIGN_IN = "/accounts/signup/", "/accounts/login/"

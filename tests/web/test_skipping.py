@@ -6,8 +6,8 @@ import pytest
 
 from annotation.refusals import CapReached
 from dynabench.accounts.services import annotator_of
-from tests.factories import UserFactory
-from tests.judging import URL, judge, write
+from tests.support.factories import UserFactory
+from tests.support.judging import URL, judge, write
 from tests.web.conftest import HTMX
 from validation.judging import services
 from validation.models import JudgeLease, Skip, Validation

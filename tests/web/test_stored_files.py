@@ -12,9 +12,9 @@ from evaluation.models import DatasetFile, EvaluationSetVersion, Submission
 from evaluation.operations import doctor
 from evaluation.operations.stored_files import damages
 from evaluation.runs.model_cache import digest_of, pack
-from tests.programs import _sound_engine, told  # noqa: F401
-from tests.releases import _own_storage, closed, people, released  # noqa: F401
-from tests.submissions import answered, make_set, scored, submission_of
+from tests.support.programs import _sound_engine, told  # noqa: F401
+from tests.support.releases import _own_storage, closed, people, released  # noqa: F401
+from tests.support.submissions import answered, make_set, scored, submission_of
 
 pytestmark = pytest.mark.django_db
 PAGE = "/t/nli/rounds/1/data/1/train.jsonl"

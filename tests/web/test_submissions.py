@@ -25,7 +25,7 @@ from evaluation.submissions import services as submissions
 from evaluation.submissions.services import Card, remaining_quota, submit_model
 from evaluation.uploads.chunked import add_file
 from tasks.models import TargetModel
-from tests.factories import TaskFactory, UserFactory
+from tests.support.factories import TaskFactory, UserFactory
 
 State = Submission.State
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

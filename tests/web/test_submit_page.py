@@ -8,8 +8,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 
 from evaluation.models import Submission, Upload
 from evaluation.uploads.chunked import add_file
-from tests.factories import TaskFactory, UserFactory
-from tests.submissions import make_set, submission_of, url_of
+from tests.support.factories import TaskFactory, UserFactory
+from tests.support.submissions import make_set, submission_of, url_of
 
 State = Submission.State
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

@@ -13,10 +13,16 @@ from tasks.models import Round
 from tasks.targets.connect import generator_endpoint
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.scripted import ScriptedEndpoint
-from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory, scripted_target
+from tests.support.factories import (
+    ContextFactory,
+    RoundFactory,
+    TaskFactory,
+    UserFactory,
+    scripted_target,
+)
+from tests.support.writing import open_form
+from tests.support.writing_aids import MUSE, allow, generator
 from tests.web.conftest import HTMX
-from tests.writing import open_form
-from tests.writing_aids import MUSE, allow, generator
 
 URL = "/t/nli/write/support/"
 

@@ -15,11 +15,17 @@ from annotation.models import Assignment, Attempt, Example
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
 from dynabench.lib import adaptive_cache
-from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory, scripted_target
-from tests.judging import answered
+from tests.support.factories import (
+    ContextFactory,
+    RoundFactory,
+    TaskFactory,
+    UserFactory,
+    scripted_target,
+)
+from tests.support.judging import answered
+from tests.support.writing import open_form
+from tests.support.writing_aids import worked_example
 from tests.web.conftest import HTMX
-from tests.writing import open_form
-from tests.writing_aids import worked_example
 from validation.judging import gold
 from validation.models import Consensus
 

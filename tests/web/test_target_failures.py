@@ -10,8 +10,8 @@ from django.utils import timezone
 from tasks.models import TargetFailure, TargetModel, TaskMember
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.failures import failing, note_failure, tell_failures
-from tests.factories import scripted_target
-from tests.writing import open_form
+from tests.support.factories import scripted_target
+from tests.support.writing import open_form
 
 URL = "/t/nli/write/"
 HTMX = {"HTTP_HX_REQUEST": "true"}

@@ -14,7 +14,7 @@ from dynabench.accounts.services import annotator_of, log
 from dynabench.accounts.tidying import TIDIED
 from evaluation import jobs
 from evaluation.jobs import tidy_daily
-from tests.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
+from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -12,7 +12,7 @@ from rest_framework.test import APIClient
 
 from dynabench.accounts.models import ApiToken
 from dynabench.accounts.tokens import MOST, create_token
-from tests.factories import PASSWORD
+from tests.support.factories import PASSWORD
 
 TOKENS = "/account/tokens/"
 ASKED = {"name": "laptop", "scopes": ["read", "submit"], "days": "90"}

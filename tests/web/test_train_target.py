@@ -22,9 +22,9 @@ from evaluation.training.services import (
 )
 from tasks.models import Round, RoundTarget, TargetModel
 from tasks.targets.serving.errors import MisconfiguredError
-from tests.factories import ContextFactory, RoundFactory, TaskFactory, scripted_target
-from tests.serving_models import tiny_model
-from tests.training_data import nli_task, release
+from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, scripted_target
+from tests.support.serving_models import tiny_model
+from tests.support.training_data import nli_task, release
 from tests.unit.tasks.config_texts import MINIMAL
 
 State = TrainingRun.State

@@ -28,7 +28,7 @@ from evaluation.uploads.chunked import (
     purge_old_uploads,
     received,
 )
-from tests.factories import TaskFactory, UserFactory
+from tests.support.factories import TaskFactory, UserFactory
 
 
 @pytest.fixture(autouse=True)

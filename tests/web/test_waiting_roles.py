@@ -8,7 +8,7 @@ from dynabench.lib.errors import Refused
 from tasks.models import TaskMember
 from tasks.permissions import role_of
 from tasks.services import change_members
-from tests.factories import PASSWORD
+from tests.support.factories import PASSWORD
 
 ADDRESS = "eve@example.com"
 MEMBERS = "/api/v1/tasks/nli/members/"

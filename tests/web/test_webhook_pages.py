@@ -1,7 +1,5 @@
 """Pages of webhooks: made, shown, tested, switched and deleted by their owner and nobody else."""
 
-# ruff: noqa: F811  (fixtures are named where they are used)
-
 import re
 
 import pytest
@@ -13,15 +11,11 @@ from dynabench.lib.encryption import decrypt
 from dynabench.webhooks.jobs import deliver_due
 from dynabench.webhooks.models import Delivery, Webhook
 from dynabench.webhooks.services import create_webhook, send_test
-from tests.query_counts import check, count
-from tests.webhooks import (  # noqa: F401
+from tests.support.query_counts import check, count
+from tests.support.webhooks import (
     ALL,
     HOOKS,
-    _site,
     hide,
-    hook,
-    receiver,
-    serve,
     snapshot,
     verified,
 )

@@ -1,7 +1,5 @@
 """Webhooks: a real receiver checks signatures; who may not know is told nothing; tries and ends."""
 
-# ruff: noqa: F811  (fixtures are named where they are used)
-
 import threading
 from datetime import timedelta
 
@@ -27,16 +25,12 @@ from evaluation.models import EvaluationRun, Submission
 from leaderboard.models import Snapshot
 from tasks.models import TaskMember
 from tasks.rounds.states import set_round_state
-from tests.evaluations import accepted_model, queued_run, set_version
-from tests.factories import UserFactory
-from tests.webhooks import (  # noqa: F401
+from tests.support.evaluations import accepted_model, queued_run, set_version
+from tests.support.factories import UserFactory
+from tests.support.webhooks import (
     ALL,
     HOOKS,
-    _site,
     hide,
-    hook,
-    receiver,
-    serve,
     snapshot,
     verified,
 )

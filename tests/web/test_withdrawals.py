@@ -2,7 +2,7 @@
 
 from annotation.moderation import withdraw_example
 from dynabench.accounts.models import LogEntry
-from tests.judging import write
+from tests.support.judging import write
 from validation.judging.queue import round_numbers
 from validation.judging.services import cast_validation, lease_next
 from validation.rules.consensus import Vote

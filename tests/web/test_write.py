@@ -8,9 +8,9 @@ import pytest
 from annotation.models import Assignment, Attempt, Example, Report, TargetOutput
 from dynabench.accounts.services import annotator_of
 from tasks.models import Round
-from tests.factories import ContextFactory, scripted_target
+from tests.support.factories import ContextFactory, scripted_target
+from tests.support.writing import NLI_PROB, URL, goal_is, open_form, stored
 from tests.web.conftest import HTMX
-from tests.writing import NLI_PROB, URL, goal_is, open_form, stored
 
 
 @pytest.mark.parametrize("headers", [{}, HTMX], ids=["page", "htmx"])

@@ -6,9 +6,9 @@ import pytest
 from django.test import Client
 
 from annotation.models import Assignment, Example
-from tests.factories import ContextFactory, TaskFactory, scripted_target
+from tests.support.factories import ContextFactory, TaskFactory, scripted_target
+from tests.support.writing import goal_is, open_form, stored
 from tests.web.conftest import HTMX
-from tests.writing import goal_is, open_form, stored
 
 PASSAGE = "Ada built the mill in 1840. The mill burned down. Ada left Tarn in 1850."
 

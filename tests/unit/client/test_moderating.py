@@ -3,7 +3,7 @@
 import pytest
 
 from dynabench.client import Invalid, NotFound
-from tests.split_rounds import people, split  # noqa: F401 - fixtures
+from tests.support.split_rounds import people, split  # noqa: F401 - fixtures
 
 
 @pytest.fixture

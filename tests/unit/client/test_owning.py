@@ -3,7 +3,7 @@
 import pytest
 
 from dynabench.client import Invalid, NotFound, PermissionDenied, Refused
-from tests.factories import scripted_target
+from tests.support.factories import scripted_target
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from dynabench.client import Invalid, Refused, TimedOut
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset, EvaluationSet, TrainingRun, Upload
 from evaluation.queue import leases
-from tests.factories import TaskFactory
-from tests.releases import _own_storage, closed, people  # noqa: F401 - fixtures
-from tests.training_pages import REPORT
+from tests.support.factories import TaskFactory
+from tests.support.releases import _own_storage, closed, people  # noqa: F401 - fixtures
+from tests.support.training_pages import REPORT
 
 ROWS = [
     {"uid": "a", "premise": "One.", "hypothesis": "It.", "label": "neutral"},

@@ -24,7 +24,7 @@ from evaluation.uploads.archives import (
     safe_name,
     unpack,
 )
-from tests.archives import tar_of
+from tests.support.archives import tar_of
 
 FILES = {
     "model/config.json": b"{}",

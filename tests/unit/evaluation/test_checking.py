@@ -8,7 +8,7 @@ import pytest
 
 from evaluation.inference import precheck
 from tasks.services import OFFICIAL
-from tests.serving_models import tiny_model
+from tests.support.serving_models import tiny_model
 
 NLI = OFFICIAL / "nli" / "task.yaml"
 LIMITS = ("--memory-gib", "2", "--cpus", "1")

@@ -20,7 +20,7 @@ from evaluation.inference.requests import Sent
 from evaluation.sandbox.limits import Limits
 from tasks.config.loading import load_config
 from tasks.services import OFFICIAL
-from tests.evaluations import LABELS, ScriptedRunner, nli_rows
+from tests.support.evaluations import LABELS, ScriptedRunner, nli_rows
 
 NLI = load_config((OFFICIAL / "nli" / "task.yaml").read_text())
 

@@ -17,7 +17,7 @@ from evaluation.sandbox.harness.answering import answers, read_examples
 from evaluation.sandbox.harness.batches import BATCH_PIECES, BATCH_TOKENS, Example, batches
 from evaluation.sandbox.harness.loading import Model, load
 from tasks.targets.serving.errors import BadRequestError, MisconfiguredError, ServingError
-from tests.serving_models import KINDS, tiny_model
+from tests.support.serving_models import KINDS, tiny_model
 
 ROOT = Path(__file__).parents[3]
 WORDS = ("a", "tall", "grey", "heron", "stood", "in the river", "for an hour or two", "unmoved")

@@ -12,7 +12,7 @@ import pytest
 from evaluation.uploads import image_archives
 from evaluation.uploads.archives import ArchiveLimits, ArchiveRefused
 from evaluation.uploads.image_archives import check_image
-from tests.archives import tar_of
+from tests.support.archives import tar_of
 
 CONFIG = {"architecture": "amd64", "os": "linux", "config": {"Volumes": {"/data": {}}}}
 LAYER = tar_of({"etc/passwd": b"x" * 100, "./usr/systemd-\\x2d.slice": b"y" * 20})

@@ -15,7 +15,7 @@ from tasks.config.loading import load_config
 from tasks.services import OFFICIAL
 from tasks.targets.serving.errors import MisconfiguredError
 from tasks.targets.serving.spec import LARGEST_JSON
-from tests.serving_models import tiny_model
+from tests.support.serving_models import tiny_model
 
 CONFIGS = {code: load_config((OFFICIAL / code / "task.yaml").read_text()) for code in ("nli", "qa")}
 NLI = CONFIGS["nli"]

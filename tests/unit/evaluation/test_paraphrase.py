@@ -6,7 +6,7 @@ import pytest
 
 from evaluation.contract import SetRow
 from evaluation.scoring.paraphrase import Paraphraser, paraphrased
-from tests.serving_models import tiny_seq2seq
+from tests.support.serving_models import tiny_seq2seq
 
 HOW = {"fields": ("question", "passage"), "passage_field": None, "labels": (), "seed": 1}
 

@@ -11,7 +11,7 @@ from evaluation.models import TrainingRun
 from evaluation.queue import leases, subprocess_job
 from evaluation.queue.leases import LeaseLost
 from evaluation.queue.subprocess_job import carry_out
-from tests.factories import TaskFactory
+from tests.support.factories import TaskFactory
 
 State = TrainingRun.State
 

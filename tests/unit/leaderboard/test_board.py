@@ -12,7 +12,7 @@ from leaderboard.board.ranked import MOST_KEPT, _bar, means_over_sets, moved, ra
 from leaderboard.scoring import dynascore
 from leaderboard.scoring.ranks import ALPHA
 from leaderboard.scoring.weights import OF_SET, Weighting, WeightsError
-from tests.matrices import METRICS, chance_matrix, over_datasets
+from tests.support.matrices import METRICS, chance_matrix, over_datasets
 
 WEIGHTS = {"accuracy": 4.0, "throughput": 1.0, "memory": 1.0, "fairness": 1.0, "robustness": 1.0}
 RATES = {"accuracy": 1.0, "throughput": 3.0, "memory": 0.5, "fairness": 0.4, "robustness": 0.4}

@@ -20,7 +20,7 @@ from leaderboard.scoring.dynascore import (
     moved_by,
     scored,
 )
-from tests.score_tables import CLASSIC, METRICS, ROBUST, scores, table
+from tests.support.score_tables import CLASSIC, METRICS, ROBUST, scores, table
 
 
 def ranks(rule: Rule, rows, rates=None) -> dict[str, int | None]:

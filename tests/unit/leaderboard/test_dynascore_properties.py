@@ -15,7 +15,7 @@ from leaderboard.scoring.dynascore import (
     moved_by,
     scored,
 )
-from tests.score_tables import CLASSIC, METRICS, scores, table
+from tests.support.score_tables import CLASSIC, METRICS, scores, table
 
 # Whole numbers, so that a tie is a tie and nothing hangs on the last bit.
 row = st.tuples(

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 from tasks.targets.serving.codecs import MAX_ANSWER_TOKENS, Codec, _best_span, codec_for
 from tasks.targets.serving.errors import BadRequestError
 from tasks.targets.serving.spec import FIELDS, ModelFolder
-from tests.serving_models import KINDS
+from tests.support.serving_models import KINDS
 
 SEQUENCE, PAIR, SPAN = KINDS
 

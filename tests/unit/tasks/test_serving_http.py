@@ -21,7 +21,7 @@ from tasks.targets.serving.asgi import LONG_BODY_BYTES, MAX_BODY_BYTES, MAX_INPU
 from tasks.targets.serving.errors import BusyError, LoadingError, MisconfiguredError, UnknownError
 from tasks.targets.serving.registry import MAX_ENCODINGS, ModelRegistry, ServedModel
 from tasks.targets.serving.spec import SEQUENCE, ModelSpec
-from tests.serving_models import tiny_model
+from tests.support.serving_models import tiny_model
 
 Reply = tuple[int, dict[str, str], Any]
 SENTIMENT, NLI, QA = "sentiment", "nli", "qa"

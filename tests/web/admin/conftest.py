@@ -10,7 +10,7 @@ from annotation.models import Example, Report
 from dynabench.accounts.services import annotator_of
 from tasks.contexts import uploads
 from tasks.models import ContextBatch, Generator, Task, TaskMember
-from tests.factories import (
+from tests.support.factories import (
     ContextFactory,
     RoundFactory,
     TaskFactory,

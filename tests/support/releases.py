@@ -11,7 +11,7 @@ from evaluation.jobs import build_dataset
 from evaluation.releases.build import Options
 from evaluation.releases.services import request_release
 from tasks.models import Round, TargetVersion
-from tests.factories import scripted_target
+from tests.support.factories import scripted_target
 from validation.decisions.consensus_rows import derive_one
 from validation.models import Validation
 

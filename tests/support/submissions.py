@@ -8,7 +8,7 @@ from evaluation.contract import Answer, SetRow
 from evaluation.inference.evaluate import prediction_line
 from evaluation.models import Dataset, EvaluationRun, Score, Submission
 from evaluation.sets.services import create_set, make_version
-from tests.factories import RoundFactory
+from tests.support.factories import RoundFactory
 
 State = Submission.State
 

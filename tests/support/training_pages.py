@@ -4,7 +4,7 @@ import pytest
 
 from evaluation.models import TrainingRun
 from tasks.models import TaskMember
-from tests.training_data import nli_task, release
+from tests.support.training_data import nli_task, release
 
 State = TrainingRun.State
 

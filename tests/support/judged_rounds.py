@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.factories import UserFactory
-from tests.gold_items import voted
-from tests.judging import write
+from tests.support.factories import UserFactory
+from tests.support.gold_items import voted
+from tests.support.judging import write
 from validation.rules.consensus import Vote
 
 NEUTRAL, ENTAILMENT = Vote("neutral"), Vote("entailment")

@@ -10,8 +10,8 @@ from evaluation.inference.evaluate import prediction_line
 from evaluation.models import EvaluationRun, Score
 from leaderboard.board.bootstrap import resample_plain
 from leaderboard.models import Resample
-from tests.evaluations import LABELS, set_version
-from tests.factories import TaskFactory
+from tests.support.evaluations import LABELS, set_version
+from tests.support.factories import TaskFactory
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from django.utils import timezone
 
 from evaluation.models import Submission
 from tasks.models import TaskMember
-from tests.boards import fill_board, measured
-from tests.evaluations import accepted_model, set_version
-from tests.factories import TaskFactory, UserFactory
+from tests.support.boards import fill_board, measured
+from tests.support.evaluations import accepted_model, set_version
+from tests.support.factories import TaskFactory, UserFactory
 
 URL = "/t/nli/leaderboard/"
 

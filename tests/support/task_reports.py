@@ -8,7 +8,7 @@ from django.core.management import call_command
 from django.db import connection
 
 from tasks.models import Task
-from tests.factories import importing
+from tests.support.factories import importing
 
 
 def load(file, *args):

@@ -4,8 +4,8 @@ import pytest
 
 from evaluation.models import Score, Submission
 from tasks.models import TaskMember
-from tests.evaluations import accepted_model, queued_run, set_version
-from tests.factories import TaskFactory, UserFactory
+from tests.support.evaluations import accepted_model, queued_run, set_version
+from tests.support.factories import TaskFactory, UserFactory
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 

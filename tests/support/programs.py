@@ -55,7 +55,7 @@ def press_on(page: Page, wanted: Locator, key: str) -> None:
     page.keyboard.press(key)
 
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class Process:

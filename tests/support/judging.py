@@ -7,7 +7,7 @@ import pytest
 from annotation.models import Example, TargetOutput
 from dynabench.accounts.services import annotator_of
 from tasks.models import TargetVersion
-from tests.factories import scripted_target
+from tests.support.factories import scripted_target
 from tests.web.conftest import HTMX
 
 URL = "/t/nli/judge/"

@@ -15,7 +15,7 @@ import httpx
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 60  # seconds in which a process has started or ended; the machine may be busy
 LONG_PATIENCE = 180  # and in which what was killed is done again
 AWAY = (OperationalError, InterfaceError)

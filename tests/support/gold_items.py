@@ -3,7 +3,7 @@
 import pytest
 
 from dynabench.accounts.services import annotator_of
-from tests.judging import write
+from tests.support.judging import write
 from validation.decisions.services import override_consensus
 from validation.judging import gold
 from validation.models import (

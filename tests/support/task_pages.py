@@ -6,8 +6,8 @@ import pytest
 
 from annotation.models import Example
 from tasks.models import Round
-from tests.factories import TaskFactory
-from tests.task_reports import by, load, row
+from tests.support.factories import TaskFactory
+from tests.support.task_reports import by, load, row
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import pytest
 
 from dynabench.accounts.services import annotator_of
 from tasks.models import TaskMember
-from tests.factories import UserFactory
-from tests.judging import write
-from tests.policies import rederive
+from tests.support.factories import UserFactory
+from tests.support.judging import write
+from tests.support.policies import rederive
 from validation.judging.services import fill_queue
 from validation.models import Consensus, Validation
 from validation.rules.consensus import Policy

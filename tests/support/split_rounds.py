@@ -3,9 +3,9 @@
 import pytest
 
 from dynabench.accounts.services import annotator_of
-from tests.factories import UserFactory
-from tests.judging import write
-from tests.policies import rederive
+from tests.support.factories import UserFactory
+from tests.support.judging import write
+from tests.support.policies import rederive
 from validation.decisions import review_queue
 from validation.models import Validation
 from validation.rules.consensus import Policy

@@ -12,8 +12,8 @@ from tasks.models import Round, TargetModel, Task
 from tasks.rounds.loop import register_target
 from tasks.services import OFFICIAL
 from tasks.targets.connect import serving_of
-from tests.factories import RoundFactory, TaskFactory
-from tests.serving_models import tiny_model
+from tests.support.factories import RoundFactory, TaskFactory
+from tests.support.serving_models import tiny_model
 
 
 def nli_task(folder: Path) -> Task:

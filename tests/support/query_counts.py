@@ -9,14 +9,14 @@ from django.test.utils import CaptureQueriesContext
 
 from annotation.models import Example
 from dynabench.accounts.services import annotator_of
-from tests.factories import ContextFactory, RoundFactory, TaskFactory
-from tests.judging import answered, write
-from tests.policies import rederive
+from tests.support.factories import ContextFactory, RoundFactory, TaskFactory
+from tests.support.judging import answered, write
+from tests.support.policies import rederive
 from validation.decisions.services import override_consensus, withdraw_override
 from validation.models import Validation
 from validation.rules.consensus import Policy, Vote
 
-KNOWN = Path(__file__).parent / "query_counts.json"
+KNOWN = Path(__file__).parents[1] / "query_counts.json"
 
 
 def count(client, url):

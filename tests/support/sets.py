@@ -3,7 +3,7 @@
 from annotation.models import Example
 from dynabench.accounts.services import annotator_of
 from evaluation.contract import SetRow
-from tests.factories import ContextFactory, UserFactory
+from tests.support.factories import ContextFactory, UserFactory
 from validation.models import Consensus
 
 ROWS = [

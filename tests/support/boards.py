@@ -1,7 +1,7 @@
 """A task with evaluation sets and models whose numbers are known, for tests of its leaderboard."""
 
 from evaluation.models import EvaluationRun, Score, Submission
-from tests.evaluations import accepted_model, set_version
+from tests.support.evaluations import accepted_model, set_version
 
 METRICS = ("accuracy", "macro_f1")
 SUITES = ("fairness", "robustness")

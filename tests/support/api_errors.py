@@ -5,8 +5,8 @@ from django.utils import timezone
 
 from evaluation.models import EvaluationSet
 from evaluation.sets.services import make_version
-from tests.evaluations import nli_rows
-from tests.factories import RoundFactory, TaskFactory
+from tests.support.evaluations import nli_rows
+from tests.support.factories import RoundFactory, TaskFactory
 
 
 def error(response):

@@ -4,7 +4,7 @@ import pytest
 from django.db.models import Count, Q
 
 from annotation.models import Example
-from tests.factories import ContextFactory, RoundFactory, TaskFactory
+from tests.support.factories import ContextFactory, RoundFactory, TaskFactory
 from validation.models import Consensus, Judging, QueueItem, Validation
 from validation.rules.consensus import Policy, Vote, decide, votes_still_needed
 

@@ -4,7 +4,7 @@ import pytest
 
 from evaluation.contract import SetRow
 from evaluation.sets.services import create_set, make_version
-from tests.factories import TaskFactory
+from tests.support.factories import TaskFactory
 
 
 @pytest.fixture

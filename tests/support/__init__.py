@@ -1,0 +1,1 @@
+"""What tests share: rows, pages, programs that are started, and the sites of others."""
