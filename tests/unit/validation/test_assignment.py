@@ -40,6 +40,12 @@ def test_the_share_has_no_place_of_its_own_in_the_order():
     assert 0.42 < early / sum(is_in_share(uuid, 0.2, KEY) for uuid in UUIDS) < 0.58
 
 
+def test_what_is_no_error_is_judged_only_in_its_share():
+    assert is_judged(UUIDS[0], "fooled", 0, KEY)
+    assert is_judged(UUIDS[0], "not_fooled", 1, KEY)
+    assert not is_judged(UUIDS[0], "not_fooled", 0, KEY)
+
+
 @given(st.uuids(), st.sampled_from(["fooled", "undecided", "no_model", "unknown"]))
 def test_all_that_may_be_an_error_is_judged(uuid, outcome):
     assert is_judged(uuid, outcome, 0, KEY)
