@@ -4,7 +4,8 @@ import re
 
 ATTRIBUTES = r"(?:\"[^\"]*\"|'[^']*'|[^\"'>])*"
 VERBATIM = re.compile(
-    rf"(<(pre|textarea|script)\b{ATTRIBUTES}>|<(p) class=\"lines\">)(.*?)(?=</(?:\2|\3)>)",
+    rf"(<(pre|textarea|script)\b{ATTRIBUTES}>|<(p) class=\"(?:lines|text)\"[^>]*>)"
+    r"(.*?)(?=</(?:\2|\3)>)",
     re.DOTALL,
 )
 BLOCKS = (
