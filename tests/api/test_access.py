@@ -4,6 +4,8 @@ A new address fails until its line is in the table. `UPDATE_ACCESS=1 ./test api/
 writes the lines as they are; read each of them.
 """
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import os
 import re
 from pathlib import Path
@@ -15,7 +17,11 @@ from rest_framework.test import APIClient
 from dynabench.accounts.tokens import create_token
 from tasks.models import Task
 from tests.api.world import SCOPES
-from tests.support.api_routes import address_of, routes
+from tests.support.api_routes import (
+    address_of,
+    routes,
+    world,  # noqa: F401
+)
 
 KNOWN = Path(__file__).with_name("access.txt")
 WHO = ["anonymous", "other", "owner", "admin", *SCOPES]  # a scope: the owner's token with only it

@@ -1,5 +1,7 @@
 """Released files and exports through the API."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import hashlib
 import json
 
@@ -9,7 +11,12 @@ from evaluation.jobs import build_dataset
 from evaluation.models import Dataset
 from tasks.models import TaskMember
 from tests.support.api_errors import error
-from tests.support.releases import released
+from tests.support.releases import (  # noqa: F401
+    _own_storage,
+    closed,
+    people,
+    released,
+)
 
 URL = "/api/v1/tasks/nli/datasets/"
 FILES = "/api/v1/tasks/nli/rounds/1/datasets/1/files/"

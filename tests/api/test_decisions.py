@@ -1,5 +1,7 @@
 """The review queue and owners' decisions in the API: the pages' rules, for moderators."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import pytest
 
 from annotation.models import Example
@@ -11,7 +13,11 @@ from tests.support.api_writing import error
 from tests.support.factories import UserFactory
 from tests.support.judging import answered, write
 from tests.support.query_counts import check, count, fill_review
-from tests.support.split_rounds import judged
+from tests.support.split_rounds import (
+    judged,
+    people,  # noqa: F401
+    split,  # noqa: F401
+)
 from validation.decisions import review_queue
 from validation.decisions.services import override_consensus
 from validation.models import Consensus, OwnerDecision

@@ -1,5 +1,7 @@
 """Submitted models in the API: submitted, told to who may know, changed by their owners."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 from datetime import timedelta
 
 import orjson
@@ -19,8 +21,12 @@ from tests.support.api_models import (
     ROLES,
     TASK_OWNERS,
     State,
+    _media,  # noqa: F401
+    model,  # noqa: F401
     scored,
+    task,  # noqa: F401
     url_of,
+    visit_as,  # noqa: F401
 )
 from tests.support.evaluations import accepted_model, queued_run, set_version
 

@@ -17,6 +17,10 @@ from tasks.models import TaskMember
 from tests.support.api_writing import error
 from tests.support.factories import RoundFactory, UserFactory
 from tests.support.judged_rounds import judged  # noqa: F401
+from tests.support.owner_pages import (
+    busy,  # noqa: F401
+    crowd,  # noqa: F401
+)
 from tests.support.policies import rederive
 from tests.support.query_counts import check, fill_review
 from validation.models import Consensus, Validation

@@ -1,5 +1,7 @@
 """`results` of a model: its score and each round's number, or why not; what who may know."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 from uuid import uuid4
 
 import pytest
@@ -8,7 +10,10 @@ from django.core.cache import cache
 
 from evaluation.models import EvaluationRun, EvaluationSetVersion
 from tasks.models import TaskMember
-from tests.support.api_errors import round_set
+from tests.support.api_errors import (
+    round_set,
+    task,  # noqa: F401
+)
 from tests.support.boards import fill_board, measured
 from tests.support.evaluations import accepted_model, queued_run, set_version
 from tests.support.factories import RoundFactory

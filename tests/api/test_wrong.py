@@ -1,14 +1,20 @@
 """What a model got wrong, in the API: for the same people and of the same sets as on the page."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import pytest
 from rest_framework.test import APIClient
 
 from evaluation.models import EvaluationSet, Submission
-from tests.support.api_models import (
+from tests.support.api_models import (  # noqa: F401
     ROLES,
     TASK_OWNERS,
+    _media,
+    model,
     scored,
+    task,
     url_of,
+    visit_as,
 )
 from tests.support.api_writing import error
 from tests.support.evaluations import set_version

@@ -1,5 +1,7 @@
 """Each lock of judging, with the race that it prevents. Without the lock its test fails."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import contextlib
 import random
 from collections import Counter
@@ -14,7 +16,13 @@ from dynabench.lib.errors import Refused
 from tests.support.factories import UserFactory
 from tests.support.policies import rederive
 from tests.support.races import races
-from tests.support.racing_votes import LABELS, POLICIES, check_all, examples
+from tests.support.racing_votes import (
+    LABELS,
+    POLICIES,
+    check_all,
+    examples,
+    round,  # noqa: F401
+)
 from validation.decisions.services import override_consensus, withdraw_override
 from validation.judging.services import cast_validation, lease_next, skip_example, undo_validation
 from validation.models import Consensus, JudgeLease, Judging, QueueItem, Validation

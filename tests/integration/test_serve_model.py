@@ -1,5 +1,7 @@
 """The command in a process of its own: HTTP/1.1, keep-alive, a clean stop."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import json
 import signal
 import threading
@@ -10,7 +12,11 @@ from typing import Any
 import pytest
 
 from tasks.targets.serving.asgi import MAX_BODY_BYTES
-from tests.support.programs import Process, exchange
+from tests.support.programs import (
+    Process,
+    exchange,
+    home,  # noqa: F401
+)
 from tests.support.serving_models import tiny_model
 
 ROW = {"inputs": {"text": "A warm welcome."}}

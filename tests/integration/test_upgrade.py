@@ -1,4 +1,4 @@
-"""Databases of former releases (`tests/releases/`): what an upgrade makes of them."""
+"""Databases of former releases (`tests/releases`): what an upgrade makes of them."""
 
 import gzip
 import hashlib

@@ -1,5 +1,7 @@
 """The check of what arrives, kind by kind, to the files that are kept and the runs asked for."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import gzip
 import io
 import json
@@ -29,7 +31,10 @@ from evaluation.submissions.services import cancel, submit_model
 from evaluation.uploads.chunked import add_file
 from tasks.targets.serving import spec
 from tests.support.factories import ContextFactory, RoundFactory
-from tests.support.made_sets import make_set
+from tests.support.made_sets import (
+    make_set,
+    task,  # noqa: F401
+)
 from tests.support.serving_models import tiny_model
 
 State = Submission.State

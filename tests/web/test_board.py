@@ -1,5 +1,7 @@
 """The leaderboard: weights in the URL, htmx and without, order, what is not run, who sees what."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import csv
 import io
 import json
@@ -10,7 +12,15 @@ import pytest
 from evaluation.models import EvaluationRun
 from leaderboard.board.page import texts
 from leaderboard.board.ranked import Cell
-from tests.support.board_pages import ROLES, URL, names, person
+from tests.support.board_pages import (
+    ROLES,
+    URL,
+    models,  # noqa: F401
+    names,
+    person,
+    secrets,  # noqa: F401
+    task,  # noqa: F401
+)
 from tests.support.boards import fill_board, measured
 from tests.support.evaluations import accepted_model, set_version
 from tests.web.conftest import HTMX

@@ -1,5 +1,7 @@
 """Two models beside each other: tests, slices, examples, and who sees what of them."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import gzip
 import re
 from datetime import timedelta
@@ -16,7 +18,12 @@ from evaluation.scoring.paired import mcnemar
 from leaderboard.compare import models as comparing
 from tasks.models import TaskMember
 from tests.support.boards import fill_board
-from tests.support.compared_models import answered, rows_of
+from tests.support.compared_models import (
+    answered,
+    rows_of,
+    task,  # noqa: F401
+    version,  # noqa: F401
+)
 from tests.support.evaluations import LABELS, accepted_model, set_version
 from tests.support.factories import TaskFactory, UserFactory
 from tests.support.query_counts import check, count

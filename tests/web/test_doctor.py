@@ -14,7 +14,11 @@ from evaluation.operations import doctor, health
 from evaluation.operations.doctor import Verdict
 from evaluation.operations.health import Finding
 from tests.support.factories import RoundFactory, TaskFactory, scripted_target
-from tests.support.programs import ENGINE, told
+from tests.support.programs import (
+    ENGINE,
+    _sound_engine,  # noqa: F401
+    told,
+)
 
 pytestmark = pytest.mark.django_db
 

@@ -1,5 +1,7 @@
 """Gold items: unseen among the others, no votes, and a refresher instead of a ban."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import re
 from datetime import timedelta
 
@@ -11,7 +13,11 @@ from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.errors import Refused
 from tests.support.factories import UserFactory
-from tests.support.gold_items import REFRESHER, make_gold
+from tests.support.gold_items import (
+    REFRESHER,
+    always,  # noqa: F401
+    make_gold,
+)
 from tests.support.judging import URL, answered, judge, write
 from tests.web.conftest import HTMX
 from validation.decisions.consensus_rows import derive_all

@@ -1,5 +1,7 @@
 """The judge page: blind, once, never one's own, whatever the browser sends."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import re
 from datetime import timedelta
 
@@ -11,7 +13,15 @@ from annotation.attempts.services import retract_example
 from annotation.models import Example, GatePass
 from dynabench.accounts.services import annotator_of
 from tests.support.factories import UserFactory
-from tests.support.judging import URL, answered, judge, with_reveal, write
+from tests.support.judging import (
+    URL,
+    answered,
+    example,  # noqa: F401
+    headers,  # noqa: F401
+    judge,
+    with_reveal,
+    write,
+)
 from tests.web.conftest import HTMX
 from validation.models import Consensus, JudgeLease, QueueItem, Skip, Validation
 

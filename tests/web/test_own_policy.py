@@ -1,5 +1,7 @@
 """Another policy for a round: seen before it is stored, applied to what is there, and noted."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import pytest
 
 from annotation.models import Example
@@ -7,7 +9,12 @@ from dynabench.accounts.models import LogEntry
 from tasks.models import TaskMember
 from tests.support.factories import UserFactory
 from tests.support.policies import rederive
-from tests.support.policy_pages import POLICIES, VOTES, stored
+from tests.support.policy_pages import (
+    POLICIES,
+    VOTES,
+    judged,  # noqa: F401
+    stored,
+)
 from tests.web.conftest import HTMX
 from validation.decisions import policy_preview, services
 from validation.decisions.policy_preview import preview

@@ -9,12 +9,20 @@ from annotation.models import Example
 from annotation.moderation import withdraw_example
 from evaluation.releases.reading import standing_lines
 from evaluation.sets.source_services import version_of_closed_round
-from tests.support.releases import SPLITS, content, lines, released
+from tests.support.releases import (
+    SPLITS,
+    _own_storage,  # noqa: F401
+    closed,  # noqa: F401
+    content,
+    lines,
+    people,  # noqa: F401
+    released,
+)
 from validation.models import Validation
 
 
 @pytest.fixture
-def mixed(closed, people):
+def mixed(closed, people):  # noqa: F811
     """The examples of the last two of twelve authors are by their programs; so is one vote each."""
     Example.objects.filter(annotator__in=people[10:12]).update(by_program=True)
     Validation.objects.filter(validator=people[14]).update(by_program=True)
@@ -58,7 +66,7 @@ def test_its_files_say_the_same_and_the_cards_tell_of_them(dataset, tmp_path):
     assert "10 program" in content(dataset, "benchmark_card.json").decode()
 
 
-def test_without_programs_there_is_no_such_split(closed):
+def test_without_programs_there_is_no_such_split(closed):  # noqa: F811
     dataset = released(closed)
     assert "program" not in dataset.numbers["rows"]
     assert not dataset.files.filter(name__contains="program").exists()

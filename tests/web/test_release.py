@@ -1,5 +1,7 @@
 """A closed round becomes a dataset: who may, what is in it, and what never is."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import hashlib
 import json
 from collections import Counter
@@ -21,11 +23,15 @@ from evaluation.releases.reading import split_rows
 from evaluation.releases.services import ReleaseRefused, request_release
 from evaluation.sets.source_services import version_of_release
 from tasks.models import Round
-from tests.support.releases import (
+from tests.support.releases import (  # noqa: F401
+    LABELS,
     SPLITS,
+    _own_storage,
+    closed,
     content,
     judge,
     lines,
+    people,
     released,
 )
 from validation.decisions.consensus_rows import derive_one

@@ -1,12 +1,20 @@
 """The owner's page that releases a round, and the public page of its data."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import pytest
 
 from annotation.moderation import withdraw_example
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset
 from tasks.models import TaskMember
-from tests.support.releases import content, released
+from tests.support.releases import (  # noqa: F401
+    _own_storage,
+    closed,
+    content,
+    people,
+    released,
+)
 from tests.web.conftest import HTMX
 
 OWN = "/own/nli/rounds/1/release/"

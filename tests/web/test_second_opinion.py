@@ -1,5 +1,7 @@
 """Dawid–Skene on the site: it decides by a stored model, which is fitted anew."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 from io import StringIO
 
 import pytest
@@ -9,7 +11,10 @@ from dynabench.accounts.services import annotator_of
 from tasks.models import TaskMember
 from tests.support.factories import UserFactory
 from tests.support.gold_items import voted
-from tests.support.judged_rounds import ENTAILMENT
+from tests.support.judged_rounds import (
+    ENTAILMENT,
+    judged,  # noqa: F401
+)
 from tests.support.judging import judge, write
 from tests.support.policies import rederive
 from tests.web.conftest import HTMX

@@ -1,5 +1,7 @@
 """The task page and the task list: rounds in all states, their numbers, who sees what."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import csv
 import re
 from datetime import timedelta
@@ -16,7 +18,12 @@ from django.utils import timezone
 from evaluation.models import Dataset
 from tasks.models import Round, Task, TaskMember
 from tests.support.factories import RoundFactory, TaskFactory, scripted_target
-from tests.support.task_pages import Later, one_more
+from tests.support.task_pages import (
+    Later,
+    large,  # noqa: F401
+    one_more,
+    rounds,  # noqa: F401
+)
 from tests.support.task_reports import by, load, mood, report, row  # noqa: F401
 from validation.statistics.cache import all_numbers, headline_numbers
 

@@ -1,5 +1,7 @@
 """manage.py task_report: each number by its definition, and equal to the published ones."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import json
 
 import pytest
@@ -11,7 +13,14 @@ from django.utils import timezone
 from annotation.models import Example
 from dynabench.accounts.services import annotator_of
 from tasks.models import Round
-from tests.support.task_reports import by, load, report, row, words
+from tests.support.task_reports import (
+    by,
+    load,
+    mood,  # noqa: F401
+    report,
+    row,
+    words,
+)
 from validation.decisions.services import override_consensus
 from validation.models import Consensus
 from validation.rules.consensus import Vote

@@ -1,5 +1,7 @@
 """The owner's pages of trainings: asking, looking, using, and nobody else coming in."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -11,7 +13,13 @@ from tasks.models import Round, TargetModel, Task, TaskMember
 from tests.support.factories import RoundFactory
 from tests.support.query_counts import check
 from tests.support.training_data import release
-from tests.support.training_pages import REPORT, State, done
+from tests.support.training_pages import (
+    REPORT,
+    State,
+    done,
+    run,  # noqa: F401
+    task,  # noqa: F401
+)
 from tests.web.conftest import HTMX
 
 URL = "/own/nli/trainings/"

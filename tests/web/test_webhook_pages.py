@@ -1,5 +1,7 @@
 """Pages of webhooks: made, shown, tested, switched and deleted by their owner and nobody else."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import re
 
 import pytest
@@ -12,10 +14,14 @@ from dynabench.webhooks.jobs import deliver_due
 from dynabench.webhooks.models import Delivery, Webhook
 from dynabench.webhooks.services import create_webhook, send_test
 from tests.support.query_counts import check, count
-from tests.support.webhooks import (
+from tests.support.webhooks import (  # noqa: F401
     ALL,
     HOOKS,
+    _site,
     hide,
+    hook,
+    receiver,
+    serve,
     snapshot,
     verified,
 )

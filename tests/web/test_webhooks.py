@@ -1,5 +1,7 @@
 """Webhooks: a real receiver checks signatures; who may not know is told nothing; tries and ends."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import threading
 from datetime import timedelta
 
@@ -27,10 +29,14 @@ from tasks.models import TaskMember
 from tasks.rounds.states import set_round_state
 from tests.support.evaluations import accepted_model, queued_run, set_version
 from tests.support.factories import UserFactory
-from tests.support.webhooks import (
+from tests.support.webhooks import (  # noqa: F401
     ALL,
     HOOKS,
+    _site,
     hide,
+    hook,
+    receiver,
+    serve,
     snapshot,
     verified,
 )

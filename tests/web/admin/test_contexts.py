@@ -10,7 +10,10 @@ from annotation.models import Report
 from dynabench.accounts.services import annotator_of
 from tasks.contexts import uploads
 from tasks.models import Context, ContextBatch, Round, TaskMember
-from tests.support.factories import ContextFactory, RoundFactory
+from tests.support.factories import (
+    ContextFactory,
+    RoundFactory,
+)
 from tests.web.admin.conftest import (
     Role,
     change_url,

@@ -8,7 +8,12 @@ from annotation.models import Report
 from dynabench.accounts.models import LogEntry
 from tasks.admin.roles import MODERATORS
 from tasks.models import TaskMember
-from tests.support.factories import RoundFactory, TaskFactory, UserFactory, scripted_target
+from tests.support.factories import (
+    RoundFactory,
+    TaskFactory,
+    UserFactory,
+    scripted_target,
+)
 from tests.web.admin.conftest import (
     MODELS,
     ROLES,

@@ -8,7 +8,11 @@ from dynabench.accounts.models import LogEntry
 from tasks import permissions
 from tasks.admin.roles import EDITORS, MODERATORS, OWNERS
 from tasks.models import Round, TaskMember
-from tests.support.factories import ContextFactory, RoundFactory, UserFactory
+from tests.support.factories import (
+    ContextFactory,
+    RoundFactory,
+    UserFactory,
+)
 from tests.web.admin.conftest import (
     MODELS,
     ROLES,

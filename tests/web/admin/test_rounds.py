@@ -10,7 +10,9 @@ from dynabench.accounts.services import annotator_of
 from tasks.admin.roles import EDITORS
 from tasks.models import Round, RoundTarget, TargetModel
 from tests.support.admin_forms import new_targets, round_form
-from tests.support.factories import RoundFactory
+from tests.support.factories import (
+    RoundFactory,
+)
 from tests.web.admin.conftest import (
     ROLES,
     Role,

@@ -9,7 +9,9 @@ from dynabench.accounts.models import LogEntry
 from tasks.models import TargetModel
 from tasks.targets.send_test import REASONS
 from tests.support.admin_forms import target_form
-from tests.support.factories import scripted_target
+from tests.support.factories import (
+    scripted_target,
+)
 from tests.web.admin.conftest import (
     change_url,
 )
