@@ -160,7 +160,7 @@ def draft(request: HttpRequest, pk: int) -> HttpResponse:
     )
     inputs = typed(assignment.round.task.config, request.POST)
     saved_at = save_draft(assignment=assignment, inputs=inputs)
-    values = {"saved_at": saved_at, "round": assignment.round}
+    values = {"saved_at": saved_at, "round": assignment.round, "is_part": True}
     return render(request, "annotation/_draft_saved.html", values)
 
 

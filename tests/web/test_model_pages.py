@@ -210,7 +210,7 @@ def test_what_was_wrong_comes_in_pages(as_alice, model, monkeypatch):
     assert ("Premise 2." in second, "Premise 3." in second) == (False, True)
     assert "page=1" in second
     assert "page=3" not in second
-    assert "No more example" in as_alice.get(f"{url}?page=3").text
+    assert "No more errors" in as_alice.get(f"{url}?page=3").text
     assert "Premise 1." in as_alice.get(f"{url}?page=0").text
     perturbed = scored(model, run.version, "robustness", consistency=1.0)
     answered(perturbed, "neutral")
