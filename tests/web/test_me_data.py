@@ -177,7 +177,7 @@ LEFT_OUT = {
     "accounts.idempotentanswer.user": "for a day; what it says is exported where it belongs",
     "admin.logentry.user": "a deed as an administrator, which is the site's record",
     "tasks.contextbatch.imported_by": "a deed for a task; in the log too",
-    "validation.judging.gold.made_by": "a deed for a task; in the log too",
+    "validation.gold.made_by": "a deed for a task; in the log too",
     "evaluation.dataset.requested_by": "a deed for a task; in the log too",
     "evaluation.trainingrun.requested_by": "a deed for a task; in the log too",
     "evaluation.evaluationsetversion.made_by": "a deed for a task; in the log too",
