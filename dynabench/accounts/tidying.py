@@ -8,7 +8,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from dynabench.accounts.models import LogEntry
-from dynabench.lib.batches import delete_some
+from dynabench.lib.rows import delete_some
 
 KEPT = timedelta(days=365)
 FLEETING = ("token.", "webhook.", "submission.", "run.")

@@ -1,9 +1,11 @@
-"""Storing what changed of a row."""
+"""Tools of services: store what changed of a row, delete many rows without a long lock."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from django.db.models import Model
+from django.db.models import Model, QuerySet
+
+BATCH = 500
 
 
 def changed_fields(row: Model, values: Mapping[str, Any]) -> list[str]:
@@ -13,3 +15,15 @@ def changed_fields(row: Model, values: Mapping[str, Any]) -> list[str]:
         setattr(row, name, values[name])
     row.save(update_fields=changed)
     return changed
+
+
+def delete_some(rows: QuerySet[Any], most: int) -> int:
+    """Delete up to `most` rows, few at a time, each batch its own transaction; how many went."""
+    deleted = 0
+    while deleted < most:
+        found = list(rows.order_by("pk").values_list("pk", flat=True)[: min(BATCH, most - deleted)])
+        if not found:
+            break
+        rows.model._default_manager.filter(pk__in=found).delete()
+        deleted += len(found)
+    return deleted
