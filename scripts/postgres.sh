@@ -22,6 +22,5 @@ start_postgres() {
       -c listen_addresses=127.0.0.1 -c fsync=off -c full_page_writes=off -c max_connections=200" start >/dev/null
   ) || return 1
   stop_postgres() { (cd "$PGDIR" && "${PGAS[@]}" "$PGBIN/pg_ctl" -D "$PGDIR/data" -m immediate stop >/dev/null); rm -rf "$PGDIR"; }
-  trap stop_postgres EXIT
   POSTGRES_URL=postgres://dynabench@127.0.0.1:54329/postgres
 }
