@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -60,8 +60,9 @@ class _OfMembers(APIView):
         change_members(task=task, actor=self.request.user, **members)
 
 
+@extend_schema_view(get=extend_schema(operation_id="members_list"))
 class Members(_OfMembers, generics.ListAPIView[TaskMember]):
-    """A task's members."""
+    """Who may do what in the task; for its members."""
 
     serializer_class = MemberSerializer
     queryset = TaskMember.objects.none()
@@ -69,11 +70,6 @@ class Members(_OfMembers, generics.ListAPIView[TaskMember]):
     def get_queryset(self) -> QuerySet[TaskMember]:
         task = find_task(self.request, self.kwargs["code"], can_read)
         return task.members.with_standing().select_related("user")
-
-    @extend_schema(operation_id="members_list")
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Who may do what in the task; for its members."""
-        return super().get(request, *args, **kwargs)
 
     @extend_schema(
         operation_id="members_add",

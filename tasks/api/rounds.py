@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -28,16 +28,9 @@ WANTED_STATES = [one for one in Round.State.choices if one[0] != Round.State.REL
 MOST = 2**31 - 1  # of a whole number in PostgreSQL
 
 
-def _limit(words: str) -> serializers.IntegerField:
-    """How many; null: no limit."""
+def _whole(words: str, **more: Any) -> serializers.IntegerField:
     return serializers.IntegerField(
-        min_value=0, max_value=MOST, allow_null=True, required=False, help_text=words
-    )
-
-
-def _pay() -> serializers.IntegerField:
-    return serializers.IntegerField(
-        min_value=0, max_value=MOST, required=False, help_text="In cents."
+        min_value=0, max_value=MOST, required=False, help_text=words, **more
     )
 
 
@@ -59,21 +52,16 @@ class RoundPlanSerializer(serializers.Serializer[Any]):
         required=False,
         help_text="Earlier rounds that it grows out of.",
     )
-    contexts_of = serializers.IntegerField(
-        min_value=0,
-        max_value=MOST,
-        required=False,
-        help_text="An earlier round whose contexts are copied.",
-    )
+    contexts_of = _whole("An earlier round whose contexts are copied.")
     ends_at = serializers.DateTimeField(
         allow_null=True, required=False, help_text="The round closes then; null: never."
     )
-    max_collected = _limit("It closes with so many examples.")
-    max_fooling = _limit("It closes with so many verified fooling ones.")
-    max_spent = _limit("It closes when so much is spent, in cents.")
-    pay_example = _pay()
-    pay_validation = _pay()
-    pay_bonus = _pay()
+    max_collected = _whole("It closes with so many examples.", allow_null=True)
+    max_fooling = _whole("It closes with so many verified fooling ones.", allow_null=True)
+    max_spent = _whole("It closes when so much is spent, in cents.", allow_null=True)
+    pay_example = _whole("In cents.")
+    pay_validation = _whole("In cents.")
+    pay_bonus = _whole("In cents.")
 
 
 def _plan(asked: Mapping[str, Any], task: Task, round: Round | None = None) -> dict[str, Any]:
@@ -110,13 +98,9 @@ class _Rounds(OfTask):
         )
 
 
+@extend_schema_view(get=extend_schema(operation_id="rounds_list"))
 class Rounds(_Rounds, generics.ListAPIView[Round]):
-    """A task's rounds."""
-
-    @extend_schema(operation_id="rounds_list")
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """The rounds that have opened; for those who moderate the task the planned ones too."""
-        return super().get(request, *args, **kwargs)
+    """The rounds that have opened; for those who moderate the task the planned ones too."""
 
     @extend_schema(
         operation_id="rounds_create", request=RoundPlanSerializer, responses={201: RoundSerializer}
@@ -130,13 +114,9 @@ class Rounds(_Rounds, generics.ListAPIView[Round]):
         return self.planned(task, made.number, status.HTTP_201_CREATED)
 
 
+@extend_schema_view(get=extend_schema(operation_id="rounds_get"))
 class RoundView(_Rounds, generics.RetrieveAPIView[Round]):
-    """One round."""
-
-    @extend_schema(operation_id="rounds_get")
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """A round: its state, what it wants, its models as people may read their names."""
-        return super().get(request, *args, **kwargs)
+    """A round: its state, what it wants, its models as people may read their names."""
 
     @extend_schema(
         operation_id="rounds_change", request=RoundPlanSerializer, responses=RoundSerializer

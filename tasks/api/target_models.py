@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -85,8 +85,9 @@ def _settings(asked: dict[str, Any], target: TargetModel) -> dict[str, Any]:
     return {name: form.cleaned_data[name] for name in asked}
 
 
+@extend_schema_view(get=extend_schema(operation_id="target_models_list"))
 class TargetModels(generics.ListAPIView[TargetModel]):
-    """A task's targets."""
+    """All targets and how they are set up, for the task's members; no secret is told."""
 
     write_scope = ApiToken.Scope.OWN
     serializer_class = TargetModelSerializer
@@ -96,11 +97,6 @@ class TargetModels(generics.ListAPIView[TargetModel]):
         task = find_task(self.request, self.kwargs["code"], can_read)
         self.may_edit = can_edit(self.request.user, task)
         return task.targets.all()
-
-    @extend_schema(operation_id="target_models_list")
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """All targets and how they are set up, for the task's members; no secret is told."""
-        return super().get(request, *args, **kwargs)
 
     @extend_schema(
         operation_id="target_models_register",

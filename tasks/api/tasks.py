@@ -4,7 +4,7 @@ from functools import cached_property
 from typing import Any
 
 from django.db.models import Prefetch, QuerySet, prefetch_related_objects
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework import exceptions, generics, serializers, status
 from rest_framework.filters import SearchFilter
 from rest_framework.request import Request
@@ -61,8 +61,9 @@ class NewTaskSerializer(TaskChangeSerializer):
     )
 
 
+@extend_schema_view(get=extend_schema(operation_id="tasks_list", parameters=[AskedTasks]))
 class Tasks(generics.ListAPIView[Task]):
-    """The tasks that one may see."""
+    """The tasks that you may see, by search and group."""
 
     is_public = True
     write_scope = ApiToken.Scope.OWN
@@ -77,11 +78,6 @@ class Tasks(generics.ListAPIView[Task]):
         if group := asked.get("group"):
             tasks = tasks.filter(groups__slug=group)
         return tasks.prefetch_related("groups", OPENED)
-
-    @extend_schema(operation_id="tasks_list", parameters=[AskedTasks])
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """The tasks that you may see, by search and group."""
-        return super().get(request, *args, **kwargs)
 
     @extend_schema(
         operation_id="tasks_create",
@@ -149,24 +145,16 @@ class _Groups(generics.GenericAPIView[TaskGroup]):
         return groups.filter(tasks__in=tasks).distinct()
 
 
+@extend_schema_view(get=extend_schema(operation_id="groups_list"))
 class Groups(_Groups, generics.ListAPIView[TaskGroup]):
-    """All groups."""
-
-    @extend_schema(operation_id="groups_list")
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """The groups of tasks."""
-        return super().get(request, *args, **kwargs)
+    """The groups of tasks."""
 
 
+@extend_schema_view(get=extend_schema(operation_id="groups_get"))
 class GroupView(_Groups, generics.RetrieveAPIView[TaskGroup]):
-    """One group."""
+    """A community's tasks."""
 
     lookup_field = "slug"
-
-    @extend_schema(operation_id="groups_get")
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """A community's tasks."""
-        return super().get(request, *args, **kwargs)
 
 
 class OfTask(generics.GenericAPIView[Any]):
@@ -186,8 +174,13 @@ class OfTask(generics.GenericAPIView[Any]):
         return {**super().get_serializer_context(), "knows": self.knows}
 
 
+@extend_schema_view(
+    get=extend_schema(
+        operation_id="targets_list", parameters=[OpenApiParameter("code", str, "path")]
+    )
+)
 class Targets(OfTask, generics.ListAPIView[RoundTarget]):
-    """The models in the loop."""
+    """The models that people try to fool, by round, under the names that people read."""
 
     is_public = True
     serializer_class = TargetSerializer
@@ -197,8 +190,3 @@ class Targets(OfTask, generics.ListAPIView[RoundTarget]):
         rounds = known_rounds(self.task, planned=self.knows)
         targets = RoundTarget.objects.filter(round__in=rounds).select_related("round", "target")
         return targets.prefetch_related("round__round_targets__target")
-
-    @extend_schema(operation_id="targets_list", parameters=[OpenApiParameter("code", str, "path")])
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """The models that people try to fool, by round, under the names that people read."""
-        return super().get(request, *args, **kwargs)
