@@ -7,7 +7,7 @@ from django.http import HttpRequest
 
 from dynabench.accounts.services import log
 from dynabench.lib.refusals import as_message
-from tasks.admin.roles import EDITORS, NOBODY, READERS, RoleAdmin, count_of, person, shielded
+from tasks.admin.roles import EDITORS, NOBODY, READERS, CountColumn, RoleAdmin, person, shielded
 from tasks.contexts.services import set_retired, undo_import
 from tasks.models import Context, ContextBatch, Round
 
@@ -29,7 +29,10 @@ class RoundFilter(admin.SimpleListFilter):
 
 @admin.register(Context)
 class ContextAdmin(RoleAdmin):
-    list_display = ["pk", "text", "round", "tag", "uses", "example_count", "is_retired"]
+    list_display = [
+        *("pk", "text", "round", "tag"),
+        *(CountColumn("assignments", "handed out"), CountColumn("examples"), "is_retired"),
+    ]
     list_filter = [RoundFilter, "is_retired"]
     list_select_related = ["batch__round__task"]
     list_per_page = 50
@@ -41,13 +44,6 @@ class ContextAdmin(RoleAdmin):
     to_task = "round__task"
     may = {"view": READERS, "add": NOBODY, "change": EDITORS, "delete": NOBODY}
 
-    def get_queryset(self, request: HttpRequest) -> Any:
-        counts = {
-            "assignments_in_all": count_of(Context, "assignments"),
-            "examples_in_all": count_of(Context, "examples"),
-        }
-        return super().get_queryset(request).annotate(**counts)
-
     @admin.display(description="text")
     def text(self, context: Context) -> str:
         return shielded(context.round.task, " | ".join(map(str, context.fields.values())), 120)
@@ -56,14 +52,6 @@ class ContextAdmin(RoleAdmin):
     def whole_text(self, context: Context) -> str:
         lines = [f"{name}: {value}" for name, value in context.fields.items()]
         return shielded(context.round.task, "\n".join(lines), 100_000)
-
-    @admin.display(description="handed out", ordering="assignments_in_all")
-    def uses(self, context: Any) -> int:
-        return context.assignments_in_all  # type: ignore[no-any-return]
-
-    @admin.display(description="examples", ordering="examples_in_all")
-    def example_count(self, context: Any) -> int:
-        return context.examples_in_all  # type: ignore[no-any-return]
 
     def save_model(self, request: HttpRequest, obj: Context, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
@@ -85,31 +73,18 @@ class ContextAdmin(RoleAdmin):
 
 @admin.register(ContextBatch)
 class ContextBatchAdmin(RoleAdmin):
-    list_display = ["file_name", "round", "imported_by", "imported_at", "context_count"]
+    context_count = CountColumn("context", "contexts")
+    list_display = ["file_name", "round", "imported_by", "imported_at", context_count]
     list_filter = [RoundFilter]
     list_select_related = ["imported_by"]
-    fields = readonly_fields = ("round", "file_name", "imported_by", "imported_at", "context_count")
+    fields = readonly_fields = ("round", "file_name", "imported_by", "imported_at", context_count)
     ordering = ["-pk"]
     actions = ["undo"]
     to_task = "round__task"
-    may = {
-        "view": READERS,
-        "add": NOBODY,
-        "change": NOBODY,
-        "delete": NOBODY,
-        "undo": EDITORS,
-    }
+    may = {"view": READERS, "add": NOBODY, "change": NOBODY, "delete": NOBODY, "undo": EDITORS}
 
     def has_undo_permission(self, request: HttpRequest) -> bool:
         return self.allows(request, "undo")
-
-    def get_queryset(self, request: HttpRequest) -> Any:
-        counted = count_of(ContextBatch, "context")
-        return super().get_queryset(request).annotate(contexts_in_all=counted)
-
-    @admin.display(description="contexts", ordering="contexts_in_all")
-    def context_count(self, batch: Any) -> int:
-        return batch.contexts_in_all  # type: ignore[no-any-return]
 
     @admin.action(description="Undo the import (if no context is used)", permissions=["undo"])
     def undo(self, request: HttpRequest, queryset: Any) -> None:

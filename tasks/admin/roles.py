@@ -7,13 +7,16 @@ from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Count, Model, OuterRef, QuerySet, Subquery
-from django.http import HttpRequest
-from django.shortcuts import get_object_or_404
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
 from django.utils.html import format_html
 from django.utils.text import Truncator
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
+from dynabench.lib.refusals import as_message
 from tasks import permissions
 from tasks.models import Task, TaskMember
 
@@ -46,10 +49,20 @@ def tasks_with(request: HttpRequest, roles: Collection[str]) -> QuerySet[Task]:
     return Task.objects.filter(pk__in=[t for t, role in roles_of(request).items() if role in roles])
 
 
-def count_of(model: type[Model], relation: str) -> Subquery:
-    """How many rows of a relation each row has; several of them do not multiply each other."""
-    counted = model._default_manager.filter(pk=OuterRef("pk")).order_by()
-    return Subquery(counted.annotate(rows=Count(relation)).values("rows"))
+class CountColumn:
+    """A column of a list: how many rows of a relation each row has."""
+
+    def __init__(self, relation: str, heading: str = "") -> None:
+        self.relation, self.short_description = relation, heading or relation
+        self.__name__ = self.admin_order_field = f"{relation}_in_all"
+
+    def __call__(self, row: Model) -> int:
+        return getattr(row, self.__name__)  # type: ignore[no-any-return]
+
+    def counted(self, model: type[Model]) -> Subquery:
+        """What a list is annotated with; several of these do not multiply each other."""
+        rows = model._default_manager.filter(pk=OuterRef("pk")).order_by()
+        return Subquery(rows.annotate(count=Count(self.relation)).values("count"))
 
 
 def shielded(task: Task, text: str, length: int = 200) -> str:
@@ -115,8 +128,11 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         related = [*filter(None, [self.to_task]), *self.list_select_related]
-        rows = super().get_queryset(request).select_related(*related)
-        return rows.filter(**{f"{self.to_task or 'pk'}__in": tasks_with(request, self.may["view"])})
+        columns = [column for column in self.list_display if isinstance(column, CountColumn)]
+        rows = self.permitted(request, super().get_queryset(request), "view")
+        return rows.select_related(*related).annotate(
+            **{column.__name__: column.counted(self.model) for column in columns}
+        )
 
     def row_for(self, request: HttpRequest, pk: int, action: str) -> Any:
         """The row of a custom page: 404 if the person may not see it, 403 if not change it."""
@@ -126,9 +142,30 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
         return row
 
     def permitted(self, request: HttpRequest, rows: QuerySet[Any], action: str) -> QuerySet[Any]:
-        """Of the rows chosen for an action those to which the person may do this."""
+        """Of these rows those to which the person may do this."""
         tasks = tasks_with(request, self.may[action])
         return rows.filter(**{f"{self.to_task or 'pk'}__in": tasks})
+
+    def row_page(self, route: str, view: Any) -> URLPattern:
+        """The address of a custom page of a row; it is named after the model and the route."""
+        guarded = self.admin_site.admin_view(view)
+        name = f"{self.opts.app_label}_{self.opts.model_name}_{route.replace('/', '_')}"
+        return path(f"<int:pk>/{route}/", guarded, name=name)
+
+    def shown(self, request: HttpRequest, template: str, **values: Any) -> HttpResponse:
+        """A custom page; `template` is in the model's folder."""
+        place = f"admin/{self.opts.app_label}/{self.opts.model_name}/{template}"
+        values |= {**self.admin_site.each_context(request), "opts": self.opts, **values}
+        return TemplateResponse(request, place, values)
+
+    def changeform_view(
+        self, request: HttpRequest, object_id: Any = None, *more: Any, **named: Any
+    ) -> Any:
+        """Nothing is saved where a service refuses, as when a round was opened meanwhile."""
+        with as_message(request):
+            return super().changeform_view(request, object_id, *more, **named)
+        name = f"admin:{self.opts.app_label}_{self.opts.model_name}_change"
+        return redirect(name, object_id)
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         if db_field.related_model is Task:

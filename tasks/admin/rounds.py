@@ -8,17 +8,14 @@ from django.core.exceptions import ValidationError
 from django.forms.models import BaseInlineFormSet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.template.response import TemplateResponse
-from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from dynabench.accounts.services import log
 from dynabench.lib.bodies import FORM_BYTES, takes
-from dynabench.lib.errors import Refused
-from dynabench.lib.refusals import as_message
-from tasks.admin.roles import EDITORS, OWNERS, READERS, ByRole, RoleAdmin, count_of, person
-from tasks.contexts.files import histogram
+from dynabench.lib.refusals import as_form_error, as_message
+from tasks.admin.roles import EDITORS, OWNERS, READERS, ByRole, CountColumn, RoleAdmin, person
+from tasks.contexts.files import Summary, histogram
 from tasks.contexts.services import FINISHED, import_contexts, preview_contexts
 from tasks.contexts.uploads import MAX_BYTES, UploadGone, keep_upload, kept_upload
 from tasks.line_files import FileError
@@ -36,7 +33,7 @@ STEPS = {
     State.PAUSED: ("Pause", "Nobody can write until you open the round again; drafts are kept."),
     State.CLOSED: ("Close", "Who is writing keeps 15 minutes; judging goes on."),
 }  # a round is released with its dataset, not by a button here
-COUNTED = {"targets": "round_targets", "contexts": "contexts", "examples": "examples"}
+SHOWN = 20  # rows of a preview
 
 
 class RoundForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -103,49 +100,17 @@ class UploadForm(forms.Form):
         return file
 
 
-class TicketForm(forms.Form):
-    """The signed name of a kept upload."""
-
-    ticket = forms.CharField(widget=forms.HiddenInput)
-
-
-class StateForm(forms.Form):
-    """The state that a round shall have."""
-
-    state = forms.ChoiceField(choices=[(state, state) for state in STEPS])
-
-
 @admin.register(Round)
 class RoundAdmin(RoleAdmin):
     form = RoundForm
     inlines = [RoundTargetInline]
     list_display = [
-        "__str__",
-        "state",
-        "target_count",
-        "context_count",
-        "example_count",
-        "opened_at",
+        *("__str__", "state", CountColumn("round_targets", "targets")),
+        *(CountColumn("contexts"), CountColumn("examples"), "opened_at"),
     ]
     list_filter = ["state", ("task", admin.RelatedOnlyFieldListFilter)]
     filter_horizontal = ["parents"]
     may = {"view": READERS, "add": EDITORS, "change": EDITORS, "delete": OWNERS}
-
-    def get_queryset(self, request: HttpRequest) -> Any:
-        counts = {f"{name}_in_all": count_of(Round, relation) for name, relation in COUNTED.items()}
-        return super().get_queryset(request).annotate(**counts)
-
-    @admin.display(description="targets")
-    def target_count(self, round: Any) -> int:
-        return round.targets_in_all  # type: ignore[no-any-return]
-
-    @admin.display(description="contexts")
-    def context_count(self, round: Any) -> int:
-        return round.contexts_in_all  # type: ignore[no-any-return]
-
-    @admin.display(description="examples")
-    def example_count(self, round: Any) -> int:
-        return round.examples_in_all  # type: ignore[no-any-return]
 
     def get_fields(self, request: HttpRequest, obj: Round | None = None) -> Any:
         fields = ["task", "number", "rule", "show_target_name", "description", "ends_at"]
@@ -169,14 +134,6 @@ class RoundAdmin(RoleAdmin):
                     round=form.instance, actor=person(request), fields={}, targets=formset.loop
                 )
 
-    def changeform_view(
-        self, request: HttpRequest, object_id: Any = None, *more: Any, **named: Any
-    ) -> Any:
-        """Nothing is saved where the service refuses: the round was opened meanwhile."""
-        with as_message(request):
-            return super().changeform_view(request, object_id, *more, **named)
-        return redirect("admin:tasks_round_change", object_id)
-
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         with lifted(Round.objects.filter(pk=obj.pk)):
             super().delete_model(request, obj)
@@ -194,26 +151,20 @@ class RoundAdmin(RoleAdmin):
         return super().render_change_form(request, context, *args, **kwargs)
 
     def get_urls(self) -> Any:
-        def page(route: str, view: Any, name: str) -> Any:
-            guarded = self.admin_site.admin_view(view)
-            return path(f"<int:pk>/{route}/", guarded, name=f"tasks_round_{name}")
-
         return [
-            page("state", require_POST(self.state_view), "state"),
-            page("import", self.import_view, "import"),
-            page("import/store", require_POST(self.store_view), "import_store"),
+            self.row_page("state", require_POST(self.state_view)),
+            self.row_page("import", self.import_view),
+            self.row_page("import/store", require_POST(self.store_view)),
             *super().get_urls(),
         ]
 
     def state_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Move the round to another state."""
         round = self.row_for(request, pk, "change")
-        form = StateForm(request.POST)
-        if form.is_valid():
+        state = request.POST.get("state", "")
+        if state in STEPS:
             with as_message(request):
-                moved = set_round_state(
-                    round=round, state=form.cleaned_data["state"], actor=person(request)
-                )
+                moved = set_round_state(round=round, state=state, actor=person(request))
                 messages.success(request, f"{moved} is {moved.state} now.")
         return redirect("admin:tasks_round_change", pk)
 
@@ -225,18 +176,14 @@ class RoundAdmin(RoleAdmin):
         values: dict[str, Any] = {}
         if form.is_valid():
             file = form.cleaned_data["file"]
-            upload, ticket = keep_upload(
-                chunks=file.chunks(), file_name=file.name, round=round, user=person(request)
-            )
-            try:
-                summary = preview_contexts(
-                    round=round, lines=upload.lines(), file_name=upload.file_name
+            with as_form_error(form, FileError, field="file"):
+                found = preview_contexts(round=round, lines=file.chunks(), file_name=file.name)
+                ticket = keep_upload(
+                    chunks=file.chunks(), file_name=file.name, round=round, user=person(request)
                 )
-                values = _preview_values(round, summary, ticket, upload.file_name)
-            except (FileError, Refused) as error:
-                upload.forget()
-                form.add_error("file", str(error))
-        return self._import_page(request, round, {"form": form, **values})
+                values = {**_preview(round, found), "file_name": file.name, "ticket": ticket}
+        values |= {"title": "Import contexts", "subtitle": str(round), "round": round}
+        return self.shown(request, "import.html", form=form, config=round.task.config, **values)
 
     def store_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Store the good rows of the upload that the person has seen."""
@@ -244,33 +191,24 @@ class RoundAdmin(RoleAdmin):
         ticket = request.POST.get("ticket", "")
         with as_message(request, UploadGone, FileError):
             upload = kept_upload(ticket=ticket, round=round, user=person(request))
-            count = import_contexts(
-                round=round, lines=upload.lines(), file_name=upload.file_name, actor=person(request)
-            )
+            name = upload.file_name
+            found = preview_contexts(round=round, lines=upload.lines(), file_name=name)
+            import_contexts(round=round, found=found, file_name=name, actor=person(request))
             upload.forget()
-            messages.success(request, f"New contexts in {round}: {count}.")
+            messages.success(request, f"New contexts in {round}: {found.stored}.")
             return redirect("admin:tasks_round_change", pk)
         return redirect("admin:tasks_round_import", pk)
 
-    def _import_page(
-        self, request: HttpRequest, round: Round, values: dict[str, Any]
-    ) -> HttpResponse:
-        values |= {"title": "Import contexts", "subtitle": str(round), "round": round}
-        values |= {"opts": self.opts, "config": round.task.config}
-        return TemplateResponse(
-            request, "admin/tasks/round/import.html", self.admin_site.each_context(request) | values
-        )
 
-
-def _preview_values(round: Round, summary: Any, ticket: str, file_name: str) -> dict[str, Any]:
+def _preview(round: Round, summary: Summary) -> dict[str, Any]:
     """What the preview shows; the first rows as cells in the order of the configuration."""
     names = [*(component.name for component in round.task.config.context), "tag", "metadata"]
     return {
         "summary": summary,
-        "file_name": file_name,
-        "ticket": TicketForm(initial={"ticket": ticket}),
         "names": names,
-        "rows": [(row.line, [row.values.get(name, "") for name in names]) for row in summary.rows],
+        "rows": [
+            (row.line, [row.values.get(name, "") for name in names]) for row in summary.rows[:SHOWN]
+        ],
         "histogram": histogram(summary.lengths),
         "is_sensitive": round.task.is_sensitive,
     }

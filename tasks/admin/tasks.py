@@ -16,7 +16,16 @@ from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.lib.errors import Refused
 from dynabench.lib.refusals import as_form_error
-from tasks.admin.roles import EDITORS, NOBODY, OWNERS, READERS, ByRole, RoleAdmin, count_of, person
+from tasks.admin.roles import (
+    EDITORS,
+    NOBODY,
+    OWNERS,
+    READERS,
+    ByRole,
+    CountColumn,
+    RoleAdmin,
+    person,
+)
 from tasks.config.parsing import ConfigError, read_yaml
 from tasks.config.schema import TaskConfig
 from tasks.config_changes import LONGEST_DIFF, diff, refused_changes, usable
@@ -130,7 +139,7 @@ class TaskAdmin(RoleAdmin):
     form = TaskForm
     inlines = [MemberInline]
     fields = ["code", "config_text", "is_visible", "allow_try_out", "is_official"]
-    list_display = ["code", "name", "round_count", "is_visible", "is_official"]
+    list_display = ["code", "name", CountColumn("rounds"), "is_visible", "is_official"]
     list_filter = ["is_visible", "is_official"]
     search_fields = ["code", "name"]
     to_task = ""
@@ -140,13 +149,6 @@ class TaskAdmin(RoleAdmin):
         if action == "add":
             return bool(request.user.is_superuser)
         return super().allows(request, action, row)
-
-    def get_queryset(self, request: HttpRequest) -> Any:
-        return super().get_queryset(request).annotate(rounds_in_all=count_of(Task, "rounds"))
-
-    @admin.display(description="rounds", ordering="rounds_in_all")
-    def round_count(self, task: Any) -> int:
-        return task.rounds_in_all  # type: ignore[no-any-return]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Task | None = None) -> list[str]:
         fixed = ["code"] if obj else []

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db.models import Count, QuerySet
 from django.shortcuts import get_object_or_404
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -18,12 +18,7 @@ from dynabench.lib.bodies import keep_body, takes
 from tasks.access import find_edited, find_task
 from tasks.api.serializers import ContextSerializer
 from tasks.contexts.files import Summary
-from tasks.contexts.services import (
-    import_contexts,
-    preview_contexts,
-    set_retired,
-    undo_import,
-)
+from tasks.contexts.services import import_contexts, preview_contexts, set_retired, undo_import
 from tasks.contexts.uploads import MAX_BYTES
 from tasks.line_files import FileError
 from tasks.models import Context, ContextBatch
@@ -72,8 +67,9 @@ class ImportedContextsSerializer(serializers.Serializer[Any]):
 
 
 @takes(LARGEST_JSON)
+@extend_schema_view(get=extend_schema(operation_id="contexts_list"))
 class Contexts(generics.ListAPIView[Context]):
-    """A round's contexts."""
+    """All contexts of a round, for the task's members."""
 
     write_scope = ApiToken.Scope.OWN
     serializer_class = ContextSerializer
@@ -88,11 +84,6 @@ class Contexts(generics.ListAPIView[Context]):
         task = find_task(self.request, self.kwargs["code"], can_read)
         round = get_object_or_404(task.rounds, number=self.kwargs["number"])
         return round.contexts.select_related("batch")
-
-    @extend_schema(operation_id="contexts_list")
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """All contexts of a round, for the task's members."""
-        return super().get(request, *args, **kwargs)
 
     @extend_schema(
         operation_id="contexts_import",
@@ -109,16 +100,14 @@ class Contexts(generics.ListAPIView[Context]):
         name = f"api.{asked['format']}"
         try:
             found = preview_contexts(round=round, lines=file, file_name=name)
-            if asked["dry_run"]:
-                return Response(ImportedContextsSerializer({**vars(found), "stored": 0}).data)
-            if found.errors and not asked["skip_bad"]:
-                raise serializers.ValidationError({"text": _lines(found)})
-            file.seek(0)
-            stored = import_contexts(round=round, lines=file, file_name=name, actor=editor)
         except FileError as error:
             raise serializers.ValidationError({"text": [str(error)]}) from None
-        told = ImportedContextsSerializer({**vars(found), "stored": stored}).data
-        return Response(told, status.HTTP_201_CREATED)
+        if asked["dry_run"]:
+            return Response(ImportedContextsSerializer(found).data)
+        if found.errors and not asked["skip_bad"]:
+            raise serializers.ValidationError({"text": _lines(found)})
+        import_contexts(round=round, found=found, file_name=name, actor=editor)
+        return Response(ImportedContextsSerializer(found).data, status.HTTP_201_CREATED)
 
 
 def _lines(found: Summary) -> list[str]:
@@ -165,8 +154,9 @@ class ContextBatchSerializer(serializers.ModelSerializer[ContextBatch]):
         fields = read_only_fields = ("id", "file_name", "imported_at", "contexts")
 
 
+@extend_schema_view(get=extend_schema(operation_id="context_batches_list"))
 class ContextBatches(generics.ListAPIView[ContextBatch]):
-    """The imports of a round."""
+    """The imports that brought a round's contexts, for the task's members."""
 
     serializer_class = ContextBatchSerializer
     queryset = ContextBatch.objects.none()
@@ -175,11 +165,6 @@ class ContextBatches(generics.ListAPIView[ContextBatch]):
         task = find_task(self.request, self.kwargs["code"], can_read)
         round = get_object_or_404(task.rounds, number=self.kwargs["number"])
         return round.batches.annotate(contexts=Count("context"))
-
-    @extend_schema(operation_id="context_batches_list")
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """The imports that brought a round's contexts, for the task's members."""
-        return super().get(request, *args, **kwargs)
 
 
 class ContextBatchView(APIView):

@@ -29,7 +29,6 @@ from tasks.line_files import (
 
 EXTRA = ("tag", "metadata")
 TAG_LENGTH = 100
-SHOWN = 20  # rows of a preview
 LISTED = 200  # errors and duplicates that are named one by one
 BINS = 10
 
@@ -100,48 +99,42 @@ def read_new(
 class Summary:
     """What a file holds; of errors and duplicates only the first LISTED are kept."""
 
-    new: int = 0
-    error_count: int = 0
-    duplicate_count: int = 0
     rows: list[Row] = field(default_factory=list)
-    errors: list[LineError] = field(default_factory=list)
-    duplicates: list[Duplicate] = field(default_factory=list)
+    """Good and new."""
     lengths: list[int] = field(default_factory=list)
+    """The characters in the texts of each of these rows."""
+    errors: list[LineError] = field(default_factory=list)
+    error_count: int = 0
+    duplicates: list[Duplicate] = field(default_factory=list)
+    duplicate_count: int = 0
+    stored: int = 0
+
+    @property
+    def new(self) -> int:
+        """How many rows are good and new."""
+        return len(self.rows)
 
     @property
     def row_count(self) -> int:
         """All rows, good or bad."""
         return self.new + self.error_count + self.duplicate_count
 
-    def add(self, item: Row | LineError | Duplicate, text_fields: Collection[str]) -> None:
-        """Count one row; `text_fields` are those whose characters are its length."""
-        if isinstance(item, LineError):
-            self.error_count += 1
-            self.errors += [item] if len(self.errors) < LISTED else []
-        elif isinstance(item, Duplicate):
-            self.duplicate_count += 1
-            self.duplicates += [item] if len(self.duplicates) < LISTED else []
-        else:
-            self.new += 1
-            self.rows += [item] if len(self.rows) < SHOWN else []
-            self.lengths.append(sum(len(item.values.get(name) or "") for name in text_fields))
-
 
 def summary_of(data: bytes, name: str, config: TaskConfig, stored: Collection[str]) -> Summary:
     """What a file would add to the `stored` contexts. Raises FileError."""
-    summary = Summary()
-    text_fields = [component.name for component in config.context if component.kind.is_text]
+    found = Summary()
+    texts = [component.name for component in config.context if component.kind.is_text]
     for item in read_new(BytesIO(data), name, config, stored):
-        summary.add(item, text_fields)
-    return summary
-
-
-def good_rows(
-    data: bytes, name: str, config: TaskConfig, stored: Collection[str]
-) -> list[Mapping[str, Any]]:
-    """The new rows of a file that fit, as they are stored. Raises FileError."""
-    items = read_new(BytesIO(data), name, config, stored)
-    return [item.values for item in items if isinstance(item, Row)]
+        if isinstance(item, LineError):
+            found.error_count += 1
+            found.errors += [item] if len(found.errors) < LISTED else []
+        elif isinstance(item, Duplicate):
+            found.duplicate_count += 1
+            found.duplicates += [item] if len(found.duplicates) < LISTED else []
+        else:
+            found.rows.append(item)
+            found.lengths.append(sum(len(item.values.get(text) or "") for text in texts))
+    return found
 
 
 def histogram(lengths: Collection[int]) -> list[tuple[int, int, int]]:

@@ -1,8 +1,8 @@
 """Writes about contexts: bringing files of them into a round, retiring them, undoing an import."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
@@ -12,14 +12,12 @@ from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.lib.bounded import MIB, Bounds, OutOfBounds, bounded
 from dynabench.lib.errors import Refused
-from tasks.config.schema import TaskConfig
-from tasks.contexts.files import Summary, context_digest, good_rows, summary_of
+from tasks.contexts.files import Summary, context_digest, summary_of
 from tasks.line_files import FileError
 from tasks.models import Context, ContextBatch, Round
 
 SECONDS, MEMORY_BYTES = 300.0, 512 * MIB  # to read a file
 UNFOLDED = 16  # bytes of memory besides that a byte of a file may take
-T = TypeVar("T")
 FINISHED = (Round.State.CLOSED, Round.State.RELEASED)
 
 
@@ -61,8 +59,8 @@ def set_retired(*, contexts: QuerySet[Context], is_retired: bool, actor: User) -
     chosen = list(contexts.values_list("pk", flat=True))
     first = contexts.select_related("round__task").first()
     count = Context.objects.filter(pk__in=chosen).update(is_retired=is_retired)
-    deed = "retired" if is_retired else "returned"
-    log(actor, f"contexts.{deed}", f"{count} contexts", about=first, contexts=chosen)
+    action = "contexts.retired" if is_retired else "contexts.returned"
+    log(actor, action, f"{count} contexts", about=first, contexts=chosen)
     return count
 
 
@@ -74,31 +72,10 @@ def used_contexts() -> QuerySet[Context]:
 
 
 def preview_contexts(*, round: Round, lines: Iterable[bytes], file_name: str) -> Summary:
-    """What the file would bring into the round. Raises Refused, FileError."""
-    return _read(summary_of, round, lines, file_name)
+    """What the file would bring into the round. Raises Refused, FileError.
 
-
-def import_contexts(
-    *, round: Round, lines: Iterable[bytes], file_name: str, actor: User | None
-) -> int:
-    """Store the good new rows of the file and return how many; no lock, a unique digest.
-
-    Raises Refused, FileError.
+    A process of its own reads it, within bounds, because others made the file.
     """
-    good = _read(good_rows, round, lines, file_name)
-    if not good:
-        return 0
-    batch = store_contexts(round=round, rows=good, file_name=file_name[-200:], actor=actor)
-    return Context.objects.filter(batch=batch).count()
-
-
-def _read(
-    read: Callable[[bytes, str, TaskConfig, Collection[str]], T],
-    round: Round,
-    lines: Iterable[bytes],
-    file_name: str,
-) -> T:
-    """What `read` finds in a file, which others made: in a process of its own, within bounds."""
     if round.state in FINISHED:
         told = {"round": round, "state": _(round.state)}
         raise Refused(_("%(round)s is %(state)s and takes no contexts.") % told)
@@ -109,9 +86,18 @@ def _read(
     data = b"".join(lines)
     bounds = Bounds(SECONDS, MEMORY_BYTES + UNFOLDED * len(data))
     try:
-        return bounded(partial(read, data, file_name, config, stored), bounds)
+        return bounded(partial(summary_of, data, file_name, config, stored), bounds)
     except OutOfBounds as error:
         raise FileError(str(error)) from None
+
+
+def import_contexts(*, round: Round, found: Summary, file_name: str, actor: User | None) -> Summary:
+    """Store the new rows of a preview, and note how many; no lock, a unique digest."""
+    if found.rows:
+        rows = [row.values for row in found.rows]
+        batch = store_contexts(round=round, rows=rows, file_name=file_name[-200:], actor=actor)
+        found.stored = Context.objects.filter(batch=batch).count()
+    return found
 
 
 @transaction.atomic

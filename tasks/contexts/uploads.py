@@ -46,18 +46,16 @@ class KeptUpload:
         self.path.unlink(missing_ok=True)
 
 
-def keep_upload(
-    *, chunks: Iterable[bytes], file_name: str, round: Round, user: User
-) -> tuple[KeptUpload, str]:
-    """Keep an upload for an hour; also returns the signed ticket that gets it back."""
+def keep_upload(*, chunks: Iterable[bytes], file_name: str, round: Round, user: User) -> str:
+    """Keep an upload for an hour; the signed ticket that gets it back."""
     UPLOADS.mkdir(mode=0o700, parents=True, exist_ok=True)
     _sweep()
     name = secrets.token_hex(16)
-    upload = KeptUpload(UPLOADS / name, file_name)
-    with os.fdopen(os.open(upload.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    with os.fdopen(os.open(UPLOADS / name, flags, 0o600), "wb") as file:
         file.writelines(chunks)
     ticket = {"file": name, "name": file_name, "round": round.pk, "user": user.pk}
-    return upload, signing.dumps(ticket, salt=SALT)
+    return signing.dumps(ticket, salt=SALT)
 
 
 def kept_upload(*, ticket: str, round: Round, user: User) -> KeptUpload:

@@ -10,7 +10,7 @@ from annotation.models import Assignment
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.errors import Refused
-from tasks.contexts.services import import_contexts, undo_import
+from tasks.contexts.services import import_contexts, preview_contexts, undo_import
 from tasks.models import Context, ContextBatch, Round
 from tasks.services import OFFICIAL
 from tests.support.factories import RoundFactory
@@ -84,10 +84,16 @@ def test_errors_name_what_there_is(nli, file, tmp_path):
         run("nli", tmp_path / "none.jsonl")
 
 
-def test_an_unused_batch_can_be_undone(nli, file, alice):
+def imported(round, file, actor):
+    """The batch of the file's contexts."""
     with file.open("rb") as lines:
-        import_contexts(round=nli, lines=lines, file_name=file.name, actor=alice)
-    batch = ContextBatch.objects.get()
+        found = preview_contexts(round=round, lines=lines, file_name=file.name)
+    import_contexts(round=round, found=found, file_name=file.name, actor=actor)
+    return ContextBatch.objects.get()
+
+
+def test_an_unused_batch_can_be_undone(nli, file, alice):
+    batch = imported(nli, file, alice)
     assert undo_import(batch=batch, actor=alice) == 2
     assert nli.contexts.count() == 3
     assert not ContextBatch.objects.exists()
@@ -96,9 +102,7 @@ def test_an_unused_batch_can_be_undone(nli, file, alice):
 
 
 def test_a_used_batch_stays(nli, file, alice):
-    with file.open("rb") as lines:
-        import_contexts(round=nli, lines=lines, file_name=file.name, actor=alice)
-    batch = ContextBatch.objects.get()
+    batch = imported(nli, file, alice)
     context = Context.objects.filter(batch=batch).first()
     Assignment.objects.create(annotator=annotator_of(alice), round=nli, context=context)
     with pytest.raises(Refused) as refused:

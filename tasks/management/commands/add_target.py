@@ -8,7 +8,8 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
 from dynabench.lib.refusals import as_command_error
-from tasks.models import Round, TargetModel, Task
+from tasks.management.named import round_of, task_of
+from tasks.models import TargetModel, Task
 from tasks.rounds.loop import register_target
 from tasks.targets.connect import endpoint_of, serving_of, spec_of
 from tasks.targets.endpoints.base import EndpointError
@@ -34,17 +35,14 @@ class Command(BaseCommand):
         parser.add_argument("--labels", help="the task's labels in the order of the model's logits")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        task = Task.objects.filter(code=options["task"]).first()
-        if task is None:
-            known = ", ".join(Task.objects.values_list("code", flat=True))
-            raise CommandError(f"There is no task {options['task']!r}. Tasks: {known or 'none'}.")
+        task = task_of(options["task"])
         target = self._target(task, options)
         self._check(target)
         fields = {
             name: getattr(target, name)
             for name in ("adapter", "url", "source", "revision", "options", "serving", "secret_env")
         }
-        round = self._round(task, options["round"])
+        round = None if options["round"] is None else round_of(task, options["round"])
         with as_command_error():
             register_target(task=task, name=target.name, round=round, **fields)
         where = f" in round {round.number}" if round else ""
@@ -86,15 +84,6 @@ class Command(BaseCommand):
         if options["labels"]:
             settings["labels"] = options["labels"].split(",")
         return settings
-
-    def _round(self, task: Task, number: int | None) -> Round | None:
-        if number is None:
-            return None
-        round = task.rounds.filter(number=number).first()
-        if round is None:
-            numbers = ", ".join(str(n) for n in task.rounds.values_list("number", flat=True))
-            raise CommandError(f"{task.code} has no round {number}. Rounds: {numbers or 'none'}.")
-        return round
 
     def _check(self, target: TargetModel) -> None:
         """What can be known before the first call: the folder's files, labels, options."""

@@ -10,6 +10,7 @@ from dynabench.lib.refusals import as_command_error
 from tasks.contexts.files import Summary
 from tasks.contexts.services import FINISHED, import_contexts, preview_contexts
 from tasks.line_files import FileError
+from tasks.management.named import no_round, round_of, task_of
 from tasks.models import Round, Task
 
 
@@ -23,50 +24,39 @@ class Command(BaseCommand):
         parser.add_argument("--skip-bad", action="store_true", help="leave bad lines out")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        round = self._round(options["code"], options["round"])
+        task, number = task_of(options["code"]), options["round"]
+        round = latest_unfinished(task) if number is None else round_of(task, number)
         path: Path = options["file"]
         with as_command_error(FileError):
-            summary = self._check(round, path)
-            if summary.error_count and not options["skip_bad"]:
+            found = self._read(round, path)
+            bad = f"{found.error_count} bad line{'' if found.error_count == 1 else 's'}"
+            if found.error_count and not options["skip_bad"]:
                 raise CommandError(
-                    f"{_lines(summary.error_count)} cannot be stored, so nothing was. "
+                    f"{bad} cannot be stored, so nothing was. "
                     "Mend the file, or leave the lines out with --skip-bad."
                 )
-            with path.open("rb") as lines:
-                new = import_contexts(round=round, lines=lines, file_name=path.name, actor=None)
-        duplicates = summary.row_count - summary.error_count - new
-        left_out = f", {_lines(summary.error_count)} left out" if summary.error_count else ""
-        self.stdout.write(f"{round}: {new} new, {duplicates} duplicates{left_out}.")
+            import_contexts(round=round, found=found, file_name=path.name, actor=None)
+        duplicates = found.row_count - found.error_count - found.stored
+        left_out = f", {bad} left out" if found.error_count else ""
+        self.stdout.write(f"{round}: {found.stored} new, {duplicates} duplicates{left_out}.")
 
-    def _check(self, round: Round, path: Path) -> Summary:
-        """The preview; every bad line goes to stderr."""
+    def _read(self, round: Round, path: Path) -> Summary:
+        """What the file holds; every bad line goes to stderr."""
         try:
             with path.open("rb") as lines:
-                summary = preview_contexts(round=round, lines=lines, file_name=path.name)
+                found = preview_contexts(round=round, lines=lines, file_name=path.name)
         except OSError as error:
             raise CommandError(f"{path}: {error.strerror}.") from None
-        for bad in summary.errors:
-            self.stderr.write(f"{path}:{bad.line}: {bad.message}")
-        if summary.error_count > len(summary.errors):
-            self.stderr.write(f"{path}: and {summary.error_count - len(summary.errors)} more")
-        return summary
-
-    def _round(self, code: str, number: int | None) -> Round:
-        task = Task.objects.filter(code=code).first()
-        if task is None:
-            known = ", ".join(Task.objects.values_list("code", flat=True))
-            raise CommandError(f"There is no task {code!r}. Tasks: {known or 'none'}.")
-        rounds = task.rounds.select_related("task")
-        if number is None:
-            found = rounds.exclude(state__in=FINISHED).order_by("number").last()
-        else:
-            found = rounds.filter(number=number).first()
-        if found is None:
-            numbers = ", ".join(f"{r.number} ({r.state})" for r in rounds)
-            what = f"round {number}" if number else "round that takes contexts"
-            raise CommandError(f"{code} has no {what}. Rounds: {numbers or 'none'}.")
+        for error in found.errors:
+            self.stderr.write(f"{path}:{error.line}: {error.message}")
+        if found.error_count > len(found.errors):
+            self.stderr.write(f"{path}: and {found.error_count - len(found.errors)} more")
         return found
 
 
-def _lines(count: int) -> str:
-    return f"{count} bad line{'' if count == 1 else 's'}"
+def latest_unfinished(task: Task) -> Round:
+    """The last round that takes contexts."""
+    unfinished = task.rounds.select_related("task").exclude(state__in=FINISHED)
+    if round := unfinished.order_by("number").last():
+        return round
+    raise no_round(task, "round that takes contexts")

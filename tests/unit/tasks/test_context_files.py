@@ -12,7 +12,6 @@ from tasks.config.loading import load_config
 from tasks.contexts.files import (
     BINS,
     LISTED,
-    SHOWN,
     Duplicate,
     context_digest,
     histogram,
@@ -167,16 +166,16 @@ def test_duplicates_name_the_first_line_or_the_round():
     assert len({item.message for item in items[2:]}) == 2
 
 
-def test_a_summary_counts_everything_and_keeps_little():
-    rows = [{"premise": "xxxx", "source": "y", "year": 1900 + n} for n in range(SHOWN + 5)]
+def test_a_summary_counts_everything_and_names_some():
+    rows = [{"premise": "xxxx", "source": "y", "year": 1900 + n} for n in range(25)]
     lines = [json.dumps(row) for row in rows + [rows[0]] * (LISTED + 7)]
     data = "\n".join([*lines, *["bad"] * (LISTED + 5)]).encode()
     summary = summary_of(data, "a.jsonl", CONFIG, set())
     counts = (summary.new, summary.error_count, summary.duplicate_count)
-    assert counts == (SHOWN + 5, LISTED + 5, LISTED + 7)
+    assert counts == (25, LISTED + 5, LISTED + 7)
     assert summary.row_count == sum(counts)
     kept = (len(summary.rows), len(summary.errors), len(summary.duplicates))
-    assert kept == (SHOWN, LISTED, LISTED)
+    assert kept == (25, LISTED, LISTED)
     assert set(summary.lengths) == {5}
 
 

@@ -42,7 +42,7 @@ def levels(page):
 
 
 def ticket_of(page):
-    return page.context["ticket"].initial["ticket"]
+    return page.context["ticket"]
 
 
 def store(client, round, ticket):
@@ -101,7 +101,7 @@ def test_old_uploads_are_swept(editor, nli):
 
 def test_files_that_cannot_be_read_are_refused(editor, nli, monkeypatch):
     assert upload(editor, nli, "x", "a.xlsx").context["form"].errors.keys() == {"file"}
-    assert not list(uploads.UPLOADS.iterdir())
+    assert not list(uploads.UPLOADS.glob("*"))
     monkeypatch.setattr("tasks.admin.rounds.MAX_BYTES", 10)
     assert upload(editor, nli, LINES[0]).context["form"].errors.keys() == {"file"}
 
