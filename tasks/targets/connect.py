@@ -1,7 +1,6 @@
 """From a target's row to the endpoint that asks it."""
 
 import hashlib
-import json
 import os
 from collections.abc import Mapping
 from functools import lru_cache
@@ -19,6 +18,8 @@ from tasks.targets.endpoints.registry import build
 from tasks.targets.services import note_version
 from tasks.targets.serving.spec import ModelSpec
 
+_built = lru_cache(maxsize=256)(build)
+
 
 def endpoint_of(target: TargetModel) -> Endpoint:
     """The target's endpoint; the same object, and so the same connections, for the same settings.
@@ -26,21 +27,19 @@ def endpoint_of(target: TargetModel) -> Endpoint:
     Raises EndpointError(misconfigured).
     """
     config = target.task.config
-    output = config.answer_field
-    component = config.component(output)
-    is_span = component.type == "span"
-    labels = tuple(label.value for label in config.labels(output)) or None
-    options = {**target.options, **({"passage_field": component.reference} if is_span else {})}
-    return _endpoint(
-        target.adapter,
-        target.base_url,
-        tuple(config.model_fields),
-        output,
-        labels,
-        QA_KIND if is_span else "remote",
-        secret_of(target),
-        json.dumps(options, sort_keys=True),
+    answer = config.component(config.answer_field)
+    is_span = answer.type == "span"
+    how = EndpointConfig(
+        url=target.base_url,
+        fields=config.model_fields,
+        output=answer.name,
+        labels=answer.values or None,
+        kind=QA_KIND if is_span else "remote",
+        secret=secret_of(target),
+        options={**target.options, **({"passage_field": answer.reference} if is_span else {})},
+        allow_private_hosts=_private_hosts(target.base_url),
     )
+    return _built(target.adapter, how)
 
 
 def generator_fields(config: TaskConfig) -> tuple[str, ...]:
@@ -54,16 +53,16 @@ def generator_endpoint(generator: Generator) -> Endpoint:
     Raises EndpointError(misconfigured).
     """
     config = generator.task.config
-    return _endpoint(
-        generator.adapter,
-        generator.url,
-        (*generator_fields(config), "goal"),
-        config.text_field,
-        None,
-        GENERATOR,
-        secret_of(generator),
-        json.dumps(generator.options, sort_keys=True),
+    how = EndpointConfig(
+        url=generator.url,
+        fields=(*generator_fields(config), "goal"),
+        output=config.text_field,
+        kind=GENERATOR,
+        secret=secret_of(generator),
+        options={**generator.options},
+        allow_private_hosts=_private_hosts(generator.url),
     )
+    return _built(generator.adapter, how)
 
 
 def secret_of(target: TargetModel | Generator) -> str | None:
@@ -71,31 +70,11 @@ def secret_of(target: TargetModel | Generator) -> str | None:
     return os.environ.get(target.secret_env) if target.secret_env else None
 
 
-@lru_cache(maxsize=256)
-def _endpoint(
-    adapter: str,
-    url: str,
-    fields: tuple[str, ...],
-    output: str,
-    labels: tuple[str, ...] | None,
-    kind: str,
-    secret: str | None,
-    options: str,
-) -> Endpoint:
-    own_server = urlsplit(settings.MODEL_SERVER_URL)
-    is_own = urlsplit(url)[:2] == own_server[:2]
-    allowed = (*settings.TARGET_PRIVATE_HOSTS, *([own_server.hostname or ""] if is_own else []))
-    config = EndpointConfig(
-        url=url,
-        fields=fields,
-        output=output,
-        labels=labels,
-        kind=kind,
-        secret=secret,
-        options=json.loads(options),
-        allow_private_hosts=allowed,
-    )
-    return build(adapter, config)
+def _private_hosts(url: str) -> tuple[str, ...]:
+    """What the operator allows, with our own model server where the URL names it."""
+    own = urlsplit(settings.MODEL_SERVER_URL)
+    is_own = urlsplit(url)[:2] == own[:2]
+    return (*settings.TARGET_PRIVATE_HOSTS, *([own.hostname or ""] if is_own else []))
 
 
 def version_of(target: TargetModel, fingerprint: Mapping[str, Any]) -> int:

@@ -76,7 +76,7 @@ class EndpointConfig:
     labels: tuple[str, ...] | None = None
     kind: str = "remote"
     secret: str | None = field(default=None, repr=False)
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
     max_response_bytes: int = 1_000_000
     allow_private_hosts: bool | tuple[str, ...] = False
 

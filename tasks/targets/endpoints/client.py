@@ -1,16 +1,30 @@
-"""JSON calls of one target: URL, secret and limits of its configuration, errors by HTTP status."""
+"""What adapters of targets share that answer JSON over HTTP; errors by HTTP status."""
 
 import os
 import time
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx
 
 from tasks.targets.endpoints.answers import strict_json
-from tasks.targets.endpoints.base import EndpointConfig, EndpointError, Prediction, misconfigured
-from tasks.targets.endpoints.transport import Reply, Retry, Transport, parse_url, retry_after
+from tasks.targets.endpoints.base import (
+    EndpointConfig,
+    EndpointError,
+    EndpointInfo,
+    Prediction,
+    misconfigured,
+)
+from tasks.targets.endpoints.transport import (
+    IDEMPOTENT,
+    Reply,
+    Retry,
+    Transport,
+    parse_url,
+    retry_after,
+)
 
 SHARED = Transport()
 os.register_at_fork(after_in_child=SHARED.forget)
@@ -34,17 +48,41 @@ class Clock:
         return left
 
 
-class JsonClient:
-    """Calls below one base URL; raises EndpointError for everything but a valid JSON answer."""
+class JsonEndpoint(ABC):
+    """A target below one base URL; everything but a valid JSON answer raises EndpointError."""
 
-    def __init__(self, config: EndpointConfig, retry: Retry, transport: Transport | None) -> None:
-        self.url = parse_url(config.url)
+    OPTIONS: ClassVar[frozenset[str]] = frozenset()
+    RETRY: ClassVar[Retry] = IDEMPOTENT
+
+    def __init__(self, config: EndpointConfig, transport: Transport | None = None) -> None:
+        config.check_options(self.OPTIONS)
+        self._url = parse_url(config.url)
         secret = config.secret
         if secret is not None and not (secret.isascii() and secret.isprintable() and secret):
             raise misconfigured("The secret must be printable ASCII, without line breaks.")
         self._config = config
-        self._retry = retry
         self._transport = transport or SHARED
+
+    @abstractmethod
+    def answers(self, inputs: Sequence[Mapping[str, Any]], clock: Clock) -> list[Prediction]:
+        """A prediction for each input, in order, of one input at least; without seconds."""
+
+    @abstractmethod
+    def info(self, *, deadline_seconds: float) -> EndpointInfo:
+        """What the target says of itself; raises EndpointError."""
+
+    def predict(
+        self, batch: Sequence[Mapping[str, Any]], *, deadline_seconds: float
+    ) -> list[Prediction]:
+        """One prediction for each example, in order; raises EndpointError.
+
+        The seconds are those of the call, shared evenly.
+        """
+        clock = Clock(deadline_seconds)
+        inputs = [self._config.select(item) for item in batch]
+        predictions = self.answers(inputs, clock) if inputs else []
+        each = clock.used() / max(1, len(predictions))
+        return [replace(prediction, seconds=each) for prediction in predictions]
 
     def get(self, path: str, clock: Clock) -> Any:
         return strict_json(self.reply("GET", path, None, clock).body)
@@ -56,13 +94,13 @@ class JsonClient:
         """The reply below the base URL, whose status is 2xx."""
         reply = self._transport.request(
             method,
-            below(self.url, path),
+            below(self._url, path),
             seconds=clock.left(),
             max_bytes=self._config.max_response_bytes,
             allowed=self._config.allow_private_hosts,
             secret=self._config.secret,
             payload=payload,
-            retry=self._retry,
+            retry=self.RETRY,
         )
         if not 200 <= reply.status < 300:
             raise _status_error(reply)
@@ -104,9 +142,3 @@ def _message(reply: Reply) -> str:
         return "."
     text = " ".join(said.split())[:200] if isinstance(said, str) else ""
     return f": {text}" if text else "."
-
-
-def timed(predictions: Sequence[Prediction], clock: Clock) -> list[Prediction]:
-    """The predictions with the seconds of their call, shared evenly."""
-    each = clock.used() / max(1, len(predictions))
-    return [replace(prediction, seconds=each) for prediction in predictions]

@@ -12,60 +12,52 @@ from tasks.targets.endpoints.base import (
     misconfigured,
     rubbish,
 )
-from tasks.targets.endpoints.client import Clock, JsonClient, timed
+from tasks.targets.endpoints.client import Clock, JsonEndpoint
 from tasks.targets.endpoints.transport import CAREFUL, Transport
 
-OPTIONS = frozenset({"version", "field_map", "label_map"})
 SINGLE, BATCH = "/model/single_evaluation", "/model/batch_evaluation"
 
 
-class DynalabEndpoint:
+class DynalabEndpoint(JsonEndpoint):
     """A model that answers one JSON example (version 1), or single and batch routes (version 2).
 
     Options: version; field_map (our field → the model's); label_map (the model's label → ours).
     """
 
+    OPTIONS = frozenset({"version", "field_map", "label_map"})
+    RETRY = CAREFUL
+
     def __init__(self, config: EndpointConfig, transport: Transport | None = None) -> None:
-        config.check_options(OPTIONS)
-        self._config = config
+        super().__init__(config, transport)
         self._version = config.option("version", int, 1)
         if self._version not in (1, 2):
             raise misconfigured("The option 'version' is 1 or 2.")
         self._fields = config.names("field_map")
         self._labels = config.names("label_map")
-        self._client = JsonClient(config, CAREFUL, transport)
-        if self._version == 2 and self._client.url.path.endswith(SINGLE):
-            self._client.url = self._client.url.copy_with(
-                path=self._client.url.path.removesuffix(SINGLE)
-            )
+        if self._version == 2 and self._url.path.endswith(SINGLE):
+            self._url = self._url.copy_with(path=self._url.path.removesuffix(SINGLE))
 
-    def predict(
-        self, batch: Sequence[Mapping[str, Any]], *, deadline_seconds: float
-    ) -> list[Prediction]:
-        """One prediction for each example, in order; raises EndpointError."""
-        clock = Clock(deadline_seconds)
-        inputs = [self._config.select(item) for item in batch]
+    def answers(self, inputs: Sequence[Mapping[str, Any]], clock: Clock) -> list[Prediction]:
         if self._version == 2 and len(inputs) > 1:
             samples = [self._renamed(item) for item in inputs]
-            rows = self._client.post(BATCH, {"dataset_samples": samples}, clock)
+            rows = self.post(BATCH, {"dataset_samples": samples}, clock)
             answers = items(rows, len(inputs), "The answer")
         else:
             answers = [self._one(item, clock) for item in inputs]
-        predictions = [
+        return [
             self._prediction(item, members(answer, "A prediction"))
             for item, answer in zip(inputs, answers, strict=True)
         ]
-        return timed(predictions, clock)
 
     def _renamed(self, item: Mapping[str, Any]) -> dict[str, Any]:
         return {self._fields.get(name, name): value for name, value in item.items()}
 
     def _one(self, item: Mapping[str, Any], clock: Clock) -> Mapping[str, Any]:
         if self._version == 2:
-            return members(self._client.post(SINGLE, self._renamed(item), clock), "The answer")
+            return members(self.post(SINGLE, self._renamed(item), clock), "The answer")
         uid = uuid4().hex
         sent = {"uid": uid, **self._renamed(item)}
-        answer = members(self._client.post("", sent, clock), "The answer")
+        answer = members(self.post("", sent, clock), "The answer")
         if answer.get("id", uid) != uid:
             raise rubbish("The answer's id is not the uid of the example.")
         return answer
@@ -94,5 +86,5 @@ class DynalabEndpoint:
 
     def info(self, *, deadline_seconds: float) -> EndpointInfo:
         """Neither version has a route for this, so nothing but the adapter is known."""
-        name = self._client.url.path.rstrip("/").rpartition("/")[2] or self._client.url.host
+        name = self._url.path.rstrip("/").rpartition("/")[2] or self._url.host
         return EndpointInfo(name, self._config.kind, {"adapter": f"dynalab {self._version}"})

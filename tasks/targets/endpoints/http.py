@@ -4,43 +4,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tasks.targets.endpoints.answers import items, members, read_output, read_prob
-from tasks.targets.endpoints.base import (
-    EndpointConfig,
-    EndpointInfo,
-    Prediction,
-    misconfigured,
-    rubbish,
-)
-from tasks.targets.endpoints.client import Clock, JsonClient, timed
-from tasks.targets.endpoints.transport import IDEMPOTENT, Transport
+from tasks.targets.endpoints.base import EndpointInfo, Prediction, misconfigured, rubbish
+from tasks.targets.endpoints.client import Clock, JsonEndpoint
 
 
-class HttpEndpoint:
+class HttpEndpoint(JsonEndpoint):
     """A target at `http://host:port/models/<name>`; docs/targets.md has the format."""
 
-    def __init__(self, config: EndpointConfig, transport: Transport | None = None) -> None:
-        config.check_options(frozenset())
-        self._config = config
-        self._client = JsonClient(config, IDEMPOTENT, transport)
-
-    def predict(
-        self, batch: Sequence[Mapping[str, Any]], *, deadline_seconds: float
-    ) -> list[Prediction]:
-        """One prediction for each example, in order; raises EndpointError."""
-        if not batch:
-            return []
-        clock = Clock(deadline_seconds)
-        inputs = [self._config.select(item) for item in batch]
+    def answers(self, inputs: Sequence[Mapping[str, Any]], clock: Clock) -> list[Prediction]:
         single = len(inputs) == 1
         payload = {"inputs": inputs[0] if single else inputs}
-        answer = members(self._client.post("/predict", payload, clock), "The answer")
+        answer = members(self.post("/predict", payload, clock), "The answer")
         rows = [answer] if single else items(answer.get("predictions"), len(inputs), "predictions")
         fingerprint = {"digest": _text(answer, "fingerprint")}
-        predictions = [
+        return [
             self._prediction(item, members(row, "A prediction"), fingerprint)
             for item, row in zip(inputs, rows, strict=True)
         ]
-        return timed(predictions, clock)
 
     def _prediction(
         self, item: Mapping[str, Any], row: Mapping[str, Any], fingerprint: Mapping[str, Any]
@@ -50,7 +30,7 @@ class HttpEndpoint:
 
     def info(self, *, deadline_seconds: float) -> EndpointInfo:
         """The target's own account, checked against the configuration; raises EndpointError."""
-        answer = members(self._client.get("/info", Clock(deadline_seconds)), "The answer")
+        answer = members(self.get("/info", Clock(deadline_seconds)), "The answer")
         labels, fields = answer.get("labels"), answer.get("fields")
         ours = self._config.labels
         if ours is not None and (not isinstance(labels, list) or set(map(str, labels)) != {*ours}):

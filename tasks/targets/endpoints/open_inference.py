@@ -13,25 +13,23 @@ from tasks.targets.endpoints.base import (
     misconfigured,
     rubbish,
 )
-from tasks.targets.endpoints.client import Clock, JsonClient, timed
+from tasks.targets.endpoints.client import Clock, JsonEndpoint
 from tasks.targets.endpoints.prompts import fill
-from tasks.targets.endpoints.transport import IDEMPOTENT, Transport
-
-OPTIONS = frozenset(
-    {
-        *("model", "version", "inputs", "template", "template_input", "rank"),
-        *("label_output", "prob_output", "label_order", "label_map"),
-    }
-)
+from tasks.targets.endpoints.transport import Transport
 
 
-class OpenInferenceEndpoint:
+class OpenInferenceEndpoint(JsonEndpoint):
     """One model of a v2 server; text goes in as BYTES tensors, one for each field or a template."""
 
+    OPTIONS = frozenset(
+        {
+            *("model", "version", "inputs", "template", "template_input", "rank"),
+            *("label_output", "prob_output", "label_order", "label_map"),
+        }
+    )
+
     def __init__(self, config: EndpointConfig, transport: Transport | None = None) -> None:
-        config.check_options(OPTIONS)
-        self._config = config
-        self._client = JsonClient(config, IDEMPOTENT, transport)
+        super().__init__(config, transport)
         self._path = f"/v2/models/{quote(config.option('model', str, ...), safe='')}"
         if version := config.option("version", str):
             self._path += f"/versions/{quote(version, safe='')}"
@@ -56,28 +54,17 @@ class OpenInferenceEndpoint:
         if sorted(mapped, key=str) != sorted(labels):
             raise misconfigured(f"'label_order' gives {mapped}; the labels are {list(labels)}.")
 
-    def predict(
-        self, batch: Sequence[Mapping[str, Any]], *, deadline_seconds: float
-    ) -> list[Prediction]:
-        """One prediction for each example, in order; raises EndpointError."""
-        if not batch:
-            return []
-        clock = Clock(deadline_seconds)
-        inputs = [self._config.select(item) for item in batch]
-        payload: dict[str, Any] = {
-            "inputs": [
-                self._tensor(name, column) for name, column in self._columns(inputs).items()
-            ],
-        }
-        answer = members(self._client.post(f"{self._path}/infer", payload, clock), "The answer")
+    def answers(self, inputs: Sequence[Mapping[str, Any]], clock: Clock) -> list[Prediction]:
+        tensors = [self._tensor(name, column) for name, column in self._columns(inputs).items()]
+        reply = self.post(f"{self._path}/infer", {"inputs": tensors}, clock)
+        answer = members(reply, "The answer")
         fingerprint = _known(answer, "model_name", "model_version")
         probs = self._probs(answer, len(inputs))
         outputs = self._outputs(answer, inputs, probs)
-        predictions = [
+        return [
             Prediction(read_output(self._config, item, output), prob, 0.0, fingerprint)
             for item, output, prob in zip(inputs, outputs, probs, strict=True)
         ]
-        return timed(predictions, clock)
 
     def _columns(self, inputs: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
         """The input tensors: name → one text for each example."""
@@ -131,8 +118,8 @@ class OpenInferenceEndpoint:
     def info(self, *, deadline_seconds: float) -> EndpointInfo:
         """Readiness and metadata of the model, input names checked; raises EndpointError."""
         clock = Clock(deadline_seconds)
-        self._client.reply("GET", "/v2/health/ready", None, clock)
-        answer = members(self._client.get(self._path, clock), "The metadata")
+        self.reply("GET", "/v2/health/ready", None, clock)
+        answer = members(self.get(self._path, clock), "The metadata")
         wanted = set(self._columns([dict.fromkeys(self._config.fields, "")]))
         offered = {members(row, "An input").get("name") for row in _rows(answer, "inputs")}
         if offered and not wanted <= offered:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tasks.targets.endpoints.base import EndpointError
-from tasks.targets.endpoints.client import Clock, JsonClient, below
+from tasks.targets.endpoints.client import Clock, JsonEndpoint, below
+from tasks.targets.endpoints.http import HttpEndpoint
 from tasks.targets.endpoints.transport import (
     CAREFUL,
     IDEMPOTENT,
@@ -24,15 +25,18 @@ Serve = Callable[[Callable[[Handler, Seen], None]], Server]
 
 def client(
     url: str, retry: Retry = IDEMPOTENT, transport: Transport | None = None, **changes: Any
-) -> JsonClient:
-    return JsonClient(sentiment(url, **changes), retry, transport or Transport())
+) -> JsonEndpoint:
+    target: JsonEndpoint = type("Target", (HttpEndpoint,), {"RETRY": retry})(
+        sentiment(url, **changes), transport or Transport()
+    )
+    return target
 
 
-def ask(target: JsonClient, seconds: float = 5.0) -> Any:
+def ask(target: JsonEndpoint, seconds: float = 5.0) -> Any:
     return target.post("/predict", {"inputs": {}}, Clock(seconds))
 
 
-def failure(target: JsonClient, seconds: float = 5.0) -> EndpointError:
+def failure(target: JsonEndpoint, seconds: float = 5.0) -> EndpointError:
     with pytest.raises(EndpointError) as caught:
         ask(target, seconds)
     return caught.value
