@@ -1,7 +1,6 @@
 """What adapters of targets share that answer JSON over HTTP; errors by HTTP status."""
 
 import os
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -19,6 +18,7 @@ from tasks.targets.endpoints.base import (
 )
 from tasks.targets.endpoints.transport import (
     IDEMPOTENT,
+    Clock,
     Reply,
     Retry,
     Transport,
@@ -28,24 +28,6 @@ from tasks.targets.endpoints.transport import (
 
 SHARED = Transport()
 os.register_at_fork(after_in_child=SHARED.forget)
-
-
-class Clock:
-    """The time one `predict` or `info` has, however many calls it makes."""
-
-    def __init__(self, deadline_seconds: float) -> None:
-        self._started_at = time.monotonic()
-        self._deadline_seconds = deadline_seconds
-
-    def used(self) -> float:
-        return time.monotonic() - self._started_at
-
-    def left(self) -> float:
-        """Seconds left; raises EndpointError(slow) when there are none."""
-        left = self._deadline_seconds - self.used()
-        if left <= 0:
-            raise EndpointError("The target did not answer in time.", reason="slow")
-        return left
 
 
 class JsonEndpoint(ABC):

@@ -12,8 +12,8 @@ from tasks.targets.endpoints.base import (
     misconfigured,
     rubbish,
 )
-from tasks.targets.endpoints.client import Clock, JsonEndpoint
-from tasks.targets.endpoints.transport import CAREFUL, Transport
+from tasks.targets.endpoints.client import JsonEndpoint
+from tasks.targets.endpoints.transport import CAREFUL, Clock, Transport
 
 SINGLE, BATCH = "/model/single_evaluation", "/model/batch_evaluation"
 

@@ -5,7 +5,8 @@ from typing import Any
 
 from tasks.targets.endpoints.answers import items, members, read_output, read_prob
 from tasks.targets.endpoints.base import EndpointInfo, Prediction, misconfigured, rubbish
-from tasks.targets.endpoints.client import Clock, JsonEndpoint
+from tasks.targets.endpoints.client import JsonEndpoint
+from tasks.targets.endpoints.transport import Clock
 
 
 class HttpEndpoint(JsonEndpoint):

@@ -13,9 +13,9 @@ from tasks.targets.endpoints.base import (
     misconfigured,
     rubbish,
 )
-from tasks.targets.endpoints.client import Clock, JsonEndpoint
+from tasks.targets.endpoints.client import JsonEndpoint
 from tasks.targets.endpoints.prompts import fill
-from tasks.targets.endpoints.transport import Transport
+from tasks.targets.endpoints.transport import Clock, Transport
 
 
 class OpenInferenceEndpoint(JsonEndpoint):

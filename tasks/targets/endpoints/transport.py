@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -32,28 +32,45 @@ WRITE_BYTES = 16 * 1024
 MAX_REDIRECTS = 3
 Resolver = Callable[[str, int], Sequence[str]]
 Headers = Iterable[tuple[bytes, bytes]]
-Call = tuple[str, httpx.URL, Allowed, str | None, bytes, Headers]
 
 
-@dataclass
-class Budget:
-    """What is left of one call: seconds until `ends_at` (monotonic) and bytes still accepted."""
+class Clock:
+    """The time that is left for something, however many calls it makes."""
 
-    ends_at: float
-    max_bytes: int
-    left_bytes: int = 0
-    received: bool = False
+    def __init__(self, seconds: float) -> None:
+        self._started_at, self._seconds = time.monotonic(), seconds
 
-    @classmethod
-    def of(cls, seconds: float, max_bytes: int) -> "Budget":
-        return cls(time.monotonic() + seconds, max_bytes)
+    def used(self) -> float:
+        return time.monotonic() - self._started_at
 
-    def seconds(self) -> float:
-        """The time left; raises EndpointError(slow) when there is none."""
-        left = self.ends_at - time.monotonic()
+    def left(self) -> float:
+        """Seconds left; raises EndpointError(slow) when there are none."""
+        left = self._seconds - self.used()
         if left <= 0:
             raise EndpointError("The target did not answer in time.", reason="slow")
         return left
+
+
+class Budget(Clock):
+    """What is left of one call: its time, and the bytes that are still accepted."""
+
+    def __init__(self, seconds: float, max_bytes: int) -> None:
+        super().__init__(seconds)
+        self.max_bytes = max_bytes
+        self.left_bytes = 0
+        self.received = False
+
+
+@dataclass(frozen=True)
+class _Call:
+    """What is sent where, and who may answer it."""
+
+    method: str
+    url: httpx.URL
+    allowed: Allowed
+    secret: str | None
+    content: bytes
+    headers: Headers
 
 
 @dataclass(frozen=True)
@@ -77,11 +94,8 @@ class Reply:
     body: bytes
 
 
-class _Lost(Exception):
-    """The connection failed before a byte of the answer came; carries the error to report."""
-
-    def __init__(self, error: EndpointError) -> None:
-        self.error = error
+class _Lost(EndpointError):
+    """The connection failed before a byte of the answer came."""
 
 
 _budget: ContextVar[Budget] = ContextVar("budget")
@@ -97,14 +111,14 @@ class _Stream(httpcore.NetworkStream):
         budget = _budget.get()
         if budget.left_bytes <= 0:
             raise _too_large(budget.max_bytes)
-        data = self._inner.read(min(max_bytes, budget.left_bytes), budget.seconds())
+        data = self._inner.read(min(max_bytes, budget.left_bytes), budget.left())
         budget.left_bytes -= len(data)
         budget.received = budget.received or bool(data)
         return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         for start in range(0, len(buffer), WRITE_BYTES):
-            self._inner.write(buffer[start : start + WRITE_BYTES], _budget.get().seconds())
+            self._inner.write(buffer[start : start + WRITE_BYTES], _budget.get().left())
 
     def close(self) -> None:
         self._inner.close()
@@ -115,7 +129,7 @@ class _Stream(httpcore.NetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,
     ) -> httpcore.NetworkStream:
-        seconds = _budget.get().seconds()
+        seconds = _budget.get().left()
         return _Stream(self._inner.start_tls(ssl_context, server_hostname, seconds))
 
     def get_extra_info(self, info: str) -> Any:
@@ -144,7 +158,7 @@ class _Backend(httpcore.NetworkBackend):
     ) -> httpcore.NetworkStream:
         addresses = self._addresses(host, port)
         for tried, address in enumerate(addresses, start=1):
-            seconds = _budget.get().seconds() / (len(addresses) - tried + 1)
+            seconds = _budget.get().left() / (len(addresses) - tried + 1)
             try:
                 return _Stream(self._inner.connect_tcp(address, port, seconds, local_address, []))
             except (httpcore.ConnectError, httpcore.ConnectTimeout):
@@ -171,7 +185,7 @@ class _Backend(httpcore.NetworkBackend):
 
     def _look_up(self, host: str, port: int) -> list[str]:
         try:
-            found = self._names.submit(self._resolve, host, port).result(_budget.get().seconds())
+            found = self._names.submit(self._resolve, host, port).result(_budget.get().left())
         except TimeoutError:
             raise EndpointError(f"Resolving {host!r} took too long.", reason="slow") from None
         except (OSError, UnicodeError):
@@ -237,79 +251,57 @@ class Transport:
 
         payload: becomes JSON; bytes are sent as they are.
         """
-        budget = Budget.of(seconds, max_bytes)
+        budget = Budget(seconds, max_bytes)
         token = _budget.set(budget)
+        call = _Call(method, url, allowed, secret, _encode(payload), headers)
         try:
-            call = (method, url, allowed, secret, _encode(payload), headers)
             try:
-                reply = self._follow(*call)
-            except _Lost as lost:
+                reply = self._follow(call)
+            except _Lost:
                 if not retry.lost:
-                    raise lost.error from lost
-                return self._last_attempt(call)
+                    raise
+                return self._follow(call)
             wait = retry_after(reply.headers)
-            if reply.status in retry.statuses and wait is not None and wait < budget.seconds():
+            if reply.status in retry.statuses and wait is not None and wait < budget.left():
                 time.sleep(wait)
-                return self._last_attempt(call)
+                return self._follow(call)
             return reply
         finally:
             _budget.reset(token)
 
-    def _last_attempt(self, call: Call) -> Reply:
-        try:
-            return self._follow(*call)
-        except _Lost as lost:
-            raise lost.error from lost
-
-    def _follow(
-        self,
-        method: str,
-        url: httpx.URL,
-        allowed: Allowed,
-        secret: str | None,
-        content: bytes,
-        headers: Headers,
-    ) -> Reply:
+    def _follow(self, call: _Call) -> Reply:
         """Send, and follow redirects that keep method, safety and origin rules."""
         for _ in range(MAX_REDIRECTS + 1):
-            reply = self._send(method, url, allowed, secret, content, headers)
+            reply = self._send(call)
             location = reply.headers.get("location")
             if reply.status not in (301, 302, 303, 307, 308) or location is None:
                 return reply
-            if method != "GET" and reply.status not in (307, 308):
+            if call.method != "GET" and reply.status not in (307, 308):
                 raise misconfigured(f"The target redirects to {location:.200}: name that URL.")
-            there = parse_url(str(_join(url, location)))
-            if url.scheme == "https" and there.scheme == "http":
+            there = parse_url(str(_join(call.url, location)))
+            if call.url.scheme == "https" and there.scheme == "http":
                 raise misconfigured("The target redirects from https to http.")
-            if origin(there) != origin(url):
-                secret = None
-                allowed = allowed if isinstance(allowed, tuple) else False
-            url = there
+            if origin(there) != origin(call.url):
+                listed = call.allowed if isinstance(call.allowed, tuple) else False
+                call = replace(call, secret=None, allowed=listed)
+            call = replace(call, url=there)
         raise misconfigured(f"The target redirects more than {MAX_REDIRECTS} times.")
 
-    def _send(
-        self,
-        method: str,
-        url: httpx.URL,
-        allowed: Allowed,
-        secret: str | None,
-        content: bytes,
-        headers: Headers,
-    ) -> Reply:
-        budget = _budget.get()
+    def _send(self, call: _Call) -> Reply:
+        budget, url = _budget.get(), call.url
         budget.left_bytes = budget.max_bytes + HEADER_BYTES
         budget.received = False
         target = httpcore.URL(
             scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
         )
-        unencrypted_secret = secret is not None and url.scheme == "http"
+        unencrypted_secret = call.secret is not None and url.scheme == "http"
         try:
-            with self._pool(allowed, unencrypted_secret).stream(
-                method,
+            with self._pool(call.allowed, unencrypted_secret).stream(
+                call.method,
                 target,
-                headers=[*_headers(url, secret, content, budget.seconds()), *headers],
-                content=content,
-                extensions={"timeout": {"pool": budget.seconds()}},
+                headers=[*_headers(call, budget.left()), *call.headers],
+                content=call.content,
+                extensions={"timeout": {"pool": budget.left()}},
             ) as response:
                 return _read(response, budget.max_bytes)
         except httpcore.PoolTimeout:
@@ -331,8 +323,8 @@ def _failure(error: Exception, received: bool) -> Exception:
         if isinstance(seen, ssl.SSLCertVerificationError):
             return misconfigured(f"The certificate of the target is not valid: {seen}.")
         seen = seen.__cause__ or seen.__context__
-    failure = EndpointError(f"The target cannot be reached: {error}.", reason="down")
-    return failure if received else _Lost(failure)
+    kind = EndpointError if received else _Lost
+    return kind(f"The target cannot be reached: {error}.", reason="down")
 
 
 def _read(response: httpcore.Response, max_bytes: int) -> Reply:
@@ -356,21 +348,19 @@ def _too_large(max_bytes: int) -> EndpointError:
     return rubbish(f"The answer is larger than {max_bytes} bytes.")
 
 
-def _headers(
-    url: httpx.URL, secret: str | None, content: bytes, seconds: float
-) -> list[tuple[bytes, bytes]]:
+def _headers(call: _Call, seconds: float) -> list[tuple[bytes, bytes]]:
     headers = [
-        (b"Host", url.netloc),
+        (b"Host", call.url.netloc),
         (b"Accept", b"application/json"),
         (b"Accept-Encoding", b"identity"),
         (b"User-Agent", b"dynabench"),
         (b"X-Deadline-Seconds", b"%.3f" % min(3600, max(0.001, seconds))),
     ]
-    if content:
+    if call.content:
         headers += [(b"Content-Type", b"application/json")]
-        headers += [(b"Content-Length", str(len(content)).encode())]
-    if secret is not None:
-        headers += [(b"Authorization", b"Bearer " + secret.encode("ascii"))]
+        headers += [(b"Content-Length", str(len(call.content)).encode())]
+    if call.secret is not None:
+        headers += [(b"Authorization", b"Bearer " + call.secret.encode("ascii"))]
     return headers
 
 

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from tasks.targets.endpoints.base import EndpointError
-from tasks.targets.endpoints.client import Clock
-from tasks.targets.endpoints.transport import Transport
+from tasks.targets.endpoints.transport import Clock, Transport
 
 from .conftest import Handler, Seen, Server
 from .test_transport import ask, client, failure

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from tasks.targets.endpoints.base import EndpointError
-from tasks.targets.endpoints.client import Clock, JsonEndpoint, below
+from tasks.targets.endpoints.client import JsonEndpoint, below
 from tasks.targets.endpoints.http import HttpEndpoint
 from tasks.targets.endpoints.transport import (
     CAREFUL,
     IDEMPOTENT,
+    Clock,
     Retry,
     Transport,
     parse_url,
