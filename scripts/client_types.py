@@ -1,39 +1,23 @@
 """What the client gives back and takes, as the text of dynabench/client/types.py."""
 
+import ast
 import json
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-ROOT = Path(__file__).resolve().parents[1]
-TYPES = ROOT / "dynabench" / "client" / "types.py"
-SHAPES = (
-    *("Me", "Task", "FullTask", "Round", "Statistics"),
-    *("Dataset", "EvaluationSet", "Check", "Upload", "Quota"),
-    *("Model", "WholeModel", "Run", "WholeRun", "Score"),
-    *("Assignment", "Example", "JudgedExample", "Item", "OwnValidation"),
-    *("Seen", "Compared", "ListedSnapshot", "OneSnapshot"),
-    *("Config", "ChangedConfig", "RoundPlanRequest", "Context", "ImportedContexts"),
-    *("Release", "NewReleaseRequest", "Training", "WholeTraining", "NewTrainingRequest"),
-    *("PatchedAboutSetRequest", "ReviewItem", "Decision"),
-    *("Policy", "ChangedPolicy", "NewPolicyRequest"),
-    *("WebhookShown", "WebhookMade", "WebhookNewRequest", "PatchedWebhookChangeRequest"),
-    *("DeliveryShown", "NewTaskRequest", "MadeTask", "PatchedTaskChangeRequest", "Member"),
-    *("ContextBatch", "TargetModel", "TargetSettingsRequest", "TargetTest", "Generator"),
-    "GeneratorRequest",
-    *("PastDecision", "Gold", "Report", "Author", "Validator", "Activity", "SecondOpinion"),
-    "WrongPage",
-)
-"""The schemas that methods return or take; those that they refer to come along."""
+CLIENT = Path(__file__).resolve().parents[1] / "dynabench" / "client"
+TYPES = CLIENT / "types.py"
 NAMES = {
     "Seen": "Leaderboard",
     "WebhookShown": "Webhook",
     "DeliveryShown": "Delivery",
-    "GeneratorRequest": "GeneratorSettings",
 }
-"""What people read elsewhere, where a name of the server says little at the client."""
+"""Clearer names at the client, by the name of the schema."""
+FEWEST = 4
+"""Fields that a class has at least which is the base of another one."""
 HEAD = '''"""What methods return, and some take: plain dictionaries, with the keys of the API.
 
 Made by scripts/client_types.py from the schema of the API. Times are ISO 8601, in UTC.
@@ -72,6 +56,7 @@ class Flag(TypedDict, total=False):
     flag_reason: str
     comment: str
 '''
+BY_HAND = {"Card", "Flag", "Results"}
 PLAIN = {
     "string": "str",
     "integer": "int",
@@ -84,16 +69,53 @@ PLAIN = {
 Schema = Mapping[str, Any]
 
 
+class Shape(NamedTuple):
+    """A class: its docstring, and its fields' types by name."""
+
+    doc: str
+    fields: Mapping[str, str]
+
+
+Classes = Mapping[str, Shape]
+
+
 def made(api: Schema) -> str:
-    """The text of the file for an OpenAPI schema."""
+    """The text of the file for an OpenAPI schema: what the client's modules import, and all below.
+
+    Raises ValueError for an import that is no schema.
+    """
     schemas = api["components"]["schemas"]
-    wanted = sorted(_with_all_below(schemas, SHAPES), key=_named)
-    text = "\n\n".join([HEAD, *(_class(name, schemas) for name in wanted)])
+    imported = [_schema_of(name, schemas) for name in _imported() - BY_HAND]
+    classes = {
+        _named(name): Shape(
+            schemas[name].get("description", "").partition("\n")[0],
+            _fields(schemas[name], schemas),
+        )
+        for name in sorted(_with_all_below(schemas, imported))
+    }
+    families = sorted(_family(name, classes) for name in classes)
+    text = "\n\n".join([HEAD, *(_class(family, classes) for family in families)])
     formatted = subprocess.run(
         [sys.executable, "-m", "ruff", "format", "--stdin-filename", TYPES, "-"],
         input=text, text=True, capture_output=True, check=True,
     )  # fmt: skip
     return formatted.stdout
+
+
+def _imported() -> set[str]:
+    """What the client's modules import from the file."""
+    return {
+        one.name
+        for module in CLIENT.rglob("*.py")
+        for node in ast.walk(ast.parse(module.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module == "dynabench.client.types"
+        for one in node.names
+    }
+
+
+def _schema_of(name: str, schemas: Schema) -> str:
+    """The schema for a name of the client; the answer's where a request has one too."""
+    return min((one for one in schemas if _named(one) == name), key=len)
 
 
 def _with_all_below(schemas: Schema, names: Iterable[str]) -> set[str]:
@@ -119,15 +141,32 @@ def _referred(part: Any) -> Iterator[str]:
             yield from _referred(value)
 
 
-def _class(name: str, schemas: Schema) -> str:
-    schema = schemas[name]
-    said = schema.get("description", "").partition("\n")[0]
-    lines = [f"class {_named(name)}(TypedDict):", f'    """{said}"""']
-    for key, part in schema["properties"].items():
-        kind = _type(part, schemas)
-        may_lack = key not in schema.get("required", ())
-        lines.append(f"    {key}: " + (f"NotRequired[{kind}]" if may_lack else kind))
-    return "\n".join(lines)
+def _fields(schema: Schema, schemas: Schema) -> dict[str, str]:
+    """The types of a schema's fields by name."""
+    kinds = {key: _type(part, schemas) for key, part in schema["properties"].items()}
+    required = schema.get("required", ())
+    return {k: kind if k in required else f"NotRequired[{kind}]" for k, kind in kinds.items()}
+
+
+def _family(name: str, classes: Classes) -> list[str]:
+    """A class behind its base, the largest one whose fields it has all, and so on."""
+    mine = classes[name].fields.items()
+    bases = [
+        one
+        for one, its in classes.items()
+        if len(its.fields) >= FEWEST and its.fields.items() < mine
+    ]
+    if not bases:
+        return [name]
+    return [*_family(max(bases, key=lambda one: len(classes[one].fields)), classes), name]
+
+
+def _class(family: Sequence[str], classes: Classes) -> str:
+    base, name = family[-2:] if len(family) > 1 else ("TypedDict", *family)
+    known = classes[base].fields if base in classes else {}
+    own = {key: kind for key, kind in classes[name].fields.items() if key not in known}
+    lines = [f"class {name}({base}):", f'    """{classes[name].doc}"""']
+    return "\n".join([*lines, *(f"    {key}: {kind}" for key, kind in own.items())])
 
 
 def _named(name: str) -> str:

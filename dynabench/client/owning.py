@@ -13,7 +13,6 @@ from dynabench.client.types import (
     ContextBatch,
     FullTask,
     Generator,
-    GeneratorSettings,
     ImportedContexts,
     MadeTask,
     Member,
@@ -187,7 +186,7 @@ class Owning(Asking):
         return self._get(f"/tasks/{task}/generator/")
 
     @method
-    def set_generator(self, task: str, **settings: Unpack[GeneratorSettings]) -> Flow[Generator]:
+    def set_generator(self, task: str, **settings: Unpack[Generator]) -> Flow[Generator]:
         """Give the task a generator, or other settings. Raises Invalid, Refused."""
         return self._write("PUT", f"/tasks/{task}/generator/", settings)
 

@@ -46,6 +46,15 @@ class AboutSet(TypedDict):
     description: NotRequired[str]
 
 
+class EvaluationSet(AboutSet):
+    """A set of examples, and its newest version."""
+
+    name: str
+    source: NotRequired[Literal["round", "upload", "control"]]
+    round: NotRequired[int | None]
+    newest: Version | None
+
+
 class Activity(TypedDict):
     """What people do in a round."""
 
@@ -140,6 +149,12 @@ class BoardRow(TypedDict):
     missing: list[str]
 
 
+class SeenRow(BoardRow):
+    """A line of the board as it is now."""
+
+    is_published: bool
+
+
 class BoardSet(TypedDict):
     """The newest version of a set of examples."""
 
@@ -152,17 +167,6 @@ class BoardSet(TypedDict):
     is_provisional: NotRequired[bool]
     is_sealed: NotRequired[bool]
     overlap: NotRequired[float | None]
-
-
-class ChangedConfig(TypedDict):
-    """The configuration with what a PUT changed, or would change."""
-
-    config_text: str
-    version: str
-    fixed_because: str
-    fixed: list[str]
-    warnings: list[ConfigProblem]
-    diff: str
 
 
 class ChangedExample(TypedDict):
@@ -264,6 +268,12 @@ class Config(TypedDict):
     fixed_because: str
     fixed: list[str]
     warnings: list[ConfigProblem]
+
+
+class ChangedConfig(Config):
+    """The configuration with what a PUT changed, or would change."""
+
+    diff: str
 
 
 class ConfigProblem(TypedDict):
@@ -383,19 +393,6 @@ class DuplicateContext(TypedDict):
     of: int | None
 
 
-class EvaluationSet(TypedDict):
-    """A set of examples, and its newest version."""
-
-    name: str
-    source: NotRequired[Literal["round", "upload", "control"]]
-    round: NotRequired[int | None]
-    access: NotRequired[Literal["scoring", "standard", "hidden"]]
-    may_leave: NotRequired[bool]
-    answers_public: NotRequired[bool]
-    description: NotRequired[str]
-    newest: Version | None
-
-
 class Example(TypedDict):
     """An example as its author sees it; with `full` in the context, as members of the task do."""
 
@@ -415,48 +412,14 @@ class Example(TypedDict):
     answers: list[GivenAnswer]
 
 
-class FullTask(TypedDict):
-    """A task with what it asks."""
+class JudgedExample(Example):
+    """An example with what others say of it: for its author, and for members of the task."""
 
-    code: str
-    name: str
-    summary: str
-    language: str
-    is_official: bool
-    is_sensitive: bool
-    allow_try_out: bool
-    groups: list[str]
-    rounds: list[OpenedRound]
-    instructions: str
-    content_warning: ContentWarning | None
-    examples: ShownExamples
-    goal: str
-    context: list[TaskField]
-    input: list[TaskField]
-    output: list[TaskField]
-    model_fields: list[str]
-    target_fields: list[str]
-    answer_field: str
-    verdict: dict[str, Any]
-    metrics: TaskMetrics
-    weights: dict[str, float]
-    about: TaskAbout
-    created_at: str
-    is_visible: bool
-    role: Literal["owner", "editor", "moderator", "viewer", "annotator"] | None
+    annotator: str
+    consensus: Consensus | None
 
 
 class Generator(TypedDict):
-    """How a generator is reached."""
-
-    name: str
-    adapter: str
-    url: str
-    options: NotRequired[dict[str, Any]]
-    secret_env: NotRequired[str]
-
-
-class GeneratorSettings(TypedDict):
     """How a generator is reached."""
 
     name: str
@@ -529,27 +492,6 @@ class Item(TypedDict):
     judged_today: int
 
 
-class JudgedExample(TypedDict):
-    """An example with what others say of it: for its author, and for members of the task."""
-
-    id: str
-    task: str
-    round: int
-    context: GivenContext
-    inputs: dict[str, Any]
-    goal: str
-    outcome: Literal["fooled", "not_fooled", "undecided", "no_model", "unknown"]
-    decided_by: Literal["rule", "author"]
-    why: dict[str, Any]
-    parent: str | None
-    by_program: bool
-    created_at: str
-    retracted_at: str | None
-    answers: list[GivenAnswer]
-    annotator: str
-    consensus: Consensus | None
-
-
 class Kept(TypedDict):
     """A board as snapshots keep it: all that it rests on."""
 
@@ -606,36 +548,12 @@ class ListedSnapshot(TypedDict):
     made_at: str
 
 
-class MadeTask(TypedDict):
-    """A new task, and what to know of its configuration."""
+class OneSnapshot(ListedSnapshot):
+    """A snapshot; `table` is what the digest is of, with sorted keys and without spaces."""
 
-    code: str
-    name: str
-    summary: str
-    language: str
-    is_official: bool
-    is_sensitive: bool
-    allow_try_out: bool
-    groups: list[str]
-    rounds: list[OpenedRound]
-    instructions: str
-    content_warning: ContentWarning | None
-    examples: ShownExamples
-    goal: str
-    context: list[TaskField]
-    input: list[TaskField]
-    output: list[TaskField]
-    model_fields: list[str]
-    target_fields: list[str]
-    answer_field: str
-    verdict: dict[str, Any]
-    metrics: TaskMetrics
-    weights: dict[str, float]
-    about: TaskAbout
-    created_at: str
-    is_visible: bool
-    role: Literal["owner", "editor", "moderator", "viewer", "annotator"] | None
-    notes: list[str]
+    bibtex: str
+    changes: list[str]
+    table: Kept
 
 
 class Me(TypedDict):
@@ -690,6 +608,14 @@ class Model(TypedDict):
     source: str
     revision: str
     card: ToldCard
+
+
+class WholeModel(Model):
+    """A model with its place in the queue and its log; context: `runs` are all of its runs."""
+
+    position: int | None
+    wait_seconds: float | None
+    log: str
 
 
 class ModelSaid(TypedDict):
@@ -783,19 +709,6 @@ class Numbers(TypedDict):
     program_votes: int
 
 
-class OneSnapshot(TypedDict):
-    """A snapshot; `table` is what the digest is of, with sorted keys and without spaces."""
-
-    number: int
-    title: NotRequired[str]
-    description: NotRequired[str]
-    sha256: str
-    made_at: str
-    bibtex: str
-    changes: list[str]
-    table: Kept
-
-
 class OpenedRound(TypedDict):
     """A round that has opened, in short."""
 
@@ -804,6 +717,23 @@ class OpenedRound(TypedDict):
     opened_at: str | None
     closed_at: str | None
     ends_at: str | None
+
+
+class Round(OpenedRound):
+    """A round."""
+
+    rule: Literal["majority", "all", "any"]
+    description: str
+    show_target_name: bool
+    targets: list[str]
+    parents: list[int]
+    writing_until: str | None
+    max_collected: int | None
+    max_fooling: int | None
+    max_spent: int | None
+    pay_example: int | None
+    pay_validation: int | None
+    pay_bonus: int | None
 
 
 class Otherwise(TypedDict):
@@ -932,28 +862,6 @@ class ReviewItem(TypedDict):
     example: JudgedExample
 
 
-class Round(TypedDict):
-    """A round."""
-
-    number: int
-    state: Literal["draft", "ready", "open", "paused", "closed", "released"]
-    rule: Literal["majority", "all", "any"]
-    description: str
-    show_target_name: bool
-    targets: list[str]
-    parents: list[int]
-    opened_at: str | None
-    closed_at: str | None
-    ends_at: str | None
-    writing_until: str | None
-    max_collected: int | None
-    max_fooling: int | None
-    max_spent: int | None
-    pay_example: int | None
-    pay_validation: int | None
-    pay_bonus: int | None
-
-
 class RoundPlan(TypedDict):
     """What a round is to be; what is left out stays as it is, or as the form has it."""
 
@@ -1000,6 +908,12 @@ class Run(TypedDict):
     overlap: float | None
 
 
+class WholeRun(Run):
+    """An evaluation with the end of its log."""
+
+    log: NotRequired[str]
+
+
 class Score(TypedDict):
     """A number with its 95 % interval."""
 
@@ -1026,23 +940,6 @@ class SecondOpinion(TypedDict):
     warnings: list[str]
     otherwise: list[Otherwise]
     validators: list[Believed]
-
-
-class SeenRow(TypedDict):
-    """A line of the board as it is now."""
-
-    id: str
-    model: str
-    owner: str
-    rank: str
-    first: int | None
-    last: int | None
-    dynascore: Interval
-    metrics: dict[str, Interval]
-    sets: dict[str, dict[str, Interval]]
-    in_the_loop: list[str]
-    missing: list[str]
-    is_published: bool
 
 
 class ShownExample(TypedDict):
@@ -1145,6 +1042,34 @@ class Task(TypedDict):
     rounds: list[OpenedRound]
 
 
+class FullTask(Task):
+    """A task with what it asks."""
+
+    instructions: str
+    content_warning: ContentWarning | None
+    examples: ShownExamples
+    goal: str
+    context: list[TaskField]
+    input: list[TaskField]
+    output: list[TaskField]
+    model_fields: list[str]
+    target_fields: list[str]
+    answer_field: str
+    verdict: dict[str, Any]
+    metrics: TaskMetrics
+    weights: dict[str, float]
+    about: TaskAbout
+    created_at: str
+    is_visible: bool
+    role: Literal["owner", "editor", "moderator", "viewer", "annotator"] | None
+
+
+class MadeTask(FullTask):
+    """A new task, and what to know of its configuration."""
+
+    notes: list[str]
+
+
 class TaskAbout(TypedDict):
     """Who is behind a task, and on what terms; each may be empty."""
 
@@ -1240,6 +1165,12 @@ class Training(TypedDict):
     queued_at: str
     started_at: NotRequired[str | None]
     finished_at: NotRequired[str | None]
+
+
+class WholeTraining(Training):
+    """A training with its report."""
+
+    report: TrainingReport | None
 
 
 class TrainingCurve(TypedDict):
@@ -1365,25 +1296,18 @@ class Webhook(TypedDict):
     failing_since: NotRequired[str | None]
 
 
+class WebhookMade(Webhook):
+    """A webhook with its secret, which nobody sees again."""
+
+    secret: str
+
+
 class WebhookChange(TypedDict):
     """What shall be other than it is."""
 
     url: NotRequired[str]
     events: NotRequired[list[Literal["round.closed", "submission.finished", "snapshot.made"]]]
     is_on: NotRequired[bool]
-
-
-class WebhookMade(TypedDict):
-    """A webhook with its secret, which nobody sees again."""
-
-    id: int
-    task: str | None
-    url: str
-    events: list[Literal["round.closed", "submission.finished", "snapshot.made"]]
-    is_on: bool
-    created_at: str
-    failing_since: NotRequired[str | None]
-    secret: str
 
 
 class WebhookNew(TypedDict):
@@ -1399,84 +1323,6 @@ class Weights(TypedDict):
 
     metrics: dict[str, float]
     sets: dict[str, float]
-
-
-class WholeModel(TypedDict):
-    """A model with its place in the queue and its log; context: `runs` are all of its runs."""
-
-    id: str
-    task: str
-    name: str
-    owner: str
-    kind: Literal["directory", "image", "predictions", "hub", "endpoint", "target"]
-    adapter: Literal["jsonl", "dynalab", "dynabench2"]
-    evaluation_set: str | None
-    state: Literal["queued", "running", "done", "failed", "lost", "cancelled"]
-    phase: str
-    sentence: str
-    is_over: bool
-    share: float | None
-    message: str
-    outcome: str
-    error: str
-    is_published: bool
-    anonymous_until: str | None
-    handed_in_at: str
-    withdrawn_at: str | None
-    digest: str
-    size: int | None
-    source: str
-    revision: str
-    card: ToldCard
-    position: int | None
-    wait_seconds: float | None
-    log: str
-
-
-class WholeRun(TypedDict):
-    """An evaluation with the end of its log."""
-
-    id: str
-    evaluation_set: str
-    version: int
-    suite: NotRequired[Literal["plain", "robustness", "fairness"]]
-    number: int
-    state: NotRequired[Literal["queued", "running", "done", "failed", "lost", "cancelled"]]
-    outcome: NotRequired[str]
-    error: NotRequired[str]
-    limit: NotRequired[str]
-    measured: NotRequired[str]
-    warnings: list[str]
-    message: NotRequired[str]
-    progress: NotRequired[float]
-    position: int | None
-    wait_seconds: float | None
-    runner: NotRequired[str]
-    in_the_loop: NotRequired[bool]
-    attempts: NotRequired[int]
-    queued_at: str
-    started_at: NotRequired[str | None]
-    finished_at: NotRequired[str | None]
-    usage: Usage
-    overlap: float | None
-    log: NotRequired[str]
-
-
-class WholeTraining(TypedDict):
-    """A training with its report."""
-
-    id: int
-    state: NotRequired[Literal["queued", "running", "done", "failed", "lost", "cancelled"]]
-    progress: float
-    message: str
-    error: str
-    weights: dict[str, float]
-    target: NotRequired[str | None]
-    round: NotRequired[int | None]
-    queued_at: str
-    started_at: NotRequired[str | None]
-    finished_at: NotRequired[str | None]
-    report: TrainingReport | None
 
 
 class Wrong(TypedDict):
