@@ -1,22 +1,27 @@
-"""Charts as SVG: no script and no inline style; site.css colours the classes.
+"""Charts as SVG (templates/components/): no script, no inline style; site.css colours the classes.
 
-A chart is one picture with a title and a description, so each needs a table of the same numbers
-beside it.
+A chart is one picture with a title and a description, so its page also has a table of its numbers.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import ceil, floor, log10
 
-from django.utils.html import format_html, format_html_join
+from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
 WIDTH, HEIGHT = 320, 200
 LEFT, RIGHT, TOP, BOTTOM = 42, 12, 28, 24
 """Margins around the plot, in units of the view box; text is 12 units high."""
-LINE = 16
-"""What a line of text takes."""
+FRAME = {
+    "width": WIDTH,
+    "height": HEIGHT,
+    "left": LEFT,
+    "right": WIDTH - RIGHT,
+    "top": TOP,
+    "bottom": HEIGHT - BOTTOM,
+}
 MOST_LABELS = 6
 SHAPES = (
     "M-4 0A4 4 0 1 0 4 0A4 4 0 1 0-4 0Z",
@@ -70,60 +75,58 @@ def line_chart(
 ) -> SafeString:
     """Up to four named lines over the same labels, with bands where points have an interval.
 
-    Values are 0 or more. Raises ValueError for more lines.
+    Values are 0 or more; of many labels, about six are written. Raises ValueError for more lines.
     """
     if len(lines) > len(SHAPES):
         raise ValueError(f"A chart shows at most {len(SHAPES)} lines.")
     everything = [point for points in lines.values() for point in points]
     top = _nice_top(max((max(p.value or 0, p.high or 0) for p in everything), default=0))
-    drawn = format_html_join(
-        "",
-        '<g class="series-{}"><path class="band" d="{}"/><path class="line" d="{}"/>{}</g>',
-        (
-            (number, *_paths(points, top), _marks(name, points, SHAPES[number - 1], top, shown))
-            for number, (name, points) in enumerate(lines.items(), start=1)
-        ),
-    )
     labels = [point.label for point in next(iter(lines.values()), ())]
-    return _chart(title, description, labels, top, shown, drawn + _legend(list(lines)))
+    step = ceil(len(labels) / MOST_LABELS)
+    legend_width = (WIDTH - LEFT) / max(len(lines), 1)
+    values = {
+        "title": title,
+        "description": description,
+        "ticks": [(_y(tick, top), shown(tick)) for tick in (0, top / 2, top)],
+        "labels": [(_x(n, len(labels)), word) for n, word in enumerate(labels) if n % step == 0],
+        "lines": [
+            {
+                "name": name,
+                "shape": SHAPES[n],
+                "legend_x": f"{LEFT + 6 + n * legend_width:.1f}",
+                "marks": _marks(points, top, shown),
+                **_paths(points, top),
+            }
+            for n, (name, points) in enumerate(lines.items())
+        ],
+    }
+    return render_to_string("components/line_chart.html", FRAME | values)
 
 
-def bar_chart(
-    bars: Mapping[str, float],
-    *,
-    title: str,
-    description: str = "",
-    shown: Shown = "{:g}".format,
-) -> SafeString:
-    """One column for each label, of a value of 0 or more."""
-    top = _nice_top(max(bars.values(), default=0))
-    width = (WIDTH - LEFT - RIGHT) / max(len(bars), 1) * 0.8
-    drawn = format_html_join(
-        "",
-        '<rect class="series-1" x="{}" y="{}" width="{}" height="{}"><title>{}: {}</title></rect>',
-        (
-            (
-                _text(_x(n, len(bars)) - width / 2),
-                _text(_y(value, top)),
-                _text(width),
-                _text(_y(0, top) - _y(value, top)),
-                label,
-                shown(value),
-            )
-            for n, (label, value) in enumerate(bars.items())
-        ),
-    )
-    return _chart(title, description, list(bars), top, shown, drawn)
+def _marks(points: Sequence[Point], top: float, shown: Shown) -> list[tuple[str, str, str, str]]:
+    """Where each known point is, its label and its value."""
+    return [
+        (_x(n, len(points)), _y(p.value, top), p.label, shown(p.value))
+        for n, p in enumerate(points)
+        if p.value is not None
+    ]
 
 
-def scatter(
-    dots: Sequence[Dot],
-    *,
-    title: str,
-    axes: tuple[str, str],
-    description: str = "",
-    shown: Shown = "{:.3g}".format,
-) -> SafeString:
+def _paths(points: Sequence[Point], top: float) -> dict[str, str]:
+    """Band and line as path data, broken where a value is missing."""
+    band = line = ""
+    places = [(_x(n, len(points)), point) for n, point in enumerate(points)]
+    for is_known, run in groupby(places, lambda place: place[1].value is not None):
+        if is_known:
+            known = list(run)
+            line += _path((x, _y(p.value or 0, top)) for x, p in known)
+            lows = [(x, _y(p.low, top)) for x, p in known if p.low is not None]
+            highs = [(x, _y(p.high, top)) for x, p in known if p.high is not None]
+            band += _path(highs + lows[::-1], end="Z")
+    return {"band": band, "line": line}
+
+
+def scatter(dots: Sequence[Dot], *, title: str, axes: tuple[str, str]) -> SafeString:
     """Named places, each a link, with a line through some of them. axes: what x and y are.
 
     Each axis goes from the least to the greatest value.
@@ -133,140 +136,38 @@ def scatter(
         dot: (_along((dot.x - left) / (right - left)), _up((dot.y - low) / (high - low)))
         for dot in dots
     }
-    line = sorted(place for dot, place in places.items() if dot.on_line)
-    drawn = format_html_join(
-        "",
-        '<a href="{0}"><title>{1}</title><circle class="reach" cx="{2}" cy="{3}" r="14"/>'
-        '<path class="mark" d="{4}" transform="translate({2} {3})"/></a>',
-        (
-            (
-                dot.url,
-                f"{dot.name}: {axes[0]} {shown(dot.x)}, {axes[1]} {shown(dot.y)}",
-                *map(_text, place),
-                SHAPES[3 if dot.on_line else 0],
-            )
-            for dot, place in places.items()
-        ),
-    )
-    return format_html(
-        '<svg class="chart" viewBox="0 0 {} {}" role="group"><title>{}</title><desc>{}</desc>'
-        '{}<text x="4" y="14">{}</text><text x="{}" y="{}" text-anchor="end">{}</text>'
-        '<g class="series-2"><path class="line" d="{}"/></g><g class="series-1">{}</g></svg>',
-        *(WIDTH, HEIGHT + LINE, title, description),
-        _plane((left, right), (low, high), shown),
-        *(axes[1], WIDTH - RIGHT, HEIGHT + LINE - 6, axes[0]),
-        "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in line) if line else "",
-        drawn,
-    )
-
-
-def _plane(across: tuple[float, float], up: tuple[float, float], shown: Shown) -> SafeString:
-    """Lines at the ends and the middle of both axes, with their values."""
-    return format_html_join(
-        "",
-        '<path class="grid" d="M{0} {1}V{2}M{3} {4}H{5}"/>'
-        '<text x="{0}" y="{6}" text-anchor="{7}">{8}</text>'
-        '<text x="{9}" y="{10}" text-anchor="end">{11}</text>',
-        (
-            (
-                *(_text(_along(part)), TOP, HEIGHT - BOTTOM),
-                *(LEFT, _text(_up(part)), WIDTH - RIGHT),
-                *(HEIGHT - 6, anchor, shown(across[0] + part * (across[1] - across[0]))),
-                *(LEFT - 6, _text(_up(part) + 4), shown(up[0] + part * (up[1] - up[0]))),
-            )
+    values = {
+        "title": title,
+        "axes": axes,
+        "ticks": [
+            {
+                "x": _along(part),
+                "y": _up(part),
+                "anchor": anchor,
+                "across": f"{left + part * (right - left):.3g}",
+                "up": f"{low + part * (high - low):.3g}",
+            }
             for part, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end"))
-        ),
-    )
-
-
-def _along(share: float) -> float:
-    return LEFT + (WIDTH - LEFT - RIGHT) * share
-
-
-def _up(share: float) -> float:
-    return TOP + (HEIGHT - TOP - BOTTOM) * (1 - share)
+        ],
+        "line": _path(places[dot] for dot in sorted(places, key=lambda dot: dot.x) if dot.on_line),
+        "dots": [
+            {
+                "url": dot.url,
+                "words": f"{dot.name}: {axes[0]} {dot.x:.3g}, {axes[1]} {dot.y:.3g}",
+                "x": x,
+                "y": y,
+                "shape": SHAPES[3 if dot.on_line else 0],
+            }
+            for dot, (x, y) in places.items()
+        ],
+    }
+    return render_to_string("components/scatter.html", FRAME | values)
 
 
 def _reach(values: Sequence[float]) -> tuple[float, float]:
     """From the least to the greatest, with room around a single one."""
     low, high = min(values, default=0.0), max(values, default=0.0)
     return (low, high) if low < high else (low - 1, high + 1)
-
-
-def _chart(
-    title: str, description: str, labels: Sequence[str], top: float, shown: Shown, drawn: SafeString
-) -> SafeString:
-    """Axes around what was drawn. Of many labels, about six are written."""
-    grid = format_html_join(
-        "",
-        '<path class="grid" d="M{} {}H{}"/><text x="{}" y="{}" text-anchor="end">{}</text>',
-        (
-            (LEFT, _text(y), WIDTH - RIGHT, LEFT - 6, _text(y + 4), shown(tick))
-            for tick in (0, top / 2, top)
-            for y in [_y(tick, top)]
-        ),
-    )
-    step = ceil(len(labels) / MOST_LABELS)
-    below = format_html_join(
-        "",
-        '<text x="{}" y="{}" text-anchor="middle">{}</text>',
-        (
-            (_text(_x(n, len(labels))), HEIGHT - 6, label)
-            for n, label in enumerate(labels)
-            if n % step == 0
-        ),
-    )
-    return format_html(
-        '<svg class="chart" viewBox="0 0 {} {}" role="img"><title>{}</title><desc>{}</desc>'
-        "{}{}{}</svg>",
-        *(WIDTH, HEIGHT, title, description, grid, below, drawn),
-    )
-
-
-def _paths(points: Sequence[Point], top: float) -> tuple[str, str]:
-    """Band and line as path data, broken where a value is missing."""
-    band = line = ""
-    places = [(_x(n, len(points)), point) for n, point in enumerate(points)]
-    for is_known, run in groupby(places, lambda place: place[1].value is not None):
-        if is_known:
-            known = list(run)
-            line += "M" + "L".join(f"{x:.1f} {_y(p.value or 0, top):.1f}" for x, p in known)
-            lows = [(x, p.low) for x, p in known if p.low is not None]
-            highs = [(x, p.high) for x, p in known if p.high is not None]
-            edge = [f"{x:.1f} {_y(value, top):.1f}" for x, value in highs + lows[::-1]]
-            band += f"M{'L'.join(edge)}Z" if edge else ""
-    return band, line
-
-
-def _marks(name: str, points: Sequence[Point], shape: str, top: float, shown: Shown) -> SafeString:
-    return format_html_join(
-        "",
-        '<path class="mark" d="{}" transform="translate({} {})"><title>{}</title></path>',
-        (
-            (
-                shape,
-                _text(_x(n, len(points))),
-                _text(_y(point.value, top)),
-                f"{name}, {point.label}: {shown(point.value)}",
-            )
-            for n, point in enumerate(points)
-            if point.value is not None
-        ),
-    )
-
-
-def _legend(names: Sequence[str]) -> SafeString:
-    """The lines' names above the plot, each with its mark."""
-    width = (WIDTH - LEFT) / max(len(names), 1)
-    return format_html_join(
-        "",
-        '<g class="series-{}" transform="translate({} 10)"><path class="mark" d="{}"/>'
-        '<text x="9" y="4">{}</text></g>',
-        (
-            (number, _text(LEFT + 6 + (number - 1) * width), SHAPES[number - 1], name)
-            for number, name in enumerate(names, start=1)
-        ),
-    )
 
 
 def _nice_top(highest: float) -> float:
@@ -277,14 +178,24 @@ def _nice_top(highest: float) -> float:
     return next(step * power for step in (1, 2, 4, 6, 8, 10) if step * power >= highest * 0.999999)
 
 
-def _x(place: int, count: int) -> float:
+def _along(share: float) -> str:
+    return f"{LEFT + (WIDTH - LEFT - RIGHT) * share:.1f}"
+
+
+def _up(share: float) -> str:
+    return f"{TOP + (HEIGHT - TOP - BOTTOM) * (1 - share):.1f}"
+
+
+def _x(place: int, count: int) -> str:
     """The middle of the place's share of the width."""
-    return LEFT + (WIDTH - LEFT - RIGHT) * (place + 0.5) / count
+    return _along((place + 0.5) / count)
 
 
-def _y(value: float, top: float) -> float:
+def _y(value: float, top: float) -> str:
     return _up(value / top)
 
 
-def _text(number: float) -> str:
-    return f"{number:.1f}"
+def _path(places: Iterable[tuple[str, str]], end: str = "") -> str:
+    """A line through the places as path data; empty without any."""
+    corners = "L".join(map(" ".join, places))
+    return f"M{corners}{end}" if corners else ""
