@@ -2,10 +2,17 @@
 
 from allauth.account.models import EmailAddress
 from django.conf import settings
+from django.http import HttpRequest
 from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import Annotator, User
+
+
+def person(request: HttpRequest) -> User:
+    """Who is signed in; for views that let nobody else in."""
+    assert isinstance(request.user, User)
+    return request.user
 
 
 def shown_name(annotator: Annotator | None) -> str:

@@ -4,19 +4,25 @@ from collections.abc import Callable
 from typing import Any
 
 from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
 
 from annotation.models import Report
 from tasks.access import find_task
-from tasks.models import Task
+from tasks.models import Round, Task
 from tasks.permissions import Person, can_moderate
 from tasks.targets.failures import failing
 
+May = Callable[[Person, Task], bool]
 
-def owned_task(
-    request: HttpRequest, code: str, may: Callable[[Person, Task], bool] = can_moderate
-) -> Task:
+
+def owned_task(request: HttpRequest, code: str, may: May = can_moderate) -> Task:
     """The task, for moderators or those who `may`; for everybody else it is not there."""
     return find_task(request, code, may)
+
+
+def owned_round(request: HttpRequest, code: str, number: int, may: May = can_moderate) -> Round:
+    """A round of such a task."""
+    return get_object_or_404(owned_task(request, code, may).rounds, number=number)
 
 
 def waiting(request: HttpRequest, task: Task) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 from statistics import median
 from typing import Any, cast
 
-from django.db.models import Count, F, Min, Q
+from django.db.models import Count, F, Min, Q, QuerySet
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import TruncDate
 from django.utils import timezone
@@ -29,6 +29,7 @@ TAG, CHALLENGE = gettext_noop("Tag"), gettext_noop("Challenge")
 
 FOOLED = Count("pk", filter=Q(outcome=Example.Outcome.FOOLED))
 VERIFIED = Count("pk", filter=Q(consensus__is_verified=True))
+COUNTS = {"tries": Count("pk"), "verified": VERIFIED}
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,7 @@ def activity(round: Round) -> Activity:
 
 def count_activity(round: Round) -> Activity:
     """Counted now. What was imported is nobody's work of that day."""
-    examples = Example.objects.filter(
-        round=round, retracted_at__isnull=True, by_program=False, uid__isnull=True
-    )
+    examples = _written(round).filter(uid__isnull=True)
     votes = Validation.objects.filter(example__round=round, is_imported=False, by_program=False)
     queue = QueueItem.objects.filter(
         round=round, still_needed__gt=0, example__retracted_at__isnull=True
@@ -98,6 +97,11 @@ def count_activity(round: Round) -> Activity:
     )
 
 
+def _written(round: Round) -> QuerySet[Example]:
+    """What people wrote and did not retract."""
+    return Example.objects.filter(round=round, retracted_at__isnull=True, by_program=False)
+
+
 def _median(seconds: Iterable[Any]) -> float | None:
     return median(found) if (found := list(seconds)) else None
 
@@ -108,10 +112,7 @@ def _labels(round: Round) -> Sequence[tuple[str, int, int]]:
     if name is None:
         return []
     rows = (
-        Example.objects.filter(round=round, retracted_at__isnull=True, by_program=False)
-        .values_list(KeyTextTransform(name, "inputs"))
-        .annotate(tries=Count("pk"), verified=VERIFIED)
-        .order_by()
+        _written(round).values_list(KeyTextTransform(name, "inputs")).annotate(**COUNTS).order_by()
     )
     counts = {label: numbers for label, *numbers in rows}
     return [(label.words, *counts.get(label.value, (0, 0))) for label in config.labels(name)]
@@ -137,10 +138,10 @@ def _slices(round: Round) -> Sequence[tuple[str, str, int, int]]:
 def _challenges(round: Round) -> list[Any]:
     """The task's challenges, also those that nobody took up yet."""
     taken = (
-        Example.objects.filter(round=round, challenge__isnull=False)
-        .filter(retracted_at__isnull=True, by_program=False)
+        _written(round)
+        .filter(challenge__isnull=False)
         .values_list("challenge")
-        .annotate(tries=Count("pk"), verified=VERIFIED)
+        .annotate(**COUNTS)
         .order_by()
     )
     counts = {name: numbers for name, *numbers in taken}

@@ -14,12 +14,12 @@ from django.views.decorators.clickjacking import xframe_options_sameorigin
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dynabench.accounts.models import LogEntry
+from dynabench.accounts.people import person
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.htmx import render_page
 from dynabench.middleware import policy
 from dynabench.own.access import owned_task
 from dynabench.own.preview import judge_values, write_values
-from tasks.admin.roles import person
 from tasks.config.loading import check_config
 from tasks.config.parsing import ConfigError, Problem
 from tasks.config_changes import STALE, ConfigStale, check_change, diff, digest, fixed_parts

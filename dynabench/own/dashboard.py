@@ -30,7 +30,7 @@ RATES = {
 def dashboard(request: HttpRequest, code: str) -> HttpResponse:
     """The numbers of one round; for htmx the tiles alone, which come anew now and then."""
     task = owned_task(request, code, can_read)
-    rounds = list(task.rounds.select_related("task").order_by("-number"))
+    rounds = list(task.rounds.order_by("-number"))
     values: dict[str, Any] = {"task": task, "rounds": rounds, **waiting(request, task)}
     if round := _chosen(rounds, request.GET.get("round", "")):
         values.update(_values(round))

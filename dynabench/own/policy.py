@@ -4,13 +4,14 @@ from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from annotation.models import Example
+from dynabench.accounts.people import person
 from dynabench.lib.htmx import render_page
-from dynabench.own.access import owned_task
+from dynabench.own.access import owned_round
 from dynabench.own.selectors import said, shown_texts
 from tasks.models import Round
 from tasks.permissions import can_edit
@@ -29,8 +30,7 @@ from validation.decisions.policy_preview import (
 @require_http_methods(["GET", "POST"])
 def policy(request: HttpRequest, code: str, number: int) -> HttpResponse:
     """Show the policy; with one in the address also what it would change; a POST applies it."""
-    task = owned_task(request, code, can_edit)
-    round = get_object_or_404(Round.objects.select_related("task"), task=task, number=number)
+    round = owned_round(request, code, number, can_edit)
     if request.method == "POST":
         return _apply(request, round)
     if "rule" not in request.GET:
@@ -46,7 +46,7 @@ def _apply(request: HttpRequest, round: Round) -> HttpResponse:
     if not form.is_valid():
         return _show(request, round, form, status=422)
     try:
-        changed = services.apply_policy(round=round, owner=request.user, policy=form.policy)  # type: ignore[arg-type]
+        changed = services.apply_policy(round=round, owner=person(request), policy=form.policy)
     except services.RoundReleased as error:  # the page says so above the form
         return _show(request, round, form, status=error.status)
     if changed is None:

@@ -1,6 +1,6 @@
 """The review queue: a sample of what is judged and all disagreements, decided by an expert."""
 
-from typing import Any
+from collections.abc import Callable
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from annotation.models import Example
 from annotation.moderation import withdraw_example
+from dynabench.accounts.people import person
 from dynabench.lib.errors import Refused
 from dynabench.lib.htmx import htmx_partial, render_page
 from dynabench.own.access import owned_task
@@ -113,7 +114,7 @@ def review_example(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
     try:
         override_consensus(
             example=example,
-            owner=request.user,  # type: ignore[arg-type]
+            owner=person(request),
             choice=form.vote,
             reason=form.cleaned_data["reason"],
         )
@@ -154,34 +155,38 @@ def _address(task: Task, uuid: UUID, wanted: Wanted) -> str:
 @require_POST
 def withdraw_decision(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
     """Let the votes decide again."""
-    example = _example(owned_task(request, code), uuid)
-    try:
-        withdraw_override(example=example, owner=request.user)  # type: ignore[arg-type]
-    except Refused as error:
-        return _show(request, example, said=str(error), status=error.status)
-    return _stay(request, example, gettext("The decision is withdrawn. The votes decide again."))
+
+    def change(example: Example) -> str:
+        withdraw_override(example=example, owner=person(request))
+        return gettext("The decision is withdrawn. The votes decide again.")
+
+    return _changed(request, code, uuid, change)
 
 
 @require_POST
 def gold_item(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
     """Make the example a gold item, or one like all others again."""
-    example = _example(owned_task(request, code), uuid)
-    owner: Any = request.user
-    try:
+
+    def change(example: Example) -> str:
         if request.POST.get("gold") == "no":
-            gold.unmark_gold(example=example, owner=owner)
-            said = gettext("The example is no gold item any more.")
-        else:
-            explanation = request.POST.get("explanation", "").strip()[:500]
-            gold.mark_gold(example=example, owner=owner, explanation=explanation)
-            said = gettext("The example is a gold item now: validators meet it among the others.")
+            gold.unmark_gold(example=example, owner=person(request))
+            return gettext("The example is no gold item any more.")
+        explanation = request.POST.get("explanation", "").strip()[:500]
+        gold.mark_gold(example=example, owner=person(request), explanation=explanation)
+        return gettext("The example is a gold item now: validators meet it among the others.")
+
+    return _changed(request, code, uuid, change)
+
+
+def _changed(
+    request: HttpRequest, code: str, uuid: UUID, change: Callable[[Example], str]
+) -> HttpResponse:
+    """The same example after a change, with the words that it returns; or why it is refused."""
+    example = _example(owned_task(request, code), uuid)
+    try:
+        said = change(example)
     except Refused as error:
         return _show(request, example, said=str(error), status=error.status)
-    return _stay(request, example, said)
-
-
-def _stay(request: HttpRequest, example: Example, said: str) -> HttpResponse:
-    """The same example after a deed."""
     if htmx_partial(request):
         return _show(request, example, said=said)
     messages.success(request, said)
@@ -196,7 +201,7 @@ def withdraw(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
     form = WithdrawalForm(request.POST or None)
     if form.is_valid():
         reason = form.cleaned_data["reason"]
-        withdraw_example(example=example, actor=request.user, reason=reason)  # type: ignore[arg-type]
+        withdraw_example(example=example, actor=person(request), reason=reason)
         return _go_on(request, example, gettext("The example is withdrawn."))
     wanted = Wanted(request, example.round.task)
     values = {"task": example.round.task, "example": example, "form": form, "wanted": wanted}

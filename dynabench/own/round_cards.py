@@ -93,8 +93,6 @@ def cards(task: Task, number: int | None = None) -> list[Card]:
     numbers, votes, waiting = round_numbers(*rounds), _votes(rounds), waiting_examples(rounds)
     kept = Context.objects.filter(round__in=rounds, is_retired=False).order_by()
     contexts = dict(kept.values_list("round").annotate(Count("pk")))
-    for round in rounds:
-        round.task = task
     return [
         Card(
             round,

@@ -4,20 +4,21 @@ from typing import Any
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
+from dynabench.accounts.people import person
 from dynabench.lib.errors import Refused
 from dynabench.lib.htmx import htmx_partial, render_page
 from dynabench.lib.refusals import as_form_error
-from dynabench.own.access import owned_task, waiting
+from dynabench.own.access import owned_round, owned_task, waiting
 from dynabench.own.round_cards import STEPS, State, cards, closing, step
-from tasks.admin.roles import person
 from tasks.models import Round, Task
 from tasks.permissions import can_edit, can_own
-from tasks.rounds.forms import RoundForm
+from tasks.rounds.forms import ReplaceForm, RoundForm
+from tasks.rounds.loop import replace_target
 from tasks.rounds.services import change_round, plan_round
 from tasks.rounds.states import close_if_due, set_round_state
 
@@ -57,7 +58,7 @@ def round_create(request: HttpRequest, code: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def round_edit(request: HttpRequest, code: str, number: int) -> HttpResponse:
     """Change the plan of a round."""
-    round = _round(request, code, number)
+    round = owned_round(request, code, number, can_edit)
     form = RoundForm(request.POST or None, task=round.task, instance=round)
     if form.is_valid():
         with as_form_error(form):
@@ -74,12 +75,29 @@ def _form_page(request: HttpRequest, form: RoundForm, values: dict[str, Any]) ->
 
 
 @require_http_methods(["GET", "POST"])
+def round_replace(request: HttpRequest, code: str, number: int) -> HttpResponse:
+    """Choose the target that goes and the one that comes, while nothing was collected."""
+    round = owned_round(request, code, number, can_edit)
+    form = ReplaceForm(request.POST or None, round=round)
+    status = 422 if form.is_bound else 200
+    if form.is_valid():
+        status = 409
+        with as_form_error(form):
+            replace_target(round=round, actor=person(request), **form.cleaned_data)
+            words = {"number": number, "target": form.cleaned_data["new"].name}
+            messages.success(request, _("Round %(number)d asks %(target)s now.") % words)
+            return redirect(_place(round))
+    values = {"task": round.task, "round": round, "form": form}
+    return render(request, "own/round_replace.html", values, status=status)
+
+
+@require_http_methods(["GET", "POST"])
 def round_change(request: HttpRequest, code: str, number: int, action: str) -> HttpResponse:
     """Ask whether the round shall change its state, then do it."""
     state = next((state for state, one in STEPS.items() if one.action == action), None)
     if state is None:
         raise Http404
-    round = _round(request, code, number)
+    round = owned_round(request, code, number, can_edit)
     error = ""
     if request.method == "POST":
         try:
@@ -104,14 +122,6 @@ def _changed(request: HttpRequest, round: Round) -> HttpResponse:
         return redirect(_place(round))
     values = {"task": round.task, "card": card, **_rights(request, round.task), "said": said}
     return render_page(request, PAGE, values, part="card")
-
-
-def _round(request: HttpRequest, code: str, number: int) -> Round:
-    """The round, for those who may change it."""
-    task = owned_task(request, code, can_edit)
-    round = get_object_or_404(task.rounds, number=number)
-    round.task = task
-    return round
 
 
 def _place(round: Round) -> str:

@@ -3,12 +3,12 @@
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from annotation.models import Example
 from dynabench.accounts.people import shown_name
-from dynabench.own.access import owned_task
+from dynabench.own.access import owned_round
 from tasks.models import Round
 from validation.decisions.second_opinion import SecondOpinion
 from validation.decisions.second_opinion import second_opinion as fitted
@@ -22,10 +22,9 @@ SHOWN = 50
 @require_safe
 def second_opinion(request: HttpRequest, code: str, number: int) -> HttpResponse:
     """Whom the model believes, and where it says otherwise than the consensus."""
-    task = owned_task(request, code)
-    round = get_object_or_404(task.rounds, number=number)
+    round = owned_round(request, code, number)
     found = fitted(round)
-    values: dict[str, Any] = {"task": task, "round": round}
+    values: dict[str, Any] = {"task": round.task, "round": round}
     if isinstance(found, Undefined):
         values["reason"] = found.reason
     else:

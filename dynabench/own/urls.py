@@ -2,29 +2,15 @@
 
 from django.urls import path, re_path
 
-from dynabench.own import (
-    config,
-    dashboard,
-    log,
-    people,
-    policy,
-    replacing,
-    reports,
-    review,
-    rounds,
-    second_opinion,
-)
+from dynabench.own import config, dashboard, log, people, policy, reports, review, rounds
+from dynabench.own.second_opinion import second_opinion
 
 app_name = "own"
 urlpatterns = [
     path("", dashboard.dashboard, name="dashboard"),
     path("tiles/", dashboard.dashboard, name="tiles"),
     path("rounds/<int:number>/policy/", policy.policy, name="policy"),
-    path(
-        "rounds/<int:number>/second-opinion/",
-        second_opinion.second_opinion,
-        name="second-opinion",
-    ),
+    path("rounds/<int:number>/second-opinion/", second_opinion, name="second-opinion"),
     path("annotators/", people.annotators, name="annotators"),
     re_path(
         r"^annotators/(?P<who>authors|validators)\.csv$", people.annotators_file, name="people-file"
@@ -35,7 +21,7 @@ urlpatterns = [
     path("rounds/", rounds.rounds, name="rounds"),
     path("rounds/new/", rounds.round_create, name="round-create"),
     path("rounds/<int:number>/edit/", rounds.round_edit, name="round-edit"),
-    path("rounds/<int:number>/replace/", replacing.round_replace, name="round-replace"),
+    path("rounds/<int:number>/replace/", rounds.round_replace, name="round-replace"),
     path("rounds/<int:number>/<slug:action>/", rounds.round_change, name="round-change"),
     path("reports/", reports.reports, name="reports"),
     path("reports/<int:pk>/", reports.report_resolve, name="report-resolve"),

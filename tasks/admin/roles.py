@@ -14,7 +14,7 @@ from django.urls import URLPattern, path
 from django.utils.html import format_html
 from django.utils.text import Truncator
 
-from dynabench.accounts.models import User
+from dynabench.accounts.people import person as person
 from dynabench.accounts.services import log
 from dynabench.lib.refusals import as_message
 from tasks import permissions
@@ -26,12 +26,6 @@ EDITORS = OWNERS | {Role.EDITOR}
 MODERATORS = EDITORS | {Role.MODERATOR}
 READERS = permissions.READERS
 NOBODY: frozenset[Role] = frozenset()
-
-
-def person(request: HttpRequest) -> User:
-    """Who is signed in; the admin lets nobody else in."""
-    assert isinstance(request.user, User)
-    return request.user
 
 
 def roles_of(request: HttpRequest) -> Mapping[int, str]:
