@@ -3,7 +3,7 @@
 import sys
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.template import loader
 from django.urls import include, path, re_path
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from dynabench.accounts import api as accounts
-from dynabench.lib.outages import unavailable
+from dynabench.lib.outages import api_error, unavailable
 
 ERROR = {
     "type": "object",
@@ -78,9 +78,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
         page = loader.render_to_string("500.html", {"request": request})
         return HttpResponse(page, status=500)
     message = f"The site failed. Tell its operator the number {getattr(request, 'id', '')}."
-    return JsonResponse(
-        {"error": {"code": "server_error", "message": message, "fields": {}}}, status=500
-    )
+    return api_error("server_error", message, 500)
 
 
 class Nothing(APIView):

@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.middleware.locale import LocaleMiddleware
 from django.shortcuts import render, resolve_url
 from django.utils import translation
+from django.utils.deprecation import MiddlewareMixin
 from django_htmx.http import HttpResponseClientRedirect
 
 from dynabench.lib.outages import unavailable
@@ -62,17 +63,11 @@ def content_security_policy(get_response: Handler) -> Handler:
     return middleware
 
 
-class Outages:
+class Outages(MiddlewareMixin):
     """Answer 503 while a part is down, or a lock was not to be had in time (lock_timeout).
 
     Of what a view raises; for what a middleware does, `dynabench.api.server_error` asks the same.
     """
-
-    def __init__(self, get_response: Handler) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         """The page, with Retry-After; None for every other exception."""

@@ -5,11 +5,12 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext as _
+from rest_framework.request import Request
 
 from dynabench.accounts.models import Annotator, User
 
 
-def person(request: HttpRequest) -> User:
+def person(request: HttpRequest | Request) -> User:
     """Who is signed in; for views that let nobody else in."""
     assert isinstance(request.user, User)
     return request.user

@@ -9,7 +9,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from dynabench.accounts.forms import TokenForm
-from dynabench.accounts.models import ApiToken, User
+from dynabench.accounts.models import ApiToken
+from dynabench.accounts.people import person
 from dynabench.accounts.tokens import create_token, revoke_token
 from dynabench.lib.refusals import as_form_error
 
@@ -19,24 +20,22 @@ from dynabench.lib.refusals import as_form_error
 @reauthentication_required(allow_get=True)  # type: ignore[untyped-decorator]
 def tokens(request: HttpRequest) -> HttpResponse:
     """One's tokens, and the form that makes another; its key is on the answer and nowhere else."""
-    assert isinstance(request.user, User)
     form = TokenForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         with as_form_error(form):
-            token, key = create_token(user=request.user, **form.cleaned_data)
+            token, key = create_token(user=person(request), **form.cleaned_data)
             values = {"token": token, "key": key}
             return render(request, "accounts/token_made.html", values, status=201)
-    values = {"tokens": ApiToken.objects.filter(user=request.user), "form": form}
+    values = {"tokens": ApiToken.objects.filter(user=person(request)), "form": form}
     return render(request, "accounts/tokens.html", values, status=422 if form.errors else 200)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def revoke(request: HttpRequest, pk: int) -> HttpResponse:
     """Revoke a token, after a question."""
-    assert isinstance(request.user, User)
     token = get_object_or_404(ApiToken, pk=pk, user=request.user)
     if request.method != "POST":
         return render(request, "accounts/token_revoke.html", {"token": token})
-    revoke_token(token=token, actor=request.user)
+    revoke_token(token=token, actor=person(request))
     messages.success(request, _("%(token)s is revoked.") % {"token": token.name})
     return redirect("tokens")

@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from dynabench.accounts.models import ApiToken, User
+from dynabench.accounts.people import person
 from dynabench.accounts.services import annotator_of, set_in_ranking, set_keyboard_mode
 
 
@@ -30,16 +31,14 @@ def account(request: HttpRequest) -> HttpResponse:
 @require_POST
 def keyboard_mode(request: HttpRequest) -> HttpResponse:
     """Switch single-key shortcuts."""
-    assert isinstance(request.user, User)
-    set_keyboard_mode(annotator=annotator_of(request.user), on=request.POST.get("on") == "1")
+    set_keyboard_mode(annotator=annotator_of(person(request)), on=request.POST.get("on") == "1")
     return redirect("help")
 
 
 @require_POST
 def ranking(request: HttpRequest) -> HttpResponse:
     """Appear in people rankings, or no longer."""
-    assert isinstance(request.user, User)
-    set_in_ranking(annotator=annotator_of(request.user), on=request.POST.get("on") == "1")
+    set_in_ranking(annotator=annotator_of(person(request)), on=request.POST.get("on") == "1")
     messages.success(request, _("Saved."))
     return redirect("account")
 

@@ -1,16 +1,17 @@
 """How large the body of a request may be; asked before a byte of it is read."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
+from django.utils.deprecation import MiddlewareMixin
 from django.utils.translation import gettext as _
 
 from dynabench.lib.disk import check_room
 from dynabench.lib.errors import Unavailable
-from dynabench.lib.outages import unavailable
+from dynabench.lib.outages import api_error, unavailable
 
 Most = int | Callable[[HttpRequest], int]
 View = TypeVar("View", bound=Callable[..., Any])
@@ -35,17 +36,11 @@ def keep_body(request: HttpRequest) -> None:
     request._body = request.read()  # type: ignore[attr-defined]
 
 
-class Bodies:
+class Bodies(MiddlewareMixin):
     """Refuse bodies that are too large, or of no known size, or for which there is no room.
 
     Before any middleware that reads forms.
     """
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
 
     def process_view(
         self, request: HttpRequest, view: Any, args: Any, kwargs: Any
@@ -83,8 +78,7 @@ def _most_of(request: HttpRequest, view: Any) -> int:
 def refusal(request: HttpRequest, status: int, code: str, words: str) -> HttpResponse:
     """What is not taken, in words: as the API tells errors there, else as a page."""
     if request.path.startswith("/api/"):
-        error: Mapping[str, Any] = {"code": code, "message": words, "fields": {}}
-        return JsonResponse({"error": error}, status=status)
+        return api_error(code, words, status)
     if not request.accepts("text/html"):  # a script of ours
         return JsonResponse({"error": words}, status=status)
     return render(request, "not_taken.html", {"words": words}, status=status)

@@ -15,6 +15,8 @@ from django.http import (
 )
 from django.utils.http import content_disposition_header, quote_etag
 
+from dynabench.lib.outages import api_error
+
 RANGE = re.compile(r"bytes=(\d+)-(\d*)$")
 BLOCK = 2**16
 OCTETS = "application/octet-stream"  # not guessed by the name: the schema says it of every file
@@ -56,8 +58,7 @@ def file_part(
     first, last = int(asked[1]), min(int(asked[2] or size - 1), size - 1)
     if first > last:
         headers["Content-Range"] = f"bytes */{size}"
-        told = {"code": "range", "message": f"The file has {size} bytes.", "fields": {}}
-        return JsonResponse({"error": told}, status=416, headers=headers)
+        return api_error("range", f"The file has {size} bytes.", 416, headers)
     file.seek(first)
     headers |= {
         "Content-Range": f"bytes {first}-{last}/{size}",

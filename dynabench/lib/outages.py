@@ -3,6 +3,7 @@
 import errno
 import logging
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from django.db import InterfaceError, OperationalError
@@ -69,8 +70,7 @@ def unavailable(request: HttpRequest, error: BaseException | None) -> HttpRespon
         return None
     response: HttpResponse
     if request.path.startswith("/api/"):
-        told = {"code": outage.code, "message": outage.told, "fields": {}}
-        response = JsonResponse({"error": told}, status=outage.status)
+        response = api_error(outage.code, outage.told, outage.status)
     elif not request.accepts("text/html"):  # a script of ours
         response = JsonResponse({"error": outage.told}, status=outage.status)
     else:
@@ -81,6 +81,14 @@ def unavailable(request: HttpRequest, error: BaseException | None) -> HttpRespon
     response["Retry-After"] = str(outage.wait_seconds)
     note_reason(response, outage, error)
     return response
+
+
+def api_error(
+    code: str, message: str, status: int, headers: Mapping[str, str] | None = None
+) -> JsonResponse:
+    """An error in the one shape that the API has, where `dynabench.lib.api` does not answer."""
+    error = {"code": code, "message": message, "fields": {}}
+    return JsonResponse({"error": error}, status=status, headers=headers)
 
 
 def note_reason(response: HttpResponse, outage: Outage, error: BaseException | None) -> None:

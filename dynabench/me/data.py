@@ -1,7 +1,5 @@
 """The pages on which people download or delete what is stored about them."""
 
-from typing import cast
-
 from allauth.account.decorators import reauthentication_required
 from django.contrib import messages
 from django.contrib.auth import logout
@@ -13,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods
 
 from annotation.models import GatePass
-from dynabench.accounts.models import User
+from dynabench.accounts.people import person
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.downloads import lines
 from dynabench.me.export import export
@@ -24,7 +22,7 @@ from tasks.models import TaskMember
 @require_GET
 def data(request: HttpRequest) -> HttpResponse:
     """What is stored about the person, and what they may do with it."""
-    me = annotator_of(cast(User, request.user))
+    me = annotator_of(person(request))
     consents = GatePass.objects.filter(annotator=me).select_related("task").order_by("passed_at")
     return render(request, "me/data.html", {"consents": consents})
 
@@ -32,7 +30,7 @@ def data(request: HttpRequest) -> HttpResponse:
 @require_GET
 def download(request: HttpRequest) -> StreamingHttpResponse:
     """Everything about the person as JSON."""
-    user = cast(User, request.user)
+    user = person(request)
     me = annotator_of(user)
     response = lines(export(user, me), f"dynabench-{me.pseudonym}.json", "application/json")
     response["Cache-Control"] = "no-store"
@@ -43,7 +41,7 @@ def download(request: HttpRequest) -> StreamingHttpResponse:
 @reauthentication_required  # type: ignore[untyped-decorator]
 def delete(request: HttpRequest) -> HttpResponse:
     """Delete the account, after the password (or a passkey) was given a moment ago."""
-    user = cast(User, request.user)
+    user = person(request)
     if request.method == "GET":
         owned = TaskMember.objects.standing().filter(user=user, role=TaskMember.Role.OWNER)
         tasks = [member.task for member in owned.select_related("task")]

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from dynabench.accounts.models import Annotator
+from dynabench.accounts.people import person
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.htmx import htmx_partial, render_page
 from dynabench.me.forms import FilterForm, GoalForm
@@ -27,7 +28,7 @@ TEMPLATE = "me/work.html"
 @require_GET
 def work(request: HttpRequest) -> HttpResponse:
     """What became of one's examples and judgements; for htmx only the table."""
-    me = annotator_of(request.user)  # type: ignore[arg-type]
+    me = annotator_of(person(request))
     if htmx_partial(request):
         return render_page(request, TEMPLATE, _mine(request, me, tasks_of(me)), part="mine")
     return _page(request, me)
@@ -71,7 +72,7 @@ def _mine(request: HttpRequest, me: Annotator, tasks: Sequence[Task]) -> dict[st
 @require_POST
 def goal(request: HttpRequest) -> HttpResponse:
     """Set one's weekly goal."""
-    me = annotator_of(request.user)  # type: ignore[arg-type]
+    me = annotator_of(person(request))
     if not may_play(me):
         raise Http404
     form = GoalForm(request.POST)

@@ -12,7 +12,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from dynabench.accounts.api import once
-from dynabench.accounts.models import ApiToken, User
+from dynabench.accounts.models import ApiToken
+from dynabench.accounts.people import person
 from dynabench.lib.api import Pages, read
 from dynabench.lib.errors import Refused
 from dynabench.webhooks import services
@@ -84,11 +85,9 @@ class NewestFirst(Pages):
     ordering = "-created_at"
 
 
-def _find(request: Request, pk: int) -> tuple[Webhook, User]:
+def _find(request: Request, pk: int) -> Webhook:
     """One's webhook; others' are not there."""
-    assert isinstance(request.user, User)
-    rows = Webhook.objects.select_related("task")
-    return get_object_or_404(rows, pk=pk, user=request.user), request.user
+    return get_object_or_404(Webhook.objects.select_related("task"), pk=pk, user=request.user)
 
 
 class Webhooks(generics.ListAPIView[Webhook]):
@@ -113,12 +112,11 @@ class Webhooks(generics.ListAPIView[Webhook]):
         Of models it is told to their owners and to the editors of their tasks.
         """
         asked = read(WebhookNew, request)
-        assert isinstance(request.user, User)
         code = asked["task"]
         task = listed_tasks(request.user).filter(code=code).first() if code else None
         if code and task is None:
             raise Refused("There is no task of that code.", field="task", status=422)
-        made, secret = services.create_webhook(user=request.user, **{**asked, "task": task})
+        made, secret = services.create_webhook(user=person(request), **{**asked, "task": task})
         return Response({**WebhookShown(made).data, "secret": secret}, status.HTTP_201_CREATED)
 
 
@@ -130,24 +128,24 @@ class WebhookView(APIView):
     @extend_schema(operation_id="webhook_get", responses=WebhookShown)
     def get(self, request: Request, pk: int) -> Response:
         """One webhook, without its secret."""
-        return Response(WebhookShown(_find(request, pk)[0]).data)
+        return Response(WebhookShown(_find(request, pk)).data)
 
     @extend_schema(operation_id="webhook_change", request=WebhookChange, responses=WebhookShown)
     @once
     def patch(self, request: Request, pk: int) -> Response:
         """Change the address or the events, or switch it on or off."""
-        hook, user = _find(request, pk)
+        hook = _find(request, pk)
         asked = read(WebhookChange, request)
         now = {"url": hook.url, "events": hook.events, "is_on": hook.is_on}
-        services.change_webhook(webhook=hook, actor=user, **{**now, **asked})
+        services.change_webhook(webhook=hook, actor=person(request), **{**now, **asked})
         return Response(WebhookShown(hook).data)
 
     @extend_schema(operation_id="webhook_delete", responses={204: None})
     @once
     def delete(self, request: Request, pk: int) -> Response:
         """Delete it, with its log."""
-        hook, user = _find(request, pk)
-        services.delete_webhook(webhook=hook, actor=user)
+        hook = _find(request, pk)
+        services.delete_webhook(webhook=hook, actor=person(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -162,8 +160,8 @@ class SecretView(APIView):
 
         The new one is in this answer and nowhere else, and not kept for repeats.
         """
-        hook, user = _find(request, pk)
-        secret = services.rotate_secret(webhook=hook, actor=user)
+        hook = _find(request, pk)
+        secret = services.rotate_secret(webhook=hook, actor=person(request))
         return Response({**WebhookShown(hook).data, "secret": secret})
 
 
@@ -175,7 +173,7 @@ class Deliveries(generics.ListAPIView[Delivery]):
     queryset = Delivery.objects.none()
 
     def get_queryset(self):  # type: ignore[no-untyped-def]
-        return _find(self.request, self.kwargs["pk"])[0].deliveries.all()
+        return _find(self.request, self.kwargs["pk"]).deliveries.all()
 
     @extend_schema(operation_id="webhook_deliveries_list")
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
@@ -192,7 +190,7 @@ class TestView(APIView):
     @once
     def post(self, request: Request, pk: int) -> Response:
         """Send an event that says nothing, at once; the log has what came of it."""
-        hook, _ = _find(request, pk)
+        hook = _find(request, pk)
         made = services.send_test(webhook=hook)
         made.refresh_from_db()
         return Response(DeliveryShown(made).data, status.HTTP_202_ACCEPTED)
@@ -207,7 +205,7 @@ class AgainView(APIView):
     @once
     def post(self, request: Request, pk: int, delivery: UUID) -> Response:
         """Send what arrived or was given up once more, under the same id."""
-        hook, _ = _find(request, pk)
+        hook = _find(request, pk)
         found = get_object_or_404(hook.deliveries.select_related("webhook"), pk=delivery)
         services.send_again(delivery=found)
         found.refresh_from_db()

@@ -60,7 +60,7 @@ def note_events() -> int:
     told = Delivery.objects.filter(webhook__in=hooks, key__in={one.key for _, one in wanted})
     known = set(told.values_list("webhook", "key"))
     new = [
-        _delivery(hook, one, now)
+        Delivery(webhook=hook, due_at=now, **vars(one))
         for hook, one in wanted
         if (hook.pk, one.key) not in known and may_know(hook.user, one.task, one.submission)
     ]
@@ -75,21 +75,8 @@ def _since(hook: Webhook) -> datetime:
 
 
 def _is_wanted(hook: Webhook, one: Happened) -> bool:
-    in_time = one.at >= _since(hook)
+    in_time = one.happened_at >= _since(hook)
     return in_time and one.event in hook.events and hook.task_id in (None, one.task.pk)
-
-
-def _delivery(hook: Webhook, one: Happened, now: datetime) -> Delivery:
-    return Delivery(
-        webhook=hook,
-        event=one.event,
-        key=one.key,
-        task=one.task,
-        submission=one.submission,
-        data=dict(one.data),
-        happened_at=one.at,
-        due_at=now,
-    )
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """What happened, found by looking at the rows of the stages: nothing below knows of webhooks."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -22,20 +22,23 @@ Event = Webhook.Event
 
 @dataclass(frozen=True)
 class Happened:
-    """One event. key: the same whoever finds it; data: ids and links, never names or labels."""
+    """One event, as deliveries hold it.
+
+    key: the same whoever finds it; data: ids and links, never names or labels.
+    """
 
     event: str
     key: str
-    at: datetime
+    happened_at: datetime
     task: Task
-    data: Mapping[str, Any]
+    data: dict[str, Any]
     submission: Submission | None = None
 
 
 def happened(since: datetime) -> list[Happened]:
     """The events from a time on, the oldest first."""
     found = [*_rounds(since), *_submissions(since), *_snapshots(since)]
-    return sorted(found, key=lambda one: one.at)
+    return sorted(found, key=lambda one: one.happened_at)
 
 
 def may_know(user: User, task: Task | None, submission: Submission | None) -> bool:
@@ -60,7 +63,7 @@ def _rounds(since: datetime) -> Iterator[Happened]:
         yield Happened(
             event=Event.ROUND_CLOSED,
             key=f"{Event.ROUND_CLOSED}:{one.pk}:{one.closed_at.isoformat()}",  # it may reopen
-            at=one.closed_at,
+            happened_at=one.closed_at,
             task=one.task,
             data={
                 "task": code,
@@ -78,7 +81,7 @@ def _submissions(since: datetime) -> Iterator[Happened]:
         yield Happened(
             event=Event.SUBMISSION_FINISHED,
             key=f"{Event.SUBMISSION_FINISHED}:{one.pk}:{one.ended_at.isoformat()}",
-            at=one.ended_at,
+            happened_at=one.ended_at,
             task=one.task,
             submission=one,
             data={
@@ -97,7 +100,7 @@ def _snapshots(since: datetime) -> Iterator[Happened]:
         yield Happened(
             event=Event.SNAPSHOT_MADE,
             key=f"{Event.SNAPSHOT_MADE}:{one.pk}",
-            at=one.made_at,
+            happened_at=one.made_at,
             task=one.task,
             data={
                 "task": code,

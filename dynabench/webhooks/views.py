@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dynabench.accounts.models import User
+from dynabench.accounts.people import person
 from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.webhooks import services
 from dynabench.webhooks.forms import WebhookForm
@@ -18,23 +18,22 @@ from dynabench.webhooks.models import Webhook
 SHOWN = 100
 
 
-def _mine(request: HttpRequest, pk: int) -> tuple[Webhook, User]:
-    assert isinstance(request.user, User)
-    return get_object_or_404(Webhook, pk=pk, user=request.user), request.user
+def _mine(request: HttpRequest, pk: int) -> Webhook:
+    return get_object_or_404(Webhook, pk=pk, user=request.user)
 
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def webhooks(request: HttpRequest) -> HttpResponse:
     """One's webhooks, and the form that makes one; its secret is on the answer and nowhere else."""
-    assert isinstance(request.user, User)
-    form = WebhookForm(request.user, request.POST if request.method == "POST" else None)
+    user = person(request)
+    form = WebhookForm(user, request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         with as_form_error(form):
-            made, secret = services.create_webhook(user=request.user, **form.cleaned_data)
+            made, secret = services.create_webhook(user=user, **form.cleaned_data)
             values = {"webhook": made, "secret": secret}
             return render(request, "webhooks/made.html", values, status=201)
-    hooks = request.user.webhooks.select_related("task")
+    hooks = user.webhooks.select_related("task")
     values = {"webhooks": hooks, "form": form, "events": dict(Webhook.Event.choices)}
     return render(request, "webhooks/webhooks.html", values, status=422 if form.errors else 200)
 
@@ -42,7 +41,7 @@ def webhooks(request: HttpRequest) -> HttpResponse:
 @require_safe
 def webhook(request: HttpRequest, pk: int) -> HttpResponse:
     """What a webhook was told, and what came of it."""
-    hook = _mine(request, pk)[0]
+    hook = _mine(request, pk)
     values = {"webhook": hook, "deliveries": hook.deliveries.all()[:SHOWN], "shown": SHOWN}
     return render(request, "webhooks/webhook.html", values)
 
@@ -50,11 +49,11 @@ def webhook(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def switch(request: HttpRequest, pk: int) -> HttpResponse:
     """Switch a webhook on or off."""
-    hook, user = _mine(request, pk)
+    hook = _mine(request, pk)
     is_on = request.POST.get("on") == "1"
     with as_message(request):
         services.change_webhook(
-            webhook=hook, actor=user, url=hook.url, events=hook.events, is_on=is_on
+            webhook=hook, actor=person(request), url=hook.url, events=hook.events, is_on=is_on
         )
         messages.success(request, _("It is on.") if is_on else _("It is off."))
     return redirect("webhooks:webhook", pk)
@@ -64,8 +63,8 @@ def switch(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def secret(request: HttpRequest, pk: int) -> HttpResponse:
     """A new secret in the place of the old one; it is on the answer and nowhere else."""
-    hook, user = _mine(request, pk)
-    made = services.rotate_secret(webhook=hook, actor=user)
+    hook = _mine(request, pk)
+    made = services.rotate_secret(webhook=hook, actor=person(request))
     values = {"webhook": hook, "secret": made, "is_rotated": True}
     return render(request, "webhooks/made.html", values)
 
@@ -73,7 +72,7 @@ def secret(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def test(request: HttpRequest, pk: int) -> HttpResponse:
     """Send a test."""
-    hook = _mine(request, pk)[0]
+    hook = _mine(request, pk)
     with as_message(request):
         services.send_test(webhook=hook)
         messages.success(request, _("The test is on its way. Load this page again in a moment."))
@@ -83,7 +82,7 @@ def test(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def again(request: HttpRequest, pk: int, delivery: UUID) -> HttpResponse:
     """Send a delivery again."""
-    hook = _mine(request, pk)[0]
+    hook = _mine(request, pk)
     found = get_object_or_404(hook.deliveries.select_related("webhook"), pk=delivery)
     with as_message(request):
         services.send_again(delivery=found)
@@ -94,9 +93,9 @@ def again(request: HttpRequest, pk: int, delivery: UUID) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def delete(request: HttpRequest, pk: int) -> HttpResponse:
     """Delete a webhook, after a question."""
-    hook, user = _mine(request, pk)
+    hook = _mine(request, pk)
     if request.method != "POST":
         return render(request, "webhooks/delete.html", {"webhook": hook})
-    services.delete_webhook(webhook=hook, actor=user)
+    services.delete_webhook(webhook=hook, actor=person(request))
     messages.success(request, _("The webhook is deleted."))
     return redirect("webhooks:webhooks")
