@@ -13,11 +13,11 @@ class EnvError(ValueError):
     """A variable holds something that the setting cannot be."""
 
 
-def env_bool(name: str, default: bool) -> bool:
-    """True or False from 1/0, true/false, yes/no. Raises EnvError on anything else."""
+def env_bool(name: str) -> bool:
+    """True or False from 1/0, true/false, yes/no; False if unset. Raises EnvError otherwise."""
     text = os.environ.get(name, "").strip().lower()
     if text in ("", "1", "true", "yes", "0", "false", "no"):
-        return default if text == "" else text in ("1", "true", "yes")
+        return text in ("1", "true", "yes")
     raise EnvError(f"{name}={text!r} is not a yes or no. Write 1 or 0.")
 
 

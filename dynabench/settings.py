@@ -23,9 +23,9 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 HOME = Path(os.environ.get("DYNABENCH_HOME") or BASE_DIR / "var").resolve()
 HOME.mkdir(mode=0o700, parents=True, exist_ok=True)  # SQLite's files are made for all to read
 
-DEBUG = env_bool("DEBUG", False)
+DEBUG = env_bool("DEBUG")
 # HTTPS=1 says that people reach the site by https: secure cookies, HSTS, redirect from http.
-HTTPS = env_bool("HTTPS", False)
+HTTPS = env_bool("HTTPS")
 SECRET_KEY = env_secret("SECRET_KEY") or kept_secret(HOME / "secret_key")
 ALLOWED_HOSTS = env_list("ALLOWED_HOSTS") or ["localhost", "127.0.0.1", "[::1]"]
 CSRF_TRUSTED_ORIGINS = env_list("CSRF_TRUSTED_ORIGINS")
@@ -106,7 +106,7 @@ FORM_RENDERER = "dynabench.lib.form_renderer.FieldRenderer"
 DATABASES = {
     "default": database(
         os.environ.get("DATABASE_URL") or f"sqlite:///{HOME}/db.sqlite3",
-        prepared=env_bool("PREPARE_STATEMENTS", False),
+        prepared=env_bool("PREPARE_STATEMENTS"),
     )
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -162,7 +162,7 @@ EMAIL_HOST = os.environ.get("EMAIL_HOST") or "localhost"
 EMAIL_PORT = env_int("EMAIL_PORT", 25)
 EMAIL_HOST_USER = os.environ.get("EMAIL_HOST_USER", "")
 EMAIL_HOST_PASSWORD = env_secret("EMAIL_HOST_PASSWORD")
-EMAIL_USE_TLS = env_bool("EMAIL_USE_TLS", False)
+EMAIL_USE_TLS = env_bool("EMAIL_USE_TLS")
 EMAIL_TIMEOUT = 5  # seconds; somebody waits for the page meanwhile
 # Where people reach the site; for links in mails that no request asks for.
 SITE_URL = os.environ.get("SITE_URL") or site_url(
@@ -191,7 +191,7 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
 LANGUAGE_COOKIE_SECURE = HTTPS
 SECURE_HSTS_SECONDS = 31536000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
-if env_bool("BEHIND_PROXY", False):
+if env_bool("BEHIND_PROXY"):
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 
 # Text, time, files

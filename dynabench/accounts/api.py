@@ -87,18 +87,14 @@ class MeView(APIView):
 
 
 class Tokens(generics.ListAPIView[ApiToken]):
-    """One's tokens. Only a session makes one: a token cannot make another that may do more."""
+    """One's tokens, without their keys."""
 
+    # Only a session makes one: a token cannot make another that may do more.
     serializer_class = Token
     queryset = ApiToken.objects.none()
 
     def get_queryset(self):  # type: ignore[no-untyped-def]
         return ApiToken.objects.filter(user=self.request.user.pk)
-
-    @extend_schema(operation_id="tokens_list")
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """One's tokens, without their keys."""
-        return super().get(request, *args, **kwargs)
 
     @extend_schema(operation_id="tokens_create", request=NewToken, responses={201: MadeToken})
     def post(self, request: Request) -> Response:

@@ -30,21 +30,11 @@ def create_token(
 ) -> tuple[ApiToken, str]:
     """A token that ends after `days`, and its key, which nobody sees again. Raises Refused.
 
-    Locks the user, for the cap.
+    The form and the API's serializer have checked each value. Locks the user, for the cap.
     """
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=user.pk)
-    if not name.strip():
-        raise Refused(
-            _("Enter a name, such as the machine that it is for."), field="name", status=422
-        )
-    if unknown := set(scopes) - set(ApiToken.Scope):
-        raise Refused(
-            _("There is no scope %(scope)s.") % {"scope": min(unknown)}, field="scopes", status=422
-        )
     if not scopes:
         raise Refused(_("Choose at least one scope."), field="scopes", status=422)
-    if not 1 <= days <= LONGEST:
-        raise Refused(_("Choose 1 to %(most)d days.") % {"most": LONGEST}, field="days", status=422)
     if ApiToken.objects.filter(user=user).count() >= MOST:
         words = ngettext(
             "You have %(most)d token. Revoke one first.",
@@ -55,7 +45,7 @@ def create_token(
     key = f"dyna_{secrets.token_urlsafe(32)}"
     token = ApiToken.objects.create(
         user=user,
-        name=name.strip(),
+        name=name,
         prefix=key[:12],
         digest=digest_of(key),
         scopes=[scope for scope in ApiToken.Scope if scope in scopes],

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from django.shortcuts import get_object_or_404
 from django.urls import path
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -91,7 +91,7 @@ def _find(request: Request, pk: int) -> Webhook:
 
 
 class Webhooks(generics.ListAPIView[Webhook]):
-    """One's webhooks."""
+    """One's webhooks, without their secrets."""
 
     serializer_class = WebhookShown
     queryset = Webhook.objects.none()
@@ -99,11 +99,6 @@ class Webhooks(generics.ListAPIView[Webhook]):
 
     def get_queryset(self):  # type: ignore[no-untyped-def]
         return Webhook.objects.filter(user=self.request.user.pk).select_related("task")
-
-    @extend_schema(operation_id="webhooks_list")
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """One's webhooks, without their secrets."""
-        return super().get(request, *args, **kwargs)
 
     @extend_schema(operation_id="webhooks_create", request=WebhookNew, responses={201: WebhookMade})
     def post(self, request: Request) -> Response:
@@ -165,8 +160,9 @@ class SecretView(APIView):
         return Response({**WebhookShown(hook).data, "secret": secret})
 
 
+@extend_schema_view(get=extend_schema(operation_id="webhook_deliveries_list"))
 class Deliveries(generics.ListAPIView[Delivery]):
-    """What a webhook was told."""
+    """The events of the last 30 days and what came of them, the newest first."""
 
     serializer_class = DeliveryShown
     pagination_class = NewestFirst
@@ -174,11 +170,6 @@ class Deliveries(generics.ListAPIView[Delivery]):
 
     def get_queryset(self):  # type: ignore[no-untyped-def]
         return _find(self.request, self.kwargs["pk"]).deliveries.all()
-
-    @extend_schema(operation_id="webhook_deliveries_list")
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """The events of the last 30 days and what came of them, the newest first."""
-        return super().get(request, *args, **kwargs)
 
 
 class TestView(APIView):

@@ -12,7 +12,6 @@ from rest_framework.views import APIView
 from dynabench.accounts.models import ApiToken, IdempotentAnswer, LogEntry
 from dynabench.accounts.tokens import create_token, digest_of
 from dynabench.lib.api import _by_field, read
-from dynabench.lib.errors import Refused
 from tasks.models import TaskMember
 from tests.support.api_errors import error
 from tests.support.factories import PASSWORD, RoundFactory
@@ -39,19 +38,22 @@ def test_only_the_digest_of_a_key_is_kept(alice):
 
 
 @pytest.mark.parametrize(
-    ("told", "field", "words"),
+    ("asked", "field"),
     [
-        ({"name": "  "}, "name", "Enter a name"),
-        ({"scopes": []}, "scopes", "at least one"),
-        ({"scopes": ["root"]}, "scopes", "no scope root"),
-        ({"days": 0}, "days", "1 to 366"),
-        ({"days": 367}, "days", "1 to 366"),
+        ({"name": "  "}, "name"),
+        ({"scopes": []}, "scopes"),
+        ({"scopes": ["root"]}, "scopes.0"),
+        ({"days": 0}, "days"),
+        ({"days": 367}, "days"),
     ],
 )
-def test_what_a_token_cannot_be(alice, told, field, words):
-    with pytest.raises(Refused, match=words) as refused:
-        create_token(user=alice, **{"name": "a", "scopes": ["read"], "days": 1, **told})
-    assert refused.value.field == field
+def test_what_a_token_cannot_be(client, alice, asked, field):
+    client.force_login(alice)
+    client.post("/accounts/reauthenticate/", {"password": PASSWORD})
+    body = {"name": "a", "scopes": ["read"], "days": 1, **asked}
+    response = client.post(TOKENS, body, content_type="application/json")
+    assert response.status_code == 422
+    assert [*error(response)["fields"]] == [field]
     assert not ApiToken.objects.exists()
 
 

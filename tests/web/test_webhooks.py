@@ -357,7 +357,6 @@ def test_the_command(hook, nli, capsys):
     ("told", "field", "words"),
     [
         ({"events": []}, "events", "at least one event"),
-        ({"events": ["all"]}, "events", "no event all"),
         ({"url": "example.org"}, "url", "must start with"),
         ({"url": "http://example.org"}, "url", "https://"),
         ({"url": "https://a:b@example.org"}, "url", "no user name or password"),
