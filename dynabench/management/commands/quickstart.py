@@ -8,14 +8,14 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from argparse import ArgumentParser
+from collections.abc import Callable
 from http import HTTPStatus
 from types import FrameType
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
@@ -183,13 +183,8 @@ class Processes:
         """Return when web and model server answer; raises CommandError with the log to read."""
         deadline = time.monotonic() + READY_SECONDS
         for name, url in self.urls.items():
-            while status(url) != HTTPStatus.OK:
-                self._check_alive()
-                if time.monotonic() > deadline:
-                    raise CommandError(
-                        f"{name} did not start; see {settings.HOME}/logs/{name}.log."
-                    )
-                time.sleep(0.2)
+            if not self._has_come(url, lambda status: status == HTTPStatus.OK, deadline):
+                raise CommandError(f"{name} did not start; see {self.logs}/{name}.log.")
 
     def wait_until_loaded(self) -> None:
         """Return when no starter is being loaded any more, or when that takes too long."""
@@ -197,9 +192,16 @@ class Processes:
         loading = (0, HTTPStatus.SERVICE_UNAVAILABLE)  # 0: too much at work to say so
         for code in STARTERS:
             url = f"{settings.MODEL_SERVER_URL}/models/starter-{code}/health"
-            while status(url) in loading and time.monotonic() < deadline:
-                self._check_alive()
-                time.sleep(0.2)
+            self._has_come(url, lambda status: status not in loading, deadline)
+
+    def _has_come(self, url: str, wanted: Callable[[int], bool], deadline: float) -> bool:
+        """Whether the address answers with a wanted status in time."""
+        while not wanted(status(url)):
+            self._check_alive()
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.2)
+        return True
 
     def watch(self) -> None:
         """Return never; raises CommandError when web or model server ends by itself."""
@@ -254,11 +256,8 @@ def static_is_fresh() -> bool:
 def status(url: str) -> int:
     """The HTTP status that a GET of the address ends with; 0 where nothing answers in time."""
     try:
-        with urllib.request.urlopen(url, timeout=2) as response:  # noqa: S310  (our own address)
-            return int(response.status)
-    except urllib.error.HTTPError as error:
-        return error.code
-    except OSError:
+        return httpx.get(url, timeout=2).status_code
+    except httpx.TransportError:
         return 0
 
 
