@@ -46,7 +46,7 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
         request.is_mail_logged = True
         told = _(
             "This site sends no mails: it writes them to the log of its web server, which is the "
-            "terminal of whoever started it. The mail to %(email)s stands there, with its link."
+            "terminal where it was started. Look there for the mail to %(email)s and its link."
         )
         messages.warning(request, told % {"email": email})
 
@@ -81,7 +81,7 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
     def respond_email_verification_sent(
         self, request: HttpRequest, user: User | None
     ) -> HttpResponse:
-        """Where one is told to look for the mail; without one, where signing in sends another."""
+        """The page that says to look for the mail; if none was sent, the one to sign in."""
         if hasattr(request, "is_mail_down"):
             return redirect("account_login")
         response: HttpResponse = super().respond_email_verification_sent(request, user)

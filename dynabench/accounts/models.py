@@ -25,7 +25,7 @@ class UserManager(BaseUserManager["User"]):
         return user
 
     def create_superuser(self, email: str, password: str | None = None, **fields: Any) -> "User":
-        """With a confirmed address: whoever makes superusers runs the site."""
+        """With a confirmed address: only operators make superusers."""
         user = self.create_user(email, password, is_staff=True, is_superuser=True, **fields)
         confirm_address(user)
         return user
@@ -130,7 +130,7 @@ class ApiToken(models.Model):
     class Scope(models.TextChoices):
         READ = "read", _("read what you may see")
         ANNOTATE = "annotate", _("write and judge examples")
-        SUBMIT = "submit", _("hand in models and change yours")
+        SUBMIT = "submit", _("submit models and change yours")
         OWN = "own", _("change the tasks that you own or edit")
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)

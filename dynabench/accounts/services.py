@@ -99,7 +99,7 @@ def log(
     about: object | None = None,
     **data: Any,
 ) -> LogEntry:
-    """Note that somebody did something; call it inside the transaction of the deed.
+    """Note that somebody did something; call it inside the same transaction.
 
     about: what belongs to the task whose members read it, where the target does not.
     """

@@ -1,4 +1,4 @@
-"""What of people's accounts is deleted with time: ended sessions, and old notes of their deeds."""
+"""Deletes what accounts leave behind with time: ended sessions, and old entries of the log."""
 
 from datetime import timedelta
 
@@ -12,7 +12,7 @@ from dynabench.lib.rows import delete_some
 
 KEPT = timedelta(days=365)
 FLEETING = ("token.", "webhook.", "submission.", "run.")
-"""Deeds about what is one's own; those about tasks, rounds and data are part of their history."""
+"""Actions on what is one's own; those on tasks, rounds and data are part of their history."""
 TIDIED = "site.tidied"
 EACH = timedelta(days=1)
 
@@ -29,7 +29,7 @@ def note_tidied(deleted: int) -> None:
 
 
 def tidy_people(most: int) -> int:
-    """Delete up to `most` sessions that ended, and as many of their traces and of old deeds."""
+    """Delete up to `most` ended sessions, and as many of their traces and of old log entries."""
     now = timezone.now()
     fleeting = Q()
     for start in FLEETING:

@@ -1,4 +1,4 @@
-"""Webhooks: what the server tells one's own programs."""
+"""Webhooks: events that the server sends to one's own programs."""
 
 from typing import Unpack
 
@@ -35,7 +35,7 @@ class Hooks(Asking):
 
     @method
     def test_webhook(self, webhook_id: int) -> Flow[Delivery]:
-        """Send it an event that says nothing; `deliveries` has what came of it. Raises Refused."""
+        """Send it an event that says nothing; `deliveries` says how it ended. Raises Refused."""
         return self._write("POST", f"/webhooks/{webhook_id}/test/")
 
     @method
@@ -50,5 +50,5 @@ class Hooks(Asking):
 
     @method
     def deliveries(self, webhook_id: int) -> Flow[list[Delivery]]:
-        """What it was told in the last 30 days, and what came of it; the newest first."""
+        """Its deliveries of the last 30 days, and how they ended; the newest first."""
         return self._all(f"/webhooks/{webhook_id}/deliveries/")

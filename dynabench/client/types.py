@@ -1303,7 +1303,7 @@ class WebhookMade(Webhook):
 
 
 class WebhookChange(TypedDict):
-    """What shall be other than it is."""
+    """What to change."""
 
     url: NotRequired[str]
     events: NotRequired[list[Literal["round.closed", "submission.finished", "snapshot.made"]]]
@@ -1311,7 +1311,7 @@ class WebhookChange(TypedDict):
 
 
 class WebhookNew(TypedDict):
-    """What is told of what to whom."""
+    """Which events go where."""
 
     url: str
     events: list[Literal["round.closed", "submission.finished", "snapshot.made"]]

@@ -105,7 +105,7 @@ def read(shape: type[Serializer[Any]], request: Request) -> dict[str, Any]:
 
 
 def _unknown(shape: Any, data: Any) -> dict[str, Any]:
-    """What is told and nobody reads, with a message each; nested as the data are."""
+    """A message for each field that nobody reads; nested as the data are."""
     if isinstance(shape, ListSerializer) and isinstance(data, list):
         found = {str(n): _unknown(shape.child, one) for n, one in enumerate(data)}
         return {place: inner for place, inner in found.items() if inner}

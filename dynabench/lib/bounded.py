@@ -1,4 +1,4 @@
-"""Checks of what strangers made, each in a process of its own with limits of memory and time.
+"""Checks of what strangers made, each in a separate process with limits of memory and time.
 
 What a file makes of a parser then ends that process, and no web process and no worker with it. This
 bounds a check and is no sandbox: our own code runs there, as the same user, but without the
@@ -37,7 +37,7 @@ TOO_LARGE = gettext_noop(
 )
 TOO_DEEP = gettext_noop("Something in it nests too deeply. Nest less deeply.")
 BROKEN = gettext_noop(
-    "The check broke off while it read this, which is most likely damaged. Make it anew."
+    "The check broke off while it read this, which is most likely damaged. Make it again."
 )
 BUSY = gettext_noop("Many files are being checked. Try again in a minute.")
 

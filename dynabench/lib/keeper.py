@@ -72,7 +72,7 @@ class Kept:
 
 
 def keep(works: Mapping[str, Callable[[], None]], grace_seconds: float) -> None:
-    """Do the works, each in a process of its own, until SIGTERM or SIGINT.
+    """Do the works, each in a separate process, until SIGTERM or SIGINT.
 
     Then they may end what they do; after `grace_seconds` they are killed.
     """

@@ -1,4 +1,4 @@
-"""Where things lie on this server is told to its operators alone."""
+"""Hides from people where files lie on this server; only its operators need to know."""
 
 import re
 import sys

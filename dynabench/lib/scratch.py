@@ -1,4 +1,4 @@
-"""Temporary folders beside what is stored; those of a killed process are found and taken away."""
+"""Temporary folders; those that a killed process left are found and removed."""
 
 import fcntl
 import os
@@ -32,7 +32,7 @@ def remove_abandoned() -> int:
     """Take away folders whose process is gone, and old files of forms; returns how many."""
     removed = 0
     for path in Path(settings.SPOOL).iterdir():
-        with suppress(FileNotFoundError):  # whoever made it was faster
+        with suppress(FileNotFoundError):  # its maker was faster
             removed += _remove(path, time.time() - path.stat().st_mtime)
     return removed
 

@@ -1,4 +1,4 @@
-"""What people do in a round, for the dashboard beside the numbers that others see too."""
+"""What people do in a round, for its dashboard."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

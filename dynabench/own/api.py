@@ -181,7 +181,7 @@ class ActivityView(APIView):
 
     @extend_schema(operation_id="activity_get", responses=ActivitySerializer)
     def get(self, request: Request, code: str, number: int) -> Response:
-        """What the dashboard tells beside the statistics; for members. Kept for half a minute."""
+        """What the dashboard shows besides the statistics; for members. Kept for half a minute."""
         task = find_task(request, code, can_read)
         now = activity(get_object_or_404(task.rounds, number=number))
         told = {

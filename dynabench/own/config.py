@@ -134,7 +134,7 @@ def _editor(
     if problems is None:
         problems = check_change(task, text)[1]
     why, fixed = fixed_parts(task)
-    # Who was told that the text is another one now may save over it.
+    # A person who has read that the text changed meanwhile may save over it.
     base = digest(task.config_text) if said == STALE else form.data.get("base")
     initial = {"text": text, "base": base or digest(task.config_text)}
     entries = LogEntry.objects.filter(action="task.changed", target=str(task))

@@ -28,7 +28,7 @@ RATES = {
 
 @require_safe
 def dashboard(request: HttpRequest, code: str) -> HttpResponse:
-    """The numbers of one round; for htmx the tiles alone, which come anew now and then."""
+    """The numbers of one round; for htmx the tiles alone, which are asked for again and again."""
     task = owned_task(request, code, can_read)
     rounds = list(task.rounds.order_by("-number"))
     values: dict[str, Any] = {"task": task, "rounds": rounds, **waiting(request, task)}

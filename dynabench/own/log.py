@@ -25,7 +25,7 @@ OF_MODERATORS = ("gold", "consensus")
 
 @require_safe
 def log(request: HttpRequest, code: str) -> HttpResponse:
-    """All deeds in the task, the newest first."""
+    """All that was done in the task, the newest first."""
     task = owned_task(request, code, can_read)
     moderates = can_moderate(request.user, task)
     hides = PERSONAL if moderates else PERSONAL + OF_MODERATORS

@@ -106,7 +106,7 @@ def annotators_file(request: HttpRequest, code: str, who: str) -> HttpResponse:
 
 
 def _columns(kind: type[Person]) -> Iterator[tuple[str, ...]]:
-    """The paths to what a row holds; a share has its interval and its n beside it."""
+    """The paths to what a row holds; after a share its interval and its n."""
     for one in fields(kind):
         yield (one.name,)
         if Rate in get_args(one.type):

@@ -1,4 +1,4 @@
-"""What Dawid and Skene's model says of a round, beside what the policy decided."""
+"""Where Dawid and Skene's model of a round differs from what the policy decided."""
 
 from typing import Any
 

@@ -45,7 +45,7 @@ class WebhookMade(WebhookShown):
 
 
 class WebhookNew(serializers.Serializer[Any]):
-    """What is told of what to whom."""
+    """Which events go where."""
 
     url = serializers.CharField(max_length=500)
     events = serializers.ListField(child=serializers.ChoiceField(Webhook.Event.choices))
@@ -55,7 +55,7 @@ class WebhookNew(serializers.Serializer[Any]):
 
 
 class WebhookChange(serializers.Serializer[Any]):
-    """What shall be other than it is."""
+    """What to change."""
 
     url = serializers.CharField(max_length=500, required=False)
     events = serializers.ListField(
@@ -104,7 +104,7 @@ class Webhooks(generics.ListAPIView[Webhook]):
     def post(self, request: Request) -> Response:
         """Make a webhook. The secret is in this answer and nowhere else, and not kept for repeats.
 
-        Of models it is told to their owners and to the editors of their tasks.
+        Events of models go to their owners and to the editors of their tasks.
         """
         asked = read(WebhookNew, request)
         code = asked["task"]

@@ -24,7 +24,7 @@ Event = Webhook.Event
 class Happened:
     """One event, as deliveries hold it.
 
-    key: the same whoever finds it; data: ids and links, never names or labels.
+    key: the same each time that it is found; data: ids and links, never names or labels.
     """
 
     event: str
@@ -44,7 +44,7 @@ def happened(since: datetime) -> list[Happened]:
 def may_know(user: User, task: Task | None, submission: Submission | None) -> bool:
     """Whether the person may be told of something in the task, or of this model in it.
 
-    Of models their owners are told and the task's editors. No task: a test, for its own person.
+    A model's owner and the task's editors may know of it. No task: a test, for its own person.
     """
     if not user.is_active or (task and not can_see(user, task)):
         return False

@@ -11,7 +11,7 @@ from tasks.selectors import listed_tasks
 
 
 class WebhookForm(forms.Form):
-    """What is told of what to whom."""
+    """Which events go where."""
 
     url = forms.CharField(
         max_length=500,
@@ -22,7 +22,7 @@ class WebhookForm(forms.Form):
     events = forms.MultipleChoiceField(
         choices=Webhook.Event.choices,
         widget=forms.CheckboxSelectMultiple,
-        label=_("It is told when"),
+        label=_("Send an event when"),
         error_messages={"required": _("Choose at least one event.")},
     )
 

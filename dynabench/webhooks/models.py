@@ -1,4 +1,4 @@
-"""Addresses of people's programs that are told what happened, and what each was told."""
+"""Addresses of people's programs, and the events that were sent to each."""
 
 import uuid
 
@@ -12,7 +12,7 @@ from tasks.models import Task
 
 
 class Webhook(models.Model):
-    """An address that is told of events which its person may know of."""
+    """An address for events that its person may know of."""
 
     class Event(models.TextChoices):
         ROUND_CLOSED = "round.closed", _("a round closed")
@@ -39,7 +39,7 @@ class Webhook(models.Model):
 
     @property
     def is_on(self) -> bool:
-        """Whether it is told anything."""
+        """Whether events are sent to it."""
         return self.on_since is not None
 
 
@@ -58,7 +58,7 @@ class Delivery(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="deliveries")
     event = models.CharField(max_length=40)
-    key = models.CharField(max_length=200)  # of the event: what is told once to a webhook
+    key = models.CharField(max_length=200)  # of the event, which a webhook gets once
     task = models.ForeignKey(Task, on_delete=models.CASCADE, null=True)
     submission = models.ForeignKey(Submission, on_delete=models.CASCADE, null=True)
     data = models.JSONField()  # ids and links, and nothing else

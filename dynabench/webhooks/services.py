@@ -32,7 +32,7 @@ State = Delivery.State
 def create_webhook(
     *, user: User, url: str, events: Sequence[str], task: Task | None = None
 ) -> tuple[Webhook, str]:
-    """A webhook, and the secret that signs what it is told, which nobody sees again.
+    """A webhook, and the secret that signs its events, which nobody sees again.
 
     `task` is one that the person may see. Raises Refused. Locks the user, for the cap.
     """
@@ -59,7 +59,7 @@ def change_webhook(
 ) -> None:
     """Change the address, the events, or whether it is on; what waits goes to the new address.
 
-    Switched on again, it is told of what happens from then on. Raises Refused. No lock:
+    Switched on again, it gets what happens from then on. Raises Refused. No lock:
     the last change holds.
     """
     _check(url, events)

@@ -40,7 +40,7 @@ def webhooks(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def webhook(request: HttpRequest, pk: int) -> HttpResponse:
-    """What a webhook was told, and what came of it."""
+    """A webhook's deliveries, and how they ended."""
     hook = _mine(request, pk)
     values = {"webhook": hook, "deliveries": hook.deliveries.all()[:SHOWN], "shown": SHOWN}
     return render(request, "webhooks/webhook.html", values)

@@ -1,6 +1,6 @@
 """The queue's workers, in the place of django-q2's command of the same name.
 
-Its workers share locks, and one that is killed takes them with it: then all others wait for ever
+Its workers share locks, and one that is killed takes them with it: then all others wait forever
 (docs/architecture.md, "The queue"). Ours share nothing.
 """
 

@@ -138,7 +138,7 @@ def first_rounds() -> list[Round]:
 
 
 class Processes:
-    """Web server, queue worker and model server, each in a process group of its own.
+    """Web server, queue worker and model server, each in a separate process group.
 
     Ctrl-C then reaches only this command, which asks each main process to stop.
     """
