@@ -12,16 +12,13 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
 from django.template import Context, Engine
 
-from evaluation.attacks.bench import GOLD, LIMITS, Bench, Breach, Seen, expect
+from evaluation.attacks.bench import LIMITS, Bench, Breach, Seen, expect
 from evaluation.contract import MIB, Answer, Outcome, Usage
 from evaluation.inference.answers import DIGITS
 from evaluation.inference.requests import Sent
@@ -40,33 +37,8 @@ from evaluation.uploads.archives import ArchiveLimits, ArchiveRefused, check_arc
 from tasks.targets.endpoints.base import EndpointConfig, EndpointError
 from tasks.targets.endpoints.registry import build
 
-Holds = Callable[[Seen], None]
 GOOD = "answer_all()"
 SLOW = "import time\ntime.sleep(60)"
-
-
-def says(*wanted: str) -> Holds:
-    """The log holds one of these words."""
-
-    def holds(seen: Seen) -> None:
-        expect(any(words in seen.ending.log for words in wanted), seen.ending.log)
-
-    return holds
-
-
-def sentence(wanted: str) -> Holds:
-    """The sentence for the submitter holds these words, and never a right answer."""
-
-    def holds(seen: Seen) -> None:
-        expect(wanted in seen.ending.sentence, seen.ending.sentence)
-        expect(GOLD not in seen.ending.sentence, seen.ending.sentence)
-
-    return holds
-
-
-def line(number: int) -> Holds:
-    """The first bad line is named."""
-    return sentence(f"Line {number}: ")
 
 
 def warns_of_memory(seen: Seen) -> None:
@@ -102,32 +74,6 @@ def digits_are_few(seen: Seen) -> None:
     expect(prob == {"yes": round(0.123456789, DIGITS), "no": round(0.876543211, DIGITS)}, prob)
 
 
-def fork_bomb(bench: Bench) -> str:
-    """Processes without end."""
-    return _beside(
-        bench,
-        "import os\nwhile True:\n    with __import__('contextlib').suppress(OSError): os.fork()",
-    )
-
-
-def thread_bomb(bench: Bench) -> str:
-    """Threads without end."""
-    return _beside(
-        bench,
-        "from threading import Event, Thread\nwhile True: Thread(target=Event().wait).start()",
-    )
-
-
-def _beside(bench: Bench, script: str) -> str:
-    with ThreadPoolExecutor(1) as pool:
-        bomb = pool.submit(bench.run, script, limits=replace(LIMITS, seconds=4))
-        good = bench.run(GOOD)
-    outcome = bomb.result().ending.outcome
-    expect(outcome in (Outcome.TIMEOUT, Outcome.OOM, Outcome.MODEL_ERROR), bomb.result().ending)
-    expect(good.ending.outcome == Outcome.OK, good.ending)
-    return f"{outcome}; the other one: ok"
-
-
 def volume(bench: Bench) -> str:
     """Docker would mount a disk of the host there, writable."""
     image = bench.build("VOLUME /data /more")
@@ -139,15 +85,6 @@ def volume(bench: Bench) -> str:
     )
     expect(seen.ending.outcome == Outcome.OK and not seen.ending.log, seen.ending)
     return "refused; when it is run anyway: read-only"
-
-
-def healthcheck(bench: Bench) -> str:
-    """Neither may run anything but the image's command."""
-    image = bench.build("HEALTHCHECK --interval=1s CMD touch /tmp/checked", "ONBUILD RUN false")
-    script = "import os, time\ntime.sleep(2.5)\nif os.path.exists('/tmp/checked'): breach('check')"
-    seen = bench.run(f"{script}\n{GOOD}", image=image)
-    expect(seen.ending.outcome == Outcome.OK and not seen.ending.log, seen.ending)
-    return "ok: neither was run"
 
 
 def ids_are_fresh(bench: Bench) -> str:
