@@ -14,7 +14,6 @@ from typing import Any, Literal
 from evaluation.contract import SetRow
 from evaluation.scoring.metrics.base import text_of
 from evaluation.scoring.perturbations import letters, people, words
-from evaluation.scoring.perturbations.people_tables import AFRICAN_AMERICAN, BRITISH, GROUPS
 from evaluation.scoring.perturbations.source import (
     Edit,
     Source,
@@ -23,6 +22,7 @@ from evaluation.scoring.perturbations.source import (
     moved,
     protected,
 )
+from evaluation.scoring.perturbations.tables import AFRICAN_AMERICAN, BRITISH, GROUPS
 
 Family = Literal["robustness", "fairness"]
 Groups = Sequence[Sequence[str]]

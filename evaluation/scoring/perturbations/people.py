@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 
-from evaluation.scoring.perturbations.people_tables import GENDERED, NAMES, NO_NOUN
 from evaluation.scoring.perturbations.source import Edit, Source
+from evaluation.scoring.perturbations.tables import GENDERED, NAMES, NO_NOUN
 from evaluation.scoring.perturbations.words import cased_as, key_of, phrases
 
 NOUN_AFTER = re.compile(r"\s+([^\W\d_]+)")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evaluation.contract import SetRow
 from evaluation.scoring.perturb import EN, KINDS, Variant, twin_uid, variants
-from evaluation.scoring.perturbations import people_tables, tables
+from evaluation.scoring.perturbations import tables
 from evaluation.scoring.perturbations.people import OTHER_GENDER, OTHER_NAME
 from evaluation.scoring.perturbations.source import (
     Edit,
@@ -158,10 +158,10 @@ def test_fillers_and_suffixes_come_into_the_longest_field_only():
 
 
 def test_genders_and_names_go_back():
-    for word, other in people_tables.GENDERED.items():
+    for word, other in tables.GENDERED.items():
         assert OTHER_GENDER[word] == other
         assert OTHER_GENDER[other] == word
-    assert len(OTHER_NAME) == 2 * sum(map(len, people_tables.NAMES))
+    assert len(OTHER_NAME) == 2 * sum(map(len, tables.NAMES))
 
 
 def test_a_name_is_the_same_in_all_fields_and_of_its_band():
@@ -170,7 +170,7 @@ def test_a_name_is_the_same_in_all_fields_and_of_its_band():
     man, woman = re.fullmatch(r"Then (\w+) met (\w+)\.", found["a"]).groups()
     assert found["b"] == f"Is {woman} with {man}?"
     assert (man, woman) != ("Jamal", "Aaliyah")
-    assert {man, woman} <= {name for pair in people_tables.NAMES[1] for name in pair.split()}
+    assert {man, woman} <= {name for pair in tables.NAMES[1] for name in pair.split()}
 
 
 def test_owners_give_their_own_groups():
