@@ -31,6 +31,8 @@ LICENSES = {
 HUB_SPLIT = {TRAIN: "train", DEV: "validation", TEST: "test", PROGRAM: "program"}
 HIDDEN_TEST = "test-unlabelled"
 """The name of a private test split's public files."""
+CONTEXT = json.loads(Path(__file__).with_name("croissant_context.json").read_text())
+"""Names of Croissant's format, as its specification gives them."""
 HUB_SIZES = {  # below so many rows
     1_000: "n<1K",
     10_000: "1K<n<10K",
@@ -360,46 +362,3 @@ def _said(report: Numbers, name: str) -> str:
     if isinstance(found, Mapping):
         return "{value:.3f} (95 % interval {low:.3f} to {high:.3f}, n = {n})".format(**found)
     return f"{found:.3f}"
-
-
-CONTEXT = {
-    "@language": "en",
-    "@vocab": "https://schema.org/",
-    "arrayShape": "cr:arrayShape",
-    "citeAs": "cr:citeAs",
-    "column": "cr:column",
-    "conformsTo": "dct:conformsTo",
-    "cr": "http://mlcommons.org/croissant/",
-    "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "dct": "http://purl.org/dc/terms/",
-    "equivalentProperty": "cr:equivalentProperty",
-    "examples": {"@id": "cr:examples", "@type": "@json"},
-    "extract": "cr:extract",
-    "field": "cr:field",
-    "fileObject": "cr:fileObject",
-    "fileProperty": "cr:fileProperty",
-    "fileSet": "cr:fileSet",
-    "format": "cr:format",
-    "includes": "cr:includes",
-    "isArray": "cr:isArray",
-    "isLiveDataset": "cr:isLiveDataset",
-    "jsonPath": "cr:jsonPath",
-    "key": "cr:key",
-    "md5": "cr:md5",
-    "parentField": "cr:parentField",
-    "path": "cr:path",
-    "rai": "http://mlcommons.org/croissant/RAI/",
-    "recordSet": "cr:recordSet",
-    "references": "cr:references",
-    "regex": "cr:regex",
-    "repeated": "cr:repeated",
-    "replace": "cr:replace",
-    "samplingRate": "cr:samplingRate",
-    "sc": "https://schema.org/",
-    "separator": "cr:separator",
-    "source": "cr:source",
-    "subField": "cr:subField",
-    "transform": "cr:transform",
-}
-"""Names of the format, as its specification gives them."""

@@ -6,36 +6,12 @@ they read as data; the YAML names nothing but the task.
 
 import json
 from pathlib import Path
+from string import Template
 
 from tasks.config.schema import TaskConfig
 
 SHIPPED = ("dynabench_task.py", "inspect_task.py")
-YAML = """\
-# For lm-evaluation-harness: what is asked is in task.json, how it is read in dynabench_task.py.
-task: {name}
-custom_dataset: !function dynabench_task.load
-fewshot_split: train
-test_split: evaluated
-description: instructions
-doc_to_text: prompt
-doc_to_target: target
-{how}
-metadata: {{version: {version}}}
-"""
-CHOICE = """\
-output_type: multiple_choice
-doc_to_choice: choices
-process_results: !function dynabench_task.score_choice
-metric_list:
-  - {metric: accuracy, aggregation: mean, higher_is_better: true}
-  - {metric: macro_f1, aggregation: !function dynabench_task.macro_f1, higher_is_better: true}"""
-TEXT = """\
-output_type: generate_until
-generation_kwargs: {until: ["\\n"], max_gen_toks: 64, do_sample: false}
-process_results: !function dynabench_task.score_text
-metric_list:
-  - {metric: squad_f1, aggregation: mean, higher_is_better: true}
-  - {metric: exact_match, aggregation: mean, higher_is_better: true}"""
+FOLDER = Path(__file__).parent
 
 
 def task_files(config: TaskConfig, code: str, round: int, version: int) -> dict[str, str]:
@@ -56,13 +32,11 @@ def task_files(config: TaskConfig, code: str, round: int, version: int) -> dict[
         "labels": labels or None,
         "instructions": instructions(config),
     }
-    own = Path(__file__).parent
+    kind = Template((FOLDER / ("choice.yaml" if labels else "text.yaml")).read_text())
     return {
         "task.json": json.dumps(about, ensure_ascii=False, indent=1) + "\n",
-        "dynabench_task.yaml": YAML.format(
-            name=name, how=CHOICE if labels else TEXT, version=version
-        ),
-        **{shipped: (own / shipped).read_text() for shipped in SHIPPED},
+        "dynabench_task.yaml": kind.substitute(name=name, version=version),
+        **{shipped: (FOLDER / shipped).read_text() for shipped in SHIPPED},
     }
 
 
