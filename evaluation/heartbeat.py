@@ -31,13 +31,13 @@ def during(work: Callable[[], T], beat: Beat) -> T:
 
 
 class BeatingFile:
-    """A file that calls `beat` whenever a piece is read or written."""
+    """A file that calls `beat` whenever a piece is read or written; else as the file itself."""
 
     def __init__(self, file: IO[bytes], beat: Beat) -> None:
         self._file, self._beat = file, beat
 
-    def read(self, size: int = CHUNK) -> bytes:
-        """At most `size` bytes."""
+    def read(self, size: int = -1) -> bytes:
+        """At most `size` bytes; negative: all that are left."""
         self._beat()
         return self._file.read(size)
 

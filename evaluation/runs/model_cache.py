@@ -90,7 +90,7 @@ def digest_of(folder: Path, beat: Beat) -> str:
     for path in files(folder):
         digest.update(f"{path.relative_to(folder).as_posix()}\0{path.stat().st_size}\0".encode())
         with path.open("rb") as file:
-            while chunk := BeatingFile(file, beat).read():
+            while chunk := BeatingFile(file, beat).read(CHUNK):
                 digest.update(chunk)
     return digest.hexdigest()
 

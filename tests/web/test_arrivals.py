@@ -13,12 +13,12 @@ from types import SimpleNamespace
 
 import pytest
 from django.core.files.base import ContentFile
-from django.core.files.storage import default_storage
+from django.core.files.storage import FileSystemStorage, default_storage
 
 from dynabench.lib import bounded
 from dynabench.lib.bounded import Bounds
 from evaluation.contract import MIB, Ending, Outcome, Usage
-from evaluation.heartbeat import nothing
+from evaluation.heartbeat import CHUNK, BeatingFile, nothing
 from evaluation.inference import precheck
 from evaluation.jobs import check_submission
 from evaluation.models import EvaluationRun, Submission, Upload
@@ -95,6 +95,34 @@ def test_a_folder_is_checked_kept_and_queued(task, alice, folder, version):
         assert {*model.fields} == {"premise", "hypothesis"}
         assert (model.output, {*model.labels}) == ("label", {*LABELS})
         assert (model.folder / "config.json").stat().st_mode & 0o444 == 0o444
+
+
+def test_a_storage_may_measure_the_file_and_read_it_at_once(
+    task, alice, folder, version, monkeypatch
+):
+    """As storages of other hosts do, such as S3's."""
+    store, stored = FileSystemStorage._save, []
+
+    def upload(self, name, content):
+        size = content.seek(0, io.SEEK_END)
+        assert content.tell() == size == content.size
+        content.seek(0)
+        stored.append((content.read(), size))
+        return store(self, name, ContentFile(stored[-1][0]))
+
+    submission = hand_in(task, alice, data=zipped(folder))
+    monkeypatch.setattr(FileSystemStorage, "_save", upload)
+    assert checked(submission).state == State.DONE
+    assert [len(data) for data, _ in stored] == [size for _, size in stored] == [submission.size]
+
+
+def test_a_file_with_a_heartbeat_is_read_whole():
+    beats = []
+    file = BeatingFile(io.BytesIO(bytes(CHUNK + 1)), lambda: beats.append(1))
+    assert len(file.read()) == CHUNK + 1
+    file.seek(0)
+    assert len(file.read(CHUNK)) == CHUNK
+    assert len(beats) == 2
 
 
 def test_stored_files_that_changed_are_not_run(task, alice, folder):
