@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dynabench.lib.words import gettext_noop
-from evaluation.contract import GIB, MIB, Beat
+from evaluation.contract import GIB, MIB
 
 BLOCK = MIB
 LARGEST_HEADER = 64 * 1024  # bytes that tarfile reads at once
@@ -94,26 +94,18 @@ class Source(Protocol):
         """At most `size` bytes; none at the end."""
 
 
-def quiet() -> None:
-    """A heartbeat where none is needed."""
-
-
-def check_archive(
-    path: Path, limits: ArchiveLimits = ArchiveLimits(), beat: Beat = quiet
-) -> list[Member]:
+def check_archive(path: Path, limits: ArchiveLimits = ArchiveLimits()) -> list[Member]:
     """The members of an archive that keeps all rules; nothing is written. Raises ArchiveRefused."""
-    return [member for member, _ in _checked(path, limits, beat)]
+    return [member for member, _ in _checked(path, limits)]
 
 
-def unpack(
-    path: Path, into: Path, limits: ArchiveLimits = ArchiveLimits(), beat: Beat = quiet
-) -> None:
+def unpack(path: Path, into: Path, limits: ArchiveLimits = ArchiveLimits()) -> None:
     """Check the archive and write its files (0644) and folders (0755) below the folder `into`.
 
     Raises ArchiveRefused; then, but for damage that only its bytes show, nothing was written.
     """
-    check_archive(path, limits, beat)
-    for member, blocks in _checked(path, limits, beat):
+    check_archive(path, limits)
+    for member, blocks in _checked(path, limits):
         target = into / member.name
         folder = target if member.is_folder else target.parent
         folder.mkdir(parents=True, exist_ok=True)
@@ -176,12 +168,12 @@ def _portable_rule(parts: list[str], size: int) -> str | None:
     return None
 
 
-def _checked(path: Path, limits: ArchiveLimits, beat: Beat) -> Iterator[tuple[Member, Blocks]]:
+def _checked(path: Path, limits: ArchiveLimits) -> Iterator[tuple[Member, Blocks]]:
     """Each member with its bytes, which must be taken before the next one, or not at all."""
     files: set[str] = set()
     folders: set[str] = set()
     total = number = 0
-    for number, (given, size, is_folder, blocks) in enumerate(_members(path, limits, beat), 1):
+    for number, (given, size, is_folder, blocks) in enumerate(_members(path, limits), 1):
         if number > limits.members:
             raise refused(given, f"there are more than {limits.members:,} members")
         total += size
@@ -207,16 +199,16 @@ Given = tuple[str, int, bool, Blocks]
 """Name, claimed size, whether it is a folder, bytes."""
 
 
-def _members(path: Path, limits: ArchiveLimits, beat: Beat) -> Iterator[Given]:
+def _members(path: Path, limits: ArchiveLimits) -> Iterator[Given]:
     """Each plain file and folder, by the archive's format. Raises ArchiveRefused."""
     with path.open("rb") as file:
         found = format_of(file)
         if found == "zip":
-            yield from _zip_members(path, limits, beat)
+            yield from _zip_members(path, limits)
             return
         if found not in READ:
             raise ArchiveRefused(f"{found} is not read here. Pack it as .zip, .tar or .tar.gz.")
-        stream = inflated(file, path.stat().st_size, limits, beat)
+        stream = inflated(file, path.stat().st_size, limits)
         for info, blocks in tar_members(stream):
             if info.issparse() or not (info.isreg() or info.isdir()):
                 kind = KINDS.get(info.type, "a special file")
@@ -245,17 +237,16 @@ class _ZipFile(io.FileIO):
         return super().read(size) or b""
 
 
-def _zip_members(path: Path, limits: ArchiveLimits, beat: Beat) -> Iterator[Given]:
+def _zip_members(path: Path, limits: ArchiveLimits) -> Iterator[Given]:
     packed = path.stat().st_size
     unpacked = 0
     try:
         with _ZipFile(path) as file, zipfile.ZipFile(file) as archive:  # type: ignore[arg-type]
             for info in archive.infolist():
-                beat()
                 unpacked += info.file_size
                 if rule := _zip_rule(info, unpacked, packed, limits):
                     raise refused(info.orig_filename, rule)
-                blocks = _zip_blocks(archive, info, beat)
+                blocks = _zip_blocks(archive, info)
                 name = info.orig_filename
                 yield name, info.file_size, name.endswith("/"), blocks
     except DAMAGE as error:
@@ -282,11 +273,10 @@ def _zip_rule(
     return None
 
 
-def _zip_blocks(archive: zipfile.ZipFile, info: zipfile.ZipInfo, beat: Beat) -> Blocks:
+def _zip_blocks(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Blocks:
     try:
         with archive.open(info) as source:
             while block := source.read(BLOCK):
-                beat()
                 yield block
     except DAMAGE as error:
         raise refused(info.filename, f"damaged ({error}); pack it again") from None
@@ -302,8 +292,8 @@ class Stream:
     each at once.
     """
 
-    def __init__(self, source: Source, most: int | None, beat: Beat) -> None:
-        self._source, self._most, self._beat = source, most, beat
+    def __init__(self, source: Source, most: int | None) -> None:
+        self._source, self._most = source, most
         self._position = 0
         self.last = b""  # the header that was read last
         self.member = "the first member"  # what is being read
@@ -329,7 +319,6 @@ class Stream:
         except DAMAGE as error:
             raise _damaged(error) from None
         self._position += size - left
-        self._beat()
         if self._most and self._position > self._most:
             raise refused(self.member, "at it the archive unfolds to far more than its size")
         return b"".join(parts)
@@ -360,7 +349,7 @@ class _Xz:
         return found
 
 
-def inflated(file: "BufferedReader[Any]", packed: int, limits: ArchiveLimits, beat: Beat) -> Stream:
+def inflated(file: "BufferedReader[Any]", packed: int, limits: ArchiveLimits) -> Stream:
     """The bytes of a file of `packed` bytes that is compressed or not. Raises ArchiveRefused."""
     openers: Mapping[str, Callable[[BufferedReader[Any]], Source]] = {
         "gzip": lambda file: gzip.GzipFile(fileobj=file),
@@ -368,8 +357,8 @@ def inflated(file: "BufferedReader[Any]", packed: int, limits: ArchiveLimits, be
     }
     found = format_of(file)
     if found in openers:
-        return Stream(openers[found](file), max(SMALL, limits.ratio * packed), beat)
-    return Stream(file, None, beat)
+        return Stream(openers[found](file), max(SMALL, limits.ratio * packed))
+    return Stream(file, None)
 
 
 def tar_members(stream: Stream) -> Iterator[tuple[tarfile.TarInfo, Blocks]]:

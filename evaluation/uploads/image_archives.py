@@ -4,12 +4,11 @@ import json
 import posixpath
 import tarfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import Any
 
-from evaluation.contract import GIB, MIB, Beat
+from evaluation.contract import GIB, MIB
 from evaluation.uploads.archives import (
     READ,
     SMALL,
@@ -18,7 +17,6 @@ from evaluation.uploads.archives import (
     Blocks,
     format_of,
     inflated,
-    quiet,
     refused,
     tar_members,
 )
@@ -29,44 +27,29 @@ MOST_JSON = 32 * MIB  # of all members that could be asked for as JSON
 HOW = "Write it with docker save, or podman save --format docker-archive."
 
 
-@dataclass(frozen=True)
-class ImageScan:
-    """What is known of an image before it is loaded; bytes are of all files in all layers."""
-
-    architecture: str
-    system: str
-    config: str  # the name of its configuration in the archive
-    layers: int
-    unpacked_bytes: int
-    volumes: tuple[str, ...]  # writable at run time though the rest is not
-
-
-def check_image(path: Path, limits: ArchiveLimits = LIMITS, beat: Beat = quiet) -> ImageScan:
-    """The facts of an image archive that keeps all rules. Raises ArchiveRefused.
+def check_image(path: Path, limits: ArchiveLimits = LIMITS) -> int:
+    """How many bytes the layers of an image archive unfold to. Raises ArchiveRefused.
 
     Every packed file in it is walked, listed as a layer or not: engines differ in what they read.
     """
-    contents = _Contents(path, limits, beat)
+    contents = _Contents(path, limits)
     config_name, layers = contents.listed()
     config = contents.json(config_name)
     architecture, system = config.get("architecture"), config.get("os")
     if not (isinstance(architecture, str) and architecture and system == "linux"):
         raise refused(config_name, "it names no architecture for linux; build the image for one")
-    unpacked = _walk(path, {contents.file_of(layer) for layer in layers}, limits, beat)
-    inner = config.get("config") or {}
-    volumes = tuple(inner.get("Volumes") or {}) if isinstance(inner, Mapping) else ()
-    return ImageScan(architecture, system, config_name, len(layers), unpacked, volumes)
+    return _walk(path, {contents.file_of(layer) for layer in layers}, limits)
 
 
 class _Contents:
     """The members of an image archive, and the bytes of small ones in JSON."""
 
-    def __init__(self, path: Path, limits: ArchiveLimits, beat: Beat) -> None:
+    def __init__(self, path: Path, limits: ArchiveLimits) -> None:
         kept = 0
         self._small: dict[str, bytes] = {}
         self._links: dict[str, str] = {}
         self._files: set[str] = set()
-        for number, (info, blocks) in enumerate(_outer(path, limits, beat), 1):
+        for number, (info, blocks) in enumerate(_outer(path, limits), 1):
             name = posixpath.normpath(info.name)
             if number > limits.members:
                 raise refused(name, f"there are more than {limits.members:,} members")
@@ -117,14 +100,12 @@ class _Contents:
         return name
 
 
-def _outer(
-    path: Path, limits: ArchiveLimits, beat: Beat
-) -> Iterator[tuple[tarfile.TarInfo, Blocks]]:
+def _outer(path: Path, limits: ArchiveLimits) -> Iterator[tuple[tarfile.TarInfo, Blocks]]:
     with path.open("rb") as file:
         found = format_of(file)
         if found not in READ:
             raise ArchiveRefused(f"A {found} archive is no image that is read here. {HOW}")
-        for info, blocks in tar_members(inflated(file, path.stat().st_size, limits, beat)):
+        for info, blocks in tar_members(inflated(file, path.stat().st_size, limits)):
             _check_name(info.name)
             yield info, blocks
 
@@ -134,10 +115,10 @@ def _check_name(name: str) -> None:
         raise refused(name, "the name is absolute or leads out of the archive")
 
 
-def _walk(path: Path, layers: set[str], limits: ArchiveLimits, beat: Beat) -> int:
+def _walk(path: Path, layers: set[str], limits: ArchiveLimits) -> int:
     """How many bytes the files in all layers have; stops as soon as they are too many."""
     total = number = 0
-    for info, blocks in _outer(path, limits, beat):
+    for info, blocks in _outer(path, limits):
         name = posixpath.normpath(info.name)
         content = BufferedReader(_Content(blocks), 64 * 1024)
         found = format_of(content)
@@ -145,7 +126,7 @@ def _walk(path: Path, layers: set[str], limits: ArchiveLimits, beat: Beat) -> in
             continue
         if found not in READ:
             raise refused(name, f"{found} is not read here. {HOW}")
-        for inner, _ in tar_members(inflated(content, info.size, limits, beat)):
+        for inner, _ in tar_members(inflated(content, info.size, limits)):
             _check_name(inner.name)
             total += inner.size
             number += 1

@@ -54,24 +54,17 @@ def scan(tmp_path):
 
 @pytest.mark.parametrize("packed", [bytes, gzip.compress])
 @pytest.mark.parametrize("layer", [LAYER, gzip.compress(LAYER)])
-def test_the_facts_of_an_image(packed, layer, scan):
-    found = scan(packed(image({"l1/layer.tar": layer})))
-    assert (found.architecture, found.system, found.config) == ("amd64", "linux", "c.json")
-    assert (found.layers, found.unpacked_bytes, found.volumes) == (1, 120, ("/data",))
+def test_the_bytes_of_an_image_are_counted(packed, layer, scan):
+    assert scan(packed(image({"l1/layer.tar": layer}))) == 120
 
 
 def test_a_large_layer_is_read_in_pieces(scan):
     data = os.urandom(3_000_000)
-    assert scan(image({"l1/layer.tar": tar_of({"a": data, "b": data})})).unpacked_bytes == 6_000_000
+    assert scan(image({"l1/layer.tar": tar_of({"a": data, "b": data})})) == 6_000_000
 
 
 def test_a_layer_that_is_there_twice_is_a_link(scan):
-    assert scan(image(links={"l2/layer.tar": "../l1/layer.tar"})).layers == 2
-
-
-@pytest.mark.parametrize("config", [{"config": None}, {"config": {}}, {"config": []}, {}])
-def test_an_image_without_volumes(config, scan):
-    assert scan(image(config={"architecture": "arm64", "os": "linux"} | config)).volumes == ()
+    assert scan(image(links={"l2/layer.tar": "../l1/layer.tar"})) == 120
 
 
 LISTED = {"Config": "c.json", "Layers": ["l1/layer.tar"]}
@@ -136,8 +129,7 @@ def test_what_docker_save_writes_is_read(tmp_path):
         subprocess.run(["docker", "save", name, "-o", tmp_path / "image.tar"], check=True)
     finally:
         subprocess.run(["docker", "rmi", name], check=True)
-    found = check_image(tmp_path / "image.tar")
-    assert (found.system, found.layers, found.unpacked_bytes) == ("linux", 1, 120)
+    assert check_image(tmp_path / "image.tar") == 120
 
 
 def test_what_is_kept_of_an_image_has_a_bound(scan, monkeypatch):
@@ -145,6 +137,6 @@ def test_what_is_kept_of_an_image_has_a_bound(scan, monkeypatch):
     monkeypatch.setattr(image_archives, "MOST_JSON", 2000)
     ends = "0123456789abcdef"
     layers = {f"blobs/{end}": tar_of({"x": bytes(3000)}) for end in ends}
-    assert scan(image(layers)).layers == len(ends)
+    assert scan(image(layers)) == 3000 * len(ends)
     with pytest.raises(ArchiveRefused, match="bytes of JSON"):
         scan(image(**{f"{end}": b"{" + bytes(300) for end in ends}))
