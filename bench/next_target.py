@@ -30,7 +30,7 @@ sys.path.insert(0, str(ROOT))
 from bench.machine import machine, versions  # noqa: E402
 from evaluation.scoring.paired import compare  # noqa: E402
 from evaluation.task_shape import shape_of, training_row  # noqa: E402
-from evaluation.training.fine_tune import TrainingOptions, answers, dev_part, train  # noqa: E402
+from evaluation.training.fine_tune import Reading, TrainingOptions, answers, dev_part, train  # noqa: E402
 from evaluation.training.starters import STARTERS, encoder, held_out, joined_rows, seed_rows  # noqa: E402
 from tasks.config.loading import load_config  # noqa: E402
 from validation.rules.consensus import Policy, Vote, decide  # noqa: E402
@@ -124,8 +124,8 @@ def tests_of(two: Sequence[dict[str, Any]], *, quick: bool) -> Iterator[tuple[st
 def pair(a: Path, b: Path, rows: Rows) -> dict[str, Any]:
     """A (before) and B (after) on the same rows."""
     settings = json.loads((a / "dynabench.json").read_text())
-    how = {"kind": SHAPE.kind, "labels": SHAPE.labels, "max_length": settings["max_length"]}
-    said = [[one.output["label"] for one in answers(f, rows, **how)] for f in (a, b)]
+    reading = Reading(SHAPE.kind, SHAPE.labels, settings["max_length"])
+    said = [[one.output["label"] for one in answers(f, rows, reading)] for f in (a, b)]
     return compare(CONFIG.verdict, SHAPE, rows, *said)
 
 

@@ -1,13 +1,13 @@
 """Rows of a training: checks, token ids with their targets, batches, scores."""
 
 import random
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tokenizers import Encoding
 
-from annotation.rules.outcome import exact_match, squad_f1
+from evaluation.contract import SetRow
+from evaluation.scoring.metrics import metric_of
 from evaluation.seeds import Row
 from tasks.targets.serving.codecs import Answer, Codec
 from tasks.targets.serving.errors import BadRequestError
@@ -126,19 +126,14 @@ def batches(items: Sequence[Item], size: int, rng: random.Random) -> Iterator[li
 
 def score(rows: Sequence[Row], answers: Sequence[Answer], *, kind: str) -> dict[str, float]:
     """Scores (0-1): accuracy and macro_f1 of labels; f1 (SQuAD's token F1) and exact_match."""
-    both = list(zip(answers, rows, strict=True))
+    field, names = "label", {"accuracy": "accuracy", "macro_f1": "macro_f1"}
     if kind == SPAN:
-        said = [(answer.output["answer"], row["answer"]) for answer, row in both]
-        return {
-            "f1": sum(squad_f1(*pair) for pair in said) / len(said),
-            "exact_match": sum(exact_match(*pair) for pair in said) / len(said),
-        }
-    pairs = Counter((row["label"], answer.output["label"]) for answer, row in both)
-    gold, guessed = Counter[str](), Counter[str]()
-    for (true, guess), count in pairs.items():
-        gold[true] += count
-        guessed[guess] += count
-    labels = gold.keys() | guessed.keys()
-    f1s = [2 * pairs[label, label] / (gold[label] + guessed[label]) for label in labels]
-    hits = sum(pairs[label, label] for label in labels)
-    return {"accuracy": hits / len(rows), "macro_f1": sum(f1s) / len(f1s)}
+        field, names = "answer", {"f1": "squad_f1", "exact_match": "exact_match"}
+    pairs = [(one.output[field], row[field]) for one, row in zip(answers, rows, strict=True)]
+    labels = sorted({label for pair in pairs for label in pair})
+    found = {}
+    for name, known in names.items():
+        metric = metric_of(known, labels)
+        statistics = [metric.statistic(said, SetRow("", {}, (gold,))) for said, gold in pairs]
+        found[name] = float(metric.value(metric.vectors(statistics).sum(axis=0)))
+    return found

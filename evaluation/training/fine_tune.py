@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tokenizers import Encoding
 
@@ -70,6 +70,18 @@ class TrainingOptions:
     trained_on: str = ""
 
 
+class Reading(NamedTuple):
+    """How a folder is asked.
+
+    labels: in the order of its logits, None for extractive-qa. max_length: of tokens; None: as many
+    as the model takes.
+    """
+
+    kind: str
+    labels: tuple[str, ...] | None
+    max_length: int | None
+
+
 @dataclass(frozen=True)
 class TrainingReport:
     """What a training did; `dev` holds the scores (0-1) of the epoch kept, from 1.
@@ -117,9 +129,8 @@ def train(
     part, dev = (rows, dev) if dev else dev_part(rows, options)
     with atomic_folder(output_dir) as folder, torch.random.fork_rng():
         torch.manual_seed(options.seed)
-        trained = _Trained.start(
-            base, kind=kind, labels=_labels(rows, kind, options), max_length=options.max_length
-        )
+        labels = _labels(rows, kind, options)
+        trained = _Trained.start(base, Reading(kind, labels, options.max_length))
         seen = sum(row.get("weight", 1.0) for row in part)  # an epoch, on average
         steps = options.epochs * math.ceil(seen / options.batch_size)
         run = _Run(trained, options, progress, steps)
@@ -149,42 +160,21 @@ def evaluate(folder: Path, rows: Sequence[Row]) -> dict[str, float]:
     """Scores (0-1) of a trained folder on rows, by the answers the model server would give."""
     settings = json.loads((folder / "dynabench.json").read_bytes())
     kind, labels = settings["kind"], settings["labels"]
-    found = answers(
-        folder,
-        rows,
-        kind=kind,
-        labels=labels and tuple(labels),
-        max_length=settings["max_length"],
-    )
-    return score(rows, found, kind=kind)
+    reading = Reading(kind, labels and tuple(labels), settings["max_length"])
+    return score(rows, answers(folder, rows, reading), kind=kind)
 
 
-def answers(
-    folder: Path,
-    rows: Sequence[Row],
-    *,
-    kind: str,
-    labels: tuple[str, ...] | None,
-    max_length: int | None,
-) -> list[Answer]:
-    """A folder's answers to rows with the fields of the kind; `labels` in the order of its logits.
+def answers(folder: Path, rows: Sequence[Row], reading: Reading) -> list[Answer]:
+    """A folder's answers to rows with the fields of the kind.
 
-    Computed in torch, so the last digits differ from what the model server says. `max_length`
-    counts tokens; None: what the model can take.
+    Computed in torch, so the last digits differ from what the model server says.
     """
-    return _Trained.start(folder, kind=kind, labels=labels, max_length=max_length).answers(rows)
+    return _Trained.start(folder, reading).answers(rows)
 
 
-def fitting(
-    base: Path,
-    rows: Sequence[Row],
-    *,
-    kind: str,
-    labels: tuple[str, ...] | None,
-    max_length: int | None,
-) -> list[Row]:
+def fitting(base: Path, rows: Sequence[Row], reading: Reading) -> list[Row]:
     """The rows that a model can be asked about: what may not be cut leaves room for the rest."""
-    codec = _codec(base, kind, labels, max_length)[1]
+    codec = _codec(base, reading)[1]
     found = []
     for row in rows:
         with suppress(BadRequestError):
@@ -193,9 +183,7 @@ def fitting(
     return found
 
 
-def _codec(
-    base: str | Path, kind: str, labels: tuple[str, ...] | None, max_length: int | None
-) -> tuple["PreTrainedTokenizerFast", Codec]:
+def _codec(base: str | Path, reading: Reading) -> tuple["PreTrainedTokenizerFast", Codec]:
     """The tokenizer of a folder, and the codec that the model server uses too."""
     import transformers
 
@@ -204,14 +192,12 @@ def _codec(
     folder = ModelFolder(
         path=Path(base),
         weights=(),
-        kind=kind,
-        fields=FIELDS[kind],
-        output=OUTPUTS[kind],
-        labels=labels,
-        max_length=max_length,
+        fields=FIELDS[reading.kind],
+        output=OUTPUTS[reading.kind],
+        **reading._asdict(),
     )
-    codec = codec_for(folder, tokenizer.backend_tokenizer, min(max_length or limit, limit))
-    return tokenizer, codec
+    most = min(reading.max_length or limit, limit)
+    return tokenizer, codec_for(folder, tokenizer.backend_tokenizer, most)
 
 
 @contextmanager
@@ -244,35 +230,26 @@ class _Trained:
     kind: str
 
     @classmethod
-    def start(
-        cls,
-        base: str | Path,
-        *,
-        kind: str,
-        labels: tuple[str, ...] | None,
-        max_length: int | None,
-    ) -> "_Trained":
+    def start(cls, base: str | Path, reading: Reading) -> "_Trained":
         """The base with the head of the kind: loaded where the base has one, else new."""
         import transformers
 
         transformers.utils.logging.disable_progress_bar()
         transformers.logging.set_verbosity_error()  # a new head is meant to be new
+        safely = {"use_safetensors": True, "trust_remote_code": False}  # pickles can run code
+        labels = reading.labels
         if labels is None:
-            model = transformers.AutoModelForQuestionAnswering.from_pretrained(
-                base, use_safetensors=True, trust_remote_code=False
-            )
+            model = transformers.AutoModelForQuestionAnswering.from_pretrained(base, **safely)
         else:
             model = transformers.AutoModelForSequenceClassification.from_pretrained(
                 base,
-                use_safetensors=True,  # pickled weights can run code
-                trust_remote_code=False,
+                **safely,
                 num_labels=len(labels),
                 ignore_mismatched_sizes=True,  # a head of other labels gives way to a new one
                 id2label=dict(enumerate(labels)),
                 label2id={label: number for number, label in enumerate(labels)},
             )
-        tokenizer, codec = _codec(base, kind, labels, max_length)
-        return cls(model.float(), tokenizer, codec, kind)
+        return cls(model.float(), *_codec(base, reading), reading.kind)
 
     def inputs(self, encodings: Sequence[Encoding]) -> dict[str, "torch.Tensor"]:
         """Padded tensors [encodings, longest], by the model's input names."""

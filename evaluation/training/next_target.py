@@ -16,12 +16,13 @@ from django.utils.translation import gettext_noop
 
 from evaluation.models import Dataset, TrainingRun
 from evaluation.releases.reading import split_rows
+from evaluation.releases.splits import SPLITS
 from evaluation.scoring.paired import compare
 from evaluation.seeds import held_out, seed_rows
 from evaluation.task_shape import Shape, Untrainable, released_row, shape_of, training_row
 from evaluation.training.data import TrainingError
 from evaluation.training.fine_tune import (
-    Progress,
+    Reading,
     TrainingOptions,
     answers,
     dev_part,
@@ -56,13 +57,11 @@ class Source:
     test: Rows = field(default_factory=list)
     left_out: int = 0
 
-    def leave_out_unfit(self, base: Path, shape: Shape, how: TrainingOptions) -> None:
+    def leave_out_unfit(self, base: Path, reading: Reading) -> None:
         """Drop the rows that have more tokens than the model can be asked about."""
-        for split in ("train", "dev", "test"):
+        for split in SPLITS:
             rows = getattr(self, split)
-            fit = fitting(
-                base, rows, kind=shape.kind, labels=shape.labels, max_length=how.max_length
-            )
+            fit = fitting(base, rows, reading)
             self.left_out += len(rows) - len(fit)
             setattr(self, split, fit)
 
@@ -80,7 +79,7 @@ def train_next(run: TrainingRun, tell: Tell) -> dict[str, Any]:
     sources = list(collect(task, shape, options, how))
     base, how = open_base(options, shape, how)
     for source in sources:
-        source.leave_out_unfit(base, shape, how)
+        source.leave_out_unfit(base, Reading(shape.kind, shape.labels, how.max_length))
     rows = [{**row, "weight": s.weight} for s in sources if s.weight for row in s.train]
     dev = [row for s in sources if s.weight for row in s.dev]
     kept = settings.MODELS_HOME / "targets" / task.code
@@ -92,7 +91,7 @@ def train_next(run: TrainingRun, tell: Tell) -> dict[str, Any]:
         base=base,
         output_dir=made,
         options=how,
-        progress=_steps(tell),
+        progress=lambda done, steps, message: tell(done / steps * TRAINING, message),
     )
     folder = kept / found.weights_sha256[:16]
     if folder.exists():  # the same weights were made before
@@ -119,10 +118,10 @@ def training_options(task: Task, shape: Shape, options: Mapping[str, Any]) -> Tr
     starter = STARTERS.get(task.code)
     if starter and starter.kind == shape.kind:
         how = starter.options
+    elif shape.kind == SPAN:
+        how = TrainingOptions(max_length=384, window=48)
     else:
-        how = (
-            TrainingOptions(max_length=384, window=48) if shape.kind == SPAN else TrainingOptions()
-        )
+        how = TrainingOptions()
     return replace(
         how,
         labels=shape.labels,
@@ -169,7 +168,7 @@ def collect(
     for dataset in datasets.order_by("round__number"):
         name = f"round{dataset.round.number}"
         source = Source(name, weights.get(name), str(dataset))
-        for split in ("train", "dev", "test") if source.weight else ("test",):
+        for split in SPLITS if source.weight else ("test",):
             for line in split_rows(dataset, split):
                 row = released_row(shape, line)
                 source.left_out += row is None
@@ -196,19 +195,8 @@ def _seed(task: Task, shape: Shape, weight: float | None, how: TrainingOptions) 
 
 
 def counts(source: Source) -> dict[str, Any]:
-    """A source in numbers."""
-    sizes = {split: len(getattr(source, split)) for split in ("train", "dev", "test")}
-    return {
-        "name": source.name,
-        "dataset": source.dataset,
-        "weight": source.weight,
-        **sizes,
-        "left_out": source.left_out,
-    }
-
-
-def _steps(tell: Tell) -> Progress:
-    return lambda done, steps, message: tell(done / steps * TRAINING, message)
+    """A source in numbers: its rows by their number."""
+    return {**vars(source), **{split: len(getattr(source, split)) for split in SPLITS}}
 
 
 def _compared(
@@ -225,7 +213,7 @@ def _compared(
     tests = [source for source in sources if source.test]
     rows = [row for source in tests for row in source.test]
     tell(TRAINING, f"asking the new model about {len(rows)} rows")
-    new = _own_answers(folder, rows, shape, how.labels, how.max_length)
+    new = _own_answers(folder, rows, Reading(shape.kind, how.labels, how.max_length))
     no_old = gettext_noop("there is no older model to ask")
     tell(0.9, f"asking {old} about {len(rows)} rows" if old else no_old)
     before, why = _old_answers(old, rows, shape)
@@ -238,15 +226,8 @@ def _compared(
     return {"old": old and old.name, "old_missing": why, "tests": found}
 
 
-def _own_answers(
-    folder: Path,
-    rows: Sequence[Mapping[str, Any]],
-    shape: Shape,
-    labels: tuple[str, ...] | None,
-    max_length: int | None,
-) -> list[str]:
-    found = answers(folder, rows, kind=shape.kind, labels=labels, max_length=max_length)
-    return [answer.output[OUTPUTS[shape.kind]] for answer in found]
+def _own_answers(folder: Path, rows: Sequence[Mapping[str, Any]], reading: Reading) -> list[str]:
+    return [answer.output[OUTPUTS[reading.kind]] for answer in answers(folder, rows, reading)]
 
 
 def _old_answers(
@@ -262,7 +243,8 @@ def _old_answers(
     try:
         if old.source and not old.url:
             model = open_folder(spec_of(old))
-            return _own_answers(model.path, rows, shape, model.labels, model.max_length), ""
+            reading = Reading(shape.kind, model.labels, model.max_length)
+            return _own_answers(model.path, rows, reading), ""
         endpoint, said = endpoint_of(old), []
         for first in range(0, len(rows), ASKED_AT_ONCE):
             batch = [shape.inputs(row) for row in rows[first : first + ASKED_AT_ONCE]]
