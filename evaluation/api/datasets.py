@@ -1,16 +1,18 @@
 """Released data, file by file, and a round as it stands now."""
 
-from typing import Any
-
 from django.db.models import Prefetch, QuerySet
 from django.http import HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import (
+    OpenApiParameter,
+    OpenApiResponse,
+    extend_schema,
+    extend_schema_view,
+)
 from rest_framework import generics, serializers
 from rest_framework.request import Request
-from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from dynabench.lib.downloads import file_part, lines
@@ -57,8 +59,9 @@ class DatasetSerializer(serializers.ModelSerializer[Dataset]):
         fields = ("name", "round", "version", "released_at", "license", "description", "files")
 
 
+@extend_schema_view(get=extend_schema(operation_id="datasets_list"))
 class Datasets(OfTask, generics.ListAPIView[Dataset]):
-    """What was released of a task."""
+    """The released versions of all rounds, with their files; members see private ones too."""
 
     is_public = True
     serializer_class = DatasetSerializer
@@ -73,18 +76,11 @@ class Datasets(OfTask, generics.ListAPIView[Dataset]):
             Prefetch("files", files, "shown")
         )
 
-    @extend_schema(operation_id="datasets_list")
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """The released versions of all rounds, with their files; members see private ones too."""
-        return super().get(request, *args, **kwargs)
-
 
 FILE = OpenApiResponse(OpenApiTypes.BINARY, description="The file, or the part that `Range` names.")
 
 
 class DatasetFileView(APIView):
-    """One file."""
-
     is_public = True
 
     @extend_schema(
@@ -104,8 +100,6 @@ class DatasetFileView(APIView):
 
 
 class RoundExport(APIView):
-    """A round as it stands now."""
-
     throttle, throttles_reads = "export", True
 
     @extend_schema(

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -90,8 +90,9 @@ class Models(generics.ListAPIView[Submission]):
     queryset = Submission.objects.none()
 
 
+@extend_schema_view(get=extend_schema(operation_id="models_list"))
 class TaskModels(OfTask, Models):
-    """The models of a task."""
+    """The published models of a task, the newest first; targets are among them."""
 
     is_public = True
     write_scope = Submit
@@ -104,11 +105,6 @@ class TaskModels(OfTask, Models):
     def get_serializer_context(self) -> dict[str, Any]:
         viewer = viewers(self.request.user, self.task)
         return {**super().get_serializer_context(), "viewer": viewer}
-
-    @extend_schema(operation_id="models_list")
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """The published models of a task, the newest first; targets are among them."""
-        return super().get(request, *args, **kwargs)
 
     @extend_schema(
         operation_id="models_create",
@@ -159,8 +155,9 @@ def whole(request: Request, pk: UUID) -> Any:
     return WholeModelSerializer(submission, context=context).data
 
 
+@extend_schema_view(get=extend_schema(operation_id="my_models_list"))
 class MyModels(Models):
-    """One's own models."""
+    """All that you have submitted, the newest first."""
 
     def get_queryset(self) -> QuerySet[Submission]:
         assert isinstance(self.request.user, User)
@@ -170,11 +167,6 @@ class MyModels(Models):
         mine = Viewer(is_owner=True, is_task_owner=False)
         return {**super().get_serializer_context(), "viewer": lambda _: mine}
 
-    @extend_schema(operation_id="my_models_list")
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """All that you have submitted, the newest first."""
-        return super().get(request, *args, **kwargs)
-
 
 class ModelChangeSerializer(serializers.Serializer[Any]):
     """What is to change; what is not named stays."""
@@ -183,8 +175,6 @@ class ModelChangeSerializer(serializers.Serializer[Any]):
 
 
 class ModelView(APIView):
-    """One model."""
-
     is_public = True
     write_scope = Submit
 
@@ -250,8 +240,6 @@ class AnonymousSerializer(serializers.Serializer[Any]):
 
 
 class AnonymousView(APIView):
-    """Whether the names of a model and its owner are shown."""
-
     write_scope = Submit
 
     @extend_schema(
@@ -279,8 +267,6 @@ class QuotaSerializer(serializers.Serializer[Any]):
 
 
 class QuotaView(APIView):
-    """One's quota."""
-
     @extend_schema(operation_id="quota_get", responses=QuotaSerializer)
     def get(self, request: Request, code: str) -> Response:
         """How many models you may still submit to a task."""

@@ -5,7 +5,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -62,8 +62,9 @@ class ReleaseSerializer(serializers.ModelSerializer[Dataset]):
         )
 
 
+@extend_schema_view(get=extend_schema(operation_id="releases_list"))
 class Releases(generics.ListAPIView[Dataset]):
-    """The versions of a round's data, for its owners."""
+    """Every version of a round's data, also one that is being made; for the task's owners."""
 
     write_scope = ApiToken.Scope.OWN
     throttle = "submit"
@@ -78,11 +79,6 @@ class Releases(generics.ListAPIView[Dataset]):
 
     def get_queryset(self) -> QuerySet[Dataset]:
         return self.round().datasets.all()
-
-    @extend_schema(operation_id="releases_list")
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Every version of a round's data, also one that is being made; for the task's owners."""
-        return super().get(request, *args, **kwargs)
 
     @extend_schema(
         operation_id="releases_create",

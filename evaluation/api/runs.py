@@ -15,6 +15,7 @@ from drf_spectacular.utils import (
     OpenApiResponse,
     extend_schema,
     extend_schema_field,
+    extend_schema_view,
 )
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
@@ -36,7 +37,7 @@ from evaluation.submissions.visibility import (
     as_seen,
     find_run,
     find_submission,
-    find_wrong,
+    may_see_wrong,
     seen_runs,
 )
 
@@ -122,8 +123,9 @@ class WholeRunSerializer(RunSerializer):
         fields = (*RunSerializer.Meta.fields, "log")
 
 
+@extend_schema_view(get=extend_schema(operation_id="runs_list", parameters=[PK]))
 class Runs(generics.ListAPIView[EvaluationRun]):
-    """The evaluations of a model."""
+    """Each evaluation, repeated ones too, the newest first; hidden sets for task owners."""
 
     is_public = True
     serializer_class = RunSerializer
@@ -138,15 +140,8 @@ class Runs(generics.ListAPIView[EvaluationRun]):
         """A page, each as this person may know it."""
         return [as_seen(run, self.viewer) for run in super().paginate_queryset(queryset) or ()]
 
-    @extend_schema(operation_id="runs_list", parameters=[PK])
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Each evaluation, repeated ones too, the newest first; hidden sets for task owners."""
-        return super().get(request, *args, **kwargs)
-
 
 class RunView(APIView):
-    """One evaluation."""
-
     @extend_schema(operation_id="runs_get", responses=WholeRunSerializer)
     def get(self, request: Request, pk: UUID, run: UUID) -> Response:
         """How it ended and the end of its log; for the owners of model and task."""
@@ -155,8 +150,6 @@ class RunView(APIView):
 
 
 class RunAgain(APIView):
-    """An evaluation that is repeated."""
-
     write_scope = ApiToken.Scope.SUBMIT
     throttle = "submit"
 
@@ -201,8 +194,6 @@ class WrongPageSerializer(serializers.Serializer[Any]):
 
 
 class WrongView(APIView):
-    """What a model got wrong."""
-
     is_public = True
     throttle, throttles_reads = "export", True
 
@@ -217,7 +208,7 @@ class WrongView(APIView):
         """
         from evaluation.submissions.mistakes import SHOWN, wrong_answers  # it loads numpy
 
-        found, _ = find_wrong(request, pk, run)
+        found, _ = find_run(request, pk, run, may_see_wrong)
         page = wanted(WrongQuery, request)["page"]
         rows = wrong_answers(found, page)
         told = {
@@ -242,8 +233,12 @@ class ScoreSerializer(serializers.ModelSerializer[Score]):
         )
 
 
+@extend_schema_view(get=extend_schema(operation_id="scores_list", parameters=[PK]))
 class Scores(generics.ListAPIView[Score]):
-    """What was measured of a model."""
+    """Every number, on sets as they are and perturbed; `slice` and `kind` empty: over all.
+
+    Of sealed sets fewer, and rounded.
+    """
 
     is_public = True
     serializer_class = ScoreSerializer
@@ -261,18 +256,8 @@ class Scores(generics.ListAPIView[Score]):
         page = super().paginate_queryset(queryset) or ()
         return [told(one) if one.run.version_id in self.sealed else one for one in page]
 
-    @extend_schema(operation_id="scores_list", parameters=[PK])
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Every number, on sets as they are and perturbed; `slice` and `kind` empty: over all.
-
-        Of sealed sets fewer, and rounded.
-        """
-        return super().get(request, *args, **kwargs)
-
 
 class Predictions(APIView):
-    """What a model answered."""
-
     is_public = True
     throttle, throttles_reads = "export", True
 

@@ -9,7 +9,12 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
+from drf_spectacular.utils import (
+    OpenApiResponse,
+    extend_schema,
+    extend_schema_field,
+    extend_schema_view,
+)
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -121,13 +126,9 @@ class OfSets(OfTask):
         return Response(EvaluationSetSerializer(self.get_queryset().get(name=name)).data, status)
 
 
+@extend_schema_view(get=extend_schema(operation_id="evaluation_sets_list"))
 class EvaluationSets(OfSets, generics.ListAPIView[EvaluationSet]):
-    """A task's evaluation sets."""
-
-    @extend_schema(operation_id="evaluation_sets_list")
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """The sets on which models are run; hidden ones for the task's editors only."""
-        return super().get(request, *args, **kwargs)
+    """The sets on which models are run; hidden ones for the task's editors only."""
 
     @extend_schema(
         operation_id="evaluation_sets_create",
@@ -146,13 +147,9 @@ class EvaluationSets(OfSets, generics.ListAPIView[EvaluationSet]):
         return self.told(about["name"], status.HTTP_201_CREATED)
 
 
+@extend_schema_view(get=extend_schema(operation_id="evaluation_sets_get"))
 class EvaluationSetView(OfSets, generics.RetrieveAPIView[EvaluationSet]):
-    """One set."""
-
-    @extend_schema(operation_id="evaluation_sets_get")
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """A set and its newest version."""
-        return super().get(request, *args, **kwargs)
+    """A set and its newest version."""
 
     @extend_schema(
         operation_id="evaluation_sets_change",
@@ -171,8 +168,6 @@ class EvaluationSetView(OfSets, generics.RetrieveAPIView[EvaluationSet]):
 
 
 class Versions(OfSets):
-    """The versions of a set."""
-
     is_public = False
 
     @extend_schema(
@@ -204,8 +199,6 @@ class TakeRoundSerializer(serializers.Serializer[Any]):
 
 
 class TakeRound(OfSets):
-    """The set of a closed round."""
-
     is_public = False
 
     @extend_schema(
@@ -247,8 +240,6 @@ def _made_of(
 
 
 class Inputs(APIView):
-    """The inputs of a set."""
-
     is_public = True
     throttle, throttles_reads = "export", True
 
@@ -291,8 +282,6 @@ class CheckSerializer(serializers.Serializer[Any]):
 
 
 class CheckInputs(APIView):
-    """The check at the arrival of a model."""
-
     is_public = True
 
     @extend_schema(operation_id="check_inputs_get", responses=CheckSerializer)

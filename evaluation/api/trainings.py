@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -152,8 +152,9 @@ class WholeTrainingSerializer(TrainingSerializer):
         return TrainingReportSerializer(run.report).data if run.report else None
 
 
+@extend_schema_view(get=extend_schema(operation_id="trainings_list"))
 class Trainings(generics.ListAPIView[TrainingRun]):
-    """The trainings of a task."""
+    """The trainings so far, the newest first; for the task's editors."""
 
     write_scope = ApiToken.Scope.OWN
     throttle = "submit"
@@ -164,11 +165,6 @@ class Trainings(generics.ListAPIView[TrainingRun]):
     def get_queryset(self) -> QuerySet[TrainingRun]:
         task, _ = find_edited(self.request, self.kwargs["code"])
         return task.training_runs.defer("report").select_related("target", "round")
-
-    @extend_schema(operation_id="trainings_list")
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """The trainings so far, the newest first; for the task's editors."""
-        return super().get(request, *args, **kwargs)
 
     @extend_schema(
         operation_id="trainings_create",
@@ -214,8 +210,6 @@ class OfTraining(APIView):
 
 
 class TrainingView(OfTraining):
-    """How a training went."""
-
     @extend_schema(operation_id="trainings_get", responses=WholeTrainingSerializer)
     def get(self, request: Request, code: str, pk: int) -> Response:
         """How far it is, and its report; for the task's editors."""
@@ -236,8 +230,6 @@ class NewTargetSerializer(serializers.Serializer[Any]):
 
 
 class TrainedTarget(OfTraining):
-    """The target that a trained model becomes."""
-
     @extend_schema(
         operation_id="trainings_register",
         request=NewTargetSerializer,

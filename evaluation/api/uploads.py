@@ -8,7 +8,7 @@ from django.db.models import QuerySet, Sum, Value
 from django.db.models.functions import Coalesce
 from django.shortcuts import get_object_or_404
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import generics, serializers, status
 from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
@@ -66,8 +66,9 @@ def with_received(uploads: QuerySet[Upload]) -> QuerySet[Any]:
     return uploads.annotate(received=here, piece_bytes=Value(PIECE_BYTES))
 
 
+@extend_schema_view(get=extend_schema(operation_id="uploads_list"))
 class Uploads(generics.ListAPIView[Upload]):
-    """One's files."""
+    """Your files that were not submitted yet, so that an upload can go on."""
 
     write_scope = ApiToken.Scope.SUBMIT
     serializer_class = UploadSerializer
@@ -76,11 +77,6 @@ class Uploads(generics.ListAPIView[Upload]):
     def get_queryset(self) -> QuerySet[Any]:
         assert isinstance(self.request.user, User)
         return with_received(open_uploads(self.request.user))
-
-    @extend_schema(operation_id="uploads_list")
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Your files that were not submitted yet, so that an upload can go on."""
-        return super().get(request, *args, **kwargs)
 
     @extend_schema(
         operation_id="uploads_create",
@@ -109,8 +105,6 @@ class PieceSerializer(serializers.Serializer[Any]):
 
 @takes(PIECE_BYTES)
 class UploadView(APIView):
-    """One of one's files."""
-
     write_scope = ApiToken.Scope.SUBMIT
     parser_classes = [Octets]
 

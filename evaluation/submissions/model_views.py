@@ -32,7 +32,6 @@ from evaluation.submissions.visibility import (
     find_owned,
     find_run,
     find_submission,
-    find_wrong,
     may_see_scores,
     may_see_wrong,
     shown_name,
@@ -116,9 +115,15 @@ def anonymous(request: HttpRequest, pk: UUID) -> HttpResponse:
         messages.error(request, _("Anonymous until: enter a day."))
         return redirect("evaluation:model", pk)
     until = form.cleaned_data["anonymous_until"]
+    hide = partial(submissions.set_anonymous_until, submission=submission, actor=user, until=until)
+    return _done(request, pk, hide, _("The day is saved."))
+
+
+def _done(request: HttpRequest, pk: UUID, change: Callable[[], Any], said: str) -> HttpResponse:
+    """The model's page after a change, with what was done or why it was refused."""
     with as_message(request):
-        submissions.set_anonymous_until(submission=submission, actor=user, until=until)
-        messages.success(request, _("The day is saved."))
+        change()
+        messages.success(request, said)
     return redirect("evaluation:model", pk)
 
 
@@ -134,10 +139,7 @@ def act(request: HttpRequest, pk: UUID, action: str) -> HttpResponse:
     """Publish, unpublish or cancel, by the model's owner."""
     submission, user = find_owned(request, pk)
     service, said = ACTIONS[action]
-    with as_message(request):
-        service(submission=submission, actor=user)
-        messages.success(request, _(said))
-    return redirect("evaluation:model", pk)
+    return _done(request, pk, partial(service, submission=submission, actor=user), _(said))
 
 
 @require_http_methods(["GET", "POST"])
@@ -145,10 +147,9 @@ def withdraw(request: HttpRequest, pk: UUID) -> HttpResponse:
     """What withdrawing does, and the button that does it."""
     submission, user = find_owned(request, pk)
     if request.method == "POST":
-        with as_message(request):
-            submissions.withdraw(submission=submission, actor=user)
-            messages.success(request, _("The model is withdrawn and its files are deleted."))
-        return redirect("evaluation:model", pk)
+        gone = partial(submissions.withdraw, submission=submission, actor=user)
+        said = _("The model is withdrawn and its files are deleted.")
+        return _done(request, pk, gone, said)
     values = {"submission": submission, "task": submission.task}
     return render(request, "evaluation/model_withdraw.html", values)
 
@@ -158,10 +159,9 @@ def again(request: HttpRequest, pk: UUID, run_id: UUID) -> HttpResponse:
     """Repeat one evaluation."""
     run = find_run(request, pk, run_id)[0]
     assert isinstance(request.user, User)  # who is inside is signed in
-    with as_message(request):
-        run_again(run=run, actor=request.user)
-        messages.success(request, _("It is queued again."))
-    return redirect("evaluation:model", pk)
+    return _done(
+        request, pk, partial(run_again, run=run, actor=request.user), _("It is queued again.")
+    )
 
 
 @require_safe
@@ -188,7 +188,7 @@ def wrong(request: HttpRequest, pk: UUID, run_id: UUID) -> HttpResponse:
     """Examples that a model got wrong, a page at a time, for who may see right answers."""
     from evaluation.submissions.mistakes import SHOWN, wrong_answers
 
-    run, viewer = find_wrong(request, pk, run_id)
+    run, viewer = find_run(request, pk, run_id, may_see_wrong)
     text = request.GET.get("page", "")
     number = int(text) if text.isdecimal() and 0 < len(text) < 6 and int(text) else 1
     found = wrong_answers(run, number)

@@ -71,10 +71,7 @@ def submit_model(
             return known
         if upload.owner_id != owner.pk or Submission.objects.filter(upload=upload).exists():
             raise Invalid(_("Upload the file again."), field="upload")
-    _check_told(task, kind, source, revision, adapter, upload, evaluation_set)
-    _check_name(task, owner, name, evaluation_set)
-    check_quota(task, owner)
-    submission = Submission.objects.create(
+    submission = Submission(
         task=task,
         owner=owner,
         requested_by=owner,
@@ -86,44 +83,37 @@ def submit_model(
         adapter=adapter,
         evaluation_set=evaluation_set,
         secret=encrypt(secret),
-        anonymous_until=_anonymity(task, owner, name, kind),
         **vars(card),
     )
+    _check_told(submission)
+    _check_name(submission)
+    check_quota(task, owner)
+    files = files_of(submission)  # of the same model
+    submission.anonymous_until = files.aggregate(until=Max("anonymous_until"))["until"]
+    submission.save(force_insert=True)
     log(owner, "submission.handed_in", submission, kind=kind)
     enqueue(CHECK, submission.pk)
     return submission
 
 
-def _check_told(
-    task: Task,
-    kind: str,
-    source: str,
-    revision: str,
-    adapter: str,
-    upload: Upload | None,
-    version: EvaluationSetVersion | None,
-) -> None:
+def _check_told(submission: Submission) -> None:
+    task, kind, version = submission.task, submission.kind, submission.evaluation_set
     if kind not in Kind or kind == Kind.TARGET:
         raise Invalid(_("Choose what you submit."), field="kind")
     found = problem_of(
         kind,
-        source=source,
-        revision=revision,
-        adapter=adapter,
-        has_upload=upload is not None,
+        source=submission.source,
+        revision=submission.revision,
+        adapter=submission.adapter,
+        has_upload=submission.upload is not None,
         has_set=version is not None,
         private_hosts=settings.SUBMISSION_PRIVATE_HOSTS,
     )
     if found:
         raise Invalid(_(found[1]), field=found[0])
     if version and not open_versions(task).filter(pk=version.pk).exists():
-        raise Invalid(
-            _(
-                "Predictions are taken for the newest version of a set whose inputs may be "
-                "downloaded."
-            ),
-            field="evaluation_set",
-        )
+        told = _("Predictions are for the newest version of a set whose inputs may be downloaded.")
+        raise Invalid(told, field="evaluation_set")
     if kind == Kind.ENDPOINT and not task.evaluation_sets.filter(may_leave=True).exists():
         raise Invalid(
             _("No set of this task may be sent to an endpoint. Submit the model itself."),
@@ -140,27 +130,16 @@ def files_of(submission: Submission) -> QuerySet[Submission]:
     return same.filter(kind=Kind.PREDICTIONS).order_by("queued_at", "pk")
 
 
-def _check_name(task: Task, owner: User, name: str, version: EvaluationSetVersion | None) -> None:
-    if not name.strip():
+def _check_name(submission: Submission) -> None:
+    if not submission.name.strip():
         raise Invalid(_("Enter a name."), field="name")
-    alive = Submission.objects.filter(task=task, owner=owner, name=name, withdrawn_at=None)
-    if version:  # a file for another set, or for its new version, is one more of the same model
+    mine = Submission.objects.filter(task=submission.task, owner=submission.owner)
+    alive = mine.filter(name=submission.name, withdrawn_at=None)
+    if version := submission.evaluation_set:  # for another set it is a file of the same model
         alive = alive.exclude(~Q(evaluation_set=version), kind=Kind.PREDICTIONS)
     if alive.filter(state__in=[State.QUEUED, State.RUNNING, State.DONE]).exists():
-        raise Invalid(
-            _(
-                "You submitted a model of this name. Choose another, such as the name with a "
-                "version."
-            ),
-            field="name",
-        )
-
-
-def _anonymity(task: Task, owner: User, name: str, kind: str) -> date | None:
-    """Until when the model of which this is a further file is anonymous."""
-    files = files_of(Submission(task=task, owner=owner, name=name, kind=kind))
-    until: date | None = files.aggregate(until=Max("anonymous_until"))["until"]
-    return until
+        told = _("You submitted a model of this name. Choose another, such as one with a version.")
+        raise Invalid(told, field="name")
 
 
 def check_quota(task: Task, owner: User) -> None:

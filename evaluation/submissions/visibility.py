@@ -45,10 +45,9 @@ class Viewer:
 
 def viewer_of(user: Person, submission: Submission) -> Viewer | None:
     """What the person is to the submission; None for those who may not know of it."""
-    if not can_see(user, submission.task):
-        return None
     viewer = viewers(user, submission.task)(submission)
-    return viewer if viewer.is_inside or submission.is_published else None
+    knows = viewer.is_inside or submission.is_published
+    return viewer if knows and can_see(user, submission.task) else None
 
 
 def viewers(user: Person, task: Task) -> Callable[[Submission], Viewer]:
@@ -145,22 +144,14 @@ def seen_runs(request: HttpRequest | Request, pk: UUID) -> tuple[QuerySet[Evalua
 
 
 def find_run(
-    request: HttpRequest | Request, pk: UUID, run_id: UUID
+    request: HttpRequest | Request,
+    pk: UUID,
+    run_id: UUID,
+    may: Callable[[EvaluationRun, Viewer], bool] = lambda run, viewer: viewer.is_inside,
 ) -> tuple[EvaluationRun, Viewer]:
-    """A run for the owners of its model and of its task; 404 for others."""
+    """A run, as who `may` sees it: the owners of its model and of its task; 404 for others."""
     runs, viewer = seen_runs(request, pk)
     run = get_object_or_404(runs, pk=run_id)
-    if not viewer.is_inside:
+    if not may(run, viewer):
         raise Http404
     return as_seen(run, viewer), viewer
-
-
-def find_wrong(
-    request: HttpRequest | Request, pk: UUID, run_id: UUID
-) -> tuple[EvaluationRun, Viewer]:
-    """A run whose wrong answers this person may read; 404 for others."""
-    runs, viewer = seen_runs(request, pk)
-    run = get_object_or_404(runs, pk=run_id)
-    if not may_see_wrong(run, viewer):
-        raise Http404
-    return run, viewer
