@@ -30,7 +30,7 @@ from evaluation.sandbox.monitor import Runner
 from evaluation.scoring.bootstrap import score
 from evaluation.scoring.paraphrase import KIND as PARAPHRASE
 from evaluation.scoring.paraphrase import Paraphrase, paraphrased
-from evaluation.scoring.perturb import Family, Variant, variants
+from evaluation.scoring.perturb import Family, Reading, Variant, variants
 from evaluation.scoring.robustness import Twins, delta_numbers
 from tasks.config.schema import TaskConfig
 
@@ -198,40 +198,29 @@ def _perturbed(
 ) -> Iterator[Mapping[str, Any]]:
     """The inputs of each variant; their kinds and right answers go to the file on the way."""
     for row in ticking(question.rows(), tell, gettext_noop("perturbing the examples")):
-        found = _twins(question, suite, row)
-        file.write(orjson.dumps([(twin.kind, twin.row.gold) for twin in found]) + b"\n")
-        for twin in found:
-            yield twin.row.inputs
+        found = _variants(question, suite, row)
+        file.write(orjson.dumps([(one.kind, one.row.gold) for one in found]) + b"\n")
+        for one in found:
+            yield one.row.inputs
 
 
-def _twins(question: Question, suite: str, row: SetRow) -> Sequence[Variant]:
+def _variants(question: Question, suite: str, row: SetRow) -> Sequence[Variant]:
     """The variants of an example in a suite."""
-    config = question.config
+    config, seed = question.config, question.seed
     answer = config.component(config.answer_field)
-    passage = answer.reference if answer.type == "span" else None
-    fields, labels = config.model_fields, labels_of(config) or ()
-    if suite == PARAPHRASE:
-        assert question.paraphrase
-        twin = paraphrased(
-            question.paraphrase,
-            row,
-            fields=fields,
-            passage_field=passage,
-            labels=labels,
-            seed=question.seed,
-        )
-        return [twin] if twin else []
-    return variants(
-        row,
-        family=cast(Family, suite),
-        fields=fields,
-        language=config.language,
+    reading = Reading(
+        fields=config.model_fields,
         answer_field=config.answer_field,
-        passage_field=passage,
-        labels=labels,
-        seed=question.seed,
+        passage_field=answer.reference if answer.type == "span" else None,
+        labels=labels_of(config) or (),
+        language=config.language,
         group_terms=config.metrics.group_terms,
     )
+    if suite != PARAPHRASE:
+        return variants(row, reading, family=cast(Family, suite), seed=seed)
+    assert question.paraphrase
+    found = paraphrased(question.paraphrase, row, reading, seed=seed)
+    return [found] if found else []
 
 
 def _pairs(

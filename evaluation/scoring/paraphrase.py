@@ -1,11 +1,10 @@
 """Paraphrases by a seq2seq model in a local folder: a kind of perturbation for who has one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from evaluation.contract import SetRow
-from evaluation.scoring.metrics.base import text_of
-from evaluation.scoring.perturb import Variant, twin_uid
+from evaluation.scoring.perturb import Reading, Variant, variant_uid
 from evaluation.scoring.perturbations.source import Edit, distance, protected
 
 KIND, VERSION = "paraphrase", 1
@@ -49,26 +48,20 @@ class Paraphraser:
 
 
 def paraphrased(
-    paraphrase: Paraphrase,
-    row: SetRow,
-    *,
-    fields: Sequence[str],
-    passage_field: str | None,
-    labels: Sequence[str],
-    seed: int,
+    paraphrase: Paraphrase, row: SetRow, reading: Reading, *, seed: int
 ) -> Variant | None:
-    """The twin of a row in other words; None where nothing changes.
+    """The variant of a row in other words; None where nothing changes.
 
     A field whose addresses, numbers, names, label words or answers would not all stay keeps its
     text. So does the passage in which answers are marked.
     """
-    kept = [*labels] if passage_field is None else [text_of(gold) for gold in row.gold]
+    kept = reading.kept(row)
     found = {}
-    for name in fields:
+    for name in reading.fields:
         text = row.inputs.get(name)
-        if isinstance(text, str) and text and name != passage_field:
+        if isinstance(text, str) and text and name != reading.passage_field:
             new = paraphrase(text)
-            spans = protected(text, [phrase for phrase in kept if phrase])
+            spans = protected(text, kept)
             if new not in ("", text) and all(text[start:end] in new for start, end in spans):
                 found[name] = new
     if not found:
@@ -77,5 +70,5 @@ def paraphrased(
         distance([Edit(0, len(row.inputs[name]), new)], row.inputs[name])
         for name, new in found.items()
     )
-    uid = twin_uid(row.uid, KIND, VERSION, seed)
+    uid = variant_uid(row.uid, KIND, VERSION, seed)
     return Variant(KIND, SetRow(uid, {**row.inputs, **found}, row.gold, row.slices), total)

@@ -1,7 +1,7 @@
-"""Perturbed twins of examples: the same right answer, another text.
+"""Perturbed variants of examples: the same right answer, another text.
 
 A kind never changes what it must keep (answers, label words, addresses, numbers, names), and the
-same seed gives the same twins. docs/evaluation.md lists the kinds.
+same seed gives the same variants. docs/evaluation.md lists the kinds.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -51,8 +51,29 @@ class Kind:
 
 
 @dataclass(frozen=True)
+class Reading:
+    """What models read of a task's examples, and what must stay in it.
+
+    passage_field: where answers are stretches of text; None: answers are not. group_terms: an
+    owner's lists instead of ours.
+    """
+
+    fields: Sequence[str]
+    answer_field: str
+    passage_field: str | None
+    labels: Sequence[str]
+    language: str
+    group_terms: Groups | None = None
+
+    def kept(self, row: SetRow) -> list[str]:
+        """The phrases that stay as they are: the labels, or the answers in the passage."""
+        answers = [text_of(gold) for gold in row.gold]
+        return [*filter(None, self.labels if self.passage_field is None else answers)]
+
+
+@dataclass(frozen=True)
 class Variant:
-    """A perturbed twin. distance: characters that differ from the base."""
+    """A perturbed variant of an example. distance: characters that differ from the base."""
 
     kind: str
     row: SetRow
@@ -98,31 +119,20 @@ KINDS: dict[str, Kind] = {
 
 
 def variants(
-    row: SetRow,
-    *,
-    family: Family,
-    fields: Sequence[str],
-    language: str,
-    answer_field: str,
-    passage_field: str | None,
-    labels: Sequence[str],
-    seed: int,
-    most: int = 4,
-    group_terms: Groups | None = None,
+    row: SetRow, reading: Reading, *, family: Family, seed: int, most: int = 4
 ) -> list[Variant]:
-    """Twins of a row by at most so many of the kinds that change it, drawn by hash.
+    """Variants of a row by at most so many of the kinds that change it, drawn by hash.
 
-    fields: what the model reads. passage_field: where answers are stretches of text; they are found
-    again in the changed passage, and a twin that cannot keep each of them whole is dropped.
-    group_terms: an owner's lists instead of ours. A row beyond MOST_WORK has no twins. Order and
-    ids depend on nothing but the arguments, and a twin's id tells neither its base nor its kind.
+    Answers are found again in the changed passage, and a variant that cannot keep each of them
+    whole is dropped. A row beyond MOST_WORK has none. Order and ids depend on nothing but the
+    arguments, and a variant's id tells neither its base nor its kind.
     """
+    passage, language, kept = reading.passage_field, reading.language, reading.kept(row)
     texts = {
         name: text
-        for name in fields
-        if name != answer_field and isinstance(text := row.inputs.get(name), str) and text
+        for name in reading.fields
+        if name != reading.answer_field and isinstance(text := row.inputs.get(name), str) and text
     }
-    kept = [*labels] if passage_field is None else [text_of(gold) for gold in row.gold]
     if sum(map(len, texts.values())) * (1 + sum(map(len, kept))) > MOST_WORK:
         return []
     known = [kind for kind in KINDS.values() if kind.family == family and kind.speaks(language)]
@@ -130,21 +140,17 @@ def variants(
     for kind in sorted(known, key=lambda kind: _digest(kind, seed, row.uid, "kind")):
         if len(found) == most:
             break
-        edits = _edits(
-            kind, texts, [phrase for phrase in kept if phrase], seed, row.uid, group_terms
-        )
-        gold = row.gold if passage_field is None else _gold(row, passage_field, edits)
+        edits = _edits(kind, texts, kept, seed, row.uid, reading.group_terms)
+        gold = row.gold if passage is None else _gold(row, passage, edits)
         if edits and gold:
             inputs = {**row.inputs, **{name: changed(texts[name], edits[name]) for name in edits}}
-            twin = SetRow(
-                twin_uid(row.uid, kind.name, kind.version, seed), inputs, gold, row.slices
-            )
+            uid = variant_uid(row.uid, kind.name, kind.version, seed)
             total = sum(distance(some, texts[name]) for name, some in edits.items())
-            found.append(Variant(kind.name, twin, total))
+            found.append(Variant(kind.name, SetRow(uid, inputs, gold, row.slices), total))
     return found
 
 
-def twin_uid(uid: str, kind: str, version: int, seed: int) -> str:
+def variant_uid(uid: str, kind: str, version: int, seed: int) -> str:
     """An id that is the same each time and says nothing without the key, which is of the seed."""
     key = sha256(f"twins|{seed}".encode()).digest()
     return blake2b(f"{kind}|{version}|{uid}".encode(), key=key, digest_size=16).hexdigest()

@@ -4,14 +4,14 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
 from random import Random
 from typing import TypeVar
 
 from evaluation.scoring.perturbations.source import SENTENCE, Edit, Source
-from evaluation.scoring.perturbations.tables import HOMOGLYPHS, LEET, NEIGHBOURS
+from evaluation.scoring.perturbations.tables import HOMOGLYPHS, LEET, NEIGHBOURS, Table
 
 Item = TypeVar("Item")
+Edits = Callable[..., Iterator[Edit]]
 
 GAP = re.compile(r"(?<=[^\W\d_]) (?=[^\W\d_])")
 FINAL = re.compile(r"(?<=\w)[.!?…]+\s*$")
@@ -29,59 +29,50 @@ def no_final_punctuation(source: Source, chance: Random) -> Iterator[Edit]:
         yield Edit(*match.span(), "")
 
 
-def extra_spaces(source: Source, chance: Random, *, low: float, high: float) -> Iterator[Edit]:
-    """A second or third space in some of the gaps between words."""
-    gaps = source.found(GAP)
-    for gap in some(gaps, len(gaps), chance, low, high):
-        yield Edit(*gap.span(), " " * chance.randint(2, 3))
+def _in_gaps(new: Callable[[Random], str]) -> Edits:
+    """Something else in some of the gaps between words."""
+
+    def edits(source: Source, chance: Random, *, low: float, high: float) -> Iterator[Edit]:
+        gaps = source.found(GAP)
+        for gap in some(gaps, len(gaps), chance, low, high):
+            yield Edit(*gap.span(), new(chance))
+
+    return edits
 
 
-def missing_spaces(source: Source, chance: Random, *, low: float, high: float) -> Iterator[Edit]:
-    gaps = source.found(GAP)
-    for gap in some(gaps, len(gaps), chance, low, high):
-        yield Edit(*gap.span(), "")
+extra_spaces = _in_gaps(lambda chance: " " * chance.randint(2, 3))
+missing_spaces = _in_gaps(lambda chance: "")
 
 
-def neighbour_keys(source: Source, chance: Random, *, low: float, high: float) -> Iterator[Edit]:
-    """The key beside the right one."""
-    yield from _replaced(source, chance, NEIGHBOURS, low, high)
+def _at_letters(
+    new: Callable[[str, Random], str], fits: Callable[[str], bool] = bool, width: int = 1
+) -> Edits:
+    """Something else in place of some of the letters within words, `width` at a time, that fit."""
+
+    def edits(source: Source, chance: Random, *, low: float, high: float) -> Iterator[Edit]:
+        text, letters = source.text, source.inner_letters()
+        known = [at for at in letters if fits(text[at : at + width])]
+        for at in some(known, len(letters), chance, low, high):
+            yield Edit(at, at + width, new(text[at : at + width], chance))
+
+    return edits
 
 
-def leet_digits(source: Source, chance: Random, *, low: float, high: float) -> Iterator[Edit]:
-    """Digits that look like letters."""
-    yield from _replaced(source, chance, LEET, low, high)
+def _by_table(table: Table) -> Edits:
+    return _at_letters(
+        lambda old, chance: chance.choice(table[old.lower()]), lambda old: old.lower() in table
+    )
 
 
-def _replaced(
-    source: Source, chance: Random, table: dict[str, str], low: float, high: float
-) -> Iterator[Edit]:
-    letters = source.inner_letters()
-    known = [at for at in letters if source.text[at].lower() in table]
-    for at in some(known, len(letters), chance, low, high):
-        yield Edit(at, at + 1, chance.choice(table[source.text[at].lower()]))
+def _can_swap(old: str) -> bool:
+    return len(old) == 2 and old.isalpha() and old[0] != old[1]
 
 
-def swapped_letters(source: Source, chance: Random, *, low: float, high: float) -> Iterator[Edit]:
-    letters = source.inner_letters()
-    pairs = [
-        at
-        for at, after in pairwise(letters)
-        if after == at + 1 and source.text[at] != source.text[after]
-    ]
-    for at in some(pairs, len(letters), chance, low, high):
-        yield Edit(at, at + 2, source.text[at + 1] + source.text[at])
-
-
-def dropped_letters(source: Source, chance: Random, *, low: float, high: float) -> Iterator[Edit]:
-    letters = source.inner_letters()
-    for at in some(letters, len(letters), chance, low, high):
-        yield Edit(at, at + 1, "")
-
-
-def doubled_letters(source: Source, chance: Random, *, low: float, high: float) -> Iterator[Edit]:
-    letters = source.inner_letters()
-    for at in some(letters, len(letters), chance, low, high):
-        yield Edit(at, at + 1, 2 * source.text[at])
+neighbour_keys = _by_table(NEIGHBOURS)
+leet_digits = _by_table(LEET)
+swapped_letters = _at_letters(lambda old, chance: old[::-1], _can_swap, width=2)
+dropped_letters = _at_letters(lambda old, chance: "")
+doubled_letters = _at_letters(lambda old, chance: 2 * old)
 
 
 def homoglyphs(source: Source, chance: Random) -> Iterator[Edit]:

@@ -1,14 +1,17 @@
 """Paraphrases by a local model; the model of these tests says nothing sensible."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from evaluation.contract import SetRow
 from evaluation.scoring.paraphrase import Paraphraser, paraphrased
+from evaluation.scoring.perturb import Reading
 from tests.support.serving_models import tiny_seq2seq
 
-HOW = {"fields": ("question", "passage"), "passage_field": None, "labels": (), "seed": 1}
+READING = Reading(("question", "passage"), "label", None, (), "en")
+IN_PASSAGE = replace(READING, passage_field="passage")
 
 
 def says(**table: str):
@@ -21,12 +24,12 @@ def row(question: str, passage: str = "A long walk", gold: str = "yes") -> SetRo
 
 
 def test_a_field_in_other_words():
-    twin = paraphrased(says(who="Which man went"), row("Who went"), **HOW)
+    twin = paraphrased(says(who="Which man went"), row("Who went"), READING, seed=1)
     assert twin.row.inputs == {"question": "Which man went", "passage": "A long walk"}
     assert (twin.kind, twin.row.gold, twin.row.slices) == ("paraphrase", ("yes",), {"tag": ("a",)})
     assert twin.distance == 7
     assert "u1" not in twin.row.uid
-    assert twin == paraphrased(says(who="Which man went"), row("Who went"), **HOW)
+    assert twin == paraphrased(says(who="Which man went"), row("Who went"), READING, seed=1)
 
 
 @pytest.mark.parametrize(
@@ -40,14 +43,15 @@ def test_a_field_in_other_words():
     ],
 )
 def test_what_would_change_the_answer_is_dropped(question, said, more):
-    assert paraphrased(says(went=said, **{"went,": said}), row(question), **HOW | more) is None
+    reading = replace(READING, **more)
+    assert paraphrased(says(went=said, **{"went,": said}), row(question), reading, seed=1) is None
 
 
 def test_the_passage_of_answers_stays():
     other = says(a="The walk", who="Which walk was long")
-    twin = paraphrased(other, row("Who", gold="walk"), **HOW | {"passage_field": "passage"})
+    twin = paraphrased(other, row("Who", gold="walk"), IN_PASSAGE, seed=1)
     assert twin.row.inputs == {"question": "Which walk was long", "passage": "A long walk"}
-    assert paraphrased(other, row(""), **HOW | {"passage_field": "passage"}) is None
+    assert paraphrased(other, row(""), IN_PASSAGE, seed=1) is None
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluation.contract import SetRow
-from evaluation.scoring.perturb import EN, KINDS, Variant, twin_uid, variants
+from evaluation.scoring.perturb import EN, KINDS, Reading, Variant, variant_uid, variants
 from evaluation.scoring.perturbations import tables
 from evaluation.scoring.perturbations.people import OTHER_GENDER, OTHER_NAME
 from evaluation.scoring.perturbations.source import (
@@ -27,11 +27,13 @@ LABELS = ("entailment", "neutral")
 
 def twins(text: str, family: str = "robustness", **options) -> dict[str, Variant]:
     row = options.pop("row", SetRow("u1", {"text": text}, ("neutral",)))
-    options = {
+    drawn = {"seed": options.pop("seed", 3), "most": options.pop("most", 99)}
+    reading = {
         "fields": ("text",), "language": "en", "answer_field": "label", "passage_field": None,
-        "labels": LABELS, "seed": 3, "most": 99, **options,
+        "labels": LABELS, **options,
     }  # fmt: skip
-    return {one.kind: one for one in variants(row, family=family, **options)}
+    found = variants(row, Reading(**reading), family=family, **drawn)
+    return {one.kind: one for one in found}
 
 
 def said(kind: str, text: str, **options) -> str | None:
@@ -351,7 +353,7 @@ def test_twins_of_any_text(passage, question, family, seed):
 
 def test_ids_are_unique_and_tell_nothing():
     uids = [
-        twin_uid(uid, kind, version, seed)
+        variant_uid(uid, kind, version, seed)
         for uid in ("a", "b")
         for kind in KINDS
         for version in (1, 2)
