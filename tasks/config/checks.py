@@ -58,6 +58,13 @@ def _twice(values: Iterable[str]) -> str | None:
     return next((value for value, count in counts.items() if count > 1), None)
 
 
+def _once(at: Loc, values: Iterable[str], message: str, fix: str) -> Iterator[Finding]:
+    """A finding where a value is there twice; `{}` in the message becomes that value."""
+    value = _twice(values)
+    if value is not None:
+        yield Finding(at, message.replace("{}", value), fix)
+
+
 def _names(config: TaskConfig) -> Iterator[Finding]:
     homes: dict[str, list[str]] = {}
     for loc, component in _each(config):
@@ -68,17 +75,14 @@ def _names(config: TaskConfig) -> Iterator[Finding]:
         others = homes.setdefault(name, [])
         clash = [other for other in others if {home, other} != {"input", "output"}]
         if clash:
-            yield Finding(
-                at, f'"{name}" is there already, in {clash[0]}', "give each field its own name"
-            )
+            message = f'"{name}" is there already, in {clash[0]}'
+            yield Finding(at, message, "give each field its own name")
         others.append(home)
-    spans = [component.name for component in config.input if component.type == "span"]
+    starts = [f"{component.name}_start" for component in config.input if component.type == "span"]
     for index, component in enumerate(config.input):
-        if component.name in [f"{span}_start" for span in spans]:
-            at = ("input", index, "name")
-            yield Finding(
-                at, "a span's start is stored under this name", "choose a name without _start"
-            )
+        if component.name in starts:
+            message = "a span's start is stored under this name"
+            yield Finding(("input", index, "name"), message, "choose a name without _start")
 
 
 def _components(config: TaskConfig) -> Iterator[Finding]:
@@ -94,11 +98,8 @@ def _keys(loc: Loc, component: Component) -> Iterator[Finding]:
     allowed = {*COMMON_KEYS, *component.kind.keys}
     for key in sorted(component.model_fields_set - allowed):
         kinds = ", ".join(kind.name for kind in FIELD_TYPES.values() if key in kind.keys)
-        yield Finding(
-            (*loc, key),
-            f"a field of type {component.type} has no {key}",
-            f"remove it, or change the type to one of: {kinds}",
-        )
+        fix = f"remove it, or change the type to one of: {kinds}"
+        yield Finding((*loc, key), f"a field of type {component.type} has no {key}", fix)
 
 
 def _labels(loc: Loc, component: Component) -> Iterator[Finding]:
@@ -106,33 +107,26 @@ def _labels(loc: Loc, component: Component) -> Iterator[Finding]:
     if "labels" in component.kind.keys and loc[0] != "output" and len(component.labels) < 2:
         key = at if "labels" in component.model_fields_set else loc
         yield Finding(key, f"a {component.type} needs labels", "give at least two labels")
-    value = _twice(component.values)
-    if value is not None:
+    if _twice(component.values) is not None:
         fix = "give each label its own value"
-        yield Finding(at, f'two labels are equal ("{value}")', fix)
-    words = _twice(label.words for label in component.labels)
-    if words is not None and value is None:
-        yield Finding(
-            at, f'two labels are shown in the same words ("{words}")', "give each its own display"
-        )
-    tag = _twice(component.tags)
-    if tag is not None:
-        yield Finding((*loc, "tags"), f'two tags are equal ("{tag}")', "give each tag its own name")
+        yield from _once(at, component.values, 'two labels are equal ("{}")', fix)
+    else:
+        words, fix = [label.words for label in component.labels], "give each its own display"
+        yield from _once(at, words, 'two labels are shown in the same words ("{}")', fix)
+    fix = "give each tag its own name"
+    yield from _once((*loc, "tags"), component.tags, 'two tags are equal ("{}")', fix)
 
 
 def _ranges(loc: Loc, component: Component) -> Iterator[Finding]:
     low, high = component.min_length, component.max_length
+    fix = "swap or change them"
     if low is not None and high is not None and low > high:
-        yield Finding(
-            (*loc, "min_length"), f"{low} is above max_length ({high})", "swap or change them"
-        )
+        yield Finding((*loc, "min_length"), f"{low} is above max_length ({high})", fix)
     if component.counter and high is None:
         yield Finding((*loc, "counter"), "a counter needs a limit", "add max_length")
     least, most = component.minimum, component.maximum
     if least is not None and most is not None and least >= most:
-        yield Finding(
-            (*loc, "minimum"), f"{least:g} is not below maximum ({most:g})", "swap or change them"
-        )
+        yield Finding((*loc, "minimum"), f"{least:g} is not below maximum ({most:g})", fix)
 
 
 def _outputs(config: TaskConfig) -> Iterator[Finding]:
@@ -181,15 +175,14 @@ def _condition(
     }.get(place, ())
     when = component.when
     assert when is not None
-    given = [key for key in ("outcome", "verdict", "field") if getattr(when, key) is not None]
+    given = [key for key in _EXAMPLES if getattr(when, key) is not None]
+    fix = f"write {' or '.join(_EXAMPLES[key] for key in allowed)}"
     if not allowed:
         yield Finding(at, f"a field of the {place} has no condition", "remove when")
     elif len(given) != 1 or (when.equals is None) != (when.field is None):
-        fix = " or ".join(_EXAMPLES[key] for key in allowed)
-        yield Finding(at, "a condition is one question", f"write {fix}")
+        yield Finding(at, "a condition is one question", fix)
     elif given[0] not in allowed:
-        fix = " or ".join(_EXAMPLES[key] for key in allowed)
-        yield Finding((*at, given[0]), f"the {given[0]} is not known by then", f"write {fix}")
+        yield Finding((*at, given[0]), f"the {given[0]} is not known by then", fix)
     elif when.field is not None:
         choices = {c.name: c.values for c in asked if c.type == "multiclass"}
         if when.field not in choices:
@@ -231,10 +224,10 @@ def _verdict(config: TaskConfig) -> Iterator[Finding]:
     if rule.type == "exact_match":
         for index, field in enumerate(rule.fields):
             if field not in targets:
-                at: Loc = ("verdict", "fields", index)
-                yield Finding(at, f'"{field}" is not both input and output', fix)
-        if _twice(rule.fields) is not None:
-            yield Finding(("verdict", "fields"), "a field is named twice", "name it once")
+                message = f'"{field}" is not both input and output'
+                yield Finding(("verdict", "fields", index), message, fix)
+        at = ("verdict", "fields")
+        yield from _once(at, rule.fields, "a field is named twice", "name it once")
     if rule.type == "string_f1":
         yield from _string_f1(config, fix)
 
@@ -244,43 +237,35 @@ def _string_f1(config: TaskConfig, fix: str) -> Iterator[Finding]:
     assert rule.type == "string_f1"
     if rule.field not in config.target_fields:
         yield Finding(("verdict", "field"), f'"{rule.field}" is not both input and output', fix)
-    elif not _is_words(config.component(rule.field)):
+    elif not ((field := config.component(rule.field)).kind.is_text or field.type == "span"):
         yield Finding(("verdict", "field"), f"{rule.field} is no text", "use {type: exact_match}")
     if rule.ask_between is not None:
         low, high = rule.ask_between
         if not low <= rule.threshold <= high or low == high:
-            yield Finding(
-                ("verdict", "ask_between"),
-                f"the threshold {rule.threshold:g} is not between {low:g} and {high:g}",
-                "write two numbers around the threshold, the smaller one first",
-            )
-
-
-def _is_words(component: Component) -> bool:
-    return component.kind.is_text or component.type == "span"
+            message = f"the threshold {rule.threshold:g} is not between {low:g} and {high:g}"
+            fix = "write two numbers around the threshold, the smaller one first"
+            yield Finding(("verdict", "ask_between"), message, fix)
 
 
 def _scores(config: TaskConfig) -> Iterator[Finding]:
     metrics, weights = config.metrics, config.leaderboard.weights
-    name = _twice((metrics.main, *metrics.also))
-    if name is not None:
-        yield Finding(("metrics", "also"), f'"{name}" is there twice', "name each metric once")
-    if _twice(metrics.deltas) is not None:
-        yield Finding(("metrics", "deltas"), "a delta is named twice", "name each once")
+    named = (metrics.main, *metrics.also)
+    yield from _once(("metrics", "also"), named, '"{}" is there twice', "name each metric once")
+    at: Loc = ("metrics", "deltas")
+    yield from _once(at, metrics.deltas, "a delta is named twice", "name each once")
     for key in weights:
         if key not in metrics.names:
             at = ("leaderboard", "weights", key)
             yield Finding(at, f'"{key}" is not a metric of this task', nearest(key, metrics.names))
     if weights and not any(weights.values()):
-        at_weights = ("leaderboard", "weights")
-        yield Finding(at_weights, "all weights are 0", "give at least one weight above 0")
+        at = ("leaderboard", "weights")
+        yield Finding(at, "all weights are 0", "give at least one weight above 0")
     fields = ["tag", "language", *(c.name for c in (*config.context, *config.input))]
     fields += ["challenge"] if config.challenges else []
     for index, name in enumerate(config.slices):
         if name not in fields:
             yield Finding(("slices", index), f'"{name}" is no field', nearest(name, fields))
-    if _twice(config.slices) is not None:
-        yield Finding(("slices",), "a slice is named twice", "name each once")
+    yield from _once(("slices",), config.slices, "a slice is named twice", "name each once")
 
 
 def _group_terms(config: TaskConfig) -> Iterator[Finding]:
@@ -289,31 +274,25 @@ def _group_terms(config: TaskConfig) -> Iterator[Finding]:
         if len(terms) < 2:
             message = "no term can become another one"
             yield Finding((*at, index), message, "name at least two terms")
-    term = _twice(" ".join(term.lower().split()) for terms in lists for term in terms)
-    if term is not None:
-        yield Finding(at, f'"{term}" is there twice', "name it once")
+    all_terms = (" ".join(term.lower().split()) for terms in lists for term in terms)
+    yield from _once(at, all_terms, '"{}" is there twice', "name it once")
 
 
 def _validation(config: TaskConfig) -> Iterator[Finding]:
     votes, at = config.validation.votes, ("validation", "votes")
     if votes.rule != "n-equal" and votes.of is None:
-        yield Finding(
-            at, f"the rule {votes.rule} needs the number of votes", "add of, such as of: 5"
-        )
+        message = f"the rule {votes.rule} needs the number of votes"
+        yield Finding(at, message, "add of, such as of: 5")
     elif votes.of is not None and votes.needed > votes.of:
         fix = "lower needed or raise of"
         yield Finding((*at, "needed"), f"{votes.needed} of {votes.of} votes cannot be", fix)
     elif votes.rule in ("strict", "plurality") and votes.needed != (votes.of or 0) // 2 + 1:
         fix = f"remove needed; the rule {votes.rule} goes by of alone"
         yield Finding((*at, "needed"), "needed does not fit the rule", fix)
-    if config.validation.mode == "label" and not any(
-        config.component(name).type == "multiclass" for name in config.target_fields
-    ):
-        yield Finding(
-            ("validation", "mode"),
-            "there is no target field with labels for validators to choose",
-            "write `mode: verdict`",
-        )
+    types = {config.component(name).type for name in config.target_fields}
+    if config.validation.mode == "label" and "multiclass" not in types:
+        message = "there is no target field with labels for validators to choose"
+        yield Finding(("validation", "mode"), message, "write `mode: verdict`")
 
 
 def _support(config: TaskConfig) -> Iterator[Finding]:
@@ -325,16 +304,11 @@ def _support(config: TaskConfig) -> Iterator[Finding]:
     if config.support and not any(c.kind.is_text for c in config.input):
         yield Finding(("support",), "there is no text to write in", "add a long_text to the input")
     if config.support and config.support.challenges:
-        yield from _challenges(config)
-
-
-def _challenges(config: TaskConfig) -> Iterator[Finding]:
-    at = ("support", "challenges")
-    name = _twice(one.name for one in config.support.challenges)  # type: ignore[union-attr]
-    if name is not None:
-        yield Finding(at, f'"{name}" is there twice', "give each challenge its own name")
-    if any(c.name == "challenge" for c in (*config.context, *config.input)):
-        yield Finding(at, "a field is called challenge, as their slice is", "rename the field")
+        at = ("support", "challenges")
+        names, fix = [one.name for one in config.support.challenges], "give each its own name"
+        yield from _once(at, names, '"{}" is there twice', fix)
+        if any(c.name == "challenge" for c in (*config.context, *config.input)):
+            yield Finding(at, "a field is called challenge, as their slice is", "rename the field")
 
 
 def _examples(config: TaskConfig) -> Iterator[Finding]:
@@ -389,16 +363,13 @@ def advice(config: TaskConfig) -> Iterator[Finding]:
         yield Finding(("instructions",), "there are no instructions", "say what people should do")
     for kind in ("good", "bad"):
         if len(getattr(config.examples, kind)) < 3:
-            yield Finding(
-                ("examples", kind), f"there are fewer than three {kind} examples", "add some"
-            )
+            message = f"there are fewer than three {kind} examples"
+            yield Finding(("examples", kind), message, "add some")
     for index, component in enumerate(config.input):
         if component.kind.is_text and component.max_length is None:
-            at = ("input", index)
-            yield Finding(at, f"{component.name} may be of any length", "add max_length")
+            message = f"{component.name} may be of any length"
+            yield Finding(("input", index), message, "add max_length")
     if config.validation.judge_not_fooled == 0:
-        yield Finding(
-            ("validation", "judge_not_fooled"),
-            "nobody judges examples that the model got right, so its true errors stay unknown",
-            "use a share such as 0.2",
-        )
+        at = ("validation", "judge_not_fooled")
+        message = "nobody judges examples that the model got right, so its true errors stay unknown"
+        yield Finding(at, message, "use a share such as 0.2")

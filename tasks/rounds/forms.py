@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from tasks.models import Round, Task
 from tasks.rounds.services import NO_CONTEXTS
 
+PAY = ("pay_example", "pay_validation", "pay_bonus")
 LABELS = {
     "description": _("Description"),
     "rule": _("An example counts when it"),
@@ -59,7 +60,7 @@ class RoundForm(forms.ModelForm):  # type: ignore[type-arg]
         fields = [
             *("description", "rule", "show_target_name", "ends_at"),
             *("max_collected", "max_fooling", "max_spent"),
-            *("pay_example", "pay_validation", "pay_bonus"),
+            *PAY,
         ]
         help_texts = TEXTS
         labels = LABELS
@@ -77,7 +78,7 @@ class RoundForm(forms.ModelForm):  # type: ignore[type-arg]
         choices["targets"].queryset = task.targets.all()
         earlier = task.rounds.select_related("task").order_by("number")
         choices["contexts_of"].queryset = earlier
-        for name in ("pay_example", "pay_validation", "pay_bonus"):
+        for name in PAY:
             self.fields[name].required = False
         if round.pk:
             earlier = earlier.filter(number__lt=round.number)
@@ -103,24 +104,16 @@ class RoundForm(forms.ModelForm):  # type: ignore[type-arg]
             raise ValidationError(gettext("Choose a time that lies ahead"))
         return value
 
-    def clean_pay_example(self) -> int:
-        return self.cleaned_data["pay_example"] or 0
-
-    def clean_pay_validation(self) -> int:
-        return self.cleaned_data["pay_validation"] or 0
-
-    def clean_pay_bonus(self) -> int:
-        return self.cleaned_data["pay_bonus"] or 0
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().clean()
+        return data | {name: data[name] or 0 for name in PAY if name in data}
 
     @property
     def plan(self) -> dict[str, Any]:
         """The arguments of the services, once the form is valid."""
         data = dict(self.cleaned_data)
-        plan: dict[str, Any] = {}
-        for name in ("targets", "parents", "contexts_of"):
-            if name in data:
-                plan[name] = data.pop(name)
-        return {**plan, "fields": data}
+        others = data.keys() & {"targets", "parents", "contexts_of"}
+        return {**{name: data.pop(name) for name in others}, "fields": data}
 
 
 class ReplaceForm(forms.Form):

@@ -18,6 +18,7 @@ from .errors import (
     TryLaterError,
     UnknownError,
     WrongMethodError,
+    wrong_field,
 )
 from .registry import ModelRegistry, ServedModel
 
@@ -170,8 +171,9 @@ def _rows(body: Any, fields: tuple[str, ...]) -> tuple[list[dict[str, str]], boo
     if isinstance(inputs, dict):
         return [_row(inputs, fields, "")], True
     if not isinstance(inputs, list) or not inputs:
-        message = "must be an object of fields, or a list of such objects that is not empty."
-        raise BadRequestError(f"inputs {message}", fields={"inputs": message})
+        raise wrong_field(
+            "inputs", "must be an object of fields, or a list of such objects that is not empty."
+        )
     if len(inputs) > MAX_INPUTS:
         raise TooLargeError(f"{len(inputs)} inputs at once; send at most {MAX_INPUTS}.")
     return [_row(row, fields, f"inputs[{n}].") for n, row in enumerate(inputs)], False
@@ -180,8 +182,7 @@ def _rows(body: Any, fields: tuple[str, ...]) -> tuple[list[dict[str, str]], boo
 def _row(row: Any, fields: tuple[str, ...], prefix: str) -> dict[str, str]:
     """An input with exactly the model's fields, all strings."""
     if not isinstance(row, dict):
-        message = "must be an object of fields."
-        raise BadRequestError(f"{prefix[:-1]} {message}", fields={prefix[:-1]: message})
+        raise wrong_field(prefix[:-1], "must be an object of fields.")
     wrong = {field: "is missing." for field in fields if field not in row}
     for field, value in row.items():
         if field not in fields:

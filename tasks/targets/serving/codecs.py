@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 
-from .errors import BadRequestError
+from .errors import wrong_field
 from .spec import PAIR, ModelFolder
 
 Logits = NDArray[np.float32]
@@ -57,8 +57,8 @@ class Codec(ABC):
         """Tokens left for the context next to `field`."""
         room = self.max_length - len(tokens) - self.tokenizer.num_special_tokens_to_add(True)
         if room < MIN_ROOM:
-            message = f"has {len(tokens)} tokens; shorten it to {len(tokens) + room - MIN_ROOM}."
-            raise BadRequestError(f"{field} {message}", fields={field: message})
+            most = len(tokens) + room - MIN_ROOM
+            raise wrong_field(field, f"has {len(tokens)} tokens; shorten it to {most}.")
         return room
 
 
@@ -110,8 +110,7 @@ class SpanCodec(Codec):
         first = self.tokenizer.post_process(question, passage)
         windows = [first, *first.overflowing]
         if not any(_readable(window, row[self.fields[1]]).any() for window in windows):
-            message = "has no text to answer from."
-            raise BadRequestError(f"{self.fields[1]} {message}", fields={self.fields[1]: message})
+            raise wrong_field(self.fields[1], "has no text to answer from.")
         return windows
 
     def decode(

@@ -21,6 +21,11 @@ class BadRequestError(ServingError):
     code = "invalid"
 
 
+def wrong_field(name: str, message: str) -> BadRequestError:
+    """The error for one field; the message goes on after its name."""
+    return BadRequestError(f"{name} {message}", fields={name: message})
+
+
 class UnknownError(ServingError):
     """No such model or route."""
 
