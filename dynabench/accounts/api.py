@@ -9,6 +9,7 @@ from django.urls import reverse
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import generics, serializers, status
+from rest_framework.fields import empty
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -40,6 +41,16 @@ def once(handler: Handler) -> Handler:
         HEADER, str, OpenApiParameter.HEADER, description="The same key is done once, for a day."
     )
     return extend_schema(parameters=[key])(answered)  # type: ignore[no-any-return]
+
+
+def write(operation: str, takes: Any = empty, gives: Any = empty) -> Callable[[Handler], Handler]:
+    """A write that is done `once`: its name, its body and its answers in the schema."""
+
+    def described(handler: Handler) -> Handler:
+        describe = extend_schema(operation_id=operation, request=takes, responses=gives)
+        return describe(once(handler))  # type: ignore[no-any-return]
+
+    return described
 
 
 class Token(serializers.ModelSerializer[ApiToken]):

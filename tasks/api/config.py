@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import once
+from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken
 from dynabench.lib.api import read
 from tasks.access import find_edited, find_task
@@ -68,10 +68,7 @@ class ConfigView(APIView):
         task = find_task(request, code, can_read)
         return Response(ConfigSerializer(_told(task, check_change(task, task.config_text)[1])).data)
 
-    @extend_schema(
-        operation_id="config_save", request=NewConfigSerializer, responses=ChangedConfigSerializer
-    )
-    @once
+    @write("config_save", NewConfigSerializer, ChangedConfigSerializer)
     def put(self, request: Request, code: str) -> Response:
         """Check another text and store it. A text that is refused gets a message for each line."""
         task, editor = find_edited(request, code)

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import once
+from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken
 from dynabench.lib.api import read
 from dynabench.lib.bodies import keep_body, takes
@@ -85,12 +85,11 @@ class Contexts(generics.ListAPIView[Context]):
         round = get_object_or_404(task.rounds, number=self.kwargs["number"])
         return round.contexts.select_related("batch")
 
-    @extend_schema(
-        operation_id="contexts_import",
-        request=NewContextsSerializer,
-        responses={200: ImportedContextsSerializer, 201: ImportedContextsSerializer},
+    @write(
+        "contexts_import",
+        NewContextsSerializer,
+        {200: ImportedContextsSerializer, 201: ImportedContextsSerializer},
     )
-    @once
     def post(self, request: Request, code: str, number: int) -> Response:
         """Bring contexts into a round; 201 when they are stored, 200 for a dry run."""
         task, editor = find_edited(request, code)
@@ -128,12 +127,7 @@ class ContextView(APIView):
 
     write_scope = ApiToken.Scope.OWN
 
-    @extend_schema(
-        operation_id="contexts_change",
-        request=ContextChangeSerializer,
-        responses=ContextSerializer,
-    )
-    @once
+    @write("contexts_change", ContextChangeSerializer, ContextSerializer)
     def patch(self, request: Request, code: str, number: int, pk: int) -> Response:
         """Retire it, so that it is not handed out any more, or hand it out again."""
         task, editor = find_edited(request, code)
@@ -172,8 +166,7 @@ class ContextBatchView(APIView):
 
     write_scope = ApiToken.Scope.OWN
 
-    @extend_schema(operation_id="context_batches_undo", responses={204: None})
-    @once
+    @write("context_batches_undo", gives={204: None})
     def delete(self, request: Request, code: str, number: int, pk: int) -> Response:
         """Undo the import: its contexts leave the round, unless one was used."""
         task, editor = find_edited(request, code)

@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import once
+from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken
 from dynabench.lib.api import check_form, read
 from tasks.access import find_edited, find_task
@@ -45,10 +45,7 @@ class GeneratorView(APIView):
         task = find_task(request, code, can_read)
         return Response(GeneratorSerializer(get_object_or_404(Generator, task=task)).data)
 
-    @extend_schema(
-        operation_id="generator_set", request=GeneratorSerializer, responses=GeneratorSerializer
-    )
-    @once
+    @write("generator_set", GeneratorSerializer, GeneratorSerializer)
     def put(self, request: Request, code: str) -> Response:
         """Give the task a generator, or other settings. Where it has a secret, it does not move."""
         task, editor = find_edited(request, code)
@@ -57,8 +54,7 @@ class GeneratorView(APIView):
         made = set_generator(task=task, actor=editor, fields=form.cleaned_data)
         return Response(GeneratorSerializer(made).data)
 
-    @extend_schema(operation_id="generator_remove", responses={204: None})
-    @once
+    @write("generator_remove", gives={204: None})
     def delete(self, request: Request, code: str) -> Response:
         """Take it away. What it suggested stays noted with the examples."""
         task, editor = find_edited(request, code)

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import once
+from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken, User
 from dynabench.lib.api import read
 from tasks.access import find_task
@@ -71,12 +71,7 @@ class Members(_OfMembers, generics.ListAPIView[TaskMember]):
         task = find_task(self.request, self.kwargs["code"], can_read)
         return task.members.with_standing().select_related("user")
 
-    @extend_schema(
-        operation_id="members_add",
-        request=NewMemberSerializer,
-        responses={201: MemberSerializer},
-    )
-    @once
+    @write("members_add", NewMemberSerializer, {201: MemberSerializer})
     def post(self, request: Request, code: str) -> Response:
         """Give a person a role, which counts once they have confirmed the address; for owners."""
         task = self.owned(code)
@@ -91,10 +86,7 @@ class Members(_OfMembers, generics.ListAPIView[TaskMember]):
 class MemberView(_OfMembers):
     """One member."""
 
-    @extend_schema(
-        operation_id="members_change", request=RoleSerializer, responses=MemberSerializer
-    )
-    @once
+    @write("members_change", RoleSerializer, MemberSerializer)
     def patch(self, request: Request, code: str, pk: int) -> Response:
         """Give a member another role. The last owner stays one."""
         task = self.owned(code)
@@ -103,8 +95,7 @@ class MemberView(_OfMembers):
         self.change(task, changed=[member])
         return Response(MemberSerializer(member).data)
 
-    @extend_schema(operation_id="members_remove", responses={204: None})
-    @once
+    @write("members_remove", gives={204: None})
     def delete(self, request: Request, code: str, pk: int) -> Response:
         """Take a member out. The last owner stays."""
         task = self.owned(code)

@@ -10,7 +10,7 @@ from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from dynabench.accounts.api import once
+from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken
 from dynabench.lib.api import check_form, read
 from dynabench.lib.errors import Refused
@@ -102,10 +102,7 @@ class _Rounds(OfTask):
 class Rounds(_Rounds, generics.ListAPIView[Round]):
     """The rounds that have opened; for those who moderate the task the planned ones too."""
 
-    @extend_schema(
-        operation_id="rounds_create", request=RoundPlanSerializer, responses={201: RoundSerializer}
-    )
-    @once
+    @write("rounds_create", RoundPlanSerializer, {201: RoundSerializer})
     def post(self, request: Request, code: str) -> Response:
         """Plan the next round. It is a draft."""
         task, editor = find_edited(request, code)
@@ -118,10 +115,7 @@ class Rounds(_Rounds, generics.ListAPIView[Round]):
 class RoundView(_Rounds, generics.RetrieveAPIView[Round]):
     """A round: its state, what it wants, its models as people may read their names."""
 
-    @extend_schema(
-        operation_id="rounds_change", request=RoundPlanSerializer, responses=RoundSerializer
-    )
-    @once
+    @write("rounds_change", RoundPlanSerializer, RoundSerializer)
     def patch(self, request: Request, code: str, number: int) -> Response:
         """Change its plan. The rule, the targets and the contexts are fixed once it was opened."""
         task, editor = find_edited(request, code)
@@ -145,10 +139,7 @@ class RoundStateView(_Rounds):
 
     is_public = False
 
-    @extend_schema(
-        operation_id="rounds_set_state", request=WantedStateSerializer, responses=RoundSerializer
-    )
-    @once
+    @write("rounds_set_state", WantedStateSerializer, RoundSerializer)
     def post(self, request: Request, code: str, number: int) -> Response:
         """Open, pause or close it, or take it back. Who is writing when it closes may finish."""
         task, editor = find_edited(request, code)
@@ -170,12 +161,7 @@ class TargetReplacementView(_Rounds):
 
     is_public = False
 
-    @extend_schema(
-        operation_id="rounds_replace_target",
-        request=ReplacementSerializer,
-        responses=RoundSerializer,
-    )
-    @once
+    @write("rounds_replace_target", ReplacementSerializer, RoundSerializer)
     def post(self, request: Request, code: str, number: int) -> Response:
         """Replace a target of a round that was opened and has no example. The new one is asked."""
         task, editor = find_edited(request, code)

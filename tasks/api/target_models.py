@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import once
+from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken
 from dynabench.lib.api import check_form, read
 from dynabench.lib.places import shown_source
@@ -98,12 +98,7 @@ class TargetModels(generics.ListAPIView[TargetModel]):
         self.may_edit = can_edit(self.request.user, task)
         return task.targets.all()
 
-    @extend_schema(
-        operation_id="target_models_register",
-        request=TargetSettingsSerializer,
-        responses={201: TargetModelSerializer},
-    )
-    @once
+    @write("target_models_register", TargetSettingsSerializer, {201: TargetModelSerializer})
     def post(self, request: Request, code: str) -> Response:
         """Register a target. A round's plan then names it."""
         task, editor = find_edited(request, code)
@@ -118,12 +113,7 @@ class TargetModelView(APIView):
 
     write_scope = ApiToken.Scope.OWN
 
-    @extend_schema(
-        operation_id="target_models_change",
-        request=TargetSettingsSerializer,
-        responses=TargetModelSerializer,
-    )
-    @once
+    @write("target_models_change", TargetSettingsSerializer, TargetModelSerializer)
     def patch(self, request: Request, code: str, pk: int) -> Response:
         """Change settings. Where it has a secret, only administrators move it."""
         task, editor = find_edited(request, code)
@@ -176,12 +166,7 @@ class TargetTestView(APIView):
     write_scope = ApiToken.Scope.OWN
     throttle = "predict"
 
-    @extend_schema(
-        operation_id="target_models_test",
-        request=TargetInputsSerializer,
-        responses=TargetTestSerializer,
-    )
-    @once
+    @write("target_models_test", TargetInputsSerializer, TargetTestSerializer)
     def post(self, request: Request, code: str, pk: int) -> Response:
         """Send the target one example. Nothing is stored; the answer is told, or the failure."""
         task, _ = find_edited(request, code)

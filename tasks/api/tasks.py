@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import once
+from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken, User
 from dynabench.lib.api import read, wanted
 from tasks.access import find_edited, find_task
@@ -79,12 +79,7 @@ class Tasks(generics.ListAPIView[Task]):
             tasks = tasks.filter(groups__slug=group)
         return tasks.prefetch_related("groups", OPENED)
 
-    @extend_schema(
-        operation_id="tasks_create",
-        request=NewTaskSerializer,
-        responses={201: MadeTaskSerializer},
-    )
-    @once
+    @write("tasks_create", NewTaskSerializer, {201: MadeTaskSerializer})
     def post(self, request: Request) -> Response:
         """Make a task; for administrators. It has no members yet."""
         if not request.user.is_superuser:
@@ -119,10 +114,7 @@ class TaskView(APIView):
         role = role_of(request.user, task)
         return Response(FullTaskSerializer(task, context={"role": role}).data)
 
-    @extend_schema(
-        operation_id="tasks_change", request=TaskChangeSerializer, responses=FullTaskSerializer
-    )
-    @once
+    @write("tasks_change", TaskChangeSerializer, FullTaskSerializer)
     def patch(self, request: Request, code: str) -> Response:
         """Show the task or hide it, let people try it out or not; for its editors."""
         task, editor = find_edited(request, code)
