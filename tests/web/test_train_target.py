@@ -30,17 +30,6 @@ from tests.unit.tasks.config_texts import MINIMAL
 State = TrainingRun.State
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    """So small a model is only slowed down by a second one."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 @pytest.fixture
 def task(db, tmp_path, settings):
     settings.MODELS_HOME = tmp_path / "models"

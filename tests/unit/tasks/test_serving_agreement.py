@@ -3,6 +3,7 @@
 import gzip
 import json
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,19 +14,19 @@ from tasks.targets.serving.registry import ServedModel
 from tasks.targets.serving.spec import ModelSpec
 from tests.conftest import DATA
 
-NEEDED = 0.999
 
-
-@pytest.fixture(scope="module")
-def sentiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sentiment starter after one epoch."""
-    folder = tmp_path_factory.mktemp("trained") / "sentiment"
+@pytest.fixture
+def sentiment(tmp_path: Path) -> Path:
+    """The sentiment starter's top layer and head, fitted to a part of its rows."""
+    folder = tmp_path / "sentiment"
     train(
-        seed_rows("sentiment"),
+        seed_rows("sentiment")[:300],
         kind=STARTERS["sentiment"].kind,
         base=encoder(),
         output_dir=folder,
-        options=TrainingOptions(epochs=1, labels=("positive", "negative", "neutral")),
+        options=TrainingOptions(
+            epochs=1, frozen_layers=5, labels=("positive", "negative", "neutral")
+        ),
         progress=lambda done, steps, words: None,
     )
     return folder
@@ -48,10 +49,10 @@ def labels(folder: Path, cache: Path, backend: str, texts: list[str]) -> list[st
 @pytest.mark.data
 def test_onnx_runtime_gives_the_labels_of_torch(sentiment: Path, tmp_path: Path) -> None:
     with gzip.open(DATA / "dynasent-r1-dev.jsonl.gz", "rt") as file:
-        texts = [json.loads(line)["input"]["text"] for line in file][::3]
-    assert len(texts) == 1200
+        texts = [json.loads(line)["input"]["text"] for line in file][::18]
+    assert len(texts) == 200
     torch, onnx = (labels(sentiment, tmp_path, backend, texts) for backend in ("torch", "onnx"))
-    assert {torch.count(label) > 30 for label in set(torch)} == {True}
-    assert len(set(torch)) == 3
-    same = sum(one == other for one, other in zip(torch, onnx, strict=True))
-    assert same / len(texts) >= NEEDED
+    counts = Counter(torch)
+    assert len(counts) == 3
+    assert min(counts.values()) > 10
+    assert onnx == torch
