@@ -18,8 +18,10 @@ from tests.support.judged_rounds import (
 from tests.support.judging import judge, write
 from tests.support.policies import rederive
 from tests.web.conftest import HTMX
+from validation.decisions.policy_preview import preview
 from validation.decisions.second_opinion import second_opinion
 from validation.models import Consensus, Judging, QueueItem
+from validation.rules.agreement import MOST_CHOICES
 from validation.rules.consensus import Policy, Vote
 from validation.rules.rates import Undefined
 
@@ -71,6 +73,21 @@ def test_without_labels_nothing_is_decided(nli, bob):
     rederive(round=nli, policy=POLICY)
     assert Judging.objects.get().fitted is None
     assert Consensus.objects.get().state == "undecided"
+
+
+@pytest.mark.parametrize(("labels", "decided"), [(2, 61), (MOST_CHOICES + 1, 0)])
+def test_a_preview_decides_as_applying_the_policy_does(nli, bob, labels, decided):
+    people = [UserFactory() for _ in range(3)]
+    for number in range(61):
+        vote = Vote(f"label {number % labels}")
+        voted(write(nli, bob, number), vote, vote, vote, by=people)
+    shown = preview(nli, POLICY)
+    assert shown.changed == decided
+    rederive(round=nli, policy=POLICY)
+    stored = Consensus.objects.filter(state="decided").in_bulk()
+    assert len(stored) == decided
+    assert all(stored[pk].label == after.label for pk, (_, after) in shown.first.items())
+    assert preview(nli, POLICY).changed == 0
 
 
 def test_the_model_is_fitted_anew_when_votes_have_come(nli, bob, judged):

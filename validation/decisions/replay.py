@@ -3,16 +3,17 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, cast
+from typing import Any
 
 from django.db.models import OuterRef, Subquery
 
 from annotation.models import Example, TargetOutput
 from tasks.models import Round
+from validation.decisions.second_opinion import fitted
 from validation.models import OwnerDecision, Validation
-from validation.rules.agreement import code_votes
 from validation.rules.claims import check_claim
 from validation.rules.consensus import (
     Decision,
@@ -20,7 +21,6 @@ from validation.rules.consensus import (
     Vote,
     decide_counts,
 )
-from validation.rules.dawid_skene import dawid_skene
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,9 @@ def text_of(value: Any) -> str | None:
 def replay(round: Round, policy: Policy) -> Iterator[ReplayedExample]:
     """Each example of the round that is not retracted, by id. An owner's decision wins.
 
-    Memory is bounded, but for dawid-skene, which needs all votes of the round at once.
+    Memory is bounded, except that dawid-skene fits its model to all votes of the round at once.
     """
-    posteriors = _posteriors(round) if policy.rule == "dawid-skene" else {}
+    model = fitted(round) if policy.rule == "dawid-skene" else None
     owners = {
         row.example_id: row.vote
         for row in OwnerDecision.objects.filter(
@@ -61,10 +61,13 @@ def replay(round: Round, policy: Policy) -> Iterator[ReplayedExample]:
     votes = _votes(round)
     waiting = next(votes, None)
     for pk, annotator, by_program, outcome, inputs, output in _examples(round):
-        counts: Counter[Vote] = Counter()
+        cast: list[tuple[int | None, Vote]] = []
         if waiting and waiting[0] == pk:
-            counts, waiting = waiting[1], next(votes, None)
-        decision = decide_counts(counts, policy, owner=owners.get(pk), posterior=posteriors.get(pk))
+            cast, waiting = waiting[1], next(votes, None)
+        counts = Counter(vote for _, vote in cast)
+        said = ((who, vote.label or "") for who, vote in cast)
+        posterior = model.posterior(said) if model else None
+        decision = decide_counts(counts, policy, owner=owners.get(pk), posterior=posterior)
         author_label = text_of(inputs.get(field))
         model_label = text_of((output or {}).get(field)) if outcome == "unknown" else None
         yield ReplayedExample(
@@ -72,7 +75,7 @@ def replay(round: Round, policy: Policy) -> Iterator[ReplayedExample]:
             annotator,
             by_program,
             outcome,
-            counts.total(),
+            len(cast),
             decision,
             *check_claim(config, outcome, decision, author_label, model_label),
         )
@@ -89,33 +92,17 @@ def _examples(round: Round) -> Iterator[tuple[int, int | None, bool, str, Any, A
     )
 
 
-def _votes(round: Round) -> Iterator[tuple[int, Counter[Vote]]]:
-    """Example and how many votes each choice has, by the example's id."""
+def _votes(round: Round) -> Iterator[tuple[int, list[tuple[int | None, Vote]]]]:
+    """Example and who chose what, by the example's id."""
     rows = (
         Validation.objects.filter(example__round=round, example__retracted_at__isnull=True)
         .order_by("example_id")
-        .values_list("example_id", "label", "verdict")
+        .values_list("example_id", "validator_id", "label", "verdict")
         .iterator(chunk_size=2000)
     )
-    choices: dict[tuple[str, str], Vote] = {}
+    choice = lru_cache(Vote)  # the same few choices again and again
     for pk, group in groupby(rows, itemgetter(0)):
-        counts: Counter[Vote] = Counter()
-        for _, label, verdict in group:
-            if (label, verdict) not in choices:
-                choices[label, verdict] = Vote(label or None, verdict or None)  # type: ignore[arg-type]
-            counts[choices[label, verdict]] += 1
-        yield pk, counts
-
-
-def _posteriors(round: Round) -> Mapping[int, Mapping[str, float]]:
-    """Example to label to probability, from all labels given in the round."""
-    rows = Validation.objects.filter(
-        example__round=round, example__retracted_at__isnull=True, verdict=""
-    )
-    votes = code_votes(
-        rows.order_by("pk").values_list("example_id", "validator_id", "label").iterator()
-    )
-    if not votes.items:
-        return {}
-    found = dawid_skene(votes)
-    return {cast(int, pk): found.posterior_of(row) for row, pk in enumerate(found.items)}
+        yield (
+            pk,
+            [(who, choice(label or None, verdict or None)) for _, who, label, verdict in group],
+        )

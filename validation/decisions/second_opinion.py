@@ -52,7 +52,7 @@ def second_opinion(round: Round) -> SecondOpinion | Undefined:
 
     All votes of the round are in memory at once.
     """
-    found = _fitted(round)
+    found = _estimates(round)
     if isinstance(found, Undefined):
         return found
     people = Annotator.objects.in_bulk(cast(Sequence[int], found.validators))
@@ -76,24 +76,28 @@ def second_opinion(round: Round) -> SecondOpinion | Undefined:
     )
 
 
-def fit(*, round: Round) -> Fitted | None:
-    """Fit the model to the round's votes and store it for later votes; no lock.
+def fitted(round: Round) -> Fitted | None:
+    """The model by which dawid-skene decides; None without labels, or with too many different ones.
 
-    Without labels nothing is stored, and the policy dawid-skene decides nothing.
+    Without a model the policy decides nothing.
     """
+    found = _estimates(round)
+    if isinstance(found, Undefined):
+        return None
+    return Fitted(
+        list(found.labels),
+        found.prior.tolist(),
+        found.crowd.tolist(),
+        {str(who): found.confusion[row].tolist() for row, who in enumerate(found.validators)},
+        _labels(round).count(),
+    )
+
+
+def fit(*, round: Round) -> None:
+    """Fit the model to the round's votes and store it for later votes; no lock."""
     judging_of(round)
-    found = _fitted(round)
-    model = None
-    if not isinstance(found, Undefined):
-        model = Fitted(
-            list(found.labels),
-            found.prior.tolist(),
-            found.crowd.tolist(),
-            {str(who): found.confusion[row].tolist() for row, who in enumerate(found.validators)},
-            _labels(round).count(),
-        )
+    model = fitted(round)
     Judging.objects.filter(round=round).update(model=asdict(model) if model else None)
-    return model
 
 
 def is_stale(judging: Judging) -> bool:
@@ -102,7 +106,7 @@ def is_stale(judging: Judging) -> bool:
     return fitted is None or _labels(judging.round).count() >= GROWTH * fitted.votes
 
 
-def _fitted(round: Round) -> Aggregation | Undefined:
+def _estimates(round: Round) -> Aggregation | Undefined:
     rows = _labels(round).order_by("pk").values_list("example_id", "validator_id", "label")
     votes = code_votes(rows.iterator())
     if not votes.items:
