@@ -176,6 +176,15 @@ def test_a_flag_has_a_reason(api, example):
     assert (vote.verdict, vote.flag_reason, vote.comment) == ("flagged", "unclear", "What?")
 
 
+def test_without_a_passage_none_is_broken(api, example):
+    broken = {**FLAG, "flag_reason": "broken"}
+    assert "broken" in handed(api)["flag_reasons"]
+    configure(example.round.task, "support:\n  prompt_field: premise\n", "support:\n")
+    assert "broken" not in handed(api)["flag_reasons"]
+    fields = error(api.post(votes(example), broken), 422, "invalid")["fields"]
+    assert list(fields) == ["flag_reason"]
+
+
 def test_a_vote_is_taken_back(api, bobs, example):
     judged(api, example)
     assert bobs.delete(votes(example) + "mine/").status_code == 404

@@ -32,9 +32,9 @@ from validation.api.serializers import (
     vote_of,
 )
 from validation.judging import blind, gold, page, services, vote_caps
-from validation.judging.forms import FlagForm, choices
+from validation.judging.forms import choices, flag_reasons
 from validation.judging.services import JudgeSession
-from validation.models import GoldAnswer, Validation, ValidatorAnswer, Verdict
+from validation.models import GoldAnswer, Validation, Verdict
 from validation.rules.claims import is_about_model
 from validation.rules.consensus import Vote
 from validation.rules.gold_check import Check
@@ -97,7 +97,7 @@ def _item(session: JudgeSession) -> dict[str, Any]:
         "model_said": [{"target": n, "said": s} for n, s in page.model_said(config, example)],
         "question": page.legend(config, example.outcome),
         "choices": [{"vote": vote, "words": words} for vote, words in offered],
-        "flag_reasons": ValidatorAnswer.FlagReason.values,
+        "flag_reasons": [reason for reason, _ in flag_reasons(config)],
         "until": session.lease.until,
         "judged_today": page.judged_today(session.validator, session.task, session.gold),
     }
@@ -181,11 +181,7 @@ def _said(example: Example, asked: Mapping[str, Any]) -> dict[str, Any]:
         return {"vote": Vote(**{kind: value})}
     metadata = asked.get("metadata", {})
     told = {"flag_comment": asked.get("comment", ""), "flag_reason": asked.get("flag_reason", "")}
-    form = FlagForm(
-        blind.questions(config, None, example),
-        {**metadata, **told, "example": example.uuid},
-        context=example.context.fields,
-    )
+    form = page.flag_form(example, {**metadata, **told, "example": example.uuid})
     _check(form, metadata)
     return {
         "vote": Vote(verdict="flagged"),

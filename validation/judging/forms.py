@@ -34,8 +34,7 @@ def choices(config: TaskConfig, about_model: bool = False) -> list[tuple[str, st
         ]
     else:
         own = [(f"label:{label.value}", label.words) for label in config.labels(field)]
-    cannot_tell = gettext("Cannot tell, or more than one could be right")
-    return [*own, (f"verdict:{Verdict.CANNOT_TELL}", cannot_tell)]
+    return [*own, (f"verdict:{Verdict.CANNOT_TELL}", gettext("Unclear"))]
 
 
 class KeyedRadios(forms.RadioSelect):
@@ -127,24 +126,27 @@ class QuestionForm(ComponentForm):
         return self.cleaned_data
 
 
+def flag_reasons(config: TaskConfig) -> list[tuple[str, str]]:
+    """What can be wrong with an example; a passage only where the task gives one."""
+    broken = Validation.FlagReason.BROKEN
+    has_passage = config.gives == "passage"
+    return [one for one in Validation.FlagReason.choices if has_passage or one[0] != broken]
+
+
 class FlagForm(QuestionForm):
     """What is wrong with an example."""
 
     example = forms.UUIDField(widget=forms.HiddenInput)
     flag_reason = forms.ChoiceField(
-        choices=Validation.FlagReason.choices,
         widget=forms.RadioSelect,
         label=_("What is wrong with it?"),
         error_messages={"required": _("Choose what is wrong")},
     )
     flag_comment = forms.CharField(max_length=500, required=False, label=_("In your own words"))
 
-    def __init__(self, *args: Any, has_passage: bool = True, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, config: TaskConfig, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        reasons = Validation.FlagReason.choices
-        broken = Validation.FlagReason.BROKEN
-        shown = [one for one in reasons if has_passage or one[0] != broken]
-        self.fields["flag_reason"].choices = shown  # type: ignore[attr-defined]
+        self.fields["flag_reason"].choices = flag_reasons(config)  # type: ignore[attr-defined]
 
     def clean(self) -> dict[str, Any]:
         super().clean()

@@ -21,7 +21,7 @@ from tasks.config.schema import TaskConfig
 from tasks.models import Task, parsed_config
 from tasks.permissions import can_moderate
 from validation.judging import blind, queue, vote_caps
-from validation.judging.forms import AfterForm, FlagForm, VoteForm
+from validation.judging.forms import AfterForm, FlagForm, VoteForm, choices
 from validation.judging.services import JudgeSession
 from validation.models import Choice, GoldAnswer, Validation
 from validation.rules.claims import confirming, is_about_model, label_field
@@ -91,7 +91,14 @@ def blank_flag(config_text: str, asked: Sequence[str], language: str | None) -> 
     config = parsed_config(config_text)
     with override(language):
         questions = [c for c in config.metadata.validate if c.name in asked]
-        return fields_of(FlagForm(questions, has_passage=config.gives == "passage"))
+        return fields_of(FlagForm(questions, config=config))
+
+
+def flag_form(example: Example, data: Any) -> FlagForm:
+    """The filled form of a flag; for the page and the API."""
+    config, context = example.round.task.config, example.context.fields
+    asked = blind.questions(config, None, example)
+    return FlagForm(asked, data, config=config, context=context)
 
 
 def page_values(
@@ -191,8 +198,10 @@ def choice_words(config: TaskConfig, choice: Choice, outcome: str) -> str:
     field = label_field(config) or config.answer_field
     if choice.label:
         return config.display(field, choice.label)
-    words = verdict_words(config, choice.verdict, outcome)
-    return words or choice.get_verdict_display()  # type: ignore[attr-defined, no-any-return]
+    if words := verdict_words(config, choice.verdict, outcome):
+        return words
+    offered = dict(choices(config)).get(f"verdict:{choice.verdict}")
+    return offered or choice.get_verdict_display()  # type: ignore[attr-defined, no-any-return]
 
 
 def verdict_words(config: TaskConfig, verdict: str, outcome: str) -> str:

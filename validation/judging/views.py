@@ -22,7 +22,7 @@ from dynabench.lib.htmx import htmx_partial, render_page
 from tasks.access import find_task
 from tasks.models import Task
 from validation.judging import blind, gold, page, services
-from validation.judging.forms import AfterForm, FlagForm
+from validation.judging.forms import AfterForm
 from validation.models import GoldAnswer, Validation
 from validation.rules.consensus import Vote
 
@@ -142,12 +142,7 @@ def _after_or_next(
 def flag(request: HttpRequest, task: Task, validator: Annotator) -> HttpResponse:
     """Say that an example should not be judged at all, and why; that is a vote too."""
     example = _example(request, task)
-    form = FlagForm(
-        blind.questions(task.config, None, example),
-        request.POST,
-        context=example.context.fields,
-        has_passage=task.config.gives == "passage",
-    )
+    form = page.flag_form(example, request.POST)
     if not form.is_valid():
         return _show_next(request, task, validator, flag_form=form, status=422)
     services.cast_validation(
