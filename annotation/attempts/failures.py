@@ -11,12 +11,14 @@ FAILURES = {
     "replaced": gettext_noop("The model was replaced while it was asked."),
     "loading": gettext_noop("The model is busy, or is just being loaded."),
     "refused": gettext_noop(
-        "The model declined this text. If it declines other texts too, it is broken. Its owners "
-        "are told."
+        "The model declined this text. If it declines other texts too, it is broken. We have "
+        "notified its owners."
     ),
-    "rubbish": gettext_noop("The model is broken: it gave no valid answer. Its owners are told."),
+    "rubbish": gettext_noop(
+        "The model is broken: it gave no valid answer. We have notified its owners."
+    ),
     "misconfigured": gettext_noop(
-        "The model is broken: its settings do not fit this task. Its owners are told."
+        "The model is broken: its settings do not fit this task. We have notified its owners."
     ),
 }
 NO_ANSWER = gettext_noop("The model did not answer.")

@@ -47,7 +47,7 @@ VERDICTS = {
     "correct": gettext_lazy("correct"),
     "incorrect": gettext_lazy("incorrect"),
     "flagged": gettext_lazy("“do not use this”"),
-    "cannot_tell": gettext_lazy("“cannot tell”"),
+    "cannot_tell": gettext_lazy("“unclear”"),
 }
 
 

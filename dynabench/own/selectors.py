@@ -21,7 +21,7 @@ VERDICTS = {
     "correct": gettext_noop("correct"),
     "incorrect": gettext_noop("incorrect"),
     "flagged": gettext_noop("flagged"),
-    "cannot_tell": gettext_noop("cannot tell"),
+    "cannot_tell": gettext_noop("unclear"),
 }
 
 

@@ -268,7 +268,7 @@ def _check_may_pass(validator: Annotator, task: Task) -> None:
     if queue.passed_today(validator, task) >= PASSES:
         said = _(
             "You have skipped or taken back %(number)d examples of this task today, which is the "
-            "most. Judge this one, or say that you cannot tell."
+            "most. Judge this one; “Unclear” is an answer too."
         )
         raise CapReached(said % {"number": PASSES})
 
