@@ -100,9 +100,6 @@ def _votes(round: Round) -> Iterator[tuple[int, list[tuple[int | None, Vote]]]]:
         .values_list("example_id", "validator_id", "label", "verdict")
         .iterator(chunk_size=2000)
     )
-    choice = lru_cache(Vote)  # the same few choices again and again
+    vote_of = lru_cache(Vote)  # the same few choices again and again
     for pk, group in groupby(rows, itemgetter(0)):
-        yield (
-            pk,
-            [(who, choice(label or None, verdict or None)) for _, who, label, verdict in group],
-        )
+        yield pk, [(who, vote_of(*(word or None for word in choice))) for _, who, *choice in group]
