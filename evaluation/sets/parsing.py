@@ -222,7 +222,7 @@ class RowMaker:
             read = import_rows.parse_line(json.dumps(row, default=str).encode())
         except import_rows.BadRow as error:
             raise BadRow(str(error)) from None
-        votes = (Vote(label or None, verdict or None) for _, label, verdict in read.votes)  # type: ignore[arg-type]
+        votes = (Vote(vote.label or None, vote.verdict or None) for vote in read.votes)  # type: ignore[arg-type]
         decision = decide(votes, self._policy)
         answer = decision.label
         if decision.verdict == "correct" or decision.state == "undecided":

@@ -173,7 +173,7 @@ def test_a_bad_line_stores_nothing_and_every_one_is_named(db, write):
         call_command("import_examples", str(file), *arguments, stderr=err, stdout=StringIO())
     first, second = err.getvalue().splitlines()
     assert first.startswith(f"{file}:2: not JSON at column 2")
-    assert second.startswith(f"{file}:3: round must be a whole number from 0")
+    assert second.startswith(f"{file}:3: round: ")
     assert counts() == before
 
 

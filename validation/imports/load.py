@@ -249,9 +249,9 @@ class _ImportedRound:
             if row.answer
         )
         _tables().votes.insert(
-            (pk, people.get(worker), label, verdict, True)
+            (pk, people.get(vote.worker), vote.label, vote.verdict, True)
             for pk, row in zip(ids, rows, strict=True)
-            for worker, label, verdict in row.votes
+            for vote in row.votes
         )
         if not self._decides_at_end:
             _tables().consensus.insert(self._consensus(ids, rows))
@@ -261,7 +261,7 @@ class _ImportedRound:
     ) -> Iterator[tuple[Any, ...]]:
         for pk, row in zip(ids, rows, strict=True):
             if row.votes:
-                pattern = tuple(sorted(vote[1:] for vote in row.votes))
+                pattern = tuple(sorted((vote.label, vote.verdict) for vote in row.votes))
                 model_label = row.answer.label if row.answer else None
                 said = self._decide(pattern, row.author_label, model_label, row.fooled)
                 yield pk, self.round.pk, *said, self._now if said[-1] else None

@@ -6,52 +6,64 @@ docs/operators.md, “Importing history”, describes the format.
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn, Self
 
-FIELDS = (
-    *("task", "round", "uid", "context", "input", "author", "author_label"),
-    *("model_prediction", "model_wrong", "validations", "metadata"),
-)
-VERDICTS = ("correct", "incorrect", "flagged")
-LONGEST = 200  # characters of a uid and of a vote
-LAST_ROUND = 2**31 - 1
-_TASK = re.compile(r"[a-z0-9][a-z0-9-]*")
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails, PydanticCustomError
+
 _SUSPECT = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
-
-ImportedVote = tuple[str | None, str, str]
-"""Who (None: an unknown person), label, verdict; exactly one of the last two is filled."""
+Id = Annotated[str, Field(min_length=1)]
+Short = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class BadRow(ValueError):
     """A line cannot be imported; the message names the field and says how to mend it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelPrediction:
-    """What the model in the loop answered; probs: label to probability (0-1)."""
+class _Part(BaseModel):
+    """An object of the line; each field must be there, and no other."""
 
-    model: str
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class ModelPrediction(_Part):
+    """What the model in the loop answered; probs: label to probability."""
+
+    model: Id
     label: str
-    probs: Mapping[str, float] | None
+    probs: dict[str, Annotated[float, Field(ge=0, le=1)]] | None
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryRow:
+class ImportedVote(_Part):
+    """A vote of a worker (None: an unknown person); either the label or the verdict is filled."""
+
+    worker: Id | None
+    label: Short = ""
+    verdict: str = Field("", pattern="^(correct|incorrect|flagged)$")
+
+    @model_validator(mode="after")
+    def _has_one_choice(self) -> Self:
+        if bool(self.label) == bool(self.verdict):
+            raise PydanticCustomError("choice", "needs either a label or a verdict")
+        return self
+
+
+class HistoryRow(_Part):
     """One example with its votes. What the source does not tell is None."""
 
-    task: str
-    round: int
-    uid: str
-    context: Mapping[str, Any]
-    input: Mapping[str, Any]
-    author: str | None
+    task: str = Field(pattern="^[a-z0-9][a-z0-9-]*$")
+    round: int = Field(ge=0, le=2**31 - 1)
+    uid: Short
+    context: dict[str, Any]
+    input: dict[str, Any]
+    author: Id | None
     author_label: str | None
-    answer: ModelPrediction | None
-    votes: tuple[ImportedVote, ...]
-    metadata: Mapping[str, Any]
+    answer: ModelPrediction | None = Field(alias="model_prediction")
+    model_wrong: bool | None
+    votes: list[ImportedVote] = Field(alias="validations")
+    metadata: dict[str, Any]
 
     @property
     def fooled(self) -> bool | None:
@@ -60,41 +72,53 @@ class HistoryRow:
             return None
         return self.author_label != self.answer.label
 
+    @model_validator(mode="after")
+    def _agrees_with_model_wrong(self) -> Self:
+        """Null is always right: the source need not say it."""
+        if self.model_wrong in (None, self.fooled):
+            return self
+        if self.fooled is None:
+            words = (
+                "model_wrong must be null where the author's or the model's label is not known; "
+                "give both labels, or write null"
+            )
+        else:
+            words = (
+                f"model_wrong is {json.dumps(self.model_wrong)}, but author_label and "
+                f"model_prediction.label are {'different' if self.fooled else 'the same'}; mend "
+                "one of the three"
+            )
+        raise PydanticCustomError("model_wrong", "{words}", {"words": words})
+
 
 def parse_line(line: bytes) -> HistoryRow:
     """The row that a line of JSON in UTF-8 holds. Raises BadRow."""
-    data = _read(line)
-    if data.keys() != set(FIELDS):
-        _wrong_keys("the line", data, FIELDS)
-    task, number, uid = data["task"], data["round"], data["uid"]
-    if not isinstance(task, str) or not _TASK.fullmatch(task):
-        _refuse("task", "a code of lower-case letters, digits and hyphens", task)
-    if type(number) is not int or not 0 <= number <= LAST_ROUND:
-        _refuse("round", "a whole number from 0 (0: not known)", number)
-    if not isinstance(uid, str) or not 0 < len(uid) <= LONGEST:
-        _refuse("uid", f"a text of 1 to {LONGEST} characters", uid)
-    for name in ("context", "input", "metadata"):
-        if not isinstance(data[name], dict):
-            _refuse(name, "an object (it may be empty: {})", data[name])
-    for name in ("author", "author_label"):
-        if not (data[name] is None or isinstance(data[name], str)):
-            _refuse(name, "a text, or null where it is not known", data[name])
-    if data["author"] == "":
-        _refuse("author", "an id, or null where it is not known", "")
-    row = HistoryRow(
-        task,
-        number,
-        uid,
-        data["context"],
-        data["input"],
-        data["author"],
-        data["author_label"],
-        _answer(data["model_prediction"]),
-        _votes(data["validations"]),
-        data["metadata"],
-    )
-    _check_model_wrong(data["model_wrong"], row)
-    return row
+    try:
+        return HistoryRow.model_validate(_read(line))
+    except ValidationError as error:
+        problems = error.errors(include_url=False)
+        # A field with a typing error is also missing; the typing error says more.
+        first = min(problems, key=lambda one: one["type"] != "extra_forbidden")
+        raise BadRow(_reason(first)) from None
+
+
+def _reason(problem: ErrorDetails) -> str:
+    """The field, what is wrong with it, and how to mend it."""
+    kind, said, place = problem["type"], problem["msg"], problem["loc"]
+    parent = ".".join(map(str, place[:-1])) or "the line"
+    if kind == "missing":
+        return f"{parent} lacks `{place[-1]}`; add it"
+    if kind == "extra_forbidden":
+        known = [field.alias or name for name, field in HistoryRow.model_fields.items()]
+        near = get_close_matches(str(place[-1]), known, n=1)
+        hint = f"did you mean `{near[0]}`?" if near else "put it into metadata"
+        return f"{parent} has no field `{place[-1]}`; {hint}"
+    at = ".".join(map(str, place))
+    if kind in ("choice", "model_wrong"):
+        return f"{at} {said}".strip()
+    wanted = "Input should be an object" if kind == "model_type" else said
+    shown = json.dumps(problem["input"], ensure_ascii=False)
+    return f"{at}: {wanted}, not {shown if len(shown) <= 40 else f'{shown[:39]}…'}"
 
 
 def _read(line: bytes) -> dict[str, Any]:
@@ -112,7 +136,7 @@ def _read(line: bytes) -> dict[str, Any]:
     except ValueError:  # a whole number of thousands of digits
         raise BadRow("a number has too many digits; write it as a text") from None
     if not isinstance(data, dict):
-        _refuse("the line", "an object with one example", data)
+        raise BadRow("the line must be an object with one example")
     if _SUSPECT.search(text):
         _check_storable(data)
     return data
@@ -142,86 +166,3 @@ def _check_storable(data: Mapping[str, Any]) -> None:
             text.encode()
         except UnicodeEncodeError:
             raise BadRow(f"{name} holds half of a surrogate pair; write the character") from None
-
-
-def _answer(data: Any) -> ModelPrediction | None:
-    if data is None:
-        return None
-    at = "model_prediction"
-    if not isinstance(data, dict):
-        _refuse(at, "an object, or null where no model took part", data)
-    if data.keys() != {"model", "label", "probs"}:
-        _wrong_keys(at, data, ("model", "label", "probs"))
-    if not isinstance(data["model"], str) or not data["model"]:
-        _refuse(f"{at}.model", "the model's name", data["model"])
-    if not isinstance(data["label"], str):
-        _refuse(f"{at}.label", "a text", data["label"])
-    probs = data["probs"]
-    if probs is not None:
-        if not isinstance(probs, dict):
-            _refuse(f"{at}.probs", "an object of label to probability, or null", probs)
-        for label, value in probs.items():
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not number or not 0 <= value <= 1:
-                _refuse(f"{at}.probs.{label}", "a number from 0 to 1", value)
-    return ModelPrediction(data["model"], data["label"], probs)
-
-
-def _votes(data: Any) -> tuple[ImportedVote, ...]:
-    if not isinstance(data, list):
-        _refuse("validations", "a list (it may be empty: [])", data)
-    return tuple(_vote(f"validations[{index}]", vote) for index, vote in enumerate(data))
-
-
-def _vote(at: str, vote: Any) -> ImportedVote:
-    if not isinstance(vote, dict):
-        _refuse(at, "an object with worker, and label or verdict", vote)
-    kind = "verdict" if "verdict" in vote and "label" not in vote else "label"
-    if vote.keys() != {"worker", kind}:
-        if {"label", "verdict"} <= vote.keys():
-            raise BadRow(f"{at} has both a label and a verdict; leave one out")
-        _wrong_keys(at, vote, ("worker", kind))
-    worker, choice = vote["worker"], vote[kind]
-    if not (worker is None or (isinstance(worker, str) and worker)):
-        _refuse(f"{at}.worker", "an id, or null for an unknown person", worker)
-    if kind == "verdict":
-        if choice not in VERDICTS:
-            _refuse(f"{at}.verdict", f"one of {', '.join(VERDICTS)}", choice)
-        return worker, "", choice
-    if not isinstance(choice, str) or not 0 < len(choice) <= LONGEST:
-        _refuse(f"{at}.label", f"a text of 1 to {LONGEST} characters", choice)
-    return worker, choice, ""
-
-
-def _check_model_wrong(said: Any, row: HistoryRow) -> None:
-    """Null is always right: the source need not say it."""
-    if said is None or said is row.fooled:
-        return
-    if not isinstance(said, bool):
-        _refuse("model_wrong", "true, false or null", said)
-    if row.fooled is None:
-        raise BadRow(
-            "model_wrong must be null where the author's or the model's label is not known; "
-            "give both labels, or write null"
-        )
-    raise BadRow(
-        f"model_wrong is {json.dumps(said)}, but author_label and model_prediction.label are "
-        f"{'different' if row.fooled else 'the same'}; mend one of the three"
-    )
-
-
-def _wrong_keys(at: str, data: Mapping[str, Any], known: Iterable[str]) -> NoReturn:
-    known = tuple(known)
-    for name in data:
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"did you mean `{near[0]}`?" if near else "put it into metadata"
-            raise BadRow(f"{at} has no field `{name}`; {hint}")
-    missing = next(name for name in known if name not in data)
-    raise BadRow(f"{at} lacks `{missing}`; add it")
-
-
-def _refuse(field: str, wanted: str, value: Any) -> NoReturn:
-    shown = json.dumps(value, ensure_ascii=False)
-    shown = shown if len(shown) <= 40 else f"{shown[:39]}…"
-    raise BadRow(f"{field} must be {wanted}, not {shown}")

@@ -116,11 +116,11 @@ class ImportedTask:
         if len(self._labels) <= MOST_LABELS:
             said = [row.author_label, row.answer and row.answer.label]
             self._labels |= {label for label in said if label}
-            self._labels |= {label for _, label, _ in row.votes if label}
+            self._labels |= {vote.label for vote in row.votes if vote.label}
 
     def people(self, rows: Sequence[HistoryRow]) -> Mapping[str | None, int]:
         """Annotators of the ids that the rows name; new ones are made."""
-        wanted = {worker for row in rows for worker, _, _ in row.votes}
+        wanted = {vote.worker for row in rows for vote in row.votes}
         wanted |= {row.author for row in rows}
         if len(self._people) > MOST_REMEMBERED:
             self._people.clear()
