@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 from annotation.api.serializers import AuthorAnswerSerializer, ExampleSerializer, WhySerializer
 from annotation.attempts import services
 from annotation.models import Example, TargetOutput
-from annotation.writing.forms import WhyForm
+from annotation.writing.forms import ComponentForm
 from annotation.writing.result_panel import why_components
 from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken
@@ -61,7 +61,7 @@ class WhyView(OwnExample):
         asked = read(WhySerializer, request)
         config, why = example.round.task.config, asked["why"]
         asks = why_components(config, example.outcome, example.inputs)
-        form = WhyForm(asks, why, context=example.context.fields)
+        form = ComponentForm(asks, why, context=example.context.fields)
         unknown = {name: ["There is no such question here"] for name in why.keys() - form.fields}
         if unknown or not form.is_valid():
             raise serializers.ValidationError({"why": unknown or form.errors})  # type: ignore[dict-item]

@@ -1,7 +1,7 @@
 """The form of a task, built from its configuration."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -53,11 +53,21 @@ class _Titled:
 
 
 class ComponentForm(forms.Form):
-    """A form of configuration components; `inputs` holds the values after validation."""
+    """A form of configuration components; `inputs` holds the values after validation.
 
-    def __init__(self, components: list[Component], *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.components = components
+    context: the text that spans are cut from.
+    """
+
+    def __init__(
+        self,
+        components: Sequence[Component],
+        data: Any = None,
+        *,
+        context: Mapping[str, Any] | None = None,
+        initial: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(data, initial=initial)
+        self.components, self.context = components, context or {}
         for component in components:
             self.fields[component.name] = form_field(component)
             # The label says "(optional)" only where the configuration does.
@@ -73,17 +83,18 @@ class ComponentForm(forms.Form):
         found = {name: _one_newline(self.cleaned_data.get(name)) for name in names}
         return {name: value for name, value in found.items() if value not in (None, "", [])}
 
-    def checked(self, context: Mapping[str, Any]) -> dict[str, Any]:
-        """The values, with what is wrong as errors. Of a stretch the first place is meant."""
-        found = self.values()
+    def clean(self) -> dict[str, Any]:
+        """Check the values. Of a stretch the first place is meant."""
+        self.inputs = self.values()
         for component in self.components:
-            value = found.get(component.name)
+            value = self.inputs.get(component.name)
             if value is None:
                 continue
-            value = found[component.name] = component.kind.stored(component, value, context)
-            for message in check_value(component, value, context):
+            value = component.kind.stored(component, value, self.context)
+            self.inputs[component.name] = value
+            for message in check_value(component, value, self.context):
                 self.add_error(component.name, message)
-        return found
+        return self.cleaned_data
 
 
 def _one_newline(value: Any) -> Any:
@@ -142,7 +153,7 @@ class ExampleForm(ComponentForm):
 
         challenge: the sentence of the one that is offered; takes_challenge: whether it is ticked.
         """
-        self.config, self.context, self.drawn, self.unchanged = config, context, goal, unchanged
+        self.config, self.drawn, self.unchanged = config, goal, unchanged
         initial = {
             **(given or {}),
             "attempt_key": uuid.uuid4(),
@@ -151,7 +162,7 @@ class ExampleForm(ComponentForm):
             "parent": parent,
             CHALLENGE: takes_challenge,
         }
-        super().__init__(self._asked(), data, initial=initial)
+        super().__init__(self._asked(), data, context=context, initial=initial)
         if challenge:
             self.fields[CHALLENGE] = forms.BooleanField(
                 label=_("Challenge: %(challenge)s") % {"challenge": challenge},
@@ -275,34 +286,20 @@ class ExampleForm(ComponentForm):
                 self.add_error(name, _(UNCHANGED))
 
 
-class WhyForm(ComponentForm):
-    """The questions after the verdict; all may be left empty. context: what spans are cut from."""
-
-    def __init__(
-        self,
-        components: list[Component],
-        data: Any = None,
-        *,
-        context: Mapping[str, Any] | None = None,
-        metadata: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.context = context or {}
-        given = {
-            component.name: component.kind.typed(metadata[component.name])
-            for component in components
-            if metadata and component.name in metadata
-        }
-        super().__init__(components, data, initial=given)
-
-    def clean(self) -> dict[str, Any]:
-        self.inputs = self.checked(self.context)
-        return self.cleaned_data
+def answered_form(components: Sequence[Component], metadata: Mapping[str, Any]) -> ComponentForm:
+    """The questions after the verdict with the answers that were given."""
+    given = {
+        component.name: component.kind.typed(metadata[component.name])
+        for component in components
+        if component.name in metadata
+    }
+    return ComponentForm(components, initial=given)
 
 
 @lru_cache(maxsize=256)
 def blank_fields(components: tuple[Component, ...], language: str | None) -> str:
     """The HTML of a form that nobody has filled yet; in a language it is the same for everybody."""
-    fields = WhyForm(list(components))
+    fields = ComponentForm(components)
     with override(language):
         return format_html_join("", "{}", ((bound.as_field_group(),) for bound in fields))
 

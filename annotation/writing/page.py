@@ -21,7 +21,7 @@ from annotation.rules.near_duplicates import written_text
 from annotation.rules.prompt import goal_parts
 from annotation.rules.typing_evidence import looks_personal
 from annotation.writing import result_panel
-from annotation.writing.forms import ExampleForm, WhyForm, blank_fields
+from annotation.writing.forms import ExampleForm, answered_form, blank_fields
 from dynabench.lib.errors import Refused
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
@@ -186,7 +186,7 @@ def result(example: Example, is_new: bool = False) -> dict[str, Any]:
         **verdict(example, config, outputs),
         "example": example,
         "looks_personal": looks_personal(written_text(config, example.inputs)),
-        "why_form": WhyForm(questions, metadata=example.metadata) if example.metadata else None,
+        "why_form": answered_form(questions, example.metadata) if example.metadata else None,
         "why_fields": blank_fields(tuple(questions), get_language()),
         "can_retract": is_new
         or (example.retracted_at is None and not selectors.is_judged(example)),

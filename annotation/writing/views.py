@@ -21,7 +21,7 @@ from annotation.refusals import CapReached, NoContext, Stale
 from annotation.rules.near_duplicates import written_text
 from annotation.rules.typing_evidence import typing_evidence
 from annotation.writing import page
-from annotation.writing.forms import ReportForm, WhyForm, typed
+from annotation.writing.forms import ComponentForm, ReportForm, typed
 from annotation.writing.page import WritePage
 from annotation.writing.result_panel import why_components
 from dynabench.accounts.models import Annotator
@@ -215,7 +215,7 @@ def attempt_why(request: HttpRequest, uuid: UUID) -> HttpResponse:
     """Keep why the label is right and why a model might miss it."""
     now, example = _shown_example(request, uuid)
     questions = why_components(now.task.config, example.outcome, example.inputs)
-    form = WhyForm(questions, request.POST, context=now.context.fields)
+    form = ComponentForm(questions, request.POST, context=now.context.fields)
     if form.is_valid():
         services.explain(example=example, metadata=form.inputs)
         if not htmx_partial(request):

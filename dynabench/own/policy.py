@@ -18,13 +18,8 @@ from tasks.permissions import can_edit
 from validation.decisions import services
 from validation.decisions.consensus_rows import policy_of
 from validation.decisions.policy_forms import PolicyForm
-from validation.decisions.policy_preview import (
-    ExampleStatus,
-    Preview,
-    in_words,
-    is_too_large,
-    preview,
-)
+from validation.decisions.policy_preview import Preview, in_words, is_too_large, preview
+from validation.decisions.replay import ExampleStatus
 
 
 @require_http_methods(["GET", "POST"])

@@ -13,7 +13,7 @@ from dynabench.accounts.people import shown_name
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
 from tasks.models import Task
-from validation.decisions.policy_preview import ExampleStatus
+from validation.decisions.replay import ExampleStatus
 from validation.judging.page import verdict_words
 from validation.models import Choice, Consensus, Gold, Validation
 

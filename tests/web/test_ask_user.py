@@ -92,8 +92,8 @@ def test_a_vote_on_the_models_answer_confirms_its_author_or_not(
     consensus = Consensus.objects.get()
     stored = consensus.verdict, consensus.is_verified, consensus.is_validated_error
     assert stored == (answer, verified, error)
-    (case,) = replay(ask, policy_of(ask))  # the whole round replay anew says the same
-    assert (case.is_verified, case.is_validated_error) == (verified, error)
+    (case,) = replay(ask, policy_of(ask))  # the whole round replay says the same
+    assert (case.status.is_verified, case.status.is_validated_error) == (verified, error)
 
 
 def test_what_judges_read_does_not_tell_what_the_author_says(ask, alice, bob):

@@ -32,14 +32,12 @@ from validation.api.serializers import (
     vote_of,
 )
 from validation.judging import blind, gold, page, services, vote_caps
-from validation.judging.forms import choices, flag_reasons
+from validation.judging.forms import FLAG, choices, flag_reasons
 from validation.judging.services import JudgeSession
-from validation.models import GoldAnswer, Validation, Verdict
+from validation.models import GoldAnswer, Validation
 from validation.rules.claims import is_about_model
 from validation.rules.consensus import Vote
 from validation.rules.gold_check import Check
-
-FLAGGED = f"verdict:{Verdict.FLAGGED}"
 
 
 class JudgingView(APIView):
@@ -87,7 +85,7 @@ def _item(session: JudgeSession) -> dict[str, Any]:
     assert session.lease
     config, example = session.task.config, session.lease.example
     about_model = is_about_model(config, example.outcome)
-    offered = [*choices(config, about_model), (FLAGGED, "Not usable: flag it")]
+    offered = choices(config, about_model, with_flag=True)
     return {
         "example": example.uuid,
         "task": session.task.code,
@@ -170,13 +168,13 @@ class VotesView(OfExample):
 def _said(example: Example, asked: Mapping[str, Any]) -> dict[str, Any]:
     """A vote as the service takes it, by the rules of the page. Raises ValidationError."""
     config = example.round.task.config
-    offered = [*dict(choices(config)), FLAGGED]
+    offered = dict(choices(config, with_flag=True))
     if asked["vote"] not in offered:
         raise serializers.ValidationError({"vote": [f"Choose one of: {', '.join(offered)}"]})
     kind, _, value = asked["vote"].partition(":")
-    if asked["vote"] != FLAGGED:
+    if asked["vote"] != FLAG:
         if more := asked.keys() - {"vote"}:
-            wrong = [f"Only with {FLAGGED}. Questions are answered with PATCH mine/"]
+            wrong = [f"Only with {FLAG}. Questions are answered with PATCH mine/"]
             raise serializers.ValidationError(dict.fromkeys(more, wrong))
         return {"vote": Vote(**{kind: value})}
     metadata = asked.get("metadata", {})
@@ -187,7 +185,7 @@ def _said(example: Example, asked: Mapping[str, Any]) -> dict[str, Any]:
         "vote": Vote(verdict="flagged"),
         "flag_reason": form.cleaned_data["flag_reason"],
         "comment": form.cleaned_data["flag_comment"],
-        "metadata": form.metadata,
+        "metadata": form.inputs,
     }
 
 
@@ -229,7 +227,7 @@ class OwnVoteView(OfExample):
         metadata = told.pop("metadata", {})
         form = page.after_form(vote, {**metadata, **told})
         _check(form, metadata)
-        services.answer_afterwards(validation=vote, reveal=form.revealed, metadata=form.metadata)
+        services.answer_afterwards(validation=vote, reveal=form.revealed, metadata=form.inputs)
         return Response(OwnValidationSerializer(vote).data)
 
     @extend_schema(operation_id="validations_undo", responses={204: None})

@@ -13,11 +13,7 @@ from annotation.models import Example, TargetOutput
 from tasks.models import Round
 from validation.models import Consensus, Gold, Judging, OwnerDecision, QueueItem, Validation
 from validation.rules.claims import check_claim, label_field
-from validation.rules.consensus import (
-    Policy,
-    decide,
-    votes_still_needed,
-)
+from validation.rules.consensus import Policy, decide, votes_still_needed
 from validation.rules.posterior import Fitted
 from validation.rules.sampling import order_key
 

@@ -3,43 +3,19 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
 
 from annotation.models import Example
 from tasks.models import Round
-from validation.decisions.replay import ReplayedExample, replay
+from validation.decisions.replay import UNDECIDED, ExampleStatus, replay
 from validation.models import Consensus
 from validation.rules.consensus import Policy
 from validation.rules.rates import Rate, Undefined, round_rates
-from validation.rules.round_counts import Cell, Part
+from validation.rules.round_counts import Part
 
 SHOWN_CHANGES = 20
 MOST_PREVIEWED = 50_000
-UNDECIDED = gettext_noop("undecided")
-
-
-class ExampleStatus(NamedTuple):
-    """How an example is, or would be, decided."""
-
-    state: str = Consensus.State.UNDECIDED
-    label: str = ""
-    verdict: str = ""
-    is_verified: bool = False
-    is_validated_error: bool = False
-
-    @property
-    def words(self) -> str:
-        """Without the label."""
-        if self.state == Consensus.State.NO_CONSENSUS:
-            return gettext_noop("no consensus")
-        if self.state != Consensus.State.DECIDED:
-            return UNDECIDED
-        if self.is_verified:
-            return gettext_noop("verified")
-        return gettext_noop("decided, not verified")
 
 
 @dataclass
@@ -104,15 +80,14 @@ def preview(round: Round, policy: Policy) -> Preview:
         while row and row[0] < one.example_id:
             row = next(stored, None)
         old = row[1] if row and row[0] == one.example_id else ExampleStatus()
-        new = _status_by(one)
         found.examples += 1
         if not one.by_program:  # the rates are people's
-            before.cells[_cell(one, old)] += 1
-            after.cells[_cell(one, new)] += 1
-        if old != new:
-            found.transitions[old.words, new.words] += 1
+            before.cells[one.cell(old)] += 1
+            after.cells[one.cell(one.status)] += 1
+        if old != one.status:
+            found.transitions[old.words, one.status.words] += 1
             if len(found.first) < SHOWN_CHANGES:
-                found.first[one.example_id] = (old, new)
+                found.first[one.example_id] = (old, one.status)
     found.before, found.after = round_rates(before.authors()), round_rates(after.authors())
     return found
 
@@ -121,21 +96,3 @@ def _stored(round: Round) -> Iterator[tuple[int, ExampleStatus]]:
     rows = Consensus.objects.filter(round=round, example__retracted_at__isnull=True)
     for pk, *names in rows.order_by("pk").values_list("pk", *ExampleStatus._fields).iterator():
         yield pk, ExampleStatus(*names)
-
-
-def _status_by(one: ReplayedExample) -> ExampleStatus:
-    decision = one.decision
-    label, verdict = decision.label or "", decision.verdict or ""
-    return ExampleStatus(decision.state, label, verdict, one.is_verified, one.is_validated_error)
-
-
-def _cell(one: ReplayedExample, status: ExampleStatus) -> Cell:
-    return Cell(
-        one.annotator_id,
-        one.outcome,
-        one.votes > 0,
-        status.state == Consensus.State.DECIDED,
-        status.label or status.verdict,
-        status.is_verified,
-        status.is_validated_error,
-    )

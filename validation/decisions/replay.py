@@ -1,26 +1,45 @@
 """All examples of a round as a policy decides them, as a stream; nothing is stored."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import OuterRef, Subquery
+from django.utils.translation import gettext_noop
 
 from annotation.models import Example, TargetOutput
 from tasks.models import Round
 from validation.decisions.second_opinion import fitted
-from validation.models import OwnerDecision, Validation
+from validation.models import Consensus, OwnerDecision, Validation
 from validation.rules.claims import check_claim
-from validation.rules.consensus import (
-    Decision,
-    Policy,
-    Vote,
-    decide_counts,
-)
+from validation.rules.consensus import Decision, Policy, Vote, decide
+from validation.rules.round_counts import Cell
+
+UNDECIDED = gettext_noop("undecided")
+
+
+class ExampleStatus(NamedTuple):
+    """How an example is, or would be, decided."""
+
+    state: str = Consensus.State.UNDECIDED
+    label: str = ""
+    verdict: str = ""
+    is_verified: bool = False
+    is_validated_error: bool = False
+
+    @property
+    def words(self) -> str:
+        """Without the label."""
+        if self.state == Consensus.State.NO_CONSENSUS:
+            return gettext_noop("no consensus")
+        if self.state != Consensus.State.DECIDED:
+            return UNDECIDED
+        if self.is_verified:
+            return gettext_noop("verified")
+        return gettext_noop("decided, not verified")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +52,19 @@ class ReplayedExample:
     outcome: str
     votes: int
     decision: Decision
-    is_verified: bool
-    is_validated_error: bool
+    status: ExampleStatus
+
+    def cell(self, status: ExampleStatus) -> Cell:
+        """Where it is counted with this status."""
+        return Cell(
+            self.annotator_id,
+            self.outcome,
+            self.votes > 0,
+            status.state == Consensus.State.DECIDED,
+            status.label or status.verdict,
+            status.is_verified,
+            status.is_validated_error,
+        )
 
 
 def text_of(value: Any) -> str | None:
@@ -64,21 +94,15 @@ def replay(round: Round, policy: Policy) -> Iterator[ReplayedExample]:
         cast: list[tuple[int | None, Vote]] = []
         if waiting and waiting[0] == pk:
             cast, waiting = waiting[1], next(votes, None)
-        counts = Counter(vote for _, vote in cast)
         said = ((who, vote.label or "") for who, vote in cast)
         posterior = model.posterior(said) if model else None
-        decision = decide_counts(counts, policy, owner=owners.get(pk), posterior=posterior)
+        votes_cast = (vote for _, vote in cast)
+        decision = decide(votes_cast, policy, owner=owners.get(pk), posterior=posterior)
         author_label = text_of(inputs.get(field))
         model_label = text_of((output or {}).get(field)) if outcome == "unknown" else None
-        yield ReplayedExample(
-            pk,
-            annotator,
-            by_program,
-            outcome,
-            len(cast),
-            decision,
-            *check_claim(config, outcome, decision, author_label, model_label),
-        )
+        claim = check_claim(config, outcome, decision, author_label, model_label)
+        status = ExampleStatus(decision.state, decision.label or "", decision.verdict or "", *claim)
+        yield ReplayedExample(pk, annotator, by_program, outcome, len(cast), decision, status)
 
 
 def _examples(round: Round) -> Iterator[tuple[int, int | None, bool, str, Any, Any]]:

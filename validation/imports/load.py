@@ -23,13 +23,7 @@ from validation.imports.rows import BadRow, HistoryRow, parse_line
 from validation.imports.task import ImportedTask, ImportRefused, Options
 from validation.models import Consensus, Judging, QueueItem, Validation
 from validation.rules.claims import check_claim
-from validation.rules.consensus import (
-    Decision,
-    Policy,
-    Vote,
-    decide,
-    votes_still_needed,
-)
+from validation.rules.consensus import Decision, Policy, Vote, decide, votes_still_needed
 
 BATCH = 1000
 _json = json.JSONEncoder(ensure_ascii=False).encode
@@ -301,7 +295,7 @@ class _ImportedRound:
                 (
                     one.example_id,
                     self.round.pk,
-                    *_said(one.decision, self._policy, one.is_verified, one.is_validated_error),
+                    *_said(one.decision, self._policy, *one.status[-2:]),
                     self._now if one.decision.winner else None,
                 )
                 for one in some
@@ -379,15 +373,14 @@ def _decided(
 
 
 def _said(decision: Decision, policy: Policy, verified: bool, wrong: bool) -> tuple[Any, ...]:
-    votes = [vote for vote, times in decision.counts.items() for _ in range(times)]
     owner = decision.winner if decision.by_owner else None
     by = Consensus.DecidedBy.OWNER if decision.by_owner else Consensus.DecidedBy.VOTES
     return (
         decision.state,
         decision.label or "",
         decision.verdict or "",
-        len(votes),
-        0 if decision.winner else votes_still_needed(votes, policy, owner=owner),
+        sum(decision.counts.values()),
+        0 if decision.winner else votes_still_needed(decision.counts, policy, owner=owner),
         verified,
         wrong,
         by if decision.winner else "",

@@ -15,8 +15,12 @@ from validation.models import Validation, Verdict
 from validation.rules.claims import is_about_model, label_field
 from validation.rules.consensus import Vote
 
+FLAG = f"verdict:{Verdict.FLAGGED}"
 
-def choices(config: TaskConfig, about_model: bool = False) -> list[tuple[str, str]]:
+
+def choices(
+    config: TaskConfig, about_model: bool = False, *, with_flag: bool = False
+) -> list[tuple[str, str]]:
     """What a validator can answer; `label:` or `verdict:` says which kind it is.
 
     about_model: the verdict is about the model's answer (`claims.is_about_model`).
@@ -34,7 +38,8 @@ def choices(config: TaskConfig, about_model: bool = False) -> list[tuple[str, st
         ]
     else:
         own = [(f"label:{label.value}", label.words) for label in config.labels(field)]
-    return [*own, (f"verdict:{Verdict.CANNOT_TELL}", gettext("Unclear"))]
+    flag = [(FLAG, gettext("Not usable: flag it"))] if with_flag else []
+    return [*own, (f"verdict:{Verdict.CANNOT_TELL}", gettext("Unclear")), *flag]
 
 
 class KeyedRadios(forms.RadioSelect):
@@ -62,10 +67,11 @@ class VoteForm(forms.Form):
         config: TaskConfig,
         legend: str,
         about_model: bool = False,
+        with_flag: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        offered = choices(config, about_model)
+        offered = choices(config, about_model, with_flag=with_flag)
         self.fields["answer"].choices = offered  # type: ignore[attr-defined]
         self.fields["answer"].label = legend
 
@@ -92,35 +98,25 @@ class DecisionForm(VoteForm):
         config = decides.round.task.config
         about_model = is_about_model(config, decides.outcome)
         asks = gettext("Is the model's answer correct?") if about_model else ""
-        super().__init__(*args, config=config, legend=asks or gettext("What is right?"))
-        flag = (f"verdict:{Verdict.FLAGGED}", gettext("Not usable: flag it"))
-        offered = [*choices(config, about_model), flag]
-        self.fields["answer"].choices = offered  # type: ignore[attr-defined]
-        named = ", ".join(answer for answer, _ in offered)
+        super().__init__(
+            *args,
+            config=config,
+            legend=asks or gettext("What is right?"),
+            about_model=about_model,
+            with_flag=True,
+        )
+        named = ", ".join(answer for answer, _ in choices(config, about_model, with_flag=True))
         words = gettext("Choose one of: %(answers)s") % {"answers": named}
         self.fields["answer"].error_messages["invalid_choice"] = words
 
 
 class QuestionForm(ComponentForm):
-    """The task's questions to validators, with the fields of a subclass; values in `metadata`.
-
-    context: what spans are cut from.
-    """
-
-    def __init__(
-        self,
-        components: Sequence[Component],
-        data: Any = None,
-        *,
-        context: Mapping[str, Any] | None = None,
-    ) -> None:
-        super().__init__(list(components), data)
-        self.context = context or {}
+    """The task's questions to validators, with the fields of a subclass."""
 
     def clean(self) -> dict[str, Any]:
-        self.metadata = self.checked(self.context)
+        super().clean()
         for component in self.components:
-            is_empty = component.name not in self.metadata and not self.has_error(component.name)
+            is_empty = component.name not in self.inputs and not self.has_error(component.name)
             if component.required and is_empty:
                 self.add_error(component.name, gettext("Answer this question"))
         return self.cleaned_data
@@ -151,7 +147,7 @@ class FlagForm(QuestionForm):
     def clean(self) -> dict[str, Any]:
         super().clean()
         other = self.cleaned_data.get("flag_reason") == Validation.FlagReason.OTHER
-        if other and not self.cleaned_data.get("flag_comment") and not self.metadata:
+        if other and not self.cleaned_data.get("flag_comment") and not self.inputs:
             self.add_error("flag_comment", gettext("Say what is wrong"))
         return self.cleaned_data
 

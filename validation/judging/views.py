@@ -151,7 +151,7 @@ def flag(request: HttpRequest, task: Task, validator: Annotator) -> HttpResponse
         vote=Vote(verdict="flagged"),
         flag_reason=form.cleaned_data["flag_reason"],
         comment=form.cleaned_data["flag_comment"],
-        metadata=form.metadata,
+        metadata=form.inputs,
     )
     return _go_on(request, task, validator, _("Thank you. The task owner will look at it."))
 
@@ -213,5 +213,5 @@ def after(request: HttpRequest, uuid: UUID) -> HttpResponse:
     form = page.after_form(vote, request.POST)
     if not form.is_valid():
         return _show_after(request, task, vote, form)
-    services.answer_afterwards(validation=vote, reveal=form.revealed, metadata=form.metadata)
+    services.answer_afterwards(validation=vote, reveal=form.revealed, metadata=form.inputs)
     return _go_on(request, task, validator, saved=vote)

@@ -113,22 +113,12 @@ def decide(
     owner: Vote | None = None,
     posterior: Mapping[str, float] | None = None,
 ) -> Decision:
-    """What all votes on one example decide.
+    """What all votes on one example decide; also from a mapping of choices to numbers of votes.
 
     owner: the owner's decision that was not withdrawn, if any; it wins over all votes.
     posterior: label to probability, for dawid-skene (`validation.rules.dawid_skene`).
     """
-    return decide_counts(Counter(votes), policy, owner=owner, posterior=posterior)
-
-
-def decide_counts(
-    counts: Mapping[Vote, int],
-    policy: Policy,
-    *,
-    owner: Vote | None = None,
-    posterior: Mapping[str, float] | None = None,
-) -> Decision:
-    """As `decide`, from how many votes each choice has."""
+    counts = Counter(votes)
     if owner:
         return Decision("decided", owner, counts, by_owner=True)
     if policy.rule == "dawid-skene":
@@ -153,7 +143,7 @@ def votes_still_needed(
     For dawid-skene, whose posterior nobody knows beforehand: 1 while votes are left to ask.
     """
     counts = Counter(votes)
-    if decide_counts(counts, policy, owner=owner, posterior=posterior).state != "undecided":
+    if decide(counts, policy, owner=owner, posterior=posterior).state != "undecided":
         return 0
     if policy.rule == "dawid-skene":
         return 1

@@ -9,7 +9,7 @@ from typing import Any
 
 from dynabench.lib.words import gettext_noop
 from tasks.models import Round
-from validation.decisions.replay import ReplayedExample, replay
+from validation.decisions.replay import replay
 from validation.rules.agreement import MOST_CHOICES, fleiss_kappa, krippendorff_alpha
 from validation.rules.consensus import Policy
 from validation.rules.rates import (
@@ -51,7 +51,12 @@ def task_report(
     counted = count(rounds, stored=policy is None)
     for round in rounds if policy else ():
         assert policy
-        _count_decided(counted.part(round.pk, ""), replay(round, policy))
+        part = counted.part(round.pk, "")
+        for one in replay(round, policy):
+            if one.by_program:
+                part.program_examples += 1
+            else:
+                part.cells[one.cell(one.status)] += 1
     each = {pk: numbers(part, counted.choices) for (pk, _), part in counted.parts.items()}
     alone = next(iter(each.values())) if len(each) == 1 else None
     together = alone or numbers(_together(counted.parts.values()), counted.choices)
@@ -234,20 +239,3 @@ def _shown(value: Number) -> Any:
         names = ("value", "low", "high", "n", "method")
         return {name: getattr(value, name) for name in names}
     return value
-
-
-def _count_decided(part: Part, examples: Iterable[ReplayedExample]) -> None:
-    for one in examples:
-        if one.by_program:
-            part.program_examples += 1
-            continue
-        cell = Cell(
-            one.annotator_id,
-            one.outcome,
-            one.votes > 0,
-            one.decision.state == "decided",
-            one.decision.label or one.decision.verdict or "",
-            one.is_verified,
-            one.is_validated_error,
-        )
-        part.cells[cell] += 1
