@@ -13,6 +13,7 @@ from tasks.admin.contexts import RoundFilter
 from tasks.admin.roles import MODERATORS, NOBODY, READERS, ByRole, RoleAdmin, person, shielded
 
 READ_ONLY = {"view": READERS, "add": NOBODY, "change": NOBODY, "delete": NOBODY}
+LONGEST = 100_000
 
 
 def _lines(values: dict[str, Any]) -> str:
@@ -27,15 +28,12 @@ class OutputInline(ByRole, admin.TabularInline):
     may = READ_ONLY
 
     def get_queryset(self, request: HttpRequest) -> Any:
-        return (
-            super()
-            .get_queryset(request)
-            .select_related("target", "version__target", "example__round__task")
-        )
+        rows = super().get_queryset(request)
+        return rows.select_related("target", "version__target", "example__round__task")
 
     @admin.display(description="output")
     def answer(self, output: TargetOutput) -> str:
-        return shielded(output.example.round.task, _lines(output.output), 100_000)
+        return shielded(output.example.round.task, _lines(output.output), LONGEST)
 
 
 @admin.register(Example)
@@ -45,10 +43,7 @@ class ExampleAdmin(RoleAdmin):
         "created_at",
     ]
     list_filter = [
-        RoundFilter,
-        "outcome",
-        "decided_by",
-        "by_program",
+        *(RoundFilter, "outcome", "decided_by", "by_program"),
         ("retracted_at", admin.EmptyFieldListFilter),
     ]
     list_select_related = ["context", "annotator", "parent"]
@@ -56,18 +51,8 @@ class ExampleAdmin(RoleAdmin):
     search_fields = ["=uuid", "=annotator__pseudonym"]
     ordering = ["-pk"]
     fields = readonly_fields = (
-        *(
-            "uuid",
-            "round",
-            "annotator",
-            "by_program",
-            "whole_context",
-            "goal",
-            "challenge",
-            "support",
-            "whole_inputs",
-            "answers",
-        ),
+        *("uuid", "round", "annotator", "by_program", "whole_context", "goal", "challenge"),
+        *("support", "whole_inputs", "answers"),
         *("outcome", "decided_by", "parent", "shown_at", "created_at", "retracted_at"),
     )
     inlines = [OutputInline]
@@ -80,15 +65,15 @@ class ExampleAdmin(RoleAdmin):
 
     @admin.display(description="context")
     def whole_context(self, example: Example) -> str:
-        return shielded(example.round.task, _lines(example.context.fields), 100_000)
+        return shielded(example.round.task, _lines(example.context.fields), LONGEST)
 
     @admin.display(description="inputs")
     def whole_inputs(self, example: Example) -> str:
-        return shielded(example.round.task, _lines(example.inputs), 100_000)
+        return shielded(example.round.task, _lines(example.inputs), LONGEST)
 
     @admin.display(description="answers afterwards")
     def answers(self, example: Example) -> str:
-        return shielded(example.round.task, _lines(example.metadata), 100_000)
+        return shielded(example.round.task, _lines(example.metadata), LONGEST)
 
 
 class ResolvedFilter(admin.SimpleListFilter):
@@ -123,13 +108,7 @@ class ReportAdmin(RoleAdmin):
     )
     actions = ["resolve"]
     to_task = "context__round__task"
-    may = {
-        "view": READERS,
-        "add": NOBODY,
-        "change": NOBODY,
-        "delete": NOBODY,
-        "resolve": MODERATORS,
-    }
+    may = {**READ_ONLY, "resolve": MODERATORS}
 
     def has_resolve_permission(self, request: HttpRequest) -> bool:
         return self.allows(request, "resolve")
@@ -144,7 +123,7 @@ class ReportAdmin(RoleAdmin):
 
     @admin.display(description="context")
     def whole_context(self, report: Report) -> str:
-        return shielded(report.context.round.task, _lines(report.context.fields), 100_000)
+        return shielded(report.context.round.task, _lines(report.context.fields), LONGEST)
 
     @admin.display(description="where to retire it")
     def context_link(self, report: Report) -> str:

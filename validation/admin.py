@@ -4,8 +4,9 @@ from typing import Any
 
 from django.contrib import admin
 
+from annotation.admin import READ_ONLY
 from annotation.models import Example
-from tasks.admin.roles import NOBODY, READERS, RoleAdmin, shielded
+from tasks.admin.roles import RoleAdmin, shielded
 from validation.models import Consensus, OwnerDecision, Validation
 
 
@@ -13,7 +14,7 @@ class JudgedAdmin(RoleAdmin):
     """Rows about an example, which is shown with what its author said."""
 
     to_task = "example__round__task"
-    may = {"view": READERS, "add": NOBODY, "change": NOBODY, "delete": NOBODY}
+    may = READ_ONLY
     list_per_page = 50
     search_fields = ["=example__uuid"]
 

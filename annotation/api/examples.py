@@ -38,8 +38,6 @@ class OwnExample(APIView):
 
 
 class RetractView(OwnExample):
-    """Taking an example back."""
-
     @extend_schema(operation_id="examples_retract", request=None, responses=ExampleSerializer)
     @once
     def post(self, request: Request, uuid: UUID) -> Response:
@@ -49,8 +47,6 @@ class RetractView(OwnExample):
 
 
 class WhyView(OwnExample):
-    """Explaining an example."""
-
     @extend_schema(
         operation_id="examples_explain", request=WhySerializer, responses=ExampleSerializer
     )
@@ -70,8 +66,6 @@ class WhyView(OwnExample):
 
 
 class AuthorAnswerView(OwnExample):
-    """Deciding what was left to the author."""
-
     @extend_schema(
         operation_id="examples_answer",
         request=AuthorAnswerSerializer,

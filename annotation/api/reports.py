@@ -5,7 +5,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import Http404
 from django.shortcuts import get_object_or_404
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -60,8 +60,6 @@ def shown() -> QuerySet[Report]:
 
 
 class NewReport(APIView):
-    """Reporting a context."""
-
     write_scope = ApiToken.Scope.ANNOTATE
 
     @extend_schema(
@@ -87,8 +85,9 @@ class ReportsQuery(serializers.Serializer[Any]):
     )
 
 
+@extend_schema_view(get=extend_schema(operation_id="reports_list", parameters=[ReportsQuery]))
 class Reports(generics.ListAPIView[Report]):
-    """The reports about a task's contexts."""
+    """What people say is wrong with contexts, the newest first; for members of the task."""
 
     serializer_class = ReportSerializer
     pagination_class = NewestFirst
@@ -100,15 +99,8 @@ class Reports(generics.ListAPIView[Report]):
         found = shown().filter(context__round__task=task)
         return found.filter(resolved_at__isnull=asked["open"]) if asked else found
 
-    @extend_schema(operation_id="reports_list", parameters=[ReportsQuery])
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """What people say is wrong with contexts, the newest first; for members of the task."""
-        return super().get(request, *args, **kwargs)
-
 
 class Resolve(APIView):
-    """Dealing with a report."""
-
     write_scope = ApiToken.Scope.OWN
 
     @extend_schema(operation_id="reports_resolve", request=None, responses=ReportSerializer)

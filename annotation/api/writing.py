@@ -47,8 +47,6 @@ class NoAnswer(Refused):
 
 
 class GateView(APIView):
-    """The content warning of a sensitive task."""
-
     write_scope = ApiToken.Scope.ANNOTATE
 
     @extend_schema(operation_id="gate_pass", request=None, responses={204: None})
@@ -61,8 +59,6 @@ class GateView(APIView):
 
 
 class AssignmentView(APIView):
-    """What one writes about."""
-
     write_scope = ApiToken.Scope.ANNOTATE
 
     @extend_schema(
@@ -81,8 +77,6 @@ class AssignmentView(APIView):
 
 
 class NewExampleView(APIView):
-    """Writing for an assignment."""
-
     write_scope = ApiToken.Scope.ANNOTATE
     throttle = "predict"
 
@@ -179,8 +173,6 @@ def _shown(attempt: Attempt) -> Attempt:
 
 
 class AttemptView(APIView):
-    """An example on its way."""
-
     @extend_schema(operation_id="attempts_get", responses=AttemptSerializer)
     def get(self, request: Request, uuid: UUID) -> Response:
         """One's own attempt: asking, done with its example, or failed with the reason."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:  # it loads numpy
 
 
 class LeaderboardView(APIView):
-    """A task's leaderboard."""
-
     is_public = True
 
     @extend_schema(
@@ -59,8 +57,6 @@ def _told(task: Task, matrix: "Matrix", found: Asked) -> dict[str, Any]:
 
 
 class RoundsMatrixView(APIView):
-    """Every model against every round."""
-
     is_public = True
 
     @extend_schema(operation_id="leaderboard_rounds", parameters=[MINE], responses=RoundsMatrix)

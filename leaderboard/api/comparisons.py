@@ -19,15 +19,12 @@ from tasks.permissions import can_edit
 
 if TYPE_CHECKING:  # it loads numpy
     from leaderboard.board.matrix import Matrix
-    from leaderboard.board.ranked import Cell
-    from leaderboard.compare.models import ComparedMetric, Comparison, Example
+    from leaderboard.compare.models import ComparedMetric, Comparison
 
 BETTER: Mapping[str, str] = {"first": "a", "second": "b"}
 
 
 class CompareView(APIView):
-    """Two models on every set that both were run on."""
-
     is_public = True
 
     @extend_schema(
@@ -77,27 +74,16 @@ def _pair(request: Request, matrix: "Matrix") -> tuple[int, int]:
 def _told(
     task: Task, matrix: "Matrix", pair: tuple[int, int], name: str, page: int, *, is_editor: bool
 ) -> dict[str, Any]:
-    from leaderboard.compare.models import (
-        EXAMPLES,
-        compared,
-        differing,
-        readable,
-        runs_of,
-        tells_gold,
-    )
+    from leaderboard.compare.models import compared, example_page, runs_of
 
     pairs = runs_of(matrix, *pair)
     found = compared(task, matrix, *pair, pairs)
-    open_sets = readable(pairs, is_editor=is_editor)
-    examples: list[Example] = []
-    if name in open_sets:
-        with_gold = tells_gold(open_sets[name], is_editor=is_editor)
-        examples = differing(task, open_sets[name], page, with_gold=with_gold)
+    shown = example_page(task, pairs, name, page, is_editor=is_editor)
     return {
         "a": _model(matrix, pair[0]),
         "b": _model(matrix, pair[1]),
         **_tested(found),
-        "readable": [*open_sets],
+        "readable": shown.readable,
         "examples": [
             {
                 "uid": one.uid,
@@ -106,9 +92,9 @@ def _told(
                 "b": one.answers[1],
                 "gold": one.gold,
             }
-            for one in examples[:EXAMPLES]
+            for one in shown.examples
         ],
-        "next_page": page + 1 if len(examples) > EXAMPLES else None,
+        "next_page": shown.next,
     }
 
 
@@ -134,15 +120,11 @@ def _row(row: "ComparedMetric") -> dict[str, Any]:
         "version": row.set.version,
         "metric": row.metric,
         "slice": row.slice,
-        "a": _cell(row.values[0]),
-        "b": _cell(row.values[1]),
-        "difference": _cell(row.cell),
+        "a": row.values[0]._asdict(),
+        "b": row.values[1]._asdict(),
+        "difference": row.cell._asdict(),
         "p": row.adjusted,
         "n": row.found.n if row.found else None,
         "better": BETTER.get(row.better, row.better),
         "method": row.method,
     }
-
-
-def _cell(cell: "Cell") -> dict[str, float | None]:
-    return cell._asdict()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.http import Http404
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -55,6 +55,7 @@ class NewFork(serializers.Serializer[Any]):
     sets = _weights()
 
 
+@extend_schema_view(get=extend_schema(operation_id="forks_list", description="All of them."))
 class Forks(generics.ListAPIView[models.Weights]):
     """The named weights of a task."""
 
@@ -66,11 +67,6 @@ class Forks(generics.ListAPIView[models.Weights]):
     def get_queryset(self):  # type: ignore[no-untyped-def]
         task = find_task(self.request, self.kwargs["code"])
         return task.forks.select_related("owner__annotator")
-
-    @extend_schema(operation_id="forks_list")
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """All of them."""
-        return super().get(request, *args, **kwargs)
 
     @extend_schema(operation_id="forks_create", request=NewFork, responses={201: Fork})
     @once
@@ -104,8 +100,6 @@ def _weighting(
 
 
 class ForkView(APIView):
-    """One fork."""
-
     write_scope = ApiToken.Scope.SUBMIT
 
     @extend_schema(operation_id="forks_delete", responses={204: None})

@@ -11,8 +11,6 @@ from leaderboard.people.views import enter, places_of
 
 
 class PeopleView(APIView):
-    """Those who chose to be in a task's ranking."""
-
     @extend_schema(operation_id="leaderboard_people", responses=People)
     def get(self, request: Request, code: str) -> Response:
         """The first ten and one's neighbours, for those who are in it; the team's week.
@@ -21,18 +19,5 @@ class PeopleView(APIView):
         """
         task, me = enter(request, code)
         team = team_week(task) if task.config.context else None
-        places = [
-            {
-                "rank": place.rank,
-                "name": place.standing.pseudonym,
-                "is_mine": place.is_mine,
-                "rate": place.standing.rate,
-                "low": place.standing.interval[0],
-                "high": place.standing.interval[1],
-                "fooled": place.standing.fooled,
-                "tries": place.standing.tries,
-            }
-            for place in places_of(task, me)
-        ]
-        told = {"in_ranking": me.in_ranking, "team": team, "places": places}
+        told = {"in_ranking": me.in_ranking, "team": team, "places": places_of(task, me)}
         return Response(People(told).data)

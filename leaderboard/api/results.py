@@ -12,8 +12,6 @@ from leaderboard.api.schemas import Results
 
 
 class ResultsView(APIView):
-    """The results of one model."""
-
     is_public = True
 
     @extend_schema(operation_id="results_get", responses=Results)

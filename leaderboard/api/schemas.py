@@ -262,13 +262,13 @@ class PersonLine(Shape):
     """A line of the ranking of people; rates 0-1."""
 
     rank = serializers.CharField()
-    name = serializers.CharField()
+    name = serializers.CharField(source="standing.pseudonym")
     is_mine = serializers.BooleanField()
-    rate = serializers.FloatField()
-    low = serializers.FloatField()
-    high = serializers.FloatField()
-    fooled = serializers.IntegerField()
-    tries = serializers.IntegerField()
+    rate = serializers.FloatField(source="standing.rate")
+    low = serializers.FloatField(source="standing.low")
+    high = serializers.FloatField(source="standing.high")
+    fooled = serializers.IntegerField(source="standing.fooled")
+    tries = serializers.IntegerField(source="standing.tries")
 
 
 class TeamWeek(Shape):

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.urls import reverse
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -52,8 +52,9 @@ class NewestFirst(Pages):
     ordering = "-number"
 
 
+@extend_schema_view(get=extend_schema(operation_id="snapshots_list"))
 class Snapshots(generics.ListAPIView[Snapshot]):
-    """The snapshots of a task's leaderboard."""
+    """All of them, the newest first."""
 
     is_public = True
     write_scope = ApiToken.Scope.OWN
@@ -63,11 +64,6 @@ class Snapshots(generics.ListAPIView[Snapshot]):
 
     def get_queryset(self):  # type: ignore[no-untyped-def]
         return find_task(self.request, self.kwargs["code"]).snapshots.defer("table")
-
-    @extend_schema(operation_id="snapshots_list")
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """All of them, the newest first."""
-        return super().get(request, *args, **kwargs)
 
     @extend_schema(
         operation_id="snapshots_create", request=NewSnapshot, responses={201: ListedSnapshot}
@@ -82,8 +78,6 @@ class Snapshots(generics.ListAPIView[Snapshot]):
 
 
 class RefreezeView(APIView):
-    """The exchange rates of a leaderboard."""
-
     write_scope = ApiToken.Scope.OWN
 
     @extend_schema(operation_id="rates_refreeze", request=None, responses={201: ListedSnapshot})
@@ -96,8 +90,6 @@ class RefreezeView(APIView):
 
 
 class SnapshotView(APIView):
-    """One snapshot."""
-
     is_public = True
 
     @extend_schema(operation_id="snapshots_get", responses=OneSnapshot)

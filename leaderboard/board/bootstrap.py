@@ -6,6 +6,7 @@ generator that knows nothing but the set's version and the example's place.
 
 import gzip
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import groupby
 from typing import Any
@@ -19,12 +20,13 @@ from evaluation.contract import Answer
 from evaluation.inference.evaluate import read_predictions
 from evaluation.inference.requests import labels_of
 from evaluation.models import EvaluationRun
-from evaluation.scoring.metrics import Unavailable, metric_of
+from evaluation.scoring.metrics import Metric, Unavailable, metric_of
 from evaluation.scoring.metrics.base import Sums, divide
 from evaluation.scoring.robustness import is_same
 from evaluation.sets.selectors import set_rows
 from evaluation.sets.shown_scores import CONSISTENCY
 from leaderboard.board.matrix import DRAWS
+from tasks.config.schema import TaskConfig
 
 CHUNK = 1000
 """Examples whose draws are made at once."""
@@ -34,13 +36,7 @@ NO_VARIANTS: tuple[str, list[Answer | None]] = ("", [])
 
 def resample_plain(run: EvaluationRun) -> dict[str, Values]:
     """Each metric of the task that can be computed here, on DRAWS resamples. Streams."""
-    config = run.submission.task.config
-    metrics = []
-    for name in (config.metrics.main, *config.metrics.also):
-        try:
-            metrics.append(metric_of(name, labels_of(config), settings.SP_BLEU_MODEL))
-        except Unavailable:
-            continue
+    metrics = [*metrics_here(run.submission.task.config)]
 
     def statistics() -> Iterator[tuple[int, tuple[Any, ...]]]:
         pairs = zip(set_rows(run.version), answers_of(run), strict=True)
@@ -54,6 +50,13 @@ def resample_plain(run: EvaluationRun) -> dict[str, Values]:
         for metric, of_metric in zip(metrics, sums, strict=True)
         if of_metric.size
     }
+
+
+def metrics_here(config: TaskConfig) -> Iterator[Metric]:
+    """The metrics of a task that can be computed on this machine."""
+    for name in (config.metrics.main, *config.metrics.also):
+        with suppress(Unavailable):
+            yield metric_of(name, labels_of(config), settings.SP_BLEU_MODEL)
 
 
 def resample_suite(run: EvaluationRun, plain: EvaluationRun) -> dict[str, Values]:

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 Table = Mapping[str, Any]
@@ -27,19 +27,15 @@ def as_json(table: Table) -> str:
 def as_csv(table: Table) -> str:
     """A line for each model, with intervals; what was not run is empty."""
     names = [metric["name"] for metric in table["metrics"]]
-    file = io.StringIO()
-    writer = csv.writer(file)
-    writer.writerow(
-        [
-            "rank", "first", "last", "model", "owner", "id",
-            *("dynascore" + _suffix(part) for part in PARTS),
-            *(name + _suffix(part) for name in names for part in PARTS),
-            "in_the_loop", "not_run",
-        ]
-    )  # fmt: skip
+    numbers = [
+        name if part == "value" else f"{name}_{part}"
+        for name in ("dynascore", *names)
+        for part in PARTS
+    ]
+    rows = [["rank", "first", "last", "model", "owner", "id", *numbers, "in_the_loop", "not_run"]]
     for row in table["rows"]:
         cells = [row["dynascore"], *(row["metrics"][name] for name in names)]
-        writer.writerow(
+        rows.append(
             [
                 row["rank"], row["first"], row["last"], harmless(row["model"]),
                 harmless(row["owner"]), row["id"],
@@ -47,11 +43,14 @@ def as_csv(table: Table) -> str:
                 harmless("; ".join(row["in_the_loop"])), harmless("; ".join(row["missing"])),
             ]
         )  # fmt: skip
+    return csv_text(rows)
+
+
+def csv_text(rows: Iterable[Iterable[Any]]) -> str:
+    """Rows as CSV; the first one holds the columns' names."""
+    file = io.StringIO()
+    csv.writer(file).writerows(rows)
     return file.getvalue()
-
-
-def _suffix(part: str) -> str:
-    return "" if part == "value" else f"_{part}"
 
 
 def harmless(text: str) -> str:

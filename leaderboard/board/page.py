@@ -35,6 +35,8 @@ ROWS = 100
 """On a page."""
 IN_A_LINE = 4
 """Models in the trend; as many lines as a chart has marks for."""
+FIRST = 5
+"""Models that a task's page shows."""
 DRAWN = 100
 """Places in the plot that are not on the frontier, at most."""
 
@@ -188,20 +190,14 @@ def heads(names: Sequence[str]) -> list[tuple[str, str, bool]]:
     return [(in_words(name), _unit(name), name in LESS_IS_BETTER) for name in names]
 
 
-@dataclass(frozen=True)
-class First:
-    """One of the first models of a public board."""
+def top(task: Task) -> list[tuple[RankedModel, str, str]]:
+    """The first models of the public board by the owner's weights, with score and interval.
 
-    row: RankedModel
-    score: str
-    interval: str
-
-
-def top(task: Task, models: int = 5) -> list[First]:
-    """The first models of the public board by the owner's weights; those not run are not in it."""
+    Those not run are not in it.
+    """
     matrix = score_matrix(task)
     rows = [row for row in ranked(matrix, opening_of(task, matrix)).rows if row.rank]
-    return [First(row, *texts("dynascore", row.dynascore)) for row in rows[:models]]
+    return [(row, *texts("dynascore", row.dynascore)) for row in rows[:FIRST]]
 
 
 def texts(name: str, cell: Cell) -> tuple[str, str]:

@@ -14,21 +14,19 @@ from typing import Any
 
 import numpy as np
 import orjson
-from django.conf import settings
 from django.core.cache import cache
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from evaluation.contract import Answer, SetRow
-from evaluation.inference.requests import labels_of
 from evaluation.models import EvaluationRun
 from evaluation.runs.selectors import counting
 from evaluation.scoring.bootstrap import MOST_VALUES
-from evaluation.scoring.metrics import METRICS, Metric, Unavailable, metric_of
+from evaluation.scoring.metrics import Metric
 from evaluation.scoring.metrics.base import Mean, plain
 from evaluation.sets.selectors import set_rows
 from evaluation.submissions.visibility import Viewer, may_see_wrong
-from leaderboard.board.bootstrap import answers_of
+from leaderboard.board.bootstrap import answers_of, metrics_here
 from leaderboard.board.matrix import Matrix, Set
 from leaderboard.board.ranked import Cell, Draws
 from leaderboard.board.tables import cell_of, code_version
@@ -123,6 +121,17 @@ class Comparison:
     def count(self, better: str) -> int:
         """How many rows end so."""
         return sum(row.better == better for row in self.rows)
+
+
+@dataclass(frozen=True)
+class ExamplePage:
+    """The sets whose examples somebody may read, and a page of those of the chosen set."""
+
+    readable: list[str]
+    set: str  # empty: none is chosen
+    examples: list["Example"]
+    with_gold: bool  # whether the reader may know what is right
+    next: int | None  # the number of the next page
 
 
 @dataclass(frozen=True)
@@ -324,14 +333,7 @@ def _tested(first: Any, second: Any, contexts: Any) -> Difference:
 
 
 def _means(config: TaskConfig) -> list[Metric]:
-    found = []
-    for name in (config.metrics.main, *config.metrics.also):
-        if issubclass(METRICS[name], Mean):
-            try:
-                found.append(metric_of(name, labels_of(config), settings.SP_BLEU_MODEL))
-            except Unavailable:
-                continue
-    return found
+    return [metric for metric in metrics_here(config) if isinstance(metric, Mean)]
 
 
 def _graded(metric: Metric, answer: Answer | None, row: SetRow) -> float:
@@ -350,6 +352,22 @@ def _parts(row: SetRow, values: dict[str, set[str]]) -> Iterator[str]:
 def side_by_side(pair: Pair) -> Iterator[tuple[SetRow, Answer | None, Answer | None]]:
     """The examples of a set with both models' answers, in order. Streams."""
     return zip(set_rows(pair[0].version), *map(answers_of, pair), strict=True)
+
+
+def example_page(
+    task: Task, pairs: Mapping[int, Pair], name: str, page: int, *, is_editor: bool
+) -> ExamplePage:
+    """A page of examples of the set with this name, for somebody who edits the task or not.
+
+    What is right is for those who may read what each of the two got wrong.
+    """
+    runs = readable(pairs, is_editor=is_editor)
+    if name not in runs:
+        return ExamplePage([*runs], "", [], with_gold=False, next=None)
+    with_gold = tells_gold(runs[name], is_editor=is_editor)
+    found = differing(task, runs[name], page, with_gold=with_gold)
+    more = page + 1 if len(found) > EXAMPLES else None
+    return ExamplePage([*runs], name, found[:EXAMPLES], with_gold=with_gold, next=more)
 
 
 def differing(task: Task, pair: Pair, page: int, *, with_gold: bool) -> list[Example]:

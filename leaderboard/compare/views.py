@@ -16,7 +16,6 @@ from tasks.permissions import can_edit
 
 if TYPE_CHECKING:  # it loads numpy
     from leaderboard.board.matrix import Matrix
-    from leaderboard.compare.models import Pair
 
 SIDES = {"a": gettext_noop("First model"), "b": gettext_noop("Second model")}
 UNKNOWN = gettext_noop("No such model is on this leaderboard. Choose one from the list.")
@@ -71,9 +70,11 @@ def _compared(
     request: HttpRequest, task: Task, matrix: "Matrix", pair: tuple[int, int]
 ) -> dict[str, Any]:
     """What is shown of two models; examples of the set that the query names."""
-    from leaderboard.compare.models import LEAST, compared, runs_of
+    from leaderboard.compare.models import LEAST, compared, example_page, runs_of
 
-    pairs = runs_of(matrix, *pair)
+    pairs, page = runs_of(matrix, *pair), asked_page(request.GET)
+    is_editor = can_edit(request.user, task)
+    examples = example_page(task, pairs, request.GET.get("set", ""), page, is_editor=is_editor)
     found = compared(task, matrix, *pair, pairs)
     return {
         "first": matrix.models[pair[0]],
@@ -83,7 +84,9 @@ def _compared(
         "seconds": found.count("second"),
         "least": LEAST,
         "loops": [(matrix.models[pair[which]].name, name) for which, name in found.in_the_loop],
-        **_examples(request, task, pairs),
+        **vars(examples),
+        "number": page,
+        "previous": page - 1 or None,
     }
 
 
@@ -91,26 +94,3 @@ def asked_page(query: Mapping[str, str]) -> int:
     """The page of examples that a query names; the first one where that is none."""
     text = query.get("page", "")
     return int(text) if text.isdecimal() and 0 < len(text) < 6 and int(text) else 1
-
-
-def _examples(request: HttpRequest, task: Task, pairs: "Mapping[int, Pair]") -> dict[str, Any]:
-    """The sets whose examples this person may read, and a page of those of the one they chose.
-
-    What is right is for those who may read what each of the two got wrong.
-    """
-    from leaderboard.compare.models import EXAMPLES, differing, readable, tells_gold
-
-    is_editor = can_edit(request.user, task)
-    runs = readable(pairs, is_editor=is_editor)
-    name, page = request.GET.get("set", ""), asked_page(request.GET)
-    with_gold = name in runs and tells_gold(runs[name], is_editor=is_editor)
-    found = differing(task, runs[name], page, with_gold=with_gold) if name in runs else []
-    return {
-        "readable": list(runs),
-        "set": name if name in runs else "",
-        "examples": found[:EXAMPLES],
-        "number": page,
-        "next": page + 1 if len(found) > EXAMPLES else None,
-        "previous": page - 1 or None,
-        "with_gold": with_gold,
-    }

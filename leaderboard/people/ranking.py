@@ -24,9 +24,14 @@ class Standing:
         return self.fooled / self.tries
 
     @property
-    def interval(self) -> tuple[float, float]:
-        """Wilson's interval of 95 %; its lower end is what people are ordered by."""
-        return wilson(self.fooled, self.tries)
+    def low(self) -> float:
+        """The lower end of Wilson's interval of 95 %, by which people are ordered."""
+        return wilson(self.fooled, self.tries)[0]
+
+    @property
+    def high(self) -> float:
+        """The upper end."""
+        return wilson(self.fooled, self.tries)[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,7 @@ class Place:
 
 def ranked(standings: Sequence[Standing]) -> list[tuple[str, Standing]]:
     """By the lower end of the interval, best first; equal ones share a rank, then by name."""
-    scored = sorted((-one.interval[0], one.pseudonym, one) for one in standings)
+    scored = sorted((-one.low, one.pseudonym, one) for one in standings)
     before: dict[float, int] = {}
     for number, (low, _, _) in enumerate(scored):
         before.setdefault(low, number)

@@ -45,6 +45,6 @@ def people_csv(request: HttpRequest, code: str) -> HttpResponse:
     rows: list[list[Any]] = [columns]
     for place in places_of(task, me):
         one = place.standing
-        numbers = [f"{share:.4f}" for share in (one.rate, *one.interval)]
+        numbers = [f"{share:.4f}" for share in (one.rate, one.low, one.high)]
         rows.append([place.rank, one.pseudonym, *numbers, one.fooled, one.tries])
     return csv_file(rows, f"{task.code}-people.csv")

@@ -4,11 +4,9 @@ Intervals of differences join those of their two sides as if independent, since 
 examples. It loads numpy (see `leaderboard.board.matrix`).
 """
 
-import csv
-import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from django.db.models import prefetch_related_objects
@@ -17,8 +15,8 @@ from django.utils.translation import gettext_noop, override
 
 from dynabench.lib.adaptive_cache import Kept
 from dynabench.lib.charts import Point, line_chart
-from leaderboard.board.exports import harmless
-from leaderboard.board.matrix import Marks, Matrix, Model, Set
+from leaderboard.board.exports import csv_text, harmless
+from leaderboard.board.matrix import Matrix, Model, Set
 from leaderboard.board.ranked import Cell
 from leaderboard.board.tables import cell_of
 from leaderboard.rounds.progress import Progress, Step, steps
@@ -61,6 +59,11 @@ class Column:
     before: int | None
 
     @property
+    def set_words(self) -> str:
+        """The set with its version; empty without one."""
+        return f"{self.set.name} v{self.set.version}" if self.set else ""
+
+    @property
     def progress(self) -> str:
         """How the round stands to the one before, in words."""
         return _(WORDS[self.step.progress]) % {"before": self.before}
@@ -93,23 +96,23 @@ class Change:
         return sentence % told
 
 
+class RoundCell(NamedTuple):
+    """A model's value on a round's set, and the marks of its run there."""
+
+    column: Column
+    cell: Cell
+    in_the_loop: bool
+    outdated: bool
+    kept_back: bool
+
+
 @dataclass(frozen=True)
 class ModelLine:
-    """A model's value on each column's set, whether it was in that round's loop, and the change."""
+    """A model on each column's set, and what changed from the oldest to the newest."""
 
     model: Model
-    cells: tuple[Cell, ...]
-    in_the_loop: tuple[bool, ...]
-    outdated: tuple[bool, ...]
-    kept_back: tuple[bool, ...]
-    columns: tuple[Column, ...]
+    cells: list[RoundCell]
     change: Change | None
-
-    @property
-    def by_round(self) -> list[tuple[Cell, bool, bool, bool, Column]]:
-        """Cell, marks and column of each round."""
-        marks = self.in_the_loop, self.outdated, self.kept_back
-        return [*zip(self.cells, *marks, self.columns, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -236,32 +239,22 @@ def _lines(matrix: Matrix, columns: Sequence[Column]) -> Iterator[ModelLine]:
     count = (~np.isnan(values)).sum(axis=1)
     mean = np.nan_to_num(values).sum(axis=1) / np.maximum(count, 1)
     for at in np.lexsort((np.arange(len(mean)), -mean, -count)).tolist():
-        cells = tuple(
-            cell_of(matrix, at, column.place, matrix.main) if column.set else NOTHING
-            for column in columns
-        )
-        yield ModelLine(
-            matrix.models[at],
-            cells,
-            in_the_loop=_marked(matrix.numbers.in_the_loop, at, columns),
-            outdated=_marked(matrix.numbers.outdated, at, columns),
-            kept_back=_marked(matrix.numbers.kept_back, at, columns),
-            columns=tuple(columns),
-            change=_change(columns, cells),
-        )
+        cells = [_round_cell(matrix, at, column) for column in columns]
+        yield ModelLine(matrix.models[at], cells, _change(cells))
 
 
-def _marked(marks: Marks, model: int, columns: Iterable[Column]) -> tuple[bool, ...]:
-    return tuple(bool(column.set and marks[model, column.place]) for column in columns)
+def _round_cell(matrix: Matrix, model: int, column: Column) -> RoundCell:
+    if not column.set:
+        return RoundCell(column, NOTHING, in_the_loop=False, outdated=False, kept_back=False)
+    numbers, at = matrix.numbers, (model, column.place)
+    cell = cell_of(matrix, *at, matrix.main)
+    marks = (numbers.in_the_loop, numbers.outdated, numbers.kept_back)
+    return RoundCell(column, cell, *(bool(mark[at]) for mark in marks))
 
 
-def _change(columns: Sequence[Column], cells: Sequence[Cell]) -> Change | None:
+def _change(cells: Sequence[RoundCell]) -> Change | None:
     """Between the first and the last round that the model was run on."""
-    known = [
-        (column.number, cell)
-        for column, cell in zip(columns, cells, strict=True)
-        if cell.value is not None
-    ]
+    known = [(one.column.number, one.cell) for one in cells if one.cell.value is not None]
     if not known or known[0][0] == known[-1][0]:
         return None
     (oldest, was), (newest, now) = known[0], known[-1]
@@ -274,7 +267,10 @@ def chart(found: Rounds, title: str) -> str:
         return ""
     people = [column.people for column in found.columns]
     lines = {_("People"): people} if any(cell.value is not None for cell in people) else {}
-    lines |= {str(n): [*line.cells] for n, line in enumerate(found.lines[:LINES], start=1)}
+    lines |= {
+        str(n): [one.cell for one in line.cells]
+        for n, line in enumerate(found.lines[:LINES], start=1)
+    }
     points = {name: _points(found.columns, cells) for name, cells in lines.items()}
     return line_chart(points, title=title, description=_("The table has the same numbers."))
 
@@ -299,7 +295,7 @@ def as_json(matrix: Matrix, found: Rounds) -> dict[str, Any]:
         "rounds": [
             {
                 "round": column.number,
-                "set": column.set and f"{column.set.name} v{column.set.version}",
+                "set": column.set_words or None,
                 "sha256": column.set and column.set.sha256,
                 "is_provisional": column.set is not None and column.set.is_provisional,
                 "people": column.people._asdict(),
@@ -318,8 +314,12 @@ def as_json(matrix: Matrix, found: Rounds) -> dict[str, Any]:
                 "model": line.model.name,
                 "owner": line.model.owner,
                 "rounds": [
-                    {"round": column.number, "in_the_loop": loop, **cell._asdict()}
-                    for cell, loop, *_, column in line.by_round
+                    {
+                        "round": one.column.number,
+                        "in_the_loop": one.in_the_loop,
+                        **one.cell._asdict(),
+                    }
+                    for one in line.cells
                 ],
                 "newest_minus_oldest": line.change and line.change.points._asdict(),
             }
@@ -330,19 +330,20 @@ def as_json(matrix: Matrix, found: Rounds) -> dict[str, Any]:
 
 def as_csv(found: Rounds) -> str:
     """A line for each model, people and differences, and each round; what is not run is empty."""
-    file = io.StringIO()
-    writer = csv.writer(file)
-    writer.writerow(["kind", "name", "id", "round", "set", "value", "low", "high", "in_the_loop"])
+    rows: list[list[Any]] = [
+        ["kind", "name", "id", "round", "set", "value", "low", "high", "in_the_loop"]
+    ]
     for column in found.columns:
-        at = column.number, f"{column.set.name} v{column.set.version}" if column.set else ""
-        own = {"people": column.people, "vmer": column.vmer, "people_minus_loop": column.loop_gap}
+        own = {
+            ("people", ""): column.people,
+            ("vmer", ""): column.vmer,
+            ("people_minus_loop", ""): column.loop_gap,
+            ("people_minus_best", harmless(column.best)): column.gap,
+        }
         for kind, cell in own.items():
-            writer.writerow([kind, "", "", *at, *cell, ""])
-        best = harmless(column.best)
-        writer.writerow(["people_minus_best", best, "", *at, *column.gap, ""])
+            rows.append([*kind, "", column.number, column.set_words, *cell, ""])
     for line in found.lines:
-        for cell, loop, *_marks, column in line.by_round:
-            at = column.number, f"{column.set.name} v{column.set.version}" if column.set else ""
-            model = "model", harmless(line.model.name), line.model.id
-            writer.writerow([*model, *at, *cell, int(loop)])
-    return file.getvalue()
+        model = "model", harmless(line.model.name), line.model.id
+        for column, cell, loop, *_marks in line.cells:
+            rows.append([*model, column.number, column.set_words, *cell, int(loop)])
+    return csv_text(rows)

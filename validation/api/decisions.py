@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 from django.http import Http404
 from django.shortcuts import get_object_or_404
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -28,7 +28,7 @@ from validation.api.serializers import (
     VOTE,
     ConsensusSerializer,
     JudgedExampleSerializer,
-    vote_of,
+    VoteField,
 )
 from validation.decisions.review_queue import PAGE, Kind, ReviewPage, to_review
 from validation.decisions.services import override_consensus, withdraw_override
@@ -64,8 +64,6 @@ class ReviewSerializer(serializers.Serializer[Any]):
 
 
 class ReviewView(APIView):
-    """The review queue of a task."""
-
     @extend_schema(operation_id="review_list", parameters=[ReviewQuery], responses=ReviewSerializer)
     def get(self, request: Request, code: str) -> Response:
         """A twentieth of what is judged, and all disagreements, oldest first; for moderators."""
@@ -112,29 +110,23 @@ class DecisionSerializer(serializers.ModelSerializer[OwnerDecision]):
     """A decision of an owner, and what stands by it."""
 
     example: Any = serializers.UUIDField(source="example.uuid")
-    answer = serializers.SerializerMethodField(help_text=VOTE)
+    answer = VoteField()
     consensus = ConsensusSerializer(source="example.consensus")
 
     class Meta:
         model = OwnerDecision
         fields = read_only_fields = ("example", "answer", "reason", "created_at", "consensus")
 
-    def get_answer(self, decision: OwnerDecision) -> str:
-        return vote_of(decision)
-
 
 class PastDecisionSerializer(serializers.ModelSerializer[OwnerDecision]):
     """A decision of an owner; the one that was not withdrawn counts."""
 
-    answer = serializers.SerializerMethodField(help_text=VOTE)
+    answer = VoteField()
     owner = serializers.SerializerMethodField(help_text="A pseudonym; empty: the account is gone.")
 
     class Meta:
         model = OwnerDecision
         fields = read_only_fields = ("answer", "reason", "owner", "created_at", "withdrawn_at")
-
-    def get_answer(self, decision: OwnerDecision) -> str:
-        return vote_of(decision)
 
     def get_owner(self, decision: OwnerDecision) -> str:
         return public_name(decision.owner)
@@ -161,8 +153,6 @@ class OfModerators(APIView):
 
 
 class DecisionView(OfModerators):
-    """An owner's decision on an example."""
-
     @extend_schema(
         operation_id="decisions_create",
         request=NewDecisionSerializer,
@@ -190,8 +180,9 @@ class DecisionView(OfModerators):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
+@extend_schema_view(get=extend_schema(operation_id="decisions_list"))
 class PastDecisions(OfModerators, generics.ListAPIView[OwnerDecision]):
-    """What owners have decided about an example."""
+    """Every decision, withdrawn ones too, the newest first. For moderators."""
 
     serializer_class = PastDecisionSerializer
     pagination_class = NewestFirst
@@ -201,15 +192,8 @@ class PastDecisions(OfModerators, generics.ListAPIView[OwnerDecision]):
         example, _ = self.enter(self.kwargs["uuid"])
         return example.owner_decisions.select_related("owner__annotator")
 
-    @extend_schema(operation_id="decisions_list")
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Every decision, withdrawn ones too, the newest first. For moderators."""
-        return super().get(request, *args, **kwargs)
-
 
 class WithdrawView(OfModerators):
-    """Taking an example out of everything."""
-
     @extend_schema(
         operation_id="examples_withdraw", request=WithdrawalSerializer, responses={204: None}
     )

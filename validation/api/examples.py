@@ -9,7 +9,7 @@ from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast
 from django.http import Http404
 from django.shortcuts import get_object_or_404
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import generics, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -61,8 +61,11 @@ class RoundValidationsQuery(serializers.Serializer[Any]):
     by_program = serializers.BooleanField(required=False, allow_null=True, default=None)
 
 
+@extend_schema_view(
+    get=extend_schema(operation_id="me_examples_list", parameters=[OwnExamplesQuery])
+)
 class OwnExamples(generics.ListAPIView[Example]):
-    """What one wrote."""
+    """One's own examples, newest first, retracted ones too."""
 
     serializer_class = JudgedExampleSerializer
     pagination_class = NewestFirst
@@ -77,15 +80,8 @@ class OwnExamples(generics.ListAPIView[Example]):
             mine = mine.filter(outcome=asked["outcome"])
         return shown(mine).select_related("round__task")
 
-    @extend_schema(operation_id="me_examples_list", parameters=[OwnExamplesQuery])
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """One's own examples, newest first, retracted ones too."""
-        return super().get(request, *args, **kwargs)
-
 
 class ExampleView(APIView):
-    """One example."""
-
     @extend_schema(operation_id="examples_get", responses=JudgedExampleSerializer)
     def get(self, request: Request, uuid: UUID) -> Response:
         """For its author, and for members of its task, who read the targets' names too."""
@@ -112,8 +108,11 @@ class OfRound(generics.ListAPIView[Any]):
         )
 
 
+@extend_schema_view(
+    get=extend_schema(operation_id="rounds_examples_list", parameters=[RoundExamplesQuery])
+)
 class RoundExamples(OfRound):
-    """The examples of a round."""
+    """The examples of a round that stand, for members of the task, in the order of writing."""
 
     serializer_class = JudgedExampleSerializer
     queryset = Example.objects.none()
@@ -142,14 +141,12 @@ class RoundExamples(OfRound):
             example.round = self.round  # known, so not read again
         return page
 
-    @extend_schema(operation_id="rounds_examples_list", parameters=[RoundExamplesQuery])
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """The examples of a round that stand, for members of the task, in the order of writing."""
-        return super().get(request, *args, **kwargs)
 
-
+@extend_schema_view(
+    get=extend_schema(operation_id="rounds_validations_list", parameters=[RoundValidationsQuery])
+)
 class RoundValidations(OfRound):
-    """The votes of a round."""
+    """The votes on a round's examples, for members of the task, in the order of voting."""
 
     serializer_class = ValidationSerializer
     queryset = Validation.objects.none()
@@ -168,8 +165,3 @@ class RoundValidations(OfRound):
         for vote in page or ():
             vote.example.round = self.round
         return page
-
-    @extend_schema(operation_id="rounds_validations_list", parameters=[RoundValidationsQuery])
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """The votes on a round's examples, for members of the task, in the order of voting."""
-        return super().get(request, *args, **kwargs)

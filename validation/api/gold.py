@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -15,7 +15,7 @@ from dynabench.lib.api import read
 from tasks.access import find_task
 from tasks.permissions import can_moderate
 from validation.api.decisions import OfModerators
-from validation.api.serializers import VOTE, vote_of
+from validation.api.serializers import VOTE, VoteField
 from validation.judging import gold
 from validation.models import Gold
 
@@ -36,7 +36,7 @@ class GoldSerializer(serializers.ModelSerializer[Gold]):
 
     example: Any = serializers.UUIDField(source="example.uuid")
     round = serializers.IntegerField(source="example.round.number")
-    answer = serializers.SerializerMethodField(help_text=f"What is right: {VOTE}")
+    answer = VoteField(help_text=f"What is right: {VOTE}")
     made_by = serializers.SerializerMethodField(
         help_text="A pseudonym; empty: the account is gone."
     )
@@ -46,9 +46,6 @@ class GoldSerializer(serializers.ModelSerializer[Gold]):
         fields = read_only_fields = (
             *("example", "round", "answer", "explanation", "made_by", "created_at"),
         )
-
-    def get_answer(self, item: Gold) -> str:
-        return vote_of(item)
 
     def get_made_by(self, item: Gold) -> str:
         return public_name(item.made_by)
@@ -60,8 +57,6 @@ def shown() -> QuerySet[Gold]:
 
 
 class GoldView(OfModerators):
-    """Whether an example is gold."""
-
     @extend_schema(operation_id="gold_mark", request=NewGoldSerializer, responses=GoldSerializer)
     @once
     def put(self, request: Request, uuid: UUID) -> Response:
@@ -80,8 +75,9 @@ class GoldView(OfModerators):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
+@extend_schema_view(get=extend_schema(operation_id="gold_list"))
 class GoldItems(generics.ListAPIView[Gold]):
-    """The gold items of a task."""
+    """What validators may meet, in the order in which the examples were written."""
 
     serializer_class = GoldSerializer
     queryset = Gold.objects.none()
@@ -89,8 +85,3 @@ class GoldItems(generics.ListAPIView[Gold]):
     def get_queryset(self) -> QuerySet[Gold]:
         task = find_task(self.request, self.kwargs["code"], can_moderate)
         return shown().filter(example__round__task=task, example__retracted_at__isnull=True)
-
-    @extend_schema(operation_id="gold_list")
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """What validators may meet, in the order in which the examples were written."""
-        return super().get(request, *args, **kwargs)

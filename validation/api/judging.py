@@ -51,8 +51,6 @@ class JudgingView(APIView):
 
 
 class NextView(JudgingView):
-    """What one judges now."""
-
     @extend_schema(
         operation_id="judging_next", request=None, responses={200: ItemSerializer, 204: None}
     )
@@ -102,8 +100,6 @@ def _item(session: JudgeSession) -> dict[str, Any]:
 
 
 class RefresherView(JudgingView):
-    """What one misunderstood."""
-
     @extend_schema(operation_id="judging_refresher", responses=MissSerializer(many=True))
     def get(self, request: Request, code: str) -> Response:
         """The examples that were answered otherwise than is right, while judging is paused."""
@@ -145,8 +141,6 @@ class OfExample(APIView):
 
 
 class VotesView(OfExample):
-    """Votes on an example."""
-
     @extend_schema(
         operation_id="validations_create",
         request=NewValidationSerializer,
@@ -204,8 +198,6 @@ def _check(form: Form, metadata: Mapping[str, Any]) -> None:
 
 
 class OwnVoteView(OfExample):
-    """One's own vote on an example."""
-
     def vote(self, uuid: UUID) -> Validation | GoldAnswer:
         return page.own_vote(self.enter(uuid)[1], uuid)
 
@@ -241,8 +233,6 @@ class OwnVoteView(OfExample):
 
 
 class SkipView(OfExample):
-    """Passing an example by."""
-
     @extend_schema(operation_id="examples_skip", request=None, responses={204: None})
     @once
     def post(self, request: Request, uuid: UUID) -> Response:

@@ -121,8 +121,6 @@ class ChangedPolicySerializer(serializers.Serializer[Any]):
 
 
 class PolicyView(APIView):
-    """How a round is decided."""
-
     write_scope = ApiToken.Scope.OWN
 
     def enter(self, code: str, number: int) -> tuple[Round, User]:

@@ -27,6 +27,16 @@ def vote_of(choice: Choice) -> str:
     return f"label:{choice.label}" if choice.label else f"verdict:{choice.verdict}"
 
 
+class VoteField(serializers.CharField):
+    """What a row with a choice chose, as the judge page sends it."""
+
+    def __init__(self, help_text: str = VOTE) -> None:
+        super().__init__(source="*", read_only=True, help_text=help_text)
+
+    def to_representation(self, choice: Choice) -> str:
+        return vote_of(choice)
+
+
 class VoteChoiceSerializer(serializers.Serializer[Any]):
     """One of the answers to choose from."""
 
@@ -104,7 +114,7 @@ class OwnValidationSerializer(serializers.Serializer[Any]):
     """One's own vote. Answers to examples that were settled before look the same."""
 
     example = serializers.UUIDField(source="example.uuid")
-    vote = serializers.SerializerMethodField(help_text=VOTE)
+    vote = VoteField()
     flag_reason = serializers.CharField(allow_blank=True)
     comment = serializers.CharField(allow_blank=True)
     metadata = serializers.DictField()
@@ -117,9 +127,6 @@ class OwnValidationSerializer(serializers.Serializer[Any]):
         help_text="The task's questions that follow this vote; answered with PATCH."
     )
     revealed = serializers.SerializerMethodField(help_text="null: this task shows nothing.")
-
-    def get_vote(self, vote: ValidatorAnswer) -> str:
-        return vote_of(vote)
 
     def get_questions(self, vote: Validation | GoldAnswer) -> list[str]:
         config = vote.example.round.task.config
@@ -171,7 +178,7 @@ class ValidationSerializer(serializers.ModelSerializer[Validation]):
 
     example: Any = serializers.UUIDField(source="example.uuid")
     validator = serializers.SerializerMethodField(help_text="The validator's pseudonym.")
-    vote = serializers.SerializerMethodField(help_text=VOTE)
+    vote = VoteField()
     metadata = serializers.SerializerMethodField(help_text="Answers to the task's questions.")
 
     class Meta:
@@ -181,9 +188,6 @@ class ValidationSerializer(serializers.ModelSerializer[Validation]):
             *("reveal_choice", "reveal_comment", "seconds", "by_program", "is_imported"),
             "created_at",
         )
-
-    def get_vote(self, vote: Validation) -> str:
-        return vote_of(vote)
 
     def get_metadata(self, vote: Validation) -> dict[str, Any]:
         return named(vote.example.round.task.config.metadata.validate, vote.metadata)

@@ -81,8 +81,6 @@ class StatisticsSerializer(serializers.Serializer[Any]):
 
 
 class TaskStatistics(APIView):
-    """The numbers of a task."""
-
     is_public = True
 
     @extend_schema(operation_id="statistics_get", responses=StatisticsSerializer)
@@ -93,8 +91,6 @@ class TaskStatistics(APIView):
 
 
 class RoundStatistics(APIView):
-    """The numbers of a round."""
-
     is_public = True
 
     @extend_schema(operation_id="round_statistics_get", responses=StatisticsSerializer)

@@ -20,7 +20,7 @@ from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import log
 from dynabench.lib.errors import Refused
 from tasks.models import Task
-from validation.decisions.consensus_rows import derive_all
+from validation.decisions.consensus_rows import derive_all, lock_example
 from validation.judging.queue import JUDGED_STATES, Held
 from validation.models import Consensus, Gold, GoldAnswer, JudgeLease, QueueItem, Verdict
 from validation.rules.gold_check import Check, gold_check
@@ -43,7 +43,7 @@ def mark_gold(*, example: Example, owner: User, explanation: str = "") -> Gold:
     Raises NoGold when it is undecided or withdrawn.
     """
     with transaction.atomic():
-        locked = _locked(example)
+        locked = lock_example(example)
         decided = Consensus.objects.filter(pk=locked.pk, state=Consensus.State.DECIDED).first()
         if decided is None or decided.verdict == Verdict.CANNOT_TELL or locked.retracted_at:
             raise NoGold(
@@ -74,17 +74,12 @@ def unmark_gold(*, example: Example, owner: User) -> None:
     Locks the example. Raises NoGold when it is not gold.
     """
     with transaction.atomic():
-        locked = _locked(example)
+        locked = lock_example(example)
         if not Gold.objects.filter(pk=locked.pk).delete()[0]:
             raise NoGold(gettext("This example is not gold."))
         JudgeLease.objects.filter(example=locked, is_gold=True).delete()
         derive_all([locked])
         log(owner, "gold.unmarked", locked)
-
-
-def _locked(example: Example) -> Example:
-    rows = Example.objects.select_related("round__task")
-    return rows.select_for_update(of=("self",), no_key=True).get(pk=example.pk)
 
 
 def is_turn(validator: Annotator, after: UUID) -> bool:

@@ -189,27 +189,22 @@ def round_numbers(*rounds: Round) -> Mapping[int, Mapping[str, int]]:
     by_programs: how many were written by programs. Without retracted examples. One query, whatever
     the number of rounds.
     """
-    decided = Q(consensus__state=Consensus.State.DECIDED)
-    rows = (
-        Example.objects.filter(round__in=rounds, retracted_at__isnull=True)
-        .values("round", "by_program")
-        .annotate(
-            collected=Count("pk"),
-            fooled=Count("pk", filter=Q(outcome=Example.Outcome.FOOLED)),
-            judged=Count("pk", filter=Q(consensus__votes__gt=0)),
-            decided=Count("pk", filter=decided),
-            verified=Count("pk", filter=Q(consensus__is_verified=True)),
-            validated_errors=Count("pk", filter=Q(consensus__is_validated_error=True)),
-        )
-        .order_by()
-    )
-    names = ("collected", "fooled", "judged", "decided", "verified", "validated_errors")
-    found = {round.pk: dict.fromkeys((*names, "by_programs"), 0) for round in rounds}
-    for pk, by_program, *counts in rows.values_list("round", "by_program", *names):
-        if by_program:
-            found[pk]["by_programs"] = counts[0]
+    wanted = {
+        "collected": Count("pk"),
+        "fooled": Count("pk", filter=Q(outcome=Example.Outcome.FOOLED)),
+        "judged": Count("pk", filter=Q(consensus__votes__gt=0)),
+        "decided": Count("pk", filter=Q(consensus__state=Consensus.State.DECIDED)),
+        "verified": Count("pk", filter=Q(consensus__is_verified=True)),
+        "validated_errors": Count("pk", filter=Q(consensus__is_validated_error=True)),
+    }
+    found = {round.pk: dict.fromkeys((*wanted, "by_programs"), 0) for round in rounds}
+    examples = Example.objects.filter(round__in=rounds, retracted_at__isnull=True).order_by()
+    for row in examples.values("round", "by_program").annotate(**wanted):
+        numbers = found[row.pop("round")]
+        if row.pop("by_program"):
+            numbers["by_programs"] = row["collected"]
         else:
-            found[pk] |= zip(names, counts, strict=True)
+            numbers |= row
     return found
 
 

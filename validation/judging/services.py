@@ -20,14 +20,7 @@ from tasks.rounds.states import close_if_due
 from validation.decisions.consensus_rows import derive_one, judging_of, lock_example
 from validation.judging import blind, gold, queue, vote_caps
 from validation.judging.queue import Held, Place
-from validation.models import (
-    GoldAnswer,
-    JudgeLease,
-    Judging,
-    QueueItem,
-    Skip,
-    Validation,
-)
+from validation.models import GoldAnswer, JudgeLease, Judging, QueueItem, Skip, Validation
 from validation.rules.consensus import Policy, Vote, votes_still_needed
 from validation.rules.gold_check import Check
 from validation.rules.sampling import is_judged, order_key
@@ -126,10 +119,6 @@ def _start_at_front(validator: Annotator, task: Task, latest: Held | None) -> Ju
     return None
 
 
-def _can_be_judged(example: Example) -> bool:
-    return example.retracted_at is None and example.round.state in queue.JUDGED_STATES
-
-
 def _take_next(
     round: int, validator: Annotator, avoid: int | None, start: int = 0
 ) -> JudgeLease | None:
@@ -210,7 +199,8 @@ def fill_queue(*, round: Round) -> int:
         at_first = votes_still_needed([], Policy(**judging.policy))
         items: list[QueueItem] = []
         while not items:
-            rows = _unseen(round, judging.filled_to)
+            unseen = Example.objects.filter(round=round, pk__gt=judging.filled_to).order_by("pk")
+            rows = list(unseen.select_related("consensus", "gold")[:CHUNK])
             if not rows:
                 break
             judging.filled_to = rows[-1].pk
@@ -218,11 +208,6 @@ def fill_queue(*, round: Round) -> int:
             judging.save(update_fields=["filled_to"])
         QueueItem.objects.bulk_create(items, ignore_conflicts=True)
     return len(items)
-
-
-def _unseen(round: Round, filled_to: int) -> Sequence[Example]:
-    rows = Example.objects.filter(round=round, pk__gt=filled_to).order_by("pk")
-    return list(rows.select_related("consensus", "gold")[:CHUNK])
 
 
 def _queue_item(example: Example, at_first: int, share: float) -> QueueItem | None:
@@ -373,19 +358,15 @@ def _check_may_vote(
         raise NotAllowed(_("You wrote this example. Others judge it."))
     if example.retracted_at is not None:
         raise TooLate(_("The author has taken this example back. Nothing is lost for you."))
-    if not _can_be_judged(example):
+    if example.round.state not in queue.JUDGED_STATES:
         raise TooLate(_("The round was released while you judged. Nothing is lost for you."))
     if any(vote.validator_id == validator.pk for vote in votes):
         raise TooLate(_("You have judged this example already. Your first answer counts."))
     if lease.until <= timezone.now():
-        if not _still_needed(example):
+        if not QueueItem.objects.filter(pk=example.pk, still_needed__gt=0).exists():
             raise TooLate(_("Others have decided this example since your 15 minutes ran out."))
         if not vote_caps.may_judge(validator, example.round.task, example.round_id):
             raise CapReached(_("You have given all votes that one person may give in this round."))
-
-
-def _still_needed(example: Example) -> bool:
-    return QueueItem.objects.filter(pk=example.pk, still_needed__gt=0).exists()
 
 
 def undo_validation(*, validator: Annotator, validation: Validation | GoldAnswer) -> Example:

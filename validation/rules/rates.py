@@ -44,8 +44,7 @@ class Undefined:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Collected:
+class Collected(NamedTuple):
     """Counts of one author, or of any other part of a round; retracted examples are not in it.
 
     fooled: the stored outcome is that the target was fooled; with_outcome: the outcome is known.

@@ -94,9 +94,4 @@ class Part:
 
 def sum_of(authors: Iterable[Collected]) -> Collected:
     """The counts of several authors together."""
-    names = Collected.__dataclass_fields__
-    sums = dict.fromkeys(names, 0)
-    for author in authors:
-        for name in names:
-            sums[name] += getattr(author, name)
-    return Collected(**sums)
+    return Collected(*map(sum, zip(*authors, strict=True)))

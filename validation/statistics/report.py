@@ -13,7 +13,6 @@ from validation.decisions.replay import replay
 from validation.rules.agreement import MOST_CHOICES, fleiss_kappa, krippendorff_alpha
 from validation.rules.consensus import Policy
 from validation.rules.rates import (
-    Collected,
     Rate,
     Undefined,
     human_and_model,
@@ -28,13 +27,6 @@ NO_AUTHOR = gettext_noop("no example's author is known")
 FREE_TEXT = f"more than {MOST_CHOICES} different answers were given: agreement is about labels"
 ALL = 0
 """Stands for a round's id where the parts of all rounds are added up."""
-ORDER = (
-    *("collected", "fooled", "judged", "decided", "verified", "verified_fooled"),
-    *("mer", "vmer", "fooled_of_decided", "consensus_labels", "majority_share"),
-    *("unanimous_share", "fleiss_kappa", "krippendorff_alpha"),
-    *("validators", "authors", "votes"),
-)
-PROGRAMS = ("program_examples", "program_votes")
 COMPARED = ("human_accuracy", "model_accuracy", "human_model_gap")
 RATES = ("mer", "vmer", "fooled_of_decided", "majority_share", "unanimous_share", *COMPARED)
 
@@ -113,13 +105,18 @@ def measured(part: Part, choices: Sequence[Choice]) -> dict[str, Number]:
 def headline_numbers(part: Part) -> dict[str, Number]:
     """The numbers that are counted from consensus rows alone, without votes."""
     authors = part.authors()
-    total = sum_of(authors)
+    total, rates = sum_of(authors), round_rates(authors)
+    mer, vmer = rates["mer"], rates["vmer"]
     return {
         "collected": total.collected,
+        "fooled": mer if isinstance(mer, Undefined) else total.fooled,
         "judged": total.judged,
         "decided": total.decided,
         "verified": total.verified,
-        **_rates(authors, total),
+        "verified_fooled": total.verified_fooled if total.with_model and total.judged else vmer,
+        "mer": mer,
+        "vmer": vmer,
+        "fooled_of_decided": rates["fooled_of_decided"],
     }
 
 
@@ -129,15 +126,9 @@ def numbers(part: Part, choices: Sequence[Choice]) -> dict[str, Any]:
 
 
 def as_json(found: Mapping[str, Number]) -> dict[str, Any]:
-    """Measured numbers in their order. Unknown ones are None, with the reason under `notes`."""
-    names = (*ORDER, *COMPARED, *PROGRAMS)
-    notes = {name: v.reason for name in names if isinstance(v := found[name], Undefined)}
-    shown = {name: _shown(found[name]) for name in names}
-    return {
-        **{name: shown[name] for name in ORDER},
-        "notes": notes,
-        **{name: shown[name] for name in (*COMPARED, *PROGRAMS)},
-    }
+    """Measured numbers. Unknown ones are None, with the reason under `notes`."""
+    notes = {name: one.reason for name, one in found.items() if isinstance(one, Undefined)}
+    return {**{name: _shown(one) for name, one in found.items()}, "notes": notes}
 
 
 def flat(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -163,18 +154,6 @@ def _compared(part: Part, choices: Sequence[Choice]) -> Mapping[str, Rate | Unde
     return human_and_model(part.authors_compared())
 
 
-def _rates(authors: Sequence[Collected], total: Collected) -> dict[str, Number]:
-    rates = round_rates(authors)
-    mer, vmer = rates["mer"], rates["vmer"]
-    return {
-        "fooled": mer if isinstance(mer, Undefined) else total.fooled,
-        "mer": mer,
-        "verified_fooled": total.verified_fooled if total.with_model and total.judged else vmer,
-        "vmer": vmer,
-        "fooled_of_decided": rates["fooled_of_decided"],
-    }
-
-
 def _labels(cells: Mapping[Cell, int]) -> dict[str, Number]:
     """Consensus labels (or verdicts) and `none`, over judged examples and those decided without."""
     labels: Counter[str] = Counter()
@@ -197,18 +176,12 @@ def _agreement(part: Part, choices: Sequence[Choice]) -> dict[str, Number]:
     """Agreement over labels; over verdicts where nobody gave a label."""
     import numpy as np
 
-    width = max(map(len, part.patterns), default=len(choices))
-    table = np.zeros((len(part.patterns), width))
-    for row, pattern in enumerate(part.patterns):
-        table[row, : len(pattern)] = pattern
-    weights = np.array(list(part.patterns.values()))
     unanimous = share_by_author(part.unanimous.items(), NO_VOTES)
     if len(choices) > MOST_CHOICES:
-        return {
-            "unanimous_share": unanimous,
-            "fleiss_kappa": Undefined(FREE_TEXT),
-            "krippendorff_alpha": Undefined(FREE_TEXT),
-        }
+        beyond_chance = dict.fromkeys(("fleiss_kappa", "krippendorff_alpha"), Undefined(FREE_TEXT))
+        return {"unanimous_share": unanimous, **beyond_chance}
+    table = np.array([*part.patterns], dtype=float).reshape(len(part.patterns), len(choices))
+    weights = np.array(list(part.patterns.values()))
     labels = [n for n, (label, _) in enumerate(choices) if label]
     verdicts = [n for n, (_, verdict) in enumerate(choices) if verdict not in ("", "cannot_tell")]
     counted = table[:, labels if table[:, labels].any() else verdicts]

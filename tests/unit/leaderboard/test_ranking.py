@@ -30,8 +30,8 @@ def test_ranks_follow_the_lower_end(standings):
     lines = ranked(standings)
     assert sorted(one.pseudonym for _, one in lines) == [one.pseudonym for one in standings]
     for (rank, one), (next_rank, other) in pairwise(lines):
-        assert one.interval[0] >= other.interval[0]
-        assert (rank == next_rank) == (one.interval[0] == other.interval[0])
+        assert one.low >= other.low
+        assert (rank == next_rank) == (one.low == other.low)
         assert int(rank.strip("=")) <= int(next_rank.strip("="))
 
 
