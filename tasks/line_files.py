@@ -91,10 +91,10 @@ def read_csv(
         yield LineError(start, f"not CSV ({error}); is a quote left open? Nothing after it is read")
 
 
-def unstorable(value: Any) -> str | None:
+def unstorable(value: Any, deepest: int = DEEPEST) -> str | None:
     """Why a database could not keep a value that JSON allows."""
     level = [value]
-    for _ in range(DEEPEST):
+    for _ in range(deepest):
         inside: list[Any] = []
         for one in level:
             if isinstance(one, str) and FORBIDDEN.search(one):
@@ -106,7 +106,7 @@ def unstorable(value: Any) -> str | None:
             elif isinstance(one, list):
                 inside += one
         level = inside
-    return f"values more than {DEEPEST} levels deep; nest less deeply" if level else None
+    return f"values more than {deepest} levels deep; nest less deeply" if level else None
 
 
 def _text(raw: bytes, *, first: bool) -> str:

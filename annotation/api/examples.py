@@ -2,7 +2,6 @@
 
 from uuid import UUID
 
-from django.db.models import Prefetch
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -12,7 +11,8 @@ from rest_framework.views import APIView
 
 from annotation.api.serializers import AuthorAnswerSerializer, ExampleSerializer, WhySerializer
 from annotation.attempts import services
-from annotation.models import Example, TargetOutput
+from annotation.models import Example
+from annotation.selectors import with_outputs
 from annotation.writing.forms import ComponentForm
 from annotation.writing.result_panel import why_components
 from dynabench.accounts.api import once
@@ -26,12 +26,9 @@ class OwnExample(APIView):
     write_scope = ApiToken.Scope.ANNOTATE
 
     def example(self, uuid: UUID) -> Example:
-        outputs = TargetOutput.objects.select_related("target")
         mine = Example.objects.filter(annotator__user=self.request.user.pk)
         rows = mine.select_related("round__task", "context", "parent")
-        return get_object_or_404(
-            rows.prefetch_related(Prefetch("target_outputs", outputs)), uuid=uuid
-        )
+        return get_object_or_404(rows.prefetch_related(with_outputs()), uuid=uuid)
 
     def answer(self, uuid: UUID) -> Response:
         return Response(ExampleSerializer(self.example(uuid)).data)

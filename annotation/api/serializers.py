@@ -12,7 +12,7 @@ from annotation.rules.prompt import goal_parts
 from annotation.writing.result_panel import shown_chances
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
-from tasks.config.values import FORBIDDEN
+from tasks.line_files import unstorable
 from tasks.models import Context
 
 DEEPEST = 6
@@ -23,24 +23,13 @@ class Values(serializers.DictField):
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         found: dict[str, Any] = super().to_internal_value(data)
-        level: list[Any] = [found]
-        for _ in range(DEEPEST):
-            inside = [one for value in level if isinstance(value, list) for one in value]
-            for value in level:
-                if isinstance(value, Mapping):
-                    inside += [*value.keys(), *value.values()]
-                elif isinstance(value, str) and FORBIDDEN.search(value):
-                    raise serializers.ValidationError(
-                        "A text holds a control character; delete it."
-                    )
-            level = inside
-        if level:
-            raise serializers.ValidationError(f"Values lie more than {DEEPEST} levels deep.")
+        if reason := unstorable(found, DEEPEST):
+            raise serializers.ValidationError(f"This holds {reason}.")
         return found
 
 
 def named(components: Iterable[Component], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Only what the configuration names: an import may have left more beside it."""
+    """Only what the configuration names: an import may have stored more."""
     return {one.name: values[one.name] for one in components if one.name in values}
 
 

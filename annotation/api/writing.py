@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID, uuid4
 
-from django.db.models import Prefetch
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers, status
@@ -27,8 +26,9 @@ from annotation.assignments.services import assign_next, pass_gate
 from annotation.attempts import services
 from annotation.attempts.failures import FAILED_STATUS, FAILURES, NO_ANSWER
 from annotation.attempts.services import settle
-from annotation.models import Assignment, Attempt, Example, TargetOutput
+from annotation.models import Assignment, Attempt, Example
 from annotation.open_round import live_round, round_to_write
+from annotation.selectors import with_outputs
 from annotation.writing.forms import UNCHANGED, unchanged_fields
 from annotation.writing.page import WritePage
 from dynabench.accounts.api import once
@@ -165,11 +165,10 @@ def told(request: Request, attempt: Attempt) -> Response:
 
 def _shown(attempt: Attempt) -> Attempt:
     """With all that an answer shows of its example."""
-    outputs = TargetOutput.objects.select_related("target")
     rows = Attempt.objects.select_related(
         "example__round__task", "example__context", "example__parent"
     )
-    return rows.prefetch_related(Prefetch("example__target_outputs", outputs)).get(pk=attempt.pk)
+    return rows.prefetch_related(with_outputs("example__target_outputs")).get(pk=attempt.pk)
 
 
 class AttemptView(APIView):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID, uuid4
 
-from django.db.models import Prefetch, prefetch_related_objects
+from django.db.models import prefetch_related_objects
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from annotation import selectors
 from annotation.aids.example_gallery import shown_examples
 from annotation.attempts.failures import BROKEN, FAILED_STATUS, FAILURES, NO_ANSWER
-from annotation.models import Assignment, Attempt, Example, Suggestion, TargetOutput
+from annotation.models import Assignment, Attempt, Example, Suggestion
 from annotation.refusals import Stale
 from annotation.rules.near_duplicates import written_text
 from annotation.rules.prompt import goal_parts
@@ -178,8 +178,7 @@ class WritePage:
 def result(example: Example, is_new: bool = False) -> dict[str, Any]:
     """The result panel of a stored example. is_new: nobody can have judged it yet."""
     config = example.round.task.config
-    shown = TargetOutput.objects.select_related("target")
-    prefetch_related_objects([example], Prefetch("target_outputs", shown))  # if they are not there
+    prefetch_related_objects([example], selectors.with_outputs())  # if they are not there
     outputs = list(example.target_outputs.all())
     questions = result_panel.why_components(config, example.outcome, example.inputs)
     return {

@@ -1,4 +1,4 @@
-"""What a handed-in model reached."""
+"""The results of a submitted model."""
 
 from uuid import UUID
 

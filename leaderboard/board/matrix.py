@@ -407,11 +407,9 @@ class _Table:
                 numbers.values[cell], numbers.low[cell], numbers.high[cell] = percent
 
     def add_draws(self) -> None:
-        """Stored resamples; where there are none, or all alike, and on sealed sets, draws by the
-        interval beside.
-
-        Those are normal to each side and of each model apart, so that differences look less sure
-        than they are.
+        """Stored resamples. Where there are none, or all alike, and on sealed sets: draws by the
+        interval, normal to each side, and independent between models, so that differences look less
+        sure than they are.
         """
         numbers, of_examples = self.numbers, drawn(self._metrics)
         draws = numbers.draws

@@ -79,9 +79,14 @@ def as_file(table: Table, format: str, name: str, address: str) -> HttpResponse:
     """A board as a file in one of FILES, or a sentence that there is no such."""
     if format not in FILES:
         text = _("No format %(format)r: choose csv, json or latex.") % {"format": format[:20]}
-        return HttpResponse(f"{text}\n", status=400, content_type="text/plain; charset=utf-8")
+        return sentence(text, 400)
     write, suffix, kind = FILES[format]
     return attachment(write(table, address), f"{name}.{suffix}", kind)
+
+
+def sentence(text: str, status: int) -> HttpResponse:
+    """Why there is no file."""
+    return HttpResponse(f"{text}\n", status=status, content_type="text/plain; charset=utf-8")
 
 
 def _wants_own(request: HttpRequest) -> bool:
@@ -99,7 +104,7 @@ def _refused(
     """The form with what was typed; of a file the sentence. With htmx the old rows stay."""
     text = _(str(error))
     if "format" in query:
-        return HttpResponse(f"{text}\n", status=422, content_type="text/plain; charset=utf-8")
+        return sentence(text, 422)
     metrics, sets = typed(query, METRIC, start.metrics), typed(query, SET, start.sets)
     values |= {
         "here": request.path,

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_safe
 
 from dynabench.lib.downloads import attachment
 from evaluation.templatetags.model_words import metric as in_words
+from leaderboard.board.views import sentence
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.selectors import seen_rounds
@@ -52,17 +53,14 @@ def _file(task: Task, format: str) -> HttpResponse:
 
     if format not in ("csv", "json"):
         text = _("No format %(format)r: choose csv or json.") % {"format": format[:20]}
-        return HttpResponse(f"{text}\n", status=400, content_type="text/plain; charset=utf-8")
+        return sentence(text, 400)
     seen = seen_rounds([task])
     kept = all_numbers(seen)
     if len(kept) < len(seen):
         text = _("The numbers of people are being counted. Ask again in a minute.")
-        return HttpResponse(
-            f"{text}\n",
-            status=503,
-            content_type="text/plain; charset=utf-8",
-            headers={"Retry-After": "60"},
-        )
+        answer = sentence(text, 503)
+        answer["Retry-After"] = "60"
+        return answer
     matrix = score_matrix(task)
     found = rounds_of(matrix, seen, kept)
     if format == "json":

@@ -1,4 +1,4 @@
-"""Dawid–Skene on the site: it decides by a stored model, which is fitted anew."""
+"""Dawid–Skene on the site: it decides by a stored model, which is refitted."""
 
 # ruff: noqa: F811  (fixtures are named where they are used)
 
@@ -90,7 +90,7 @@ def test_a_preview_decides_as_applying_the_policy_does(nli, bob, labels, decided
     assert preview(nli, POLICY).changed == 0
 
 
-def test_the_model_is_fitted_anew_when_votes_have_come(nli, bob, judged):
+def test_the_model_is_refitted_when_votes_have_come(nli, bob, judged):
     rederive(round=nli, policy=POLICY)
     before = Judging.objects.get().fitted
     call_command("refit_second_opinions", stdout=(out := StringIO()))

@@ -4,7 +4,7 @@ from functools import cached_property
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Prefetch, Q, QuerySet, TextField
+from django.db.models import Q, QuerySet, TextField
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast
 from django.http import Http404
@@ -15,7 +15,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotation.models import Example, TargetOutput
+from annotation.models import Example
+from annotation.selectors import with_outputs
 from dynabench.accounts.models import Annotator
 from dynabench.lib.api import NewestFirst, wanted
 from tasks.access import find_task
@@ -29,10 +30,8 @@ UNJUDGED = "unjudged"
 
 def shown(examples: QuerySet[Example]) -> QuerySet[Example]:
     """With all that is told of them, but for the round: three queries for a page."""
-    outputs = TargetOutput.objects.select_related("target")
-    return examples.select_related("context", "annotator", "parent", "consensus").prefetch_related(
-        Prefetch("target_outputs", outputs)
-    )
+    joined = examples.select_related("context", "annotator", "parent", "consensus")
+    return joined.prefetch_related(with_outputs())
 
 
 class OwnExamplesQuery(serializers.Serializer[Any]):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.db.models import Prefetch, prefetch_related_objects
+from django.db.models import prefetch_related_objects
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
@@ -13,7 +13,8 @@ from annotation.api.serializers import (
     given_answers,
     named,
 )
-from annotation.models import Example, TargetOutput
+from annotation.models import Example
+from annotation.selectors import with_outputs
 from dynabench.accounts.people import shown_name
 from validation.judging import blind
 from validation.models import Choice, Consensus, GoldAnswer, Validation, ValidatorAnswer
@@ -138,8 +139,7 @@ class OwnValidationSerializer(serializers.Serializer[Any]):
         config = example.round.task.config
         if not blind.asks_reveal(config, vote):
             return None
-        outputs = TargetOutput.objects.select_related("target")
-        prefetch_related_objects([example], Prefetch("target_outputs", outputs))
+        prefetch_related_objects([example], with_outputs())
         said = example.inputs.get(label_field(config) or config.answer_field)
         if is_about_model(config, example.outcome):
             said = confirming(config, example.outcome)

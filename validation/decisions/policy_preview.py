@@ -54,12 +54,10 @@ def in_words(policy: Policy) -> str:
     }
     of_all = {
         "n-equal": _("%(needed)d equal votes"),
-        "at-least": _("at least %(needed)d equal votes of all votes that are there"),
-        "strict": _("more than half of all votes that are there"),
-        "plurality": _("the most frequent answer of all votes that are there"),
-        "dawid-skene": _(
-            "a Dawid–Skene probability of %(threshold)s or more, of all votes that are there"
-        ),
+        "at-least": _("at least %(needed)d equal votes of all votes cast"),
+        "strict": _("more than half of all votes cast"),
+        "plurality": _("the most frequent answer of all votes cast"),
+        "dawid-skene": _("a Dawid–Skene probability of %(threshold)s or more, of all votes cast"),
     }
     values = {"needed": policy.needed, "of": policy.of, "threshold": f"{policy.threshold:g}"}
     return (of_some if policy.of else of_all)[policy.rule] % values

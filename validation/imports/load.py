@@ -29,10 +29,18 @@ BATCH = 1000
 _json = json.JSONEncoder(ensure_ascii=False).encode
 _sorted_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
 OUTCOMES = {True: Example.Outcome.FOOLED, False: Example.Outcome.NOT_FOOLED}
+EXAMPLE = (
+    *("id", "uuid", "uid", "round_id", "context_id", "annotator_id", "inputs", "digest"),
+    *("metadata", "outcome"),
+)
+OUTPUT = ("example_id", "target_id", "version_id", "output", "prob", "seconds", "fooled")
+VOTE = ("example_id", "validator_id", "label", "verdict", "is_imported")
+"""Without the author: the site's rule that nobody judges their own example binds no history."""
 CONSENSUS = (
     *("example_id", "round_id", "state", "label", "verdict", "votes", "still_needed"),
     *("is_verified", "is_validated_error", "decided_by", "decided_at"),
 )
+CONTEXT = ("id", "round_id", "batch_id", "fields", "digest", "is_retired")
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +210,7 @@ class _ImportedRound:
                 found.append(line)
             elif known != line.digest:
                 where = f"uid {line.row.uid} names another example of {self.round}"
-                bad(line.number, line.text, f"{where}; give it a uid of its own, or use --round")
+                bad(line.number, line.text, f"{where}; give it another uid, or use --round")
         return found
 
     def store(self, lines: Sequence[ParsedLine]) -> None:
@@ -212,10 +220,11 @@ class _ImportedRound:
         rows = [line.row for line in lines]
         people, targets = self._task.people(rows), self._task.targets(rows)
         contexts = self._contexts(lines)
-        ids = _tables().examples.reserve(len(rows))
+        examples = Table(Example, EXAMPLE)
+        ids = examples.reserve(len(rows))
         self._first, self._last = self._first or ids[0], ids[-1]
         self.new += len(rows)
-        _tables().examples.insert(
+        examples.insert(
             (
                 pk,
                 uuid4().hex,
@@ -230,7 +239,7 @@ class _ImportedRound:
             )
             for pk, line in zip(ids, lines, strict=True)
         )
-        _tables().outputs.insert(
+        Table(TargetOutput, OUTPUT).insert(
             (
                 pk,
                 *targets[row.answer.model],
@@ -242,13 +251,13 @@ class _ImportedRound:
             for pk, row in zip(ids, rows, strict=True)
             if row.answer
         )
-        _tables().votes.insert(
+        Table(Validation, VOTE).insert(
             (pk, people.get(vote.worker), vote.label, vote.verdict, True)
             for pk, row in zip(ids, rows, strict=True)
             for vote in row.votes
         )
         if not self._decides_at_end:
-            _tables().consensus.insert(self._consensus(ids, rows))
+            Table(Consensus, CONSENSUS).insert(self._consensus(ids, rows))
 
     def _consensus(
         self, ids: Sequence[int], rows: Sequence[HistoryRow]
@@ -271,8 +280,9 @@ class _ImportedRound:
         if self._batch is None:
             name = self._file[:200]
             self._batch = ContextBatch.objects.create(round=self.round, file_name=name)
-        ids = _tables().contexts.reserve(len(new))
-        _tables().contexts.insert(
+        table = Table(Context, CONTEXT)
+        ids = table.reserve(len(new))
+        table.insert(
             (pk, self.round.pk, self._batch.pk, _json(wanted[digest]), digest, True)
             for pk, digest in zip(ids, new, strict=True)
         )
@@ -291,7 +301,7 @@ class _ImportedRound:
         QueueItem.objects.filter(round=self.round).delete()
         examples = replay(self.round, self._policy)
         while some := list(islice(examples, BATCH)):
-            _tables().consensus.insert(
+            Table(Consensus, CONSENSUS).insert(
                 (
                     one.example_id,
                     self.round.pk,
@@ -312,36 +322,6 @@ class _ImportedRound:
             judging.update(filled_to=self._last)
         else:
             judging.filter(filled_to__gte=self._first).update(filled_to=self._first - 1)
-
-
-@dataclass(frozen=True)
-class _Tables:
-    examples: Table
-    outputs: Table
-    votes: Table
-    consensus: Table
-    contexts: Table
-
-
-@lru_cache(1)
-def _tables() -> _Tables:
-    return _Tables(
-        Table(
-            Example,
-            (
-                *("id", "uuid", "uid", "round_id", "context_id", "annotator_id", "inputs"),
-                *("digest", "metadata", "outcome"),
-            ),
-        ),
-        Table(
-            TargetOutput,
-            ("example_id", "target_id", "version_id", "output", "prob", "seconds", "fooled"),
-        ),
-        # Without the author: the site's rule that nobody judges their own example binds no history.
-        Table(Validation, ("example_id", "validator_id", "label", "verdict", "is_imported")),
-        Table(Consensus, CONSENSUS),
-        Table(Context, ("id", "round_id", "batch_id", "fields", "digest", "is_retired")),
-    )
 
 
 def _digest(row: HistoryRow) -> str:

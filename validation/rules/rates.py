@@ -74,9 +74,9 @@ class Compared(NamedTuple):
 
 
 LEAST_DECIDED, LEAST_VOTES = 5, 10
-"""Fewer examples with a consensus, or votes beside a target's answers, make no headline."""
+"""With fewer examples with a consensus, or votes compared with a target, a rate is not shown."""
 TOO_FEW_DECIDED = gettext_noop("not enough yet: fewer than 5 examples have a consensus")
-TOO_FEW_VOTES = gettext_noop("not enough yet: fewer than 10 votes beside a target's answers")
+TOO_FEW_VOTES = gettext_noop("not enough yet: fewer than 10 votes to compare a target with")
 
 
 def wilson(successes: float, n: float, confidence: float = 0.95) -> tuple[float, float]:

@@ -126,9 +126,11 @@ def numbers(part: Part, choices: Sequence[Choice]) -> dict[str, Any]:
 
 
 def as_json(found: Mapping[str, Number]) -> dict[str, Any]:
-    """Measured numbers. Unknown ones are None, with the reason under `notes`."""
+    """Measured numbers in their order. Unknown ones are None, with the reason under `notes`."""
     notes = {name: one.reason for name, one in found.items() if isinstance(one, Undefined)}
-    return {**{name: _shown(one) for name, one in found.items()}, "notes": notes}
+    shown = {name: _shown(one) for name, one in found.items()}
+    last = {name: shown.pop(name) for name in (*COMPARED, "program_examples", "program_votes")}
+    return {**shown, "notes": notes, **last}
 
 
 def flat(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def test_a_dominated_model_changes_nothing_under_robust(rows, given_weights, whi
 
 
 @given(boards, row, weights, modes)
-def test_whoever_comes_the_order_stays_under_frozen_rates(rows, new, given_weights, mode):
+def test_the_order_of_the_others_stays_under_frozen_rates(rows, new, given_weights, mode):
     rule = Rule(mode, given_weights)
     rates = exchange_rates(rule, rows)
     found = scored(rule, rows | table({"new": new}), rates)

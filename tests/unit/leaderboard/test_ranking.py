@@ -35,7 +35,7 @@ def test_ranks_follow_the_lower_end(standings):
         assert int(rank.strip("=")) <= int(next_rank.strip("="))
 
 
-def test_whoever_is_far_down_is_shown_after_a_gap():
+def test_a_person_far_down_is_shown_after_a_gap():
     standings = [Standing(f"w-{n:02}", 60, 60 - n) for n in range(40)]
     places = shown(standings, "w-20")
     assert [place.rank for place in places] == [str(n) for n in (*range(1, 11), *range(18, 25))]
