@@ -80,12 +80,12 @@ Classes = Mapping[str, Shape]
 
 
 def made(api: Schema) -> str:
-    """The text of the file for an OpenAPI schema: what the client's modules import, and all below.
+    """The text of the file for an OpenAPI schema: what the client's modules use, and all below.
 
-    Raises ValueError for an import that is no schema.
+    Raises ValueError for a name that is no schema.
     """
     schemas = api["components"]["schemas"]
-    imported = [_schema_of(name, schemas) for name in _imported() - BY_HAND]
+    imported = [_schema_of(name, schemas) for name in _used() - BY_HAND]
     classes = {
         _named(name): Shape(
             schemas[name].get("description", "").partition("\n")[0],
@@ -102,14 +102,13 @@ def made(api: Schema) -> str:
     return formatted.stdout
 
 
-def _imported() -> set[str]:
-    """What the client's modules import from the file."""
+def _used() -> set[str]:
+    """The names that the client's modules have from the file, as `types.Model`."""
     return {
-        one.name
+        node.attr
         for module in CLIENT.rglob("*.py")
         for node in ast.walk(ast.parse(module.read_text()))
-        if isinstance(node, ast.ImportFrom) and node.module == "dynabench.client.types"
-        for one in node.names
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "types"
     }
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Literal
 
+from dynabench.client import types
 from dynabench.client.flow import Flow, method
 from dynabench.client.http import Asking
-from dynabench.client.types import Compared, Leaderboard, ListedSnapshot, OneSnapshot
 
 Weights = Mapping[str, float]
 
@@ -22,7 +22,7 @@ class Boards(Asking):
         mode: Literal["robust", "classic"] | None = None,
         fork: str | None = None,
         mine: bool = False,
-    ) -> Flow[Leaderboard]:
+    ) -> Flow[types.Leaderboard]:
         """A task's models in order of their Dynascore.
 
         weights: of metrics, as `{"accuracy": 4, "throughput": 1}`; datasets: of sets, as
@@ -35,22 +35,22 @@ class Boards(Asking):
         return self._get(f"/tasks/{task}/leaderboard/", **asked, **options)
 
     @method
-    def compare(self, a: str, b: str, evaluation_set: str | None = None) -> Flow[Compared]:
+    def compare(self, a: str, b: str, evaluation_set: str | None = None) -> Flow[types.Compared]:
         """Two models of a task on every set, with what of their differences may be chance.
 
         evaluation_set: one of those in `readable`, to get examples on which they differ.
         """
         task = (yield from self._get(f"/models/{a}/"))["task"]
         asked = {"a": a, "b": b, "set": evaluation_set, "mine": 1}
-        found: Compared = yield from self._get(f"/tasks/{task}/leaderboard/compare/", **asked)
+        found: types.Compared = yield from self._get(f"/tasks/{task}/leaderboard/compare/", **asked)
         return found
 
     @method
-    def snapshots(self, task: str) -> Flow[list[ListedSnapshot]]:
+    def snapshots(self, task: str) -> Flow[list[types.ListedSnapshot]]:
         """The boards of a task that were kept as they were, newest first."""
         return self._all(f"/tasks/{task}/leaderboard/snapshots/")
 
     @method
-    def snapshot(self, task: str, number: int) -> Flow[OneSnapshot]:
+    def snapshot(self, task: str, number: int) -> Flow[types.OneSnapshot]:
         """One of them, with its rows."""
         return self._get(f"/tasks/{task}/leaderboard/snapshots/{number}/")

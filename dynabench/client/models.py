@@ -4,20 +4,10 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Unpack
 
+from dynabench.client import types
 from dynabench.client.archive import own_name, size_of
 from dynabench.client.errors import EvaluationFailed, QuotaReached
 from dynabench.client.flow import Flow, Work, method
-from dynabench.client.types import (
-    Card,
-    Model,
-    Quota,
-    Results,
-    Run,
-    Score,
-    WholeModel,
-    WholeRun,
-    WrongPage,
-)
 from dynabench.client.upload import Uploading
 from dynabench.client.wait import Following
 
@@ -34,7 +24,7 @@ class Models(Uploading, Following):
         model_path: str | Path,
         task: str,
         name: str | None = None,
-        **card: Unpack[Card],
+        **card: Unpack[types.Card],
     ) -> Flow[str]:
         """Submit a model's folder, or an archive of it; the model's id.
 
@@ -52,7 +42,7 @@ class Models(Uploading, Following):
         task: str,
         evaluation_set: str,
         name: str | None = None,
-        **card: Unpack[Card],
+        **card: Unpack[types.Card],
     ) -> Flow[str]:
         """Submit a file of JSON lines that answers a set's inputs; the model's id."""
         file = Path(path)
@@ -66,7 +56,7 @@ class Models(Uploading, Following):
         task: str,
         name: str | None = None,
         adapter: str = "jsonl",
-        **card: Unpack[Card],
+        **card: Unpack[types.Card],
     ) -> Flow[str]:
         """Submit an image: a file of `docker save`, or `registry/name@sha256:…`; the model's id.
 
@@ -86,7 +76,7 @@ class Models(Uploading, Following):
         revision: str,
         task: str,
         name: str | None = None,
-        **card: Unpack[Card],
+        **card: Unpack[types.Card],
     ) -> Flow[str]:
         """Submit a model of the hub by its id and full commit; the model's id."""
         told = {"source": source, "revision": revision}
@@ -100,7 +90,7 @@ class Models(Uploading, Following):
         name: str,
         adapter: str = "jsonl",
         secret: str = "",
-        **card: Unpack[Card],
+        **card: Unpack[types.Card],
     ) -> Flow[str]:
         """Submit the address of a model that answers over HTTPS; the model's id.
 
@@ -114,7 +104,7 @@ class Models(Uploading, Following):
         task: str,
         kind: str,
         name: str | Path,
-        card: Card,
+        card: types.Card,
         told: dict[str, str],
         file: Path | None = None,
     ) -> Flow[str]:
@@ -129,11 +119,11 @@ class Models(Uploading, Following):
             now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
             name = f"{own_name(name)[:80]} {now}"
         body = {"kind": kind, "name": name, "card": card, **told}
-        model: WholeModel = yield from self._write("POST", f"/tasks/{task}/models/", body)
+        model: types.WholeModel = yield from self._write("POST", f"/tasks/{task}/models/", body)
         return model["id"]
 
     def _check_quota(self, task: str, size: int) -> Flow[None]:
-        quota: Quota = yield from self._get(f"/tasks/{task}/quota/")
+        quota: types.Quota = yield from self._get(f"/tasks/{task}/quota/")
         if not quota["left"]:
             when = f" The next one is free at {quota['free_at']}." if quota["free_at"] else ""
             raise QuotaReached(f"You have submitted all models of today.{when}", code="quota")
@@ -142,17 +132,17 @@ class Models(Uploading, Following):
             raise ValueError(f"It has {size:,} bytes; you may send {most:,} bytes at most now.")
 
     @method
-    def models(self, task: str | None = None) -> Flow[list[Model]]:
+    def models(self, task: str | None = None) -> Flow[list[types.Model]]:
         """A task's published models; without a task one's own."""
         return self._all(f"/tasks/{task}/models/" if task else "/me/models/")
 
     @method
-    def model(self, model_id: str) -> Flow[WholeModel]:
+    def model(self, model_id: str) -> Flow[types.WholeModel]:
         """A model, and how far it is."""
         return self._get(f"/models/{model_id}/")
 
     @method
-    def runs(self, model_id: str) -> Flow[list[Run]]:
+    def runs(self, model_id: str) -> Flow[list[types.Run]]:
         """A model's evaluations."""
         return self._all(f"/models/{model_id}/runs/")
 
@@ -160,11 +150,11 @@ class Models(Uploading, Following):
     def logs(self, model_id: str, run_id: str | None = None) -> Flow[str]:
         """What the model wrote in an evaluation; without a run in the check at its arrival."""
         run = f"runs/{run_id}/" if run_id else ""
-        found: WholeModel | WholeRun = yield from self._get(f"/models/{model_id}/{run}")
+        found: types.WholeModel | types.WholeRun = yield from self._get(f"/models/{model_id}/{run}")
         return found["log"]
 
     @method
-    def wrong(self, model_id: str, run_id: str, page: int = 1) -> Flow[WrongPage]:
+    def wrong(self, model_id: str, run_id: str, page: int = 1) -> Flow[types.WrongPage]:
         """The examples that a model did not get wholly right, where one may read them; 20 a page.
 
         `next_page` is None on the last one.
@@ -172,7 +162,7 @@ class Models(Uploading, Following):
         return self._get(f"/models/{model_id}/runs/{run_id}/wrong/", page=page)
 
     @method
-    def scores(self, model_id: str) -> Flow[list[Score]]:
+    def scores(self, model_id: str) -> Flow[list[types.Score]]:
         """Every number that was measured of a model."""
         return self._all(f"/models/{model_id}/scores/")
 
@@ -188,66 +178,66 @@ class Models(Uploading, Following):
     @method
     def get_results(
         self, model_id: str, wait: bool = True, timeout: float | None = None
-    ) -> Flow[Results]:
+    ) -> Flow[types.Results]:
         """A model's scores, ranks and Dynascore, once all its evaluations are over.
 
         wait: False returns at once what there is. timeout: seconds to wait at most. Raises
         EvaluationFailed (with the end of the log), TimedOut.
         """
 
-        def ask() -> Flow[Results]:
+        def ask() -> Flow[types.Results]:
             return self._get(f"/models/{model_id}/results/")
 
         results = yield from self._follow(ask, _stands, timeout) if wait else ask()
         return _checked(results)
 
     @method
-    def quota(self, task: str) -> Flow[Quota]:
+    def quota(self, task: str) -> Flow[types.Quota]:
         """How many models one may still submit to a task today."""
         return self._get(f"/tasks/{task}/quota/")
 
     @method
-    def update_card(self, model_id: str, **card: Unpack[Card]) -> Flow[WholeModel]:
+    def update_card(self, model_id: str, **card: Unpack[types.Card]) -> Flow[types.WholeModel]:
         """Change a model's card: `description`, `languages`, `license` …"""
         return self._write("PATCH", f"/models/{model_id}/", {"card": card})
 
     @method
-    def publish(self, model_id: str) -> Flow[WholeModel]:
+    def publish(self, model_id: str) -> Flow[types.WholeModel]:
         """Show a model to everybody who sees its task."""
         return self._write("POST", f"/models/{model_id}/publish/")
 
     @method
-    def unpublish(self, model_id: str) -> Flow[WholeModel]:
+    def unpublish(self, model_id: str) -> Flow[types.WholeModel]:
         """Show it to oneself and the task's owners only."""
         return self._write("POST", f"/models/{model_id}/unpublish/")
 
     @method
-    def cancel(self, model_id: str) -> Flow[WholeModel]:
+    def cancel(self, model_id: str) -> Flow[types.WholeModel]:
         """End what is not over of its check and evaluations."""
         return self._write("POST", f"/models/{model_id}/cancel/")
 
     @method
-    def withdraw(self, model_id: str) -> Flow[WholeModel]:
+    def withdraw(self, model_id: str) -> Flow[types.WholeModel]:
         """Take a model back for good: its files, name and card go."""
         return self._write("POST", f"/models/{model_id}/withdraw/")
 
     @method
-    def hide_names(self, model_id: str, until: date | None) -> Flow[WholeModel]:
+    def hide_names(self, model_id: str, until: date | None) -> Flow[types.WholeModel]:
         """Hide the names of model and owner before a day; None shows them from now on."""
         told = {"until": until.isoformat() if until else None}
         return self._write("POST", f"/models/{model_id}/anonymous/", told)
 
     @method
-    def run_again(self, model_id: str, run_id: str) -> Flow[Run]:
+    def run_again(self, model_id: str, run_id: str) -> Flow[types.Run]:
         """Repeat an evaluation that failed through the platform's fault. Raises Refused."""
         return self._write("POST", f"/models/{model_id}/runs/{run_id}/again/")
 
 
-def _stands(results: Results) -> tuple[str, bool]:
+def _stands(results: types.Results) -> tuple[str, bool]:
     return results["sentence"], results["is_over"]
 
 
-def _checked(results: Results) -> Results:
+def _checked(results: types.Results) -> types.Results:
     """The results of a model that did not fail. Raises EvaluationFailed."""
     if not results["is_over"] or results["phase"] in GOOD:
         return results

@@ -2,22 +2,9 @@
 
 from typing import Literal, Unpack
 
+from dynabench.client import types
 from dynabench.client.flow import Flow, method
 from dynabench.client.http import Asking
-from dynabench.client.types import (
-    Activity,
-    Author,
-    ChangedPolicy,
-    Decision,
-    Gold,
-    NewPolicy,
-    PastDecision,
-    Policy,
-    Report,
-    ReviewItem,
-    SecondOpinion,
-    Validator,
-)
 
 Kind = Literal["all", "no-consensus", "split", "flagged", "sample", "owner"]
 
@@ -28,12 +15,12 @@ class Moderating(Asking):
     @method
     def review(
         self, task: str, kind: Kind = "all", round: int | None = None
-    ) -> Flow[list[ReviewItem]]:
+    ) -> Flow[list[types.ReviewItem]]:
         """What an expert should look at: a sample of what is judged, and all disagreements."""
         return self._all(f"/tasks/{task}/review/", kind=kind, round=round)
 
     @method
-    def decide(self, example_id: str, answer: str, reason: str = "") -> Flow[Decision]:
+    def decide(self, example_id: str, answer: str, reason: str = "") -> Flow[types.Decision]:
         """Decide over all votes.
 
         answer: `label:…` or `verdict:…`; reason: the author reads it. Raises Invalid, Refused.
@@ -47,17 +34,17 @@ class Moderating(Asking):
         return self._write("DELETE", f"/examples/{example_id}/decision/")
 
     @method
-    def decisions(self, example_id: str) -> Flow[list[PastDecision]]:
+    def decisions(self, example_id: str) -> Flow[list[types.PastDecision]]:
         """Every decision about an example, withdrawn ones too, the newest first."""
         return self._all(f"/examples/{example_id}/decisions/")
 
     @method
-    def gold(self, task: str) -> Flow[list[Gold]]:
+    def gold(self, task: str) -> Flow[list[types.Gold]]:
         """The examples by which validators are checked."""
         return self._all(f"/tasks/{task}/gold/")
 
     @method
-    def mark_gold(self, example_id: str, explanation: str = "") -> Flow[Gold]:
+    def mark_gold(self, example_id: str, explanation: str = "") -> Flow[types.Gold]:
         """Check validators by a decided example. Who errs reads the explanation. Raises Refused."""
         body = {"explanation": explanation}
         return self._write("PUT", f"/examples/{example_id}/gold/", body)
@@ -73,44 +60,44 @@ class Moderating(Asking):
         return self._write("POST", f"/examples/{example_id}/withdraw/", {"reason": reason})
 
     @method
-    def reports(self, task: str, is_open: bool | None = None) -> Flow[list[Report]]:
+    def reports(self, task: str, is_open: bool | None = None) -> Flow[list[types.Report]]:
         """What people say is wrong with contexts; None: resolved ones too."""
         return self._all(f"/tasks/{task}/reports/", open=is_open)
 
     @method
-    def resolve_report(self, report_id: int) -> Flow[Report]:
+    def resolve_report(self, report_id: int) -> Flow[types.Report]:
         """Mark a report as dealt with."""
         return self._write("POST", f"/reports/{report_id}/resolve/")
 
     @method
-    def authors(self, task: str, round: int | None = None) -> Flow[list[Author]]:
+    def authors(self, task: str, round: int | None = None) -> Flow[list[types.Author]]:
         """Who writes, by pseudonym; those first whose work needs a look."""
         return self._get(f"/tasks/{task}/authors/", round=round)
 
     @method
-    def validators(self, task: str, round: int | None = None) -> Flow[list[Validator]]:
+    def validators(self, task: str, round: int | None = None) -> Flow[list[types.Validator]]:
         """Who judges, by pseudonym; those first whose work needs a look."""
         return self._get(f"/tasks/{task}/validators/", round=round)
 
     @method
-    def activity(self, task: str, round: int) -> Flow[Activity]:
+    def activity(self, task: str, round: int) -> Flow[types.Activity]:
         """What people do in a round just now; for members."""
         return self._get(f"/tasks/{task}/rounds/{round}/activity/")
 
     @method
-    def second_opinion(self, task: str, round: int) -> Flow[SecondOpinion]:
+    def second_opinion(self, task: str, round: int) -> Flow[types.SecondOpinion]:
         """Where a model of the votes says otherwise, and whom it believes least."""
         return self._get(f"/tasks/{task}/rounds/{round}/second-opinion/")
 
     @method
-    def policy(self, task: str, round: int) -> Flow[Policy]:
+    def policy(self, task: str, round: int) -> Flow[types.Policy]:
         """How the votes of a round decide; for editors."""
         return self._get(f"/tasks/{task}/rounds/{round}/policy/")
 
     @method
     def change_policy(
-        self, task: str, round: int, **policy: Unpack[NewPolicy]
-    ) -> Flow[ChangedPolicy]:
+        self, task: str, round: int, **policy: Unpack[types.NewPolicy]
+    ) -> Flow[types.ChangedPolicy]:
         """Let the votes decide otherwise, such as `rule="at-least", needed=3, of=5`.
 
         All votes are counted again. With `dry_run=True` it only tells what would change, in

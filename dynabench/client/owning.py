@@ -4,26 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
+from dynabench.client import types
 from dynabench.client.flow import Flow, method
 from dynabench.client.http import Asking
-from dynabench.client.types import (
-    ChangedConfig,
-    Config,
-    Context,
-    ContextBatch,
-    FullTask,
-    Generator,
-    ImportedContexts,
-    MadeTask,
-    Member,
-    NewTask,
-    Round,
-    RoundPlan,
-    TargetModel,
-    TargetSettings,
-    TargetTest,
-    TaskChange,
-)
 
 Role = Literal["owner", "editor", "moderator", "viewer"]
 
@@ -32,7 +15,7 @@ class Owning(Asking):
     """The methods for owners and editors."""
 
     @method
-    def create_task(self, **told: Unpack[NewTask]) -> Flow[MadeTask]:
+    def create_task(self, **told: Unpack[types.NewTask]) -> Flow[types.MadeTask]:
         """Make a task of a `code` and a `config_text`; for administrators.
 
         Raises Invalid with a message for each line, Refused (`exists`), PermissionDenied.
@@ -40,22 +23,22 @@ class Owning(Asking):
         return self._write("POST", "/tasks/", told)
 
     @method
-    def change_task(self, task: str, **change: Unpack[TaskChange]) -> Flow[FullTask]:
+    def change_task(self, task: str, **change: Unpack[types.TaskChange]) -> Flow[types.FullTask]:
         """Show a task or hide it, let people without an account try it or not."""
         return self._write("PATCH", f"/tasks/{task}/", change)
 
     @method
-    def members(self, task: str) -> Flow[list[Member]]:
+    def members(self, task: str) -> Flow[list[types.Member]]:
         """Who may do what in a task."""
         return self._all(f"/tasks/{task}/members/")
 
     @method
-    def add_member(self, task: str, email: str, role: Role) -> Flow[Member]:
+    def add_member(self, task: str, email: str, role: Role) -> Flow[types.Member]:
         """Give an account a role; for owners. Raises Invalid, Refused."""
         return self._write("POST", f"/tasks/{task}/members/", {"email": email, "role": role})
 
     @method
-    def change_member(self, task: str, member_id: int, role: Role) -> Flow[Member]:
+    def change_member(self, task: str, member_id: int, role: Role) -> Flow[types.Member]:
         """Give a member another role; for owners. Raises Refused for the last owner."""
         return self._write("PATCH", f"/tasks/{task}/members/{member_id}/", {"role": role})
 
@@ -65,14 +48,14 @@ class Owning(Asking):
         return self._write("DELETE", f"/tasks/{task}/members/{member_id}/")
 
     @method
-    def config(self, task: str) -> Flow[Config]:
+    def config(self, task: str) -> Flow[types.Config]:
         """A task's configuration as it is stored, and its `version`; for members."""
         return self._get(f"/tasks/{task}/config/")
 
     @method
     def save_config(
         self, task: str, config_text: str, version: str, dry_run: bool = False
-    ) -> Flow[ChangedConfig]:
+    ) -> Flow[types.ChangedConfig]:
         """Store another configuration; what differs is in `diff`.
 
         version: of the text that was edited. dry_run: only check it. Raises Invalid with a message
@@ -82,24 +65,26 @@ class Owning(Asking):
         return self._write("PUT", f"/tasks/{task}/config/", body)
 
     @method
-    def create_round(self, task: str, **plan: Unpack[RoundPlan]) -> Flow[Round]:
+    def create_round(self, task: str, **plan: Unpack[types.RoundPlan]) -> Flow[types.Round]:
         """Plan the next round, such as `targets=["nli-2"], max_collected=5000`. Raises Invalid."""
         return self._write("POST", f"/tasks/{task}/rounds/", plan)
 
     @method
-    def change_round(self, task: str, round: int, **plan: Unpack[RoundPlan]) -> Flow[Round]:
+    def change_round(
+        self, task: str, round: int, **plan: Unpack[types.RoundPlan]
+    ) -> Flow[types.Round]:
         """Change what a round's page says. Raises Invalid, Refused (`fixed`) once it was opened."""
         return self._write("PATCH", f"/tasks/{task}/rounds/{round}/", plan)
 
     @method
     def set_round_state(
         self, task: str, round: int, state: Literal["draft", "ready", "open", "paused", "closed"]
-    ) -> Flow[Round]:
+    ) -> Flow[types.Round]:
         """Open, pause or close a round, or take it back. Raises Refused with what it lacks."""
         return self._write("POST", f"/tasks/{task}/rounds/{round}/state/", {"state": state})
 
     @method
-    def replace_target(self, task: str, round: int, old: str, new: str) -> Flow[Round]:
+    def replace_target(self, task: str, round: int, old: str, new: str) -> Flow[types.Round]:
         """Let another target take a broken one's place, by name, before the round has an example.
 
         The new one is asked first. Raises Refused (`fixed`), Invalid.
@@ -108,7 +93,7 @@ class Owning(Asking):
         return self._write("POST", f"/tasks/{task}/rounds/{round}/replace-target/", body)
 
     @method
-    def contexts(self, task: str, round: int) -> Flow[list[Context]]:
+    def contexts(self, task: str, round: int) -> Flow[list[types.Context]]:
         """All contexts of a round, for members."""
         return self._all(f"/tasks/{task}/rounds/{round}/contexts/")
 
@@ -120,7 +105,7 @@ class Owning(Asking):
         path: str | Path,
         dry_run: bool = False,
         skip_bad: bool = False,
-    ) -> Flow[ImportedContexts]:
+    ) -> Flow[types.ImportedContexts]:
         """Bring the contexts of a file, .jsonl or .csv, into a round; what it brought.
 
         dry_run: only tell what it would bring. skip_bad: store the good lines; otherwise one bad
@@ -140,13 +125,13 @@ class Owning(Asking):
     @method
     def retire_context(
         self, task: str, round: int, context_id: int, is_retired: bool = True
-    ) -> Flow[Context]:
+    ) -> Flow[types.Context]:
         """Hand a context out no more; or, with False, again."""
         address = f"/tasks/{task}/rounds/{round}/contexts/{context_id}/"
         return self._write("PATCH", address, {"is_retired": is_retired})
 
     @method
-    def context_batches(self, task: str, round: int) -> Flow[list[ContextBatch]]:
+    def context_batches(self, task: str, round: int) -> Flow[list[types.ContextBatch]]:
         """The imports that brought a round's contexts."""
         return self._all(f"/tasks/{task}/rounds/{round}/context-batches/")
 
@@ -156,37 +141,41 @@ class Owning(Asking):
         return self._write("DELETE", f"/tasks/{task}/rounds/{round}/context-batches/{batch_id}/")
 
     @method
-    def target_models(self, task: str) -> Flow[list[TargetModel]]:
+    def target_models(self, task: str) -> Flow[list[types.TargetModel]]:
         """A task's targets and how they are set up; no secret is shown."""
         return self._all(f"/tasks/{task}/target-models/")
 
     @method
-    def add_target_model(self, task: str, **settings: Unpack[TargetSettings]) -> Flow[TargetModel]:
+    def add_target_model(
+        self, task: str, **settings: Unpack[types.TargetSettings]
+    ) -> Flow[types.TargetModel]:
         """Register a target, such as `name="nli-2", url="https://…"`. Raises Invalid, Refused."""
         return self._write("POST", f"/tasks/{task}/target-models/", settings)
 
     @method
     def change_target_model(
-        self, task: str, target_id: int, **settings: Unpack[TargetSettings]
-    ) -> Flow[TargetModel]:
+        self, task: str, target_id: int, **settings: Unpack[types.TargetSettings]
+    ) -> Flow[types.TargetModel]:
         """Change its settings. Raises Invalid, Refused where it has a secret."""
         return self._write("PATCH", f"/tasks/{task}/target-models/{target_id}/", settings)
 
     @method
     def test_target_model(
         self, task: str, target_id: int, inputs: Mapping[str, Any]
-    ) -> Flow[TargetTest]:
+    ) -> Flow[types.TargetTest]:
         """Send a target one example: its `answer`, or the `failure`. Nothing is stored."""
         address = f"/tasks/{task}/target-models/{target_id}/test/"
         return self._write("POST", address, {"inputs": inputs})
 
     @method
-    def generator(self, task: str) -> Flow[Generator]:
+    def generator(self, task: str) -> Flow[types.Generator]:
         """The model that suggests texts to those who write. Raises NotFound where there is none."""
         return self._get(f"/tasks/{task}/generator/")
 
     @method
-    def set_generator(self, task: str, **settings: Unpack[Generator]) -> Flow[Generator]:
+    def set_generator(
+        self, task: str, **settings: Unpack[types.Generator]
+    ) -> Flow[types.Generator]:
         """Give the task a generator, or other settings. Raises Invalid, Refused."""
         return self._write("PUT", f"/tasks/{task}/generator/", settings)
 

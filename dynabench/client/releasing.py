@@ -3,28 +3,20 @@
 from pathlib import Path
 from typing import TypeVar, Unpack
 
+from dynabench.client import types
 from dynabench.client.errors import Refused
 from dynabench.client.flow import Flow, method
-from dynabench.client.types import (
-    AboutSet,
-    EvaluationSet,
-    NewRelease,
-    NewTraining,
-    Release,
-    Training,
-    WholeTraining,
-)
 from dynabench.client.upload import Uploading
 from dynabench.client.wait import Following
 
-J = TypeVar("J", Release, WholeTraining)
+J = TypeVar("J", types.Release, types.WholeTraining)
 
 
 class Releasing(Uploading, Following):
     """The methods about releases, trainings and the owners' evaluation sets."""
 
     @method
-    def releases(self, task: str, round: int) -> Flow[list[Release]]:
+    def releases(self, task: str, round: int) -> Flow[list[types.Release]]:
         """The versions of a round's data, also one that is being made; for owners."""
         return self._all(f"/tasks/{task}/rounds/{round}/datasets/")
 
@@ -35,29 +27,29 @@ class Releasing(Uploading, Following):
         round: int,
         wait: bool = True,
         timeout: float | None = None,
-        **options: Unpack[NewRelease],
-    ) -> Flow[Release]:
+        **options: Unpack[types.NewRelease],
+    ) -> Flow[types.Release]:
         """Release a closed round, or its next version, such as with `license="cc-by-4.0"`.
 
         It is not called back. wait: until its files are there, at most `timeout` seconds. Raises
         Invalid, Refused (also where making them failed), TimedOut.
         """
         address = f"/tasks/{task}/rounds/{round}/datasets/"
-        made: Release = yield from self._write("POST", address, options)
+        made: types.Release = yield from self._write("POST", address, options)
 
-        def ask() -> Flow[Release]:
-            every: list[Release] = yield from self._all(address)
+        def ask() -> Flow[types.Release]:
+            every: list[types.Release] = yield from self._all(address)
             return next(one for one in every if one["version"] == made["version"])
 
         return _done((yield from self._follow(ask, _stands, timeout))) if wait else made
 
     @method
-    def trainings(self, task: str) -> Flow[list[Training]]:
+    def trainings(self, task: str) -> Flow[list[types.Training]]:
         """The trainings of targets so far, the newest first."""
         return self._all(f"/tasks/{task}/trainings/")
 
     @method
-    def train(self, task: str, **options: Unpack[NewTraining]) -> Flow[Training]:
+    def train(self, task: str, **options: Unpack[types.NewTraining]) -> Flow[types.Training]:
         """Begin to train the next target, such as on `weights={"seed": 1, "round1": 2}`.
 
         `training` follows it. Raises Invalid, Refused while another one goes on.
@@ -67,14 +59,14 @@ class Releasing(Uploading, Following):
     @method
     def training(
         self, task: str, training_id: int, wait: bool = True, timeout: float | None = None
-    ) -> Flow[WholeTraining]:
+    ) -> Flow[types.WholeTraining]:
         """A training with its report, once it is over.
 
         wait: False returns at once how far it is. timeout: seconds to wait at most. Raises Refused
         where it failed, TimedOut.
         """
 
-        def ask() -> Flow[WholeTraining]:
+        def ask() -> Flow[types.WholeTraining]:
             return self._get(f"/tasks/{task}/trainings/{training_id}/")
 
         if not wait:
@@ -84,7 +76,7 @@ class Releasing(Uploading, Following):
     @method
     def register_target(
         self, task: str, training_id: int, round: int, name: str | None = None
-    ) -> Flow[WholeTraining]:
+    ) -> Flow[types.WholeTraining]:
         """Make a trained model a target of a round that has not been opened.
 
         round: the next number makes a draft. name: of task and round unless told. Raises Refused.
@@ -94,34 +86,36 @@ class Releasing(Uploading, Following):
 
     @method
     def create_set(
-        self, task: str, name: str, path: str | Path, **about: Unpack[AboutSet]
-    ) -> Flow[EvaluationSet]:
+        self, task: str, name: str, path: str | Path, **about: Unpack[types.AboutSet]
+    ) -> Flow[types.EvaluationSet]:
         """Make an evaluation set of a file: JSON lines (also .gz), CSV or Parquet.
 
         Raises FileNotFoundError, and Invalid with each wrong line.
         """
         upload = yield from self._upload(Path(path))
         body = {"name": name, "upload": upload, **about}
-        found: EvaluationSet = yield from self._write(
+        found: types.EvaluationSet = yield from self._write(
             "POST", f"/tasks/{task}/evaluation-sets/", body
         )
         return found
 
     @method
-    def add_set_version(self, task: str, name: str, path: str | Path) -> Flow[EvaluationSet]:
+    def add_set_version(self, task: str, name: str, path: str | Path) -> Flow[types.EvaluationSet]:
         """Make the next version of such a set of another file. Raises as `create_set`."""
         body = {"upload": (yield from self._upload(Path(path)))}
         address = f"/tasks/{task}/evaluation-sets/{name}/versions/"
-        found: EvaluationSet = yield from self._write("POST", address, body)
+        found: types.EvaluationSet = yield from self._write("POST", address, body)
         return found
 
     @method
-    def change_set(self, task: str, name: str, **about: Unpack[AboutSet]) -> Flow[EvaluationSet]:
+    def change_set(
+        self, task: str, name: str, **about: Unpack[types.AboutSet]
+    ) -> Flow[types.EvaluationSet]:
         """Change who sees a set and what is said of it, such as `access="hidden"`."""
         return self._write("PATCH", f"/tasks/{task}/evaluation-sets/{name}/", about)
 
     @method
-    def take_round(self, task: str, name: str, reason: str = "") -> Flow[EvaluationSet]:
+    def take_round(self, task: str, name: str, reason: str = "") -> Flow[types.EvaluationSet]:
         """Take a closed round as it is now as the next version of its set. Raises Refused.
 
         reason: why the set shall not wait, needed while examples wait to be judged.

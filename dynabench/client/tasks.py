@@ -2,51 +2,42 @@
 
 from pathlib import Path
 
+from dynabench.client import types
 from dynabench.client.errors import NotFound
 from dynabench.client.flow import Flow, method
 from dynabench.client.http import Asking
-from dynabench.client.types import (
-    Check,
-    Dataset,
-    EvaluationSet,
-    FullTask,
-    Me,
-    Round,
-    Statistics,
-    Task,
-)
 
 
 class Tasks(Asking):
     """The methods about tasks, rounds and data."""
 
     @method
-    def me(self) -> Flow[Me]:
+    def me(self) -> Flow[types.Me]:
         """Whose key it is, what it may do and when it ends."""
         return self._get("/me/")
 
     @method
-    def tasks(self) -> Flow[list[Task]]:
+    def tasks(self) -> Flow[list[types.Task]]:
         """The tasks that one may see."""
         return self._all("/tasks/")
 
     @method
-    def task(self, task: str) -> Flow[FullTask]:
+    def task(self, task: str) -> Flow[types.FullTask]:
         """A task by its code, such as `nli`."""
         return self._get(f"/tasks/{task}/")
 
     @method
-    def rounds(self, task: str) -> Flow[list[Round]]:
+    def rounds(self, task: str) -> Flow[list[types.Round]]:
         """The rounds of a task."""
         return self._all(f"/tasks/{task}/rounds/")
 
     @method
-    def statistics(self, task: str) -> Flow[Statistics]:
+    def statistics(self, task: str) -> Flow[types.Statistics]:
         """The numbers of each of its rounds, and of all of them."""
         return self._get(f"/tasks/{task}/statistics/")
 
     @method
-    def datasets(self, task: str) -> Flow[list[Dataset]]:
+    def datasets(self, task: str) -> Flow[list[types.Dataset]]:
         """The released versions of a task's rounds, with their files."""
         return self._all(f"/tasks/{task}/datasets/")
 
@@ -60,7 +51,7 @@ class Tasks(Asking):
         checked, and a file that is here is not asked for again. `as_pandas` and `as_dataset` read
         the folder. Raises NotFound, Damaged.
         """
-        every: list[Dataset] = yield from self._all(f"/tasks/{task}/datasets/")
+        every: list[types.Dataset] = yield from self._all(f"/tasks/{task}/datasets/")
         mine = [one for one in every if one["round"] == round and version in (None, one["version"])]
         if not mine:
             known = ", ".join(f"round {one['round']} v{one['version']}" for one in every)
@@ -82,7 +73,7 @@ class Tasks(Asking):
         return target
 
     @method
-    def evaluation_sets(self, task: str) -> Flow[list[EvaluationSet]]:
+    def evaluation_sets(self, task: str) -> Flow[list[types.EvaluationSet]]:
         """The sets that models are scored on."""
         return self._all(f"/tasks/{task}/evaluation-sets/")
 
@@ -94,6 +85,6 @@ class Tasks(Asking):
         return target
 
     @method
-    def check_inputs(self, task: str) -> Flow[Check]:
+    def check_inputs(self, task: str) -> Flow[types.Check]:
         """What a model must be (`model`), and the inputs that it gets when it arrives."""
         return self._get(f"/tasks/{task}/check-inputs/")

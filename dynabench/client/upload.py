@@ -5,12 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
+from dynabench.client import types
 from dynabench.client.archive import digest_in, packed, packed_name
 from dynabench.client.errors import Refused
 from dynabench.client.flow import Flow, Work, method
 from dynabench.client.http import Asking
 from dynabench.client.progress import bytes_shown
-from dynabench.client.types import Upload
 
 
 class Uploading(Asking):
@@ -28,7 +28,7 @@ class Uploading(Asking):
         size, digest = file.seek(0, os.SEEK_END), (yield Work(lambda: digest_in(file)))
         ending = "".join(Path(file_name).suffixes[-2:])  # as .jsonl.gz
         name = f"{file_name.removesuffix(ending)[:100]}.{digest}{ending[-20:]}"
-        known: list[Upload] = yield from self._all("/uploads/")
+        known: list[types.Upload] = yield from self._all("/uploads/")
         here = [one for one in known if (one["file_name"], one["size"]) == (name, size)]
         upload = here[0] if here else None
         if upload is None:
@@ -39,7 +39,7 @@ class Uploading(Asking):
         return upload["id"]
 
     def _send_pieces(
-        self, file: IO[bytes], upload: Upload, show: Callable[[int], object]
+        self, file: IO[bytes], upload: types.Upload, show: Callable[[int], object]
     ) -> Flow[None]:
         """What the server lacks, piece by piece; from where it says when that changed meanwhile."""
         address, here = f"/uploads/{upload['id']}/", upload["received"]
@@ -57,7 +57,7 @@ class Uploading(Asking):
             show(here)
 
     @method
-    def uploads(self) -> Flow[list[Upload]]:
+    def uploads(self) -> Flow[list[types.Upload]]:
         """One's files that are not submitted yet; each is kept for three days."""
         return self._all("/uploads/")
 

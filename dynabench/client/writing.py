@@ -4,18 +4,10 @@ from collections.abc import Mapping
 from time import monotonic
 from typing import Any, Literal, Unpack
 
+from dynabench.client import types
 from dynabench.client.errors import Refused, TimedOut
 from dynabench.client.flow import Flow, Pause, method
 from dynabench.client.http import Asking
-from dynabench.client.types import (
-    Assignment,
-    Example,
-    Flag,
-    Item,
-    JudgedExample,
-    OwnValidation,
-    Report,
-)
 
 LONGEST_ASKING, PAUSE = 120.0, 2.0
 """Seconds in which the targets have answered or were given up; between two questions."""
@@ -27,7 +19,7 @@ class Writing(Asking):
     @method
     def assignment(
         self, task: str, want: Literal["current", "context", "goal", "edit"] = "current"
-    ) -> Flow[Assignment]:
+    ) -> Flow[types.Assignment]:
         """What to write about and for which goal.
 
         want: another context, another goal, or an example to be changed as little as possible.
@@ -35,7 +27,7 @@ class Writing(Asking):
         return self._write("POST", f"/tasks/{task}/assignment/", {"want": want})
 
     @method
-    def annotate(self, assignment_id: int, inputs: Mapping[str, Any]) -> Flow[Example]:
+    def annotate(self, assignment_id: int, inputs: Mapping[str, Any]) -> Flow[types.Example]:
         """Write an example: what the targets answered, and whether they were fooled.
 
         inputs: values by the names of the task's input fields, without the goal. Waits until the
@@ -51,32 +43,32 @@ class Writing(Asking):
             found = yield from self._get(f"/attempts/{found['id']}/")
         if found.get("failure"):
             raise Refused(found["failure"])
-        example: Example = found.get("example") or found
+        example: types.Example = found.get("example") or found
         return example
 
     @method
-    def report_context(self, context_id: int, reason: str, comment: str = "") -> Flow[Report]:
+    def report_context(self, context_id: int, reason: str, comment: str = "") -> Flow[types.Report]:
         """Say what is wrong with a context that one was given. Raises Invalid."""
         body = {"reason": reason, "comment": comment}
         return self._write("POST", f"/contexts/{context_id}/report/", body)
 
     @method
-    def example(self, example_id: str) -> Flow[JudgedExample]:
+    def example(self, example_id: str) -> Flow[types.JudgedExample]:
         """An example, as one may see it."""
         return self._get(f"/examples/{example_id}/")
 
     @method
-    def my_examples(self) -> Flow[list[JudgedExample]]:
+    def my_examples(self) -> Flow[list[types.JudgedExample]]:
         """What one has written, and what became of it."""
         return self._all("/me/examples/")
 
     @method
-    def retract(self, example_id: str) -> Flow[Example]:
+    def retract(self, example_id: str) -> Flow[types.Example]:
         """Retract one's example."""
         return self._write("POST", f"/examples/{example_id}/retract/")
 
     @method
-    def next_to_judge(self, task: str) -> Flow[Item | None]:
+    def next_to_judge(self, task: str) -> Flow[types.Item | None]:
         """An example of somebody else to judge, without what its author said; None: there is none.
 
         It is held for a quarter of an hour.
@@ -84,7 +76,9 @@ class Writing(Asking):
         return self._write("POST", f"/tasks/{task}/judging/next/")
 
     @method
-    def validate(self, example_id: str, vote: str, **told: Unpack[Flag]) -> Flow[OwnValidation]:
+    def validate(
+        self, example_id: str, vote: str, **told: Unpack[types.Flag]
+    ) -> Flow[types.OwnValidation]:
         """Judge the example that was handed out.
 
         vote: one of those in its `choices`. To flag it takes a `flag_reason` of its `flag_reasons`

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from getpass import getpass
 from typing import Any
 
+from dynabench.client import types
 from dynabench.client.commands.shared import (
     USAGE,
     CommandError,
@@ -17,7 +18,6 @@ from dynabench.client.commands.shared import (
     tell,
 )
 from dynabench.client.credentials import forget_key, keep_key, keys_file
-from dynabench.client.types import Me
 
 
 def add(commands: Any) -> None:
@@ -66,7 +66,7 @@ def whoami(args: argparse.Namespace) -> int:
     return 0
 
 
-def _who(server: str, me: Me) -> str:
+def _who(server: str, me: types.Me) -> str:
     token = me["token"]
     assert token  # a key was sent
     ends = datetime.fromisoformat(token["expires_at"])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from dynabench.client import types
 from dynabench.client.client import DynabenchClient
 from dynabench.client.commands.results import shown
 from dynabench.client.commands.shared import (
@@ -21,10 +22,9 @@ from dynabench.client.commands.shared import (
     tell,
 )
 from dynabench.client.commands.test import look_through
-from dynabench.client.types import Card, Model, Run
 
 NO_LOG = "Nothing was written to the log."
-Submit = Callable[[DynabenchClient, argparse.Namespace, Card], str]
+Submit = Callable[[DynabenchClient, argparse.Namespace, types.Card], str]
 
 
 def add(commands: Any) -> None:
@@ -76,7 +76,7 @@ def submit(args: argparse.Namespace) -> int:
     if args.publish and args.no_wait:
         raise CommandError("A model is published once it has a score: leave --no-wait out.", USAGE)
     client = client_for(args)
-    card: Card = {"description": args.description} if args.description else {}
+    card: types.Card = {"description": args.description} if args.description else {}
     kind = next(kind for kind in SUBMIT if getattr(args, kind))
     id = SUBMIT[kind](client, args, card)
     page = f"{client.server}/m/{id}/"
@@ -96,12 +96,12 @@ def submit(args: argparse.Namespace) -> int:
     return 0
 
 
-def _folder(client: DynabenchClient, args: argparse.Namespace, card: Card) -> str:
+def _folder(client: DynabenchClient, args: argparse.Namespace, card: types.Card) -> str:
     look_through(client, args.task, args.folder)
     return client.submit_model(args.folder, args.task, args.name, **card)
 
 
-def _image(client: DynabenchClient, args: argparse.Namespace, card: Card) -> str:
+def _image(client: DynabenchClient, args: argparse.Namespace, card: types.Card) -> str:
     if not Path(args.image).is_file() and "@sha256:" not in args.image:
         raise CommandError(
             f"There is no file {args.image}. Write the image into one: docker save -o model.tar "
@@ -111,18 +111,18 @@ def _image(client: DynabenchClient, args: argparse.Namespace, card: Card) -> str
     return client.submit_image(args.image, args.task, args.name, args.adapter, **card)
 
 
-def _predictions(client: DynabenchClient, args: argparse.Namespace, card: Card) -> str:
+def _predictions(client: DynabenchClient, args: argparse.Namespace, card: types.Card) -> str:
     if not args.set:
         raise CommandError("Name the set that the predictions are for with --set.", USAGE)
     return client.submit_predictions(args.predictions, args.task, args.set, args.name, **card)
 
 
-def _hub(client: DynabenchClient, args: argparse.Namespace, card: Card) -> str:
+def _hub(client: DynabenchClient, args: argparse.Namespace, card: types.Card) -> str:
     source, _, revision = args.hub.partition("@")
     return client.submit_hub(source, revision, args.task, args.name, **card)
 
 
-def _endpoint(client: DynabenchClient, args: argparse.Namespace, card: Card) -> str:
+def _endpoint(client: DynabenchClient, args: argparse.Namespace, card: types.Card) -> str:
     if not args.name:
         raise CommandError("Name the model with --name.", USAGE)
     secret = os.environ.get(args.secret_env) if args.secret_env else ""
@@ -154,7 +154,7 @@ def status(args: argparse.Namespace) -> int:
     return 0
 
 
-def _where(model: Model, runs: list[Run]) -> str:
+def _where(model: types.Model, runs: list[types.Run]) -> str:
     rows = [[run["id"], _of(run), run["state"], run["error"]] for run in runs]
     return "\n".join(
         [
@@ -165,7 +165,7 @@ def _where(model: Model, runs: list[Run]) -> str:
     )
 
 
-def _of(run: Run) -> str:
+def _of(run: types.Run) -> str:
     return f"{run['evaluation_set']} v{run['version']}, {run['suite']}"
 
 

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from dynabench.client import types
 from dynabench.client.commands.shared import (
     FAILED,
     STOPPED,
@@ -14,7 +15,6 @@ from dynabench.client.commands.shared import (
     table,
     tell,
 )
-from dynabench.client.types import ImportedContexts
 
 
 def add(commands: Any) -> None:
@@ -82,7 +82,7 @@ def contexts(args: argparse.Namespace) -> int:
     return FAILED if found["error_count"] and not args.skip_bad else 0
 
 
-def _brought(found: ImportedContexts, *, is_dry: bool) -> str:
+def _brought(found: types.ImportedContexts, *, is_dry: bool) -> str:
     new = f"New: {found['new']}" if is_dry else f"Stored: {found['stored']}"
     lines = [
         f"{new}. There already: {found['duplicate_count']}. Bad lines: {found['error_count']}.",
