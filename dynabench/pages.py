@@ -177,34 +177,23 @@ def _chart(numbered: Sequence[Numbered], lines: Mapping[str, str], title: str) -
 
 
 @login_not_required
-def numbers_json(request: HttpRequest, code: str) -> HttpResponse:
-    """Every number of each round as JSON; 503 while a large round is counted."""
-    found = find_task(request, code)
-    rows = _rows(found)
-    return _later() if rows is None else JsonResponse({"task": found.code, "rounds": rows})
+def numbers_file(request: HttpRequest, code: str, kind: str) -> HttpResponse:
+    """Every number of each round as JSON, or as CSV with a line for each round.
 
-
-@login_not_required
-def numbers_csv(request: HttpRequest, code: str) -> HttpResponse:
-    """The same as a table: one line for each round."""
+    503 while a large round is counted for the first time.
+    """
     found = find_task(request, code)
     rows = _rows(found)
     if rows is None:
-        return _later()
+        words = _("The numbers are being counted. Ask again in a minute.")
+        response = HttpResponse(f"{words}\n", status=503, content_type="text/plain; charset=utf-8")
+        response["Retry-After"] = "60"
+        return response
+    if kind == "json":
+        return JsonResponse({"task": found.code, "rounds": rows})
     table = [flat(row) for row in rows]
     columns = table[0] if table else ["round"]
     return csv_file([columns, *(row.values() for row in table)], f"{found.code}-numbers.csv")
-
-
-def _later() -> HttpResponse:
-    """What is answered while a large round is counted for the first time."""
-    words = _("The numbers are being counted. Ask again in a minute.")
-    return HttpResponse(
-        f"{words}\n",
-        status=503,
-        content_type="text/plain; charset=utf-8",
-        headers={"Retry-After": "60"},
-    )
 
 
 def _rows(task: Task) -> list[dict[str, Any]] | None:

@@ -7,7 +7,7 @@ from django.urls import include, path
 from django.views.i18n import set_language
 
 from dynabench import download, health, pages
-from dynabench.accounts import token_views, views
+from dynabench.accounts import views
 
 admin.site.site_header = admin.site.site_title = "Dynabench"
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
@@ -18,8 +18,8 @@ urlpatterns = [
     path("", pages.home, name="home"),
     path("t/<slug:code>/", pages.task, name="task"),
     path("g/<slug:slug>/", pages.group, name="group"),
-    path("t/<slug:code>/numbers.csv", pages.numbers_csv, name="numbers-csv"),
-    path("t/<slug:code>/numbers.json", pages.numbers_json, name="numbers-json"),
+    path("t/<slug:code>/numbers.csv", pages.numbers_file, {"kind": "csv"}, name="numbers-csv"),
+    path("t/<slug:code>/numbers.json", pages.numbers_file, {"kind": "json"}, name="numbers-json"),
     path("", include("annotation.urls")),
     path("", include("validation.urls")),
     path("", include("evaluation.urls")),
@@ -29,8 +29,8 @@ urlpatterns = [
     path("account/", views.account, name="account"),
     path("account/keyboard-mode/", views.keyboard_mode, name="keyboard-mode"),
     path("account/ranking/", views.ranking, name="ranking"),
-    path("account/tokens/", token_views.tokens, name="tokens"),
-    path("account/tokens/<int:pk>/revoke/", token_views.revoke, name="token-revoke"),
+    path("account/tokens/", views.tokens, name="tokens"),
+    path("account/tokens/<int:pk>/revoke/", views.token_revoke, name="token-revoke"),
     path("account/webhooks/", include("dynabench.webhooks.urls")),
     path("help/", views.help_page, name="help"),
     path("help/numbers/", pages.numbers, name="numbers"),

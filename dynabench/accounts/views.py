@@ -1,16 +1,21 @@
-"""The account page, help, and the keyboard switch."""
+"""The account pages: settings, tokens of the API, help."""
 
+from allauth.account.decorators import reauthentication_required
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
 
+from dynabench.accounts.forms import TokenForm
 from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.people import person
 from dynabench.accounts.services import annotator_of, set_in_ranking, set_keyboard_mode
+from dynabench.accounts.tokens import create_token, revoke_token
+from dynabench.lib.refusals import as_form_error
 
 
 @login_not_required
@@ -41,6 +46,32 @@ def ranking(request: HttpRequest) -> HttpResponse:
     set_in_ranking(annotator=annotator_of(person(request)), on=request.POST.get("on") == "1")
     messages.success(request, _("Saved."))
     return redirect("account")
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+@reauthentication_required(allow_get=True)  # type: ignore[untyped-decorator]
+def tokens(request: HttpRequest) -> HttpResponse:
+    """One's tokens, and the form that makes another; its key is on the answer and nowhere else."""
+    form = TokenForm(request.POST if request.method == "POST" else None)
+    if request.method == "POST" and form.is_valid():
+        with as_form_error(form):
+            token, key = create_token(user=person(request), **form.cleaned_data)
+            values = {"token": token, "key": key}
+            return render(request, "accounts/token_made.html", values, status=201)
+    values = {"tokens": ApiToken.objects.filter(user=person(request)), "form": form}
+    return render(request, "accounts/tokens.html", values, status=422 if form.errors else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def token_revoke(request: HttpRequest, pk: int) -> HttpResponse:
+    """Revoke a token, after a question."""
+    token = get_object_or_404(ApiToken, pk=pk, user=request.user)
+    if request.method != "POST":
+        return render(request, "accounts/token_revoke.html", {"token": token})
+    revoke_token(token=token, actor=person(request))
+    messages.success(request, _("%(token)s is revoked.") % {"token": token.name})
+    return redirect("tokens")
 
 
 def _ensure_annotator(user: User | AnonymousUser) -> None:
