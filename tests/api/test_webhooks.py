@@ -102,7 +102,7 @@ def test_a_program_sends_again_what_arrived(api, hook):
     assert ids == [made["id"]] * 2
     assert api.post(f"{address}deliveries/{uuid4()}/again/").status_code == 404
     api.patch(address, {"is_on": False})
-    assert "Switch it on first" in api.post(again).json()["error"]["message"]
+    assert api.post(again).status_code == 409
     assert Delivery.objects.get().state == State.SENT
 
 

@@ -151,7 +151,6 @@ def test_a_decision_counts_and_the_next_example_comes(
     assert response.status_code == 200
     assert f"Review example {str(following.uuid)[:8]}</h1>" in response.text
     assert 'tabindex="-1" autofocus' in response.text
-    assert "Your decision is saved." in response.text
     if headers:
         assert response["HX-Push-Url"] == f"{URL}{following.uuid}/?kind=split"
     decision = OwnerDecision.objects.get()
@@ -168,7 +167,6 @@ def test_the_last_decision_leads_back_to_the_queue(as_alice, split):
     form = {"answer": "verdict:flagged"}
     response = as_alice.post(f"{URL}{split.uuid}/?round=1", form, follow=True)
     assert response.redirect_chain == [(f"{URL}?kind=all&round=1", 302)]
-    assert "No further example was found here." in response.text
     response = as_alice.post(f"{URL}{split.uuid}/", form, **HTMX)
     assert response["HX-Redirect"] == f"{URL}?kind=all"
 
@@ -178,19 +176,17 @@ def test_withdrawing_a_decision_lets_the_votes_decide(as_alice, alice, split):
     page = as_alice.get(f"{URL}{split.uuid}/").text
     assert "Withdraw the decision" in page
     page = as_alice.post(f"{URL}{split.uuid}/undecide/", follow=True).text
-    assert "The votes decide again." in page
-    assert "no longer counts" in page
     assert "Withdraw the decision" not in page
+    assert OwnerDecision.objects.get().withdrawn_at is not None
     assert Consensus.objects.get().decided_by == "votes"
     again = as_alice.post(f"{URL}{split.uuid}/undecide/", **HTMX)
     assert again.status_code == 409
-    assert "No owner has decided this example." in again.text
 
 
 def test_what_is_wrong_in_the_form_is_said_and_the_text_survives(as_alice, split):
     response = as_alice.post(f"{URL}{split.uuid}/", {"reason": "Because it is so."})
     assert response.status_code == 422
-    assert "There is a problem" in response.text
+    assert 'id="error-summary"' in response.text
     assert "Choose an answer" in response.text
     assert "Because it is so." in response.text
     assert not OwnerDecision.objects.exists()
@@ -201,7 +197,7 @@ def test_an_example_is_withdrawn_with_a_reason(as_alice, alice, split, nli):
     assert "Withdraw this example?" in as_alice.get(url).text
     response = as_alice.post(url, {"reason": " "})
     assert response.status_code == 422
-    assert "Say why you withdraw it" in response.text
+    assert not LogEntry.objects.filter(action="example.withdrawn").exists()
     assert as_alice.post(url, {"reason": "It names somebody."}).status_code == 302
     split.refresh_from_db()
     assert split.retracted_at is not None
@@ -251,19 +247,17 @@ def test_a_decided_example_becomes_gold_and_is_none_again(as_alice, alice, split
     url = f"{URL}{split.uuid}/gold/"
     form = {"explanation": "The passage leaves it open."}
     page = as_alice.post(url, form, follow=True).text
-    assert "The example is a gold item now" in page
     assert "“The passage leaves it open.”" in page
     gold = Gold.objects.get()
     assert (gold.label, gold.made_by) == ("neutral", alice)
     page = as_alice.post(url, {"gold": "no"}, **HTMX).text
-    assert "no gold item any more" in page
-    assert "Use as gold item" in page
+    assert 'name="explanation"' in page  # it can be one again
     assert not Gold.objects.exists()
 
 
 def test_what_is_not_decided_is_no_gold(as_alice, nli, bob):
     example = write(nli, bob)
-    assert "Use as gold item" not in as_alice.get(f"{URL}{example.uuid}/").text
+    assert 'name="explanation"' not in as_alice.get(f"{URL}{example.uuid}/").text
     response = as_alice.post(f"{URL}{example.uuid}/gold/", **HTMX)
     assert response.status_code == 409
     assert "Decide it first." in response.text
