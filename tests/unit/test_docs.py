@@ -2,6 +2,7 @@
 
 import ast
 import os
+import pkgutil
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from django.core.management import get_commands, load_command_class
+
+from leaderboard.people.badges import BADGES
 
 ROOT = Path(__file__).parents[2]
 APPS = ("dynabench", "tasks", "annotation", "validation", "evaluation", "leaderboard")
@@ -102,6 +105,32 @@ def test_names_are_defined_in_their_files(page: str) -> None:
     for file, name in pairs:
         names = defined(ast.parse((ROOT / file).read_text()).body)
         assert name in names, f"{page}.md: {file} defines no {name}"
+
+
+def dotted_names(text: str) -> Iterator[str]:
+    """Names such as module.function in backticks, and plain ones below "service in `module`".
+
+    >>> table = "| row | service in `tasks.services` |\\n|---|---|\\n| Task | `save_config` |\\n"
+    >>> [*dotted_names("see `tasks.models.Task`, `dynabench.json`\\n\\n" + table)]
+    ['tasks.models.Task', 'tasks.services', 'tasks.services.save_config']
+    """
+    names = re.findall(rf"`((?:{'|'.join(APPS)})(?:\.\w+)+)`", text)
+    yield from (name for name in names if name.rpartition(".")[2] not in ENDINGS)
+    for module, rows in re.findall(r"\| service in `([\w.]+)`.*\n\|[-|]+\n((?:\|.*\n)+)", text):
+        for row in rows.splitlines():
+            yield from (f"{module}.{name}" for name in re.findall(r"`(\w+)`", row.split("|")[2]))
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_dotted_names_resolve(page: Path) -> None:
+    for name in dotted_names(page.read_text()):
+        pkgutil.resolve_name(name)
+
+
+def test_the_annotators_page_lists_exactly_the_badges() -> None:
+    page = (ROOT / "docs" / "annotators.md").read_text()
+    rows = page.partition("| badge | for |\n")[2].partition("\n\n")[0].splitlines()[1:]
+    assert [row.split("|")[1].strip() for row in rows] == [name for name, _, _ in BADGES]
 
 
 def test_where_is_answers_25_questions_with_one_path_each() -> None:
