@@ -64,7 +64,7 @@ class ComponentForm(forms.Form):
         data: Any = None,
         *,
         context: Mapping[str, Any] | None = None,
-        initial: Mapping[str, Any] | None = None,
+        initial: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(data, initial=initial)
         self.components, self.context = components, context or {}

@@ -34,7 +34,7 @@ class VoteField(serializers.CharField):
     def __init__(self, help_text: str = VOTE) -> None:
         super().__init__(source="*", read_only=True, help_text=help_text)
 
-    def to_representation(self, choice: Choice) -> str:
+    def to_representation(self, choice: Any) -> str:
         return vote_of(choice)
 
 

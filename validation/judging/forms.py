@@ -126,7 +126,8 @@ def flag_reasons(config: TaskConfig) -> list[tuple[str, str]]:
     """What can be wrong with an example; a passage only where the task gives one."""
     broken = Validation.FlagReason.BROKEN
     has_passage = config.gives == "passage"
-    return [one for one in Validation.FlagReason.choices if has_passage or one[0] != broken]
+    reasons = Validation.FlagReason.choices
+    return [(name, str(words)) for name, words in reasons if has_passage or name != broken]
 
 
 class FlagForm(QuestionForm):

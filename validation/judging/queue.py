@@ -199,12 +199,12 @@ def round_numbers(*rounds: Round) -> Mapping[int, Mapping[str, int]]:
     }
     found = {round.pk: dict.fromkeys((*wanted, "by_programs"), 0) for round in rounds}
     examples = Example.objects.filter(round__in=rounds, retracted_at__isnull=True).order_by()
-    for row in examples.values("round", "by_program").annotate(**wanted):
-        numbers = found[row.pop("round")]
-        if row.pop("by_program"):
-            numbers["by_programs"] = row["collected"]
+    counted = examples.values("round", "by_program").annotate(**wanted)
+    for pk, by_program, *counts in counted.values_list("round", "by_program", *wanted):
+        if by_program:
+            found[pk]["by_programs"] = counts[0]
         else:
-            numbers |= row
+            found[pk] |= zip(wanted, counts, strict=True)
     return found
 
 
