@@ -175,12 +175,7 @@ def _said(example: Example, asked: Mapping[str, Any]) -> dict[str, Any]:
     told = {"flag_comment": asked.get("comment", ""), "flag_reason": asked.get("flag_reason", "")}
     form = page.flag_form(example, {**metadata, **told, "example": example.uuid})
     _check(form, metadata)
-    return {
-        "vote": Vote(verdict="flagged"),
-        "flag_reason": form.cleaned_data["flag_reason"],
-        "comment": form.cleaned_data["flag_comment"],
-        "metadata": form.inputs,
-    }
+    return form.said
 
 
 def _check(form: Form, metadata: Mapping[str, Any]) -> None:

@@ -89,6 +89,7 @@ def to_review(rounds: Iterable[Round], kind: Kind, after: int = 0, size: int = P
     )
     narrow = _decided_by_one([row["pk"] for row in rows if row["votes"] >= 3])
     items: list[ReviewItem] = []
+    row: Mapping[str, Any] = {}
     for row in rows:
         kinds = _kinds(row, is_narrow=row["pk"] in narrow)
         if kind in kinds or (kind == Kind.ALL and kinds):
@@ -102,10 +103,9 @@ def to_review(rounds: Iterable[Round], kind: Kind, after: int = 0, size: int = P
                 )
             )
         if len(items) == size:
-            return ReviewPage(
-                items, row["pk"] if row != rows[-1] or len(rows) == LOOKED_AT else None
-            )
-    return ReviewPage(items, rows[-1]["pk"] if len(rows) == LOOKED_AT else None)
+            break
+    is_end = not rows or (row is rows[-1] and len(rows) < LOOKED_AT)
+    return ReviewPage(items, None if is_end else row["pk"])
 
 
 def _kinds(row: Mapping[str, Any], *, is_narrow: bool) -> set[Kind]:

@@ -152,6 +152,16 @@ class FlagForm(QuestionForm):
             self.add_error("flag_comment", gettext("Say what is wrong"))
         return self.cleaned_data
 
+    @property
+    def said(self) -> dict[str, Any]:
+        """The flag as `services.cast_validation` takes it, once the form is valid."""
+        return {
+            "vote": Vote(verdict="flagged"),
+            "flag_reason": self.cleaned_data["flag_reason"],
+            "comment": self.cleaned_data["flag_comment"],
+            "metadata": self.inputs,
+        }
+
 
 class AfterForm(QuestionForm):
     """What is asked once the vote is stored: whether one keeps it, and the task's questions."""

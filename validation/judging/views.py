@@ -24,7 +24,6 @@ from tasks.models import Task
 from validation.judging import blind, gold, page, services
 from validation.judging.forms import AfterForm
 from validation.models import GoldAnswer, Validation
-from validation.rules.consensus import Vote
 
 BREAK_MINUTES = {True: 15, False: 45}  # whether the task is sensitive
 AWAY_MINUTES = 20
@@ -145,14 +144,7 @@ def flag(request: HttpRequest, task: Task, validator: Annotator) -> HttpResponse
     form = page.flag_form(example, request.POST)
     if not form.is_valid():
         return _show_next(request, task, validator, flag_form=form, status=422)
-    services.cast_validation(
-        validator=validator,
-        example=example,
-        vote=Vote(verdict="flagged"),
-        flag_reason=form.cleaned_data["flag_reason"],
-        comment=form.cleaned_data["flag_comment"],
-        metadata=form.inputs,
-    )
+    services.cast_validation(validator=validator, example=example, **form.said)
     return _go_on(request, task, validator, _("Thank you. The task owner will look at it."))
 
 
