@@ -79,6 +79,16 @@ def test_named_files_and_tests_exist(page: Path) -> None:
         assert found, f"{page.name}: there is no {name}::{test}"
 
 
+def test_tests_that_tables_name_exist() -> None:
+    """Plain names below "test in `file`"."""
+    page = (ROOT / "docs" / "locking.md").read_text()
+    tables = re.findall(r"\| test in `([\w./]+)` \|\n\|[-|]+\n((?:\|.*\n)+)", page)
+    assert tables
+    for file, rows in tables:
+        names = re.findall(r"`(test_\w+)`", rows)
+        assert {*names} <= {*defined(ast.parse((ROOT / file).read_text()).body)}, file
+
+
 def defined(body: list[ast.stmt]) -> Iterator[str]:
     """The functions, classes and constants of a module, and the members of its classes.
 
