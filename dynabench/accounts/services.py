@@ -80,15 +80,12 @@ def _forget_name(user: User) -> None:
             entry.data["user"] = GONE
         entry.data.pop("person", None)
         entry.save(update_fields=["target", "data"])
+    account = ContentType.objects.get_for_model(User)
     for one in AdminLogEntry.objects.filter(written).select_related("content_type"):
-        is_account = one.object_id == str(user.pk) and one.content_type == _account_type()
+        is_account = one.object_id == str(user.pk) and one.content_type == account
         one.object_repr = GONE if is_account else pattern.sub(GONE, one.object_repr)
         one.change_message = pattern.sub(GONE, one.change_message)
         one.save(update_fields=["object_repr", "change_message"])
-
-
-def _account_type() -> ContentType:
-    return ContentType.objects.get_for_model(User)
 
 
 def log(

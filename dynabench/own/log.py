@@ -1,6 +1,5 @@
 """The log of a task: who did what, for its members."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from django.core.paginator import Paginator
@@ -33,7 +32,10 @@ def log(request: HttpRequest, code: str) -> HttpResponse:
     entries = entries.select_related("actor").order_by("-pk")
     page = Paginator(entries, A_PAGE).get_page(request.GET.get("page"))
     hidden = () if can_own(request.user, task) else PRIVATE
-    listed = [(entry, _shown(entry.data, hidden)) for entry in page]
+    listed = [
+        (entry, [(name, value) for name, value in entry.data.items() if name not in hidden])
+        for entry in page
+    ]
     values = {"task": task, "page": page, "entries": listed, "names": moderates}
     return render(request, "own/log.html", values)
 
@@ -43,7 +45,3 @@ def entries_of(task: Task) -> Any:
     code = task.code
     older = Q(target=code) | Q(target__startswith=f"{code} round ")
     return LogEntry.objects.filter(Q(task=code) | Q(older, task=""))
-
-
-def _shown(data: Mapping[str, Any], hidden: tuple[str, ...]) -> list[tuple[str, Any]]:
-    return [(name, value) for name, value in data.items() if name not in hidden]

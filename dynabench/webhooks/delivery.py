@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -90,12 +90,10 @@ class Said:
 def send_due() -> int:
     """Send some of what is due, several at once; returns how many were taken."""
     taken = list(islice(_claimed(), AT_ONCE))
-    letters = {delivery.pk: _letter(delivery) for delivery in taken}
-    with ThreadPoolExecutor(AT_ONCE) as pool:  # no database in there
-        answers = pool.map(lambda pk: (pk, _post(letters[pk])), list(letters))
-        said = dict(answers)
-    for delivery in taken:
-        _note(delivery, said[delivery.pk])
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        answers = list(pool.map(_post, taken))
+    for delivery, said in zip(taken, answers, strict=True):
+        _note(delivery, said)
     return len(taken)
 
 
@@ -123,50 +121,32 @@ def claim(pk: UUID) -> Delivery | None:
     return rows.filter(pk=pk, lease_token=token).first()
 
 
-@dataclass(frozen=True)
-class Letter:
-    """What is sent, with its signature; `problem` says why it cannot be."""
-
-    url: str
-    body: bytes
-    headers: Mapping[str, str]
-    problem: str = ""
-
-
-def _letter(delivery: Delivery) -> Letter:
-    payload: dict[str, Any] = {
-        "type": delivery.event,
-        "timestamp": delivery.happened_at.isoformat(),
-        "data": delivery.data,
-    }
-    body, now = json.dumps(payload).encode(), int(timezone.now().timestamp())
+def _post(delivery: Delivery) -> Said:
+    """Send it, signed, to a checked address, within `SECONDS`. Asks no database."""
+    id, now = str(delivery.pk), int(timezone.now().timestamp())
+    happened_at = delivery.happened_at.isoformat()
+    payload = {"type": delivery.event, "timestamp": happened_at, "data": delivery.data}
+    body = json.dumps(payload).encode()
     try:
         secret = decrypt(delivery.webhook.secret)
     except Unreadable as error:
-        return Letter("", b"", {}, f"It cannot be signed. {error} Make a new secret.")
+        return Said(None, f"It cannot be signed. {error} Make a new secret.")
     headers = {
-        "webhook-id": str(delivery.pk),
+        "webhook-id": id,
         "webhook-timestamp": str(now),
-        "webhook-signature": signature(secret, id=str(delivery.pk), timestamp=now, body=body),
+        "webhook-signature": signature(secret, id=id, timestamp=now, body=body),
     }
-    return Letter(delivery.webhook.url, body, headers)
-
-
-def _post(letter: Letter) -> Said:
-    """Send it to a checked address, within `SECONDS`."""
-    if letter.problem:
-        return Said(None, letter.problem)
     try:
         reply = SHARED.request(
             "POST",
-            parse_url(letter.url),
+            parse_url(delivery.webhook.url),
             seconds=SECONDS,
             max_bytes=ANSWER_BYTES,
             allowed=tuple(settings.WEBHOOK_PRIVATE_HOSTS),
             secret=None,
-            payload=letter.body,
+            payload=body,
             retry=NO_RETRY,
-            headers=[(name.encode(), value.encode()) for name, value in letter.headers.items()],
+            headers=[(name.encode(), value.encode()) for name, value in headers.items()],
         )
     except EndpointError as error:
         return Said(None, str(error).replace("The target", "The receiver"))
