@@ -146,15 +146,11 @@ def _editor(
         "fixed": fixed,
         "errors": form.errors.get("text", []),
         "entries": entries.select_related("actor")[:10],
-        **_found(problems, text),
+        "problems": shown(problems, text),
+        "counted": counted(problems),
+        "has_errors": any(problem.severity == "error" for problem in problems),
     }
     return render_page(request, PAGE, values, part="problems", status=status)
-
-
-def _found(problems: Sequence[Problem], text: str) -> dict[str, Any]:
-    has_errors = any(problem.severity == "error" for problem in problems)
-    said = counted(problems)
-    return {"problems": shown(problems, text), "counted": said, "has_errors": has_errors}
 
 
 @require_POST

@@ -67,10 +67,6 @@ def note(text: str) -> None:
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Columns as wide as what is in them; what is not known is a dash."""
-    cells = [[*heads], *([_cell(value) for value in row] for row in rows)]
+    cells = [[*heads], *(["-" if one in (None, "") else str(one) for one in row] for row in rows)]
     widths = [max(len(row[place]) for row in cells) for place in range(len(heads))]
     return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in cells)
-
-
-def _cell(value: Any) -> str:
-    return "-" if value is None or value == "" else str(value)
