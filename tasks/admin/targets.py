@@ -1,4 +1,4 @@
-"""Targets in the admin, and the button that sends one a test."""
+"""Targets and generators in the admin, and the button that sends a target a test."""
 
 import json
 from typing import Any
@@ -8,10 +8,10 @@ from django.http import HttpRequest, HttpResponse
 
 from dynabench.accounts.services import log
 from tasks.admin.roles import CountColumn, RoleAdmin, person
-from tasks.models import TargetModel
+from tasks.models import Generator, TargetModel
 from tasks.permissions import fixed_settings
 from tasks.targets.endpoints.base import Prediction
-from tasks.targets.forms import InputForm, TargetForm
+from tasks.targets.forms import GeneratorForm, InputForm, TargetForm
 from tasks.targets.send_test import NoAnswer, send_test
 from tasks.targets.services import change_target
 
@@ -78,3 +78,18 @@ def _shown(answer: Prediction) -> dict[str, Any]:
         "seconds": answer.seconds,
         "fingerprint": text(answer.fingerprint),
     }
+
+
+@admin.register(Generator)
+class GeneratorAdmin(RoleAdmin):
+    form = GeneratorForm
+    list_display = ["name", "task", "adapter", "url"]
+    fields = ["task", "name", "adapter", "url", "options", "secret_env"]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Generator | None = None) -> list[str]:
+        return fixed_settings(request.user, obj)
+
+    def save_model(self, request: HttpRequest, obj: Generator, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        action = "generator.changed" if change else "generator.registered"
+        log(request.user, action, obj, fields=form.changed_data)

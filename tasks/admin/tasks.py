@@ -1,4 +1,4 @@
-"""Tasks and their members in the admin; rounds, contexts and targets have their own modules."""
+"""Tasks, their members and groups in the admin; other modules have rounds, contexts, targets."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -29,7 +29,7 @@ from tasks.admin.roles import (
 from tasks.config.parsing import ConfigError, read_yaml
 from tasks.config.schema import TaskConfig
 from tasks.config_changes import LONGEST_DIFF, diff, refused_changes, usable
-from tasks.models import Task, TaskMember
+from tasks.models import Task, TaskGroup, TaskMember
 from tasks.services import account_of, change_members, check_members
 
 
@@ -188,3 +188,13 @@ class TaskAdmin(RoleAdmin):
             if not member.user.is_staff:
                 text = "%s reaches these pages once an administrator marks them as staff."
                 messages.warning(request, text % member.user.email)
+
+
+@admin.register(TaskGroup)
+class TaskGroupAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """A community's page, and which tasks are on it."""
+
+    list_display = ("name", "slug", "summary")
+    prepopulated_fields = {"slug": ("name",)}
+    filter_horizontal = ("tasks",)
+    search_fields = ("name", "slug")

@@ -51,7 +51,7 @@ def in_order(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def _finding(detail: ErrorDetails, document: Document, schema: Mapping[str, Any]) -> Finding:
-    kind, context, loc = detail["type"], detail.get("ctx", {}), document.real(detail["loc"])
+    kind, context, loc = detail["type"], detail.get("ctx", {}), document.real(detail["loc"])[0]
     last = str(detail["loc"][-1]) if detail["loc"] else ""
     if kind == "missing":
         return Finding((*loc, last), f'the key "{last}" is missing', f"add `{last}: ...`")

@@ -13,7 +13,6 @@ MAX_BYTES = 256 * 1024
 MAX_DEPTH = 20
 
 Loc = tuple[str | int, ...]
-Position = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -67,12 +66,10 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f'did you mean "{close[0]}"?' if close else f"use one of: {', '.join(choices)}"
 
 
-class _Refused(Exception):
-    """Something that YAML allows and a configuration does not."""
-
-    def __init__(self, mark: yaml.Mark | None, message: str, fix: str) -> None:
-        super().__init__(message)
-        self.mark, self.message, self.fix = mark, message, fix
+def _stopped(mark: yaml.Mark | None, message: str, fix: str) -> ConfigError:
+    """The error for the one place where reading stopped."""
+    line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+    return ConfigError([Problem("error", "", line, column, message, fix)])
 
 
 class _Loader(yaml.SafeLoader):
@@ -87,16 +84,14 @@ class _Loader(yaml.SafeLoader):
     def compose_node(self, parent: Any, index: Any) -> Any:
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise _Refused(
-                event.start_mark, "anchors and aliases are not allowed", "write the value out"
-            )
+            message = "anchors and aliases are not allowed"
+            raise _stopped(event.start_mark, message, "write the value out")
         if getattr(event, "tag", None):
-            raise _Refused(
-                event.start_mark, f"the tag {event.tag} is not allowed", "remove the tag"
-            )
+            message = f"the tag {event.tag} is not allowed"
+            raise _stopped(event.start_mark, message, "remove the tag")
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise _Refused(event.start_mark, f"more than {MAX_DEPTH} levels", "nest less deeply")
+            raise _stopped(event.start_mark, f"more than {MAX_DEPTH} levels", "nest less deeply")
         node = super().compose_node(parent, index)
         self.depth -= 1
         return node
@@ -147,30 +142,29 @@ class Document:
     data: Any
     root: yaml.Node
 
-    def position(self, loc: Loc) -> Position:
-        """Line and column of the key or item at `loc`, or of the nearest thing around it."""
-        node, mark = self.root, self.root.start_mark
-        for part in loc:
-            found = _child(node, part)
-            if found is None:
-                continue  # a missing key, or the name of a union's member
-            mark, node = found
-        return mark.line + 1, mark.column + 1
+    def real(self, loc: Loc) -> tuple[Loc, yaml.Mark]:
+        """What of `loc` is in the document, and where its key or item stands.
 
-    def real(self, loc: Loc) -> Loc:
-        """`loc` without the parts that are not in the document, such as a union's member."""
-        node, parts = self.root, []
+        A missing key is not there, nor is the name of a union's member.
+        """
+        node, mark, parts = self.root, self.root.start_mark, []
         for part in loc:
-            found = _child(node, part)
-            if found is not None:
+            if found := _child(node, part):
                 parts.append(part)
-                node = found[1]
-        return tuple(parts)
+                mark, node = found
+        return tuple(parts), mark
 
     def problem(self, finding: Finding, severity: Literal["error", "warning"] = "error") -> Problem:
-        """The finding with its position."""
-        line, column = self.position(finding.loc)
-        return Problem(severity, path_of(finding.loc), line, column, finding.message, finding.fix)
+        """The finding with the position of what it is about, or of the nearest thing around."""
+        mark = self.real(finding.loc)[1]
+        return Problem(
+            severity,
+            path_of(finding.loc),
+            mark.line + 1,
+            mark.column + 1,
+            finding.message,
+            finding.fix,
+        )
 
 
 def _child(node: yaml.Node, part: str | int) -> tuple[yaml.Mark, yaml.Node] | None:
@@ -194,10 +188,8 @@ def read_yaml(text: str) -> Document:
         root = yaml.compose(text, Loader=_Loader)
         if not isinstance(root, yaml.MappingNode):
             mark = root.start_mark if root else None
-            raise _Refused(mark, "a configuration is keys and values", "begin with `version: 1`")
+            raise _stopped(mark, "a configuration is keys and values", "begin with `version: 1`")
         return Document(_plain(root), root)
-    except _Refused as error:
-        raise _stopped(error.mark, error.message, error.fix) from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position)
         column = error.position - text.rfind("\n", 0, error.position) - 1
@@ -205,11 +197,6 @@ def read_yaml(text: str) -> Document:
         raise _stopped(mark, "a character that is not allowed", "delete it") from None
     except yaml.MarkedYAMLError as error:
         raise _stopped(error.problem_mark, *_explain(error.problem or "")) from None
-
-
-def _stopped(mark: yaml.Mark | None, message: str, fix: str) -> ConfigError:
-    line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-    return ConfigError([Problem("error", "", line, column, message, fix)])
 
 
 def _explain(problem: str) -> tuple[str, str]:
@@ -234,10 +221,10 @@ def _plain(node: yaml.Node) -> Any:
     result: dict[str, Any] = {}
     for key, value in node.value:
         if not isinstance(key, yaml.ScalarNode):
-            raise _Refused(key.start_mark, "a key must be a word", "use a plain word as key")
+            raise _stopped(key.start_mark, "a key must be a word", "use a plain word as key")
         if key.value in result:
             message = f'the key "{key.value}" is there twice'
-            raise _Refused(key.start_mark, message, "remove one of the two")
+            raise _stopped(key.start_mark, message, "remove one of the two")
         result[key.value] = _plain(value)
     return result
 
@@ -251,10 +238,10 @@ def _scalar(node: yaml.Node) -> Any:
     if kind in ("int", "float"):
         number = float(text) if kind == "float" or len(text) > 18 else int(text)
         if not math.isfinite(number):
-            raise _Refused(node.start_mark, "the number is too large", "use a smaller one")
+            raise _stopped(node.start_mark, "the number is too large", "use a smaller one")
         return number
     try:  # JSON writes characters beyond the first plane as two halves
         return text.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:
         message = "half a character (a lone surrogate)"
-        raise _Refused(node.start_mark, message, "write the character out") from None
+        raise _stopped(node.start_mark, message, "write the character out") from None

@@ -330,14 +330,11 @@ class TaskConfig:
 
         Raises KeyError.
         """
-        for component in self._all():
+        questions = (*self.metadata.create, *self.metadata.validate)
+        for component in (*self.input, *self.context, *self.output, *questions):
             if component.name == name:
                 return component
         raise KeyError(name)
-
-    def _all(self) -> tuple[Component, ...]:
-        questions = (*self.metadata.create, *self.metadata.validate)
-        return (*self.input, *self.context, *self.output, *questions)
 
     def labels(self, name: str) -> tuple[Label, ...]:
         """The choices of a field; empty for a field without choices. Raises KeyError."""

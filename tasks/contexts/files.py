@@ -160,7 +160,7 @@ def _header(cells: list[str], config: TaskConfig) -> list[str]:
         raise BadRow("the header is one single name; separate columns by commas")
     for name in names:
         if name not in known:
-            raise BadRow(f"there is no field `{name}`; {nearest(name, known)}")
+            raise BadRow(_unknown(name, known))
         if names.count(name) > 1:
             raise BadRow(f"the column `{name}` is there twice; remove one of the two")
     for component in config.context:
@@ -184,9 +184,15 @@ def _known(config: TaskConfig) -> list[str]:
     return [*(component.name for component in config.context), *EXTRA]
 
 
+def _unknown(name: str, known: list[str]) -> str:
+    return f"there is no field `{name}`; {nearest(name, known)}"
+
+
 def _checked(row: Row, config: TaskConfig) -> Row | LineError:
     """The row, if it fits the configuration."""
-    problems = [*_key_problems(row.values, config), *_extra_problems(row.values)]
+    known = _known(config)
+    problems = [_unknown(name, known) for name in row.values if name not in known]
+    problems += _extra_problems(row.values)
     for component in config.context:
         value = row.values.get(component.name)
         if is_empty(value):
@@ -198,15 +204,6 @@ def _checked(row: Row, config: TaskConfig) -> Row | LineError:
     if not problems and (reason := unstorable(row.values)):
         problems.append(reason)
     return LineError(row.line, "; also: ".join(problems)) if problems else row
-
-
-def _key_problems(values: Mapping[str, Any], config: TaskConfig) -> list[str]:
-    known = _known(config)
-    return [
-        f"there is no field `{name}`; {nearest(name, known)}"
-        for name in values
-        if name not in known
-    ]
 
 
 def _extra_problems(values: Mapping[str, Any]) -> list[str]:

@@ -2,7 +2,8 @@
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.cache import cache
 from django.db import connection
+from django.db.models import QuerySet
 
 from tasks.config.schema import TaskConfig
 from tasks.models import Generator, TargetModel, TargetVersion
@@ -18,6 +20,7 @@ from tasks.targets.endpoints.registry import build
 from tasks.targets.services import note_version
 from tasks.targets.serving.spec import ModelSpec
 
+INFO_SECONDS = 3.0
 _built = lru_cache(maxsize=256)(build)
 
 
@@ -100,9 +103,6 @@ def _version(target: TargetModel, fingerprint: Mapping[str, Any]) -> TargetVersi
     return note_version(target, {**whole, **fingerprint} if same else fingerprint)
 
 
-INFO_SECONDS = 3.0
-
-
 def spec_of(target: TargetModel) -> ModelSpec:
     """How our model server loads a target without an address."""
     serving: dict[str, Any] = {
@@ -126,21 +126,24 @@ def serving_of(
     }
 
 
-def registered_spec(name: str) -> ModelSpec | None:
-    """The registered target of this name, for the model server; closes its connection."""
+@contextmanager
+def _registered() -> Iterator[QuerySet[TargetModel]]:
+    """The targets that our model server answers for; closes its connection."""
     try:
-        target = TargetModel.objects.filter(name=name, url="").exclude(source="").first()
-        return spec_of(target) if target else None
+        yield TargetModel.objects.filter(url="").exclude(source="")
     finally:
         if not connection.in_atomic_block:
             connection.close()
+
+
+def registered_spec(name: str) -> ModelSpec | None:
+    """The registered target of this name, for the model server."""
+    with _registered() as targets:
+        target = targets.filter(name=name).first()
+        return spec_of(target) if target else None
 
 
 def registered_names() -> list[str]:
     """The names of all targets that our model server answers for."""
-    try:
-        targets = TargetModel.objects.filter(url="").exclude(source="")
+    with _registered() as targets:
         return list(targets.values_list("name", flat=True))
-    finally:
-        if not connection.in_atomic_block:
-            connection.close()

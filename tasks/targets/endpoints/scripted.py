@@ -13,6 +13,7 @@ from tasks.targets.endpoints.base import (
     Reason,
     misconfigured,
 )
+from tasks.targets.endpoints.transport import Clock
 
 ANSWER = frozenset({"label", "output", "prob", "delay", "fail", "retry_after"})
 RULE = ANSWER | {"contains", "field", "equals"}
@@ -42,17 +43,15 @@ class ScriptedEndpoint:
         self, batch: Sequence[Mapping[str, Any]], *, deadline_seconds: float
     ) -> list[Prediction]:
         """One prediction for each example, in order; raises EndpointError."""
-        ends_at = time.monotonic() + deadline_seconds
-        return [self._answer(self._config.select(item), ends_at) for item in batch]
+        clock = Clock(deadline_seconds)
+        return [self._answer(self._config.select(item), clock) for item in batch]
 
-    def _answer(self, item: Mapping[str, Any], ends_at: float) -> Prediction:
+    def _answer(self, item: Mapping[str, Any], clock: Clock) -> Prediction:
         rule = next((rule for rule in self._rules if _matches(rule, item)), {})
         script = dict(self._config.options) | rule
-        started_at = time.monotonic()
-        left = ends_at - started_at
-        time.sleep(max(0.0, min(script.get("delay", 0), left)))
-        if script.get("delay", 0) >= left:
-            raise EndpointError("The target did not answer in time.", reason="slow")
+        started = clock.used()
+        time.sleep(min(script.get("delay", 0), clock.left()))
+        clock.left()  # raises where the delay was cut
         if script.get("fail"):
             raise EndpointError(
                 "The target fails as scripted.",
@@ -64,7 +63,7 @@ class ScriptedEndpoint:
         wanted = said.get("output", {self._config.output: said.get("label")})
         output = read_output(self._config, item, members(wanted, "output"))
         prob = read_prob(self._config, said.get("prob"))
-        return Prediction(output, prob, time.monotonic() - started_at, {"digest": "scripted"})
+        return Prediction(output, prob, clock.used() - started, {"digest": "scripted"})
 
     def info(self, *, deadline_seconds: float) -> EndpointInfo:
         return EndpointInfo("scripted", self._config.kind, {"digest": "scripted"})
