@@ -8,10 +8,10 @@ from django.utils.translation import gettext, gettext_noop
 from dynabench.lib.errors import Refused
 from tasks.config.changes import context_changes, forbidden_changes
 from tasks.config.dynabench1 import convert, unfinished
-from tasks.config.loading import check_config, load_config
+from tasks.config.loading import check_config
 from tasks.config.parsing import ConfigError, Finding, Problem, read_yaml
 from tasks.config.schema import TaskConfig
-from tasks.models import Round, Task
+from tasks.models import Round, Task, parsed_config
 
 OPENED = gettext_noop("A round has been opened, so this is fixed.")
 HAS_CONTEXTS = gettext_noop("The task has contexts. Undo their imports to change this.")
@@ -73,7 +73,7 @@ def fixed_because(task: Task) -> str:
 def _stored(text: str) -> TaskConfig | None:
     """A configuration that was stored once, though it might be refused now; None: it is none."""
     try:
-        return load_config(text)
+        return parsed_config(text)
     except ConfigError:
         return None
 

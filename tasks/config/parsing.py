@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import yaml
@@ -178,8 +179,12 @@ def _child(node: yaml.Node, part: str | int) -> tuple[yaml.Mark, yaml.Node] | No
     return None
 
 
+@lru_cache(maxsize=16)  # a page reads the text that it is about several times
 def read_yaml(text: str) -> Document:
-    """Parse YAML or JSON. Raises ConfigError with the one place where reading stopped."""
+    """Parse YAML or JSON; nobody may change the result, which later callers get too.
+
+    Raises ConfigError with the one place where reading stopped.
+    """
     if len(text.encode("utf-8", "replace")) > MAX_BYTES:
         raise _stopped(None, "the configuration is too large", f"keep it below {MAX_BYTES} bytes")
     if text.lstrip().startswith("{"):
