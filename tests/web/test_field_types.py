@@ -44,33 +44,38 @@ VALUES = {  # type: what the form sends, what is stored
     "slider": ("2.5", 2.5),
 }
 COLUMNS = {"context": "context_json", "input": "input_json", "metadata": "metadata_json"}
-SAID = {**{kind: value for kind, (_, value) in VALUES.items()}, "span": "Tarn"}
-EACH = [(place, kind) for place in PLACES for kind in FIELD_TYPES]
+REFUSED = {place: [k for k in FIELD_TYPES if k not in types_of(place)] for place in PLACES}
 
 
-def config_text(place, kind):
-    """A task with one field of this type in this place, that asks for its author's say."""
-    part = {"name": "part", "type": kind, "label": "The part", **KEYS.get(kind, {})}
+def config_text(place, *kinds):
+    """A task with one field of each type in this place, named after its type."""
+    parts = [
+        {"name": f"a_{kind}", "type": kind, "label": f"The {kind}", **KEYS.get(kind, {})}
+        for kind in kinds
+    ]
     label = {"name": "label", "type": "multiclass", "label": "Your label", "labels": ["yes", "no"]}
-    target = part if place == "output" and kind != "prob" else label
+    targets = parts if place == "output" and kinds != ("prob",) else [label]
     config = {
         "version": 1,
         "name": "Walk",
         "instructions": "Write.",
         "goal": {"text": "Write something"},
         "context": [{"name": "passage", "type": "text", "label": "Passage"}],
-        "input": [{"name": "text", "type": "long_text", "label": "Text"}, target],
-        "output": [target if target is part else "label"],
-        "verdict": {"type": "exact_match", "fields": [target["name"]]},
+        "input": [{"name": "text", "type": "long_text", "label": "Text"}, *targets],
+        "output": ["label"] if targets == [label] else [*targets],
+        "verdict": {"type": "exact_match", "fields": [one["name"] for one in targets]},
         "metrics": {"main": "accuracy"},
         "validation": {"votes": {"needed": 1}},
     }
     if place == "metadata":
-        ask = {**part, "required": False}
-        after = {**ask, "name": "after", "when": {"verdict": "correct"}}
-        config["metadata"] = {"create": [ask], "validate": [after]}
-    elif place != "output" or kind == "prob":
-        config[place].append(part)
+        ask = [{**part, "required": False} for part in parts]
+        after = [
+            {**part, "name": f"after_{part['type']}", "when": {"verdict": "correct"}}
+            for part in ask
+        ]
+        config["metadata"] = {"create": ask, "validate": after}
+    elif targets is not parts:
+        config[place] += parts
     return json.dumps(config, indent=1)
 
 
@@ -84,61 +89,75 @@ def opened(text, **fields):
     return round, signed_in(owner)
 
 
-@pytest.mark.parametrize(("place", "kind"), [one for one in EACH if one[1] in types_of(one[0])])
+@pytest.mark.parametrize(
+    ("place", "kinds"),
+    [
+        *((place, types_of(place)) for place in PLACES if place != "output"),
+        *(("output", [kind]) for kind in types_of("output")),  # a model gives one answer
+    ],
+)
 @pytest.mark.django_db
-def test_what_the_check_takes_works_everywhere(place, kind, alice, bob, settings, tmp_path):
+def test_what_the_check_takes_works_everywhere(place, kinds, alice, bob, settings, tmp_path):
     settings.MEDIA_ROOT = tmp_path
-    walk(place, kind, alice, bob)
+    walk(place, kinds, alice, bob)
 
 
-def walk(place, kind, alice, bob):
-    """From the configuration to the release, with one field of this type in this place."""
-    text = config_text(place, kind)
+def walk(place, kinds, alice, bob):
+    """From the configuration to the release, with one field of each type in this place."""
+    text = config_text(place, *kinds)
     config, problems = check_config(text)
     assert config, problems
-    sent, stored = VALUES.get(kind, (None, None))
-    round, as_owner = opened(text, **({"part": stored} if place == "context" else {}))
-    target = config.target_fields[0]
-    answer = {target: SAID[kind] if target == "part" else "no"}
-    if target == "part" and kind == "span":
-        answer |= {"start": 17, "end": 21}
+    sent = {f"a_{kind}": VALUES[kind][0] for kind in kinds if kind in VALUES}
+    stored = {f"a_{kind}": VALUES[kind][1] for kind in kinds if kind in VALUES}
+    round, as_owner = opened(text, **(stored if place == "context" else {}))
+    is_target = place == "output" and kinds != ["prob"]
+    answer = {"label": "no"}
+    if is_target:
+        answer = {"a_span": "Tarn", "start": 17, "end": 21} if kinds == ["span"] else stored
     scripted_target(round, output=answer)
 
     for page in ("write", "judge"):
         preview = as_owner.post("/own/walk/config/preview/", {"text": text, "page": page})
         assert 'id="work"' in ok(preview).text
-    uuid = written(signed_in(alice), place, kind, sent)
+    uuid = written(signed_in(alice), place, sent)
     example = Example.objects.get()
-    if place in ("input", "output") and kind != "prob":
-        assert example.inputs["part"] == stored
-    if place == "output" and target == "part":
+    if place in ("input", "output"):
+        assert stored.items() <= example.inputs.items()
+    if is_target:
         assert example.outcome == "not_fooled"
         Example.objects.update(outcome="fooled")  # so that it is judged
-    assert example.metadata == ({"part": stored} if place == "metadata" else {})
+    assert example.metadata == (stored if place == "metadata" else {})
 
-    shown = judged(signed_in(bob), example, sent if place == "metadata" else None)
+    answers = {f"after_{kind}": sent[f"a_{kind}"] for kind in kinds if place == "metadata"}
+    shown = judged(signed_in(bob), example, answers)
     if place == "context":
-        assert config.display("part", stored) in shown
+        for name, value in stored.items():
+            assert config.display(name, value) in shown
     vote = Validation.objects.get()
-    assert vote.metadata == ({"after": stored} if place == "metadata" else {})
+    assert vote.metadata == {name: stored[name.replace("after", "a")] for name in answers}
     for page in ("/me/", f"/attempt/{uuid}/"):
         ok(signed_in(alice).get(page))
     for page in ("review/", f"review/{uuid}/", "", "annotators/"):
         ok(as_owner.get(f"/own/walk/{page}"))
 
+    row, card = released(round)
+    assert json.loads(row["input_json"]) == example.inputs
+    for name in stored if place != "output" else ():
+        part = config.component(name)
+        assert f"- `{name}` in `{COLUMNS[place]}`: {part.kind.described(part)}\n" in card
+    return shown
+
+
+def released(round):
+    """The one row and the card of a release of the round."""
     Round.objects.update(state="closed")
     round.refresh_from_db()
     dataset = request_release(round=round, options=Options(dev=0, test=0), actor=None)
     build_dataset(dataset.pk)
     with dataset.files.get(name="train.jsonl").file.open() as file:
         row = json.loads(file.read())
-    assert json.loads(row["input_json"]) == example.inputs
-    if place != "output":
-        part = config.component("part")
-        with dataset.files.get(name="README.md").file.open() as file:
-            card = file.read().decode()
-        assert f"- `part` in `{COLUMNS[place]}`: {part.kind.described(part)}\n" in card
-    return shown
+    with dataset.files.get(name="README.md").file.open() as file:
+        return row, file.read().decode()
 
 
 @pytest.fixture
@@ -173,7 +192,7 @@ def day(monkeypatch):
 @pytest.mark.django_db
 def test_one_class_makes_a_type_that_works_everywhere(place, day, alice, bob, settings, tmp_path):
     settings.MEDIA_ROOT = tmp_path
-    shown = walk(place, day, alice, bob)
+    shown = walk(place, [day], alice, bob)
     assert ("2026/01/02" in shown) == (place == "input")
 
 
@@ -184,40 +203,42 @@ def test_its_check_and_its_form_refuse_values(sent, day, alice):
     scripted_target(round, output={"label": "no"})
     client = signed_in(alice)
     page = ok(client.get("/t/walk/write/")).text
-    assert re.search(r'<input type="date" name="part"', page)
-    form = {"attempt_key": "1e3a54b0-4c2b-4f7e-9c2a-0d6c4a3b2f10", "goal": "", "part": sent}
+    assert re.search(r'<input type="date" name="a_day"', page)
+    form = {"attempt_key": "1e3a54b0-4c2b-4f7e-9c2a-0d6c4a3b2f10", "goal": "", "a_day": sent}
     form |= {"assignment": Assignment.objects.get().pk, "text": "Something.", "label": "yes"}
     refused = client.post("/t/walk/write/", form, **HTMX)
-    assert 'id="id_part_error"' in refused.text
+    assert 'id="id_a_day_error"' in refused.text
     assert not Example.objects.exists()
 
 
-def written(client, place, kind, sent):
+def written(client, place, sent):
     """Write one example with the page's form, and answer the questions after it."""
     assert "error-summary" not in ok(client.get("/t/walk/write/")).text
     assignment = Assignment.objects.get()
     form = {"attempt_key": "1e3a54b0-4c2b-4f7e-9c2a-0d6c4a3b2f10", "assignment": assignment.pk}
     form |= {"goal": "", "text": "Something new.", "label": "yes"}
-    if place in ("input", "output") and sent is not None:
-        form["part"] = sent
+    if place in ("input", "output"):
+        form |= sent
     ok(client.post("/t/walk/write/", form, **HTMX))
     uuid = Example.objects.get().uuid
     if place == "metadata":
-        ok(client.post(f"/attempt/{uuid}/why/", {"part": sent}, **HTMX))
+        ok(client.post(f"/attempt/{uuid}/why/", sent, **HTMX))
     return uuid
 
 
-def judged(client, example, sent):
+def judged(client, example, answers):
     page = ok(client.get("/t/walk/judge/"))
     assert str(example.uuid) in page.text
     data = {"example": example.uuid, "answer": "verdict:correct"}
     ok(client.post("/t/walk/judge/", data, **HTMX))
-    if sent is not None:
-        ok(client.post(f"/judge/{example.uuid}/after/", {"after": sent}, **HTMX))
+    if answers:
+        ok(client.post(f"/judge/{example.uuid}/after/", answers, **HTMX))
     return page.text
 
 
-@pytest.mark.parametrize(("place", "kind"), [one for one in EACH if one[1] not in types_of(one[0])])
+@pytest.mark.parametrize(
+    ("place", "kind"), [(place, kind) for place in PLACES for kind in REFUSED[place]]
+)
 def test_no_other_type_passes_the_check(place, kind):
     config, problems = check_config(config_text(place, kind))
     assert config is None
@@ -228,7 +249,7 @@ def test_no_other_type_passes_the_check(place, kind):
         assert "use one of: " in one.fix
         named = one.fix.removeprefix("use one of: ").split(", ")
         assert named == types_of(one.path.partition("[")[0].partition(".")[0])
-        assert kind in lines[one.line - 1] or "part" in lines[one.line - 1]
+        assert kind in lines[one.line - 1]
 
 
 BAD = config_text("input", "image")
@@ -269,39 +290,44 @@ def test_a_picture_of_dynabench_1_is_refused_where_it_stands(alice):
 
 
 @pytest.mark.parametrize(
-    ("place", "kind"),
-    [(place, kind) for place, kind in EACH if kind not in types_of(place)],
+    ("place", "kinds"),
+    [
+        *((place, [k for k in REFUSED[place] if k != "multilabel"]) for place in PLACES),
+        *((place, ["multilabel"]) for place in PLACES if "multilabel" in REFUSED[place]),
+    ],
 )
 @pytest.mark.django_db
-def test_stored_before_it_can_still_be_read(place, kind, alice, bob):
+def test_stored_before_it_can_still_be_read(place, kinds, alice, bob):
     """A task of an earlier release: nobody meets an error of ours, and its owner reads why."""
-    text = config_text(place, kind)
-    fields = {"chat": [{"role": "user", "text": "Hello?"}], "candidates": ["one", "two"]}
-    round, as_owner = opened(
-        text, **({"part": fields.get(kind, "x")} if place == "context" else {})
-    )
+    values = {"chat": [{"role": "user", "text": "Hello?"}], "candidates": ["one", "two"]}
+    fields = {f"a_{kind}": values.get(kind, "x") for kind in kinds}
+    text = config_text(place, *kinds)
+    round, as_owner = opened(text, **(fields if place == "context" else {}))
     example = Example.objects.create(
         round=round,
         context=round.contexts.get(),
         annotator=annotator_of(bob),
-        inputs={"text": "Something.", "label": "yes", "part": None},
+        inputs={"text": "Something.", "label": "yes", **dict.fromkeys(fields)},
         outcome="fooled",
     )
     page = ok(as_owner.get("/own/walk/config/"))
-    assert "does not work in the" in page.text
+    for kind in kinds:
+        assert f"a field of type {kind} does not work in the {place} yet" in page.text
     for path in ("", "review/", f"review/{example.uuid}/", "rounds/", "annotators/"):
         ok(as_owner.get(f"/own/walk/{path}"))
     for page in ("write", "judge"):
         ok(as_owner.post("/own/walk/config/preview/", {"page": page}))
     client = signed_in(alice)
+    asks_for_it = place in ("input", "output") and kinds != ["multilabel"]
     for path in ("", "write/", "try/", "judge/"):
         reply = client.get(f"/t/walk/{path}")
-        assert reply.status_code in (200, 403), reply.text
+        is_closed = asks_for_it and path in ("write/", "try/")
+        assert reply.status_code == (403 if is_closed else 200), reply.text
         assert "{&#x27;" not in reply.text  # nobody reads Python
         assert "[&#x27;" not in reply.text
-    if place == "input":
-        assert client.get("/t/walk/write/").status_code == 403
-        assert not Assignment.objects.exists()
+    assert Assignment.objects.exists() == (not asks_for_it)
+    for kind in kinds if asks_for_it else ():  # each of them by itself
+        assert load_config(config_text(place, kind)).unfinished_input.name == f"a_{kind}"
 
 
 def test_what_an_opened_task_has_stays_fixed_even_if_it_is_refused_now(nli):
