@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from annotation.models import Example
 from dynabench.client import Invalid, Refused, TimedOut
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset, EvaluationSet, TrainingRun, Upload
@@ -136,6 +137,7 @@ def test_a_closed_round_is_taken_into_its_set(owner, closed):  # noqa: F811
     EvaluationSet.objects.create(
         task=closed.task, name="round-1", source="round", round=closed, access="scoring"
     )
+    Example.objects.filter(consensus=None).update(outcome="fooled")  # so each waits to be judged
     with pytest.raises(Refused):
         owner.take_round("nli", "round-1")
     taken = owner.take_round("nli", "round-1", "The paper is due.")
