@@ -10,28 +10,34 @@ SUITES = ("fairness", "robustness")
 def measured(model, version, accuracy, speed=50.0, memory=2.0, consistency=0.9, **fields):
     """A model's runs on a version of a set with their scores: plain and both suites."""
     usage = {"examples_per_second": speed, "peak_bytes": memory and int(memory * 2**30)}
-    for suite in ("plain", *SUITES):
-        run = EvaluationRun.objects.create(
+    runs = EvaluationRun.objects.bulk_create(
+        EvaluationRun(
             submission=model, version=version, suite=suite, state="done", outcome="ok",
             runner="process", usage=usage, **fields,
-        )  # fmt: skip
-        values = dict.fromkeys(METRICS, accuracy)
-        if suite != "plain":
-            values = {
-                "accuracy_before": accuracy,
-                "accuracy_after": accuracy - 0.1,
-                "drop": 0.1,
-                "consistency": consistency,
-            }
-        Score.objects.bulk_create(
-            Score(run=run, metric=name, value=value, low=value - 0.005, high=value + 0.005, n=1000)
-            for name, value in values.items()
         )
-        if suite == "plain":
-            Score.objects.create(
-                run=run, metric="accuracy", slice="tag=odd", value=accuracy, low=0, high=1, n=3
-            )
+        for suite in ("plain", *SUITES)
+    )  # fmt: skip
+    plain, *changed = runs
+    values = {
+        "accuracy_before": accuracy,
+        "accuracy_after": accuracy - 0.1,
+        "drop": 0.1,
+        "consistency": consistency,
+    }
+    Score.objects.bulk_create(
+        [
+            *(_score(plain, name, accuracy) for name in METRICS),
+            Score(
+                run=plain, metric="accuracy", slice="tag=odd", value=accuracy, low=0, high=1, n=3
+            ),
+            *(_score(run, name, value) for run in changed for name, value in values.items()),
+        ]
+    )
     return model
+
+
+def _score(run, metric, value):
+    return Score(run=run, metric=metric, value=value, low=value - 0.005, high=value + 0.005, n=1000)
 
 
 def fill_board(task, models=3, first=0, sets=("round-1", "round-2")):

@@ -3,8 +3,7 @@
 import factory
 from factory.django import DjangoModelFactory
 
-from dynabench.accounts.models import User
-from dynabench.accounts.services import annotator_of
+from dynabench.accounts.models import Annotator, User
 from tasks.contexts.files import context_digest
 from tasks.models import Context, Round, RoundTarget, TargetModel, Task
 from tasks.services import OFFICIAL
@@ -22,7 +21,7 @@ class UserFactory(DjangoModelFactory):
     @classmethod
     def _create(cls, model_class, *args, **kwargs):
         user = model_class.objects.create_user(password=PASSWORD, **kwargs)
-        annotator_of(user)
+        Annotator.objects.create(user=user)
         return user
 
 

@@ -12,7 +12,7 @@ from evaluation.releases.build import Options
 from evaluation.releases.services import request_release
 from tasks.models import Round, TargetVersion
 from tests.support.factories import scripted_target
-from validation.decisions.consensus_rows import derive_one
+from validation.decisions.consensus_rows import derive_all, derive_one
 from validation.models import Validation
 
 LABELS = ("entailment", "neutral", "contradiction")
@@ -40,42 +40,57 @@ def closed(nli, people):
     contexts = list(nli.contexts.all())
     target = scripted_target(nli, name="nli-target")
     version = TargetVersion.objects.create(target=target, digest="d" * 64)
-    for number, author in enumerate(people[:12]):
-        for turn in range(6):
-            label = LABELS[(number + turn) % 3]
-            example = Example.objects.create(
-                round=nli,
-                context=contexts[number % 3],
-                annotator=author,
-                goal=label,
-                inputs={"hypothesis": f"Statement {turn} of {number}, “é”.", "label": label},
-                metadata={"why_right": ["negation"], "worker_id": "A1SECRETWORKER"},
-                digest=f"{number}-{turn}",
-                outcome="fooled" if turn < 2 else "not_fooled",
-                shown_at=timezone.now(),
-            )
-            TargetOutput.objects.create(
-                example=example,
-                target=target,
-                version=version,
-                output={"label": "neutral"},
-                prob={"neutral": 0.75, "entailment": 0.25},
-                seconds=0.1,
-                fooled=turn < 2,
-            )
-            if turn != 4:
-                vote = "wrong-label" if turn == 5 else label
-                judge(example, people[12:15], vote)
+    turns = [(number, turn) for number in range(12) for turn in range(6)]
+    examples = Example.objects.bulk_create(
+        Example(
+            round=nli,
+            context=contexts[number % 3],
+            annotator=people[number],
+            goal=(label := LABELS[(number + turn) % 3]),
+            inputs={"hypothesis": f"Statement {turn} of {number}, “é”.", "label": label},
+            metadata={"why_right": ["negation"], "worker_id": "A1SECRETWORKER"},
+            digest=f"{number}-{turn}",
+            outcome="fooled" if turn < 2 else "not_fooled",
+            shown_at=timezone.now(),
+        )
+        for number, turn in turns
+    )
+    TargetOutput.objects.bulk_create(
+        TargetOutput(
+            example=example,
+            target=target,
+            version=version,
+            output={"label": "neutral"},
+            prob={"neutral": 0.75, "entailment": 0.25},
+            seconds=0.1,
+            fooled=example.outcome == "fooled",
+        )
+        for example in examples
+    )
+    Validation.objects.bulk_create(
+        vote
+        for example, (_, turn) in zip(examples, turns, strict=True)
+        if turn != 4
+        for vote in votes(example, people[12:15], "wrong-label" if turn == 5 else example.goal)
+    )
+    derive_all(examples)
     Round.objects.filter(pk=nli.pk).update(state="closed")
     nli.refresh_from_db()
     return nli
 
 
-def judge(example, validators, label):
-    for validator in validators:
-        Validation.objects.create(
+def votes(example, validators, label):
+    """A vote of each, not stored yet."""
+    return [
+        Validation(
             example=example, validator=validator, author_id=example.annotator_id, label=label
         )
+        for validator in validators
+    ]
+
+
+def judge(example, validators, label):
+    Validation.objects.bulk_create(votes(example, validators, label))
     derive_one(example, list(example.validations.all()))
 
 
