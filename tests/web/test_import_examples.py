@@ -25,7 +25,7 @@ from tasks.models import Context, Round, TargetModel, Task
 from tasks.rounds.forms import RoundForm
 from tasks.rounds.services import plan_round
 from tasks.rounds.states import set_round_state
-from tests.support.factories import PASSWORD, UserFactory, importing
+from tests.support.factories import UserFactory, importing
 from tests.support.policies import rederive
 from validation.judging.services import fill_queue
 from validation.models import Consensus, Judging, Validation
@@ -325,18 +325,18 @@ for n in range(int(sys.argv[1])):
 """
 
 
-def test_a_killed_import_leaves_nothing(tmp_path):
-    """A process of its own on a database of its own, killed in the middle."""
+def test_a_killed_import_leaves_nothing(db, tmp_path):
+    """A process of its own on a copy of the tests' database, killed in the middle."""
     env = {**os.environ, "DYNABENCH_HOME": str(tmp_path)}
     env.pop("DATABASE_URL", None)
-    manage = [sys.executable, str(ROOT / "manage.py")]
-    subprocess.run([*manage, "migrate", "-v0"], env=env, check=True)
-    boss = [*manage, "createsuperuser", "--noinput", "--email", "boss@example.com"]
-    subprocess.run(boss, env=env | {"DJANGO_SUPERUSER_PASSWORD": PASSWORD}, check=True)
+    UserFactory(is_superuser=True)
+    (tmp_path / "db.sqlite3").write_bytes(connection.connection.serialize())
     feed = tmp_path / "feed"
     os.mkfifo(feed)
     with subprocess.Popen(
-        [*manage, "import_examples", str(feed), "--create"], env=env, stderr=subprocess.DEVNULL
+        [sys.executable, str(ROOT / "manage.py"), "import_examples", str(feed), "--create"],
+        env=env,
+        stderr=subprocess.DEVNULL,
     ) as job:
         rows = subprocess.run(
             [sys.executable, "-c", SYNTHETIC, "3500"], capture_output=True, check=True
