@@ -9,6 +9,8 @@ from dynabench.accounts.services import annotator_of
 from tasks.models import TargetVersion
 from tests.support.factories import scripted_target
 from tests.web.conftest import HTMX
+from validation.decisions.consensus_rows import derive_all
+from validation.models import OwnerDecision
 
 URL = "/t/nli/judge/"
 
@@ -25,6 +27,32 @@ def write(round, author, number=0, outcome="fooled", **inputs):
         digest=f"{number}",
         outcome=outcome,
     )
+
+
+def write_many(round, author, outcomes):
+    """Examples with these outcomes, as the write page would store them."""
+    context, annotator = round.contexts.first(), annotator_of(author)
+    return Example.objects.bulk_create(
+        Example(
+            round=round,
+            context=context,
+            annotator=annotator,
+            goal="neutral",
+            inputs={"hypothesis": f"Statement {number}.", "label": "neutral"},
+            digest=f"{author.pk}-{number}",
+            outcome=outcome,
+        )
+        for number, outcome in enumerate(outcomes)
+    )
+
+
+def decide_many(examples, labels, owner):
+    """The owner's decision on each example."""
+    OwnerDecision.objects.bulk_create(
+        OwnerDecision(example=example, owner=owner, label=label)
+        for example, label in zip(examples, labels, strict=True)
+    )
+    derive_all(examples)
 
 
 def answered(example, label="entailment", **output):

@@ -13,7 +13,7 @@ from dynabench.accounts.services import annotator_of
 from leaderboard.models import WeeklyGoal
 from leaderboard.people.goals import WEEK, monday
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory
-from tests.support.judging import answered, judge, write
+from tests.support.judging import answered, decide_many, judge, write, write_many
 from tests.web.conftest import HTMX
 from validation.decisions.services import override_consensus
 from validation.judging.queue import UNDO_TIME
@@ -172,8 +172,7 @@ def test_filters(as_alice, alice, bob, nli, sentiment, query, shown, headers):
 
 
 def test_pages_of_twenty(as_alice, alice, nli):
-    for number in range(25):
-        write(nli, alice, number)
+    write_many(nli, alice, ["fooled"] * 25)
     text = row(as_alice)
     assert text.count("Statement ") == 20
     assert "Statement 24." in text
@@ -200,27 +199,23 @@ def test_sensitive_text_is_folded_away_and_no_game(as_alice, alice, hate):
     assert "0 of 5 this week" in as_alice.get(URL).text
 
 
-def judged_with_others(me, round, count, agree):
-    """`count` decided examples that `me` judged with two others, the first `agree` as they did."""
+def judged_with_others(me, round, count):
+    """`count` decided examples that `me` judged as two others did."""
     author, *others = (annotator_of(UserFactory()) for _ in range(3))
-    labels = ("neutral", "entailment", "contradiction")
-    for number in range(count):
-        example = write(round, author.user, number)
-        label = labels[number % 3]
-        own = label if number < agree else labels[(number + 1) % 3]
-        votes = {me: own, others[0]: label, others[1]: label}
-        for validator, said in votes.items():
-            Validation.objects.create(
-                example=example, validator=validator, author=author, label=said
-            )
-        owner = UserFactory()
-        override_consensus(example=example, owner=owner, choice=Vote(label=label))
+    labels = [("neutral", "entailment", "contradiction")[n % 3] for n in range(count)]
+    examples = write_many(round, author.user, ["fooled"] * count)
+    Validation.objects.bulk_create(
+        Validation(example=example, validator=validator, author=author, label=label)
+        for example, label in zip(examples, labels, strict=True)
+        for validator in (me, *others)
+    )
+    decide_many(examples, labels, author.user)
     Validation.objects.update(created_at=timezone.now() - UNDO_TIME - timedelta(seconds=1))
 
 
 def test_agreement_is_told_in_total_and_late(as_alice, alice, nli):
     me = annotator_of(alice)
-    judged_with_others(me, nli, 9, 9)
+    judged_with_others(me, nli, 9)
     page = as_alice.get(URL).text
     assert "100.0%" in page
     assert '<td class="number">3</td>' in page  # points for each judgement
@@ -247,10 +242,11 @@ def test_badges_are_for_variety_and_care(as_alice, alice, bob, nli):
         example = write(nli, alice, number, hypothesis=f"It is {number}.", label=label)
         answered(example)
         override_consensus(example=example, owner=owner, choice=Vote(label=label))
-        assert "First one" in badges(as_alice)
-        assert ("Every label" in badges(as_alice)) == (number == 2)
-        assert ("Two models" in badges(as_alice)) == (number > 0)
-    judged_with_others(annotator_of(alice), RoundFactoryWithContext("nli-2"), 30, 30)
+        earned = badges(as_alice)
+        assert "First one" in earned
+        assert ("Every label" in earned) == (number == 2)
+        assert ("Two models" in earned) == (number > 0)
+    judged_with_others(annotator_of(alice), RoundFactoryWithContext("nli-2"), 30)
     assert "Careful judge" in badges(as_alice)
     flagged = write(nli, bob, 9)
     Validation.objects.create(example=flagged, validator=annotator_of(alice), verdict="flagged")

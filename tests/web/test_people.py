@@ -9,7 +9,7 @@ from annotation.attempts.services import retract_example
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
 from tests.support.factories import TaskFactory, UserFactory
-from tests.support.judging import write
+from tests.support.judging import decide_many, write, write_many
 from validation.decisions.services import override_consensus
 from validation.rules.consensus import Vote
 
@@ -24,11 +24,8 @@ def join(user):
 
 def tries(round, user, outcomes, verified=None):
     """Examples with these outcomes; the first `verified` of them are found valid."""
-    owner = UserFactory()
-    for number, outcome in enumerate(outcomes):
-        example = write(round, user, f"{user.pk}-{number}", outcome=outcome)
-        if verified is None or number < verified:
-            override_consensus(example=example, owner=owner, choice=Vote(label="neutral"))
+    found = write_many(round, user, outcomes)[:verified]
+    decide_many(found, ["neutral"] * len(found), UserFactory())
 
 
 def lines(client, url=URL):
