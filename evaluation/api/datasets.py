@@ -16,6 +16,7 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from dynabench.lib.downloads import file_part, lines
+from evaluation.api.schema import JSON_LINES
 from evaluation.models import Dataset, DatasetFile
 from evaluation.operations.stored_files import opened
 from evaluation.releases.reading import find_dataset_file, standing_lines
@@ -102,10 +103,7 @@ class DatasetFileView(APIView):
 class RoundExport(APIView):
     throttle, throttles_reads = "export", True
 
-    @extend_schema(
-        operation_id="rounds_export",
-        responses={(200, "application/jsonl"): OpenApiResponse(OpenApiTypes.STR)},
-    )
+    @extend_schema(operation_id="rounds_export", responses=JSON_LINES)
     def get(self, request: Request, code: str, number: int) -> HttpResponseBase:
         """Every example that stands, as JSON lines, for members; fields as in a dataset."""
         task = find_task(request, code, can_read)

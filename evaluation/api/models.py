@@ -21,6 +21,7 @@ from evaluation.api.model_data import (
     ModelSerializer,
     WholeModelSerializer,
 )
+from evaluation.api.schema import writes
 from evaluation.models import EvaluationSetVersion, Submission, Upload
 from evaluation.sets.selectors import open_versions
 from evaluation.submissions import services as submissions
@@ -106,12 +107,7 @@ class TaskModels(OfTask, Models):
         viewer = viewers(self.request.user, self.task)
         return {**super().get_serializer_context(), "viewer": viewer}
 
-    @extend_schema(
-        operation_id="models_create",
-        request=NewModelSerializer,
-        responses={201: WholeModelSerializer},
-    )
-    @once
+    @writes("models_create", NewModelSerializer, WholeModelSerializer, 201)
     def post(self, request: Request, code: str) -> Response:
         """Submit a model. It is checked first; ask for it again to see how far it is.
 
@@ -183,12 +179,7 @@ class ModelView(APIView):
         """How far a model is, what is wrong with it, and its card."""
         return Response(whole(request, pk))
 
-    @extend_schema(
-        operation_id="models_change",
-        request=ModelChangeSerializer,
-        responses=WholeModelSerializer,
-    )
-    @once
+    @writes("models_change", ModelChangeSerializer, WholeModelSerializer)
     def patch(self, request: Request, pk: UUID) -> Response:
         """Change its card; for its owner."""
         submission, user = find_owned(request, pk)
@@ -242,10 +233,7 @@ class AnonymousSerializer(serializers.Serializer[Any]):
 class AnonymousView(APIView):
     write_scope = Submit
 
-    @extend_schema(
-        operation_id="models_hide", request=AnonymousSerializer, responses=WholeModelSerializer
-    )
-    @once
+    @writes("models_hide", AnonymousSerializer, WholeModelSerializer)
     def post(self, request: Request, pk: UUID) -> Response:
         """Hide the names of model and owner before a day, at most a year ahead, or show them."""
         submission, user = find_owned(request, pk)

@@ -12,7 +12,6 @@ from django.http import Http404, HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import (
     OpenApiParameter,
-    OpenApiResponse,
     extend_schema,
     extend_schema_field,
     extend_schema_view,
@@ -22,11 +21,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
 from dynabench.lib.api import wanted
 from dynabench.lib.downloads import lines
 from evaluation.api.models import NewestFirst
+from evaluation.api.schema import JSON_LINES, writes
 from evaluation.models import EvaluationRun, Score
 from evaluation.runs.scheduling import expected_wait_seconds, queue_positions
 from evaluation.runs.selectors import counting
@@ -153,8 +152,7 @@ class RunAgain(APIView):
     write_scope = ApiToken.Scope.SUBMIT
     throttle = "submit"
 
-    @extend_schema(operation_id="runs_repeat", request=None, responses={201: RunSerializer})
-    @once
+    @writes("runs_repeat", None, RunSerializer, 201)
     def post(self, request: Request, pk: UUID, run: UUID) -> Response:
         """Repeat it after we have failed. For the owners of model and task."""
         found, _ = find_run(request, pk, run)
@@ -261,10 +259,7 @@ class Predictions(APIView):
     is_public = True
     throttle, throttles_reads = "export", True
 
-    @extend_schema(
-        operation_id="predictions_get",
-        responses={(200, "application/jsonl"): OpenApiResponse(OpenApiTypes.STR)},
-    )
+    @extend_schema(operation_id="predictions_get", responses=JSON_LINES)
     def get(self, request: Request, pk: UUID, name: str) -> HttpResponseBase:
         """Its answers on a set, a line each, as they are submitted: `{"id", "output", "prob"}`.
 

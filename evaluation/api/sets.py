@@ -8,9 +8,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 from django.http import Http404, HttpResponseBase
 from django.shortcuts import get_object_or_404
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import (
-    OpenApiResponse,
     extend_schema,
     extend_schema_field,
     extend_schema_view,
@@ -20,11 +18,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
 from dynabench.lib.api import read
 from dynabench.lib.downloads import lines
 from dynabench.lib.errors import Refused
+from evaluation.api.schema import JSON_LINES, writes
 from evaluation.inference.requests import model_for, text_for_models
 from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.sandbox.limits import CHECK_SECONDS
@@ -130,12 +128,7 @@ class OfSets(OfTask):
 class EvaluationSets(OfSets, generics.ListAPIView[EvaluationSet]):
     """The sets on which models are run; hidden ones for the task's editors only."""
 
-    @extend_schema(
-        operation_id="evaluation_sets_create",
-        request=NewSetSerializer,
-        responses={201: EvaluationSetSerializer},
-    )
-    @once
+    @writes("evaluation_sets_create", NewSetSerializer, EvaluationSetSerializer, 201)
     def post(self, request: Request, code: str) -> Response:
         """Make a set of an upload; wrong lines are named, and then nothing is stored."""
         task, editor = find_edited(request, code)
@@ -151,12 +144,7 @@ class EvaluationSets(OfSets, generics.ListAPIView[EvaluationSet]):
 class EvaluationSetView(OfSets, generics.RetrieveAPIView[EvaluationSet]):
     """A set and its newest version."""
 
-    @extend_schema(
-        operation_id="evaluation_sets_change",
-        request=AboutSetSerializer,
-        responses=EvaluationSetSerializer,
-    )
-    @once
+    @writes("evaluation_sets_change", AboutSetSerializer, EvaluationSetSerializer)
     def patch(self, request: Request, code: str, name: str) -> Response:
         """Change who sees it and what is said of it."""
         task, editor = find_edited(request, code)
@@ -170,12 +158,7 @@ class EvaluationSetView(OfSets, generics.RetrieveAPIView[EvaluationSet]):
 class Versions(OfSets):
     is_public = False
 
-    @extend_schema(
-        operation_id="evaluation_set_versions_create",
-        request=NewVersionSerializer,
-        responses={201: EvaluationSetSerializer},
-    )
-    @once
+    @writes("evaluation_set_versions_create", NewVersionSerializer, EvaluationSetSerializer, 201)
     def post(self, request: Request, code: str, name: str) -> Response:
         """Make the next version of an uploaded set; the same examples add none."""
         task, editor = find_edited(request, code)
@@ -201,12 +184,7 @@ class TakeRoundSerializer(serializers.Serializer[Any]):
 class TakeRound(OfSets):
     is_public = False
 
-    @extend_schema(
-        operation_id="evaluation_sets_take",
-        request=TakeRoundSerializer,
-        responses={201: EvaluationSetSerializer},
-    )
-    @once
+    @writes("evaluation_sets_take", TakeRoundSerializer, EvaluationSetSerializer, 201)
     def post(self, request: Request, code: str, name: str) -> Response:
         """Take a closed round as it stands now as the next version of its set."""
         task, editor = find_edited(request, code)
@@ -243,10 +221,7 @@ class Inputs(APIView):
     is_public = True
     throttle, throttles_reads = "export", True
 
-    @extend_schema(
-        operation_id="evaluation_set_inputs_get",
-        responses={(200, "application/jsonl"): OpenApiResponse(OpenApiTypes.STR)},
-    )
+    @extend_schema(operation_id="evaluation_set_inputs_get", responses=JSON_LINES)
     def get(self, request: Request, code: str, name: str) -> HttpResponseBase:
         """What a predictions file answers, a line each: `{"id", "inputs"}`, of the newest version.
 

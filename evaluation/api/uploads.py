@@ -15,10 +15,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
 from dynabench.lib.api import read
 from dynabench.lib.bodies import takes
+from evaluation.api.schema import writes
 from evaluation.models import Upload
 from evaluation.uploads.chunked import (
     PIECE_BYTES,
@@ -78,12 +78,7 @@ class Uploads(generics.ListAPIView[Upload]):
         assert isinstance(self.request.user, User)
         return with_received(open_uploads(self.request.user))
 
-    @extend_schema(
-        operation_id="uploads_create",
-        request=NewUploadSerializer,
-        responses={201: UploadSerializer},
-    )
-    @once
+    @writes("uploads_create", NewUploadSerializer, UploadSerializer, 201)
     def post(self, request: Request) -> Response:
         """Begin a file of so many bytes. Then PUT its pieces."""
         asked = read(NewUploadSerializer, request)
@@ -135,8 +130,7 @@ class UploadView(APIView):
         add_piece(one, asked.validated_data["offset"], stream, announced_bytes(request))
         return Response(told(one.pk))
 
-    @extend_schema(operation_id="uploads_delete", responses={204: None})
-    @once
+    @writes("uploads_delete", None, None, 204)
     def delete(self, request: Request, pk: UUID) -> Response:
         """Throw it away."""
         discard(self._found(request, pk))
