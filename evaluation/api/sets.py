@@ -31,7 +31,7 @@ from evaluation.sets.parsing import SetFile, WrongLines
 from evaluation.sets.selectors import input_lines, newest_versions, open_versions
 from evaluation.sets.services import ABOUT, change_set, create_set_of, make_version
 from evaluation.sets.source_services import take_round
-from evaluation.submissions.sample_inputs import shown_inputs
+from evaluation.submissions.selectors import shown_inputs
 from evaluation.uploads.chunked import UploadRefused, assemble, discard, open_uploads
 from tasks.access import find_edited, find_task
 from tasks.api.tasks import OfTask

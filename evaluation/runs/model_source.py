@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 from django.conf import settings
@@ -128,8 +128,7 @@ def _image(submission: Submission, beat: Beat) -> str:
     return found
 
 
-@contextmanager
-def _folder(submission: Submission, beat: Beat) -> Iterator[Path]:
+def _folder(submission: Submission, beat: Beat) -> AbstractContextManager[Path]:
     """The checked files of a model, in this machine's cache."""
     if not submission.file:
         raise CannotFetch(gettext_noop("The model's files are gone."))
@@ -141,5 +140,4 @@ def _folder(submission: Submission, beat: Beat) -> Iterator[Path]:
             raise CannotFetch(gettext_noop("The stored files are not those that were checked."))
 
     cache, most = settings.MODEL_CACHE, settings.MODEL_CACHE_BYTES
-    with kept(cache, submission.digest, fill, most, beat) as folder:
-        yield folder
+    return kept(cache, submission.digest, fill, most, beat)

@@ -23,7 +23,7 @@ def shown_of(version: EvaluationSetVersion) -> Shown:
     """What is shown of each result on a sealed version of a set, and so of how many."""
     config = version.evaluation_set.task.config
     names = [config.metrics.main, *config.metrics.also]
-    # Twins keep right answers that stand in a text, so a perturbed run knows a little of them.
+    # Variants keep right answers that stand in a text, so a perturbed run knows a little of them.
     knowing = config.metrics.deltas if config.component(config.answer_field).type == "span" else ()
     return Shown(version.size, (*names, *knowing), side_runs=len(knowing))
 

@@ -1,25 +1,28 @@
-"""The two files of a version of an evaluation set, made of examples or of somebody's file."""
+"""The two files of a version of an evaluation set, and what a file would bring into them."""
 
 import gzip
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
 from dynabench.lib.bounded import Bounds, OutOfBounds, bounded
 from evaluation.contract import GIB, SetRow
 from evaluation.sets.parsing import SetFile, WrongLines
-from evaluation.sets.preview import Preview, preview_of
 from tasks.line_files import FileError, LineError
 
 T = TypeVar("T")
 MOST_SLICES = 200
 """Values of a slice that a version counts; the most frequent ones."""
+SHOWN = 5
+VALUES = 20
+"""Answers, and values of a slice, that are counted one by one."""
 BOUNDS = Bounds(seconds=600, memory_bytes=2 * GIB)  # five million uids, and what Parquet takes
 
 
@@ -31,10 +34,22 @@ class Written(NamedTuple):
     slices: dict[str, dict[str, int]]
 
 
+@dataclass(frozen=True)
+class Preview:
+    """What was found; of answers and slices the most frequent values."""
+
+    size: int
+    rows: Sequence[SetRow]
+    answers: Sequence[tuple[str, int]]
+    slices: Mapping[str, Sequence[tuple[str, int]]]
+    left_out: Mapping[str, int]
+    errors: Sequence[LineError]
+
+
 def write_set(rows: Iterable[SetRow], folder: Path) -> Written:
     """`inputs` and `gold` in the folder, line by line about the same example.
 
-    A slice may be a choice that gives the answer away, so slices lie beside the answers. Raises
+    A slice may be a choice that gives the answer away, so slices lie with the answers. Raises
     what `rows` does; of a file, which others made, FileError, also for one that takes too much.
     """
     if not isinstance(rows, SetFile):
@@ -85,3 +100,25 @@ def _write(rows: Iterable[SetRow], folder: Path) -> Written:
 def _packed(path: Path) -> gzip.GzipFile:
     """A gzip file that has the same bytes whenever the same is written to it."""
     return gzip.GzipFile(path, "wb", compresslevel=6, mtime=0)
+
+
+def preview_of(file: SetFile) -> Preview:
+    """Read a file once and keep little of it. Raises FileError for one that cannot be read."""
+    rows: list[SetRow] = []
+    answers: Counter[str] = Counter()
+    slices: dict[str, Counter[str]] = defaultdict(Counter)
+    size = 0
+    with suppress(WrongLines):  # they are in `file.errors`
+        for row in file:
+            size += 1
+            rows += [row] if size <= SHOWN else []
+            answers[_words(row.gold[0])] += 1
+            for name, values in row.slices.items():
+                slices[name].update(values)
+    most = {name: count.most_common(VALUES) for name, count in slices.items()}
+    return Preview(size, rows, answers.most_common(VALUES), most, file.left_out, file.errors)
+
+
+def _words(answer: Any) -> str:
+    text = ", ".join(map(str, answer)) if isinstance(answer, list) else str(answer)
+    return text[:100]

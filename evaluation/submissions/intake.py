@@ -40,7 +40,7 @@ from evaluation.sandbox.engine import engine
 from evaluation.sandbox.logs import redacted
 from evaluation.sandbox.monitor import Runner
 from evaluation.sets.selectors import input_rows
-from evaluation.submissions.sample_inputs import shown_inputs
+from evaluation.submissions.selectors import shown_inputs
 from evaluation.uploads import archives, image_archives
 from evaluation.uploads.chunked import UploadRefused, assemble, bytes_left, check_stored, discard
 from evaluation.uploads.model_folders import MOST_BYTES, check_folder, remove_macos_files

@@ -1,6 +1,7 @@
-"""Submissions and their runs, as pages and the API read them."""
+"""Submissions and their runs, as pages and the API read them, and what a check asks."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
 from typing import Any
 
 from django.db.models import Exists, Max, OuterRef, Prefetch, Q, QuerySet
@@ -8,8 +9,10 @@ from django.db.models.functions import Coalesce, Greatest
 
 from dynabench.accounts.models import User
 from evaluation.contract import Outcome
+from evaluation.inference.precheck import FIVE
 from evaluation.models import EvaluationRun, Submission
-from tasks.models import RoundTarget, Task
+from evaluation.sets.selectors import input_rows, open_versions
+from tasks.models import Context, RoundTarget, Task
 from tasks.selectors import PLANNED
 
 State = EvaluationRun.State
@@ -81,3 +84,29 @@ def ended(submissions: QuerySet[Submission]) -> QuerySet[Any]:
     check, runs = Coalesce("finished_at", "queued_at"), Max("runs__finished_at")
     found = submissions.filter(over, ~Exists(under_way), withdrawn_at=None)
     return found.annotate(ended_at=Greatest(check, Coalesce(runs, check)))
+
+
+def shown_inputs(task: Task) -> list[Mapping[str, Any]]:
+    """Five examples that everybody may see, as far as there are some; the last one repeats."""
+    found = list(islice(chain(_of_sets(task), _of_config(task), _of_contexts(task)), FIVE))
+    return [found[min(place, len(found) - 1)] for place in range(FIVE)]
+
+
+def _of_sets(task: Task) -> Iterator[Mapping[str, Any]]:
+    for version in open_versions(task):
+        yield from (row["inputs"] for row in input_rows(version))
+
+
+def _of_config(task: Task) -> Iterator[Mapping[str, Any]]:
+    for case in (*task.config.examples.good, *task.config.examples.bad):
+        values = {**case.context, **case.input}
+        if all(name in values for name in task.config.model_fields):
+            yield values
+
+
+def _of_contexts(task: Task) -> Iterator[Mapping[str, Any]]:
+    """Contexts people were shown; what they wrote to them is not public, so it is a placeholder."""
+    contexts = Context.objects.filter(round__task=task).order_by("pk")
+    fields: Iterable[Mapping[str, Any]] = contexts.values_list("fields", flat=True)[:FIVE]
+    for known in (*fields, {}):
+        yield {name: known.get(name, "An example.") for name in task.config.model_fields}

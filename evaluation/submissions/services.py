@@ -225,7 +225,7 @@ def update_card(*, submission: Submission, actor: User, card: Card) -> None:
 def _change(
     submission: Submission,
     actor: User,
-    deed: str,
+    action: str,
     files: QuerySet[Submission] | None = None,
     **changes: Any,
 ) -> None:
@@ -239,7 +239,7 @@ def _change(
     (files_of(submission) if files is None else files).update(**changes)
     for name, value in changes.items():
         setattr(submission, name, value)
-    log(actor, f"submission.{deed}", submission)
+    log(actor, f"submission.{action}", submission)
 
 
 @transaction.atomic

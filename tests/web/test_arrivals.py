@@ -26,7 +26,7 @@ from evaluation.queue import leases
 from evaluation.runs.model_source import CannotFetch, endpoint_for, model_of
 from evaluation.submissions import intake
 from evaluation.submissions.quota import Charge, charge_of
-from evaluation.submissions.sample_inputs import shown_inputs
+from evaluation.submissions.selectors import shown_inputs
 from evaluation.submissions.services import cancel, submit_model
 from evaluation.uploads.chunked import add_file
 from tasks.targets.serving import spec
