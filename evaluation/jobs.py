@@ -1,8 +1,8 @@
 """What queue workers call: each function takes the id of a row, and only that."""
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from typing import TypeVar
 from uuid import UUID
 
 from django.utils import timezone
@@ -26,6 +26,7 @@ from evaluation.submissions.emails import tell_ends
 from tasks.targets.failures import tell_failures
 
 logger = logging.getLogger(__name__)
+J = TypeVar("J", bound=Job)
 
 MOST_TIDIED = 10_000  # rows at a time
 # What does each kind of job.
@@ -37,38 +38,33 @@ FUNCTIONS: dict[type[Job], str] = {
 }
 
 
-@contextmanager
-def _giving_up() -> Iterator[None]:
-    """A worker that lost the lease stops quietly: another one has the job, or it was ended."""
-    try:
-        yield
-    except LeaseLost as lost:
-        logger.warning("%s", lost)
+def _work(job: J | None, do: Callable[[J], None]) -> J | None:
+    """Do a claimed job, if there is one, and return it.
+
+    A worker that lost the lease stops quietly: another one has the job, or it was ended.
+    """
+    if job is not None:
+        try:
+            do(job)
+        except LeaseLost as lost:
+            logger.warning("%s", lost)
+    return job
 
 
 def build_dataset(dataset_id: int) -> None:
     """Make a version of a round's dataset."""
-    dataset = claim(Dataset, dataset_id)
-    if dataset is not None:
-        make(dataset)
+    _work(claim(Dataset, dataset_id), make)
 
 
 def run_training(run_id: int) -> None:
     """Train a task's next target in a separate process."""
-    run = claim(TrainingRun, run_id)
-    if run is None:
-        return
-    with _giving_up():
-        carry_out(run, ["train_target", "--run", str(run.pk)])
+    command = ["train_target", "--run", str(run_id)]
+    _work(claim(TrainingRun, run_id), lambda run: carry_out(run, command))
 
 
 def check_submission(submission_id: UUID) -> None:
     """Check a submission; an accepted one is queued for its evaluations."""
-    submission = claim(Submission, submission_id)
-    if submission is None:
-        return
-    with _giving_up():
-        intake.check(submission)
+    _work(claim(Submission, submission_id), intake.check)
 
 
 def evaluate_next(run_id: UUID) -> None:
@@ -78,12 +74,8 @@ def evaluate_next(run_id: UUID) -> None:
     """
     if (waiting := _longest_waiting()) is not None:
         check_submission(waiting)
-    run = scheduling.claim_next()
-    if run is None:
-        return
-    with _giving_up():
-        execute(run)
-    scheduling.ring_suites(run)
+    if run := _work(scheduling.claim_next(), execute):
+        scheduling.ring_suites(run)
 
 
 def _longest_waiting() -> UUID | None:

@@ -74,16 +74,19 @@ def digits_are_few(seen: Seen) -> None:
     expect(prob == {"yes": round(0.123456789, DIGITS), "no": round(0.876543211, DIGITS)}, prob)
 
 
+def _runs(bench: Bench, script: str, image: str) -> None:
+    """A model in an image answers everything and says nothing else."""
+    seen = bench.run(f"{script}\n{GOOD}", image=image)
+    expect(seen.ending.outcome == Outcome.OK and not seen.ending.log, seen.ending)
+
+
 def volume(bench: Bench) -> str:
     """Docker would mount a disk of the host there, writable."""
     image = bench.build("VOLUME /data /more")
     reasons = check_image(inspect_image(image))
     expect(any("/data, /more" in reason for reason in reasons), reasons)
     script = "for place in ('/data/x', '/more/x'):\n    try: open(place, 'w')\n"
-    seen = bench.run(
-        f"{script}    except OSError: continue\n    breach(place)\n{GOOD}", image=image
-    )
-    expect(seen.ending.outcome == Outcome.OK and not seen.ending.log, seen.ending)
+    _runs(bench, f"{script}    except OSError: continue\n    breach(place)", image)
     return "refused; when it is run anyway: read-only"
 
 
@@ -147,9 +150,7 @@ def moved_tag(bench: Bench) -> str:
         for image in (checked, other):
             client.images.get(image).tag(tag)
         expect(inspect_image(tag).id == other, tag)
-    seen = bench.run("import os\nif os.environ['VERSION'] != 'checked': breach('moved')\n" + GOOD,
-                     image=checked)  # fmt: skip
-    expect(seen.ending.outcome == Outcome.OK and not seen.ending.log, seen.ending)
+    _runs(bench, "import os\nif os.environ['VERSION'] != 'checked': breach('moved')", checked)
     try:
         pull_image(tag)
     except ImageRefused:

@@ -181,7 +181,7 @@ def _labels(kinds: Mapping[str, Mapping[str, int]]) -> str:
 
 
 def croissant(dataset: Dataset, digests: Mapping[str, str], folder: Path) -> dict[str, Any]:
-    """Metadata of MLCommons' format, version 1.1; files are named as they lie beside it."""
+    """Metadata of MLCommons' format, version 1.1; files are named as they lie next to it."""
     options, round = dataset.options, dataset.round
     formats = {"jsonl": "application/jsonlines", "parquet": "application/x-parquet"}
     assert dataset.started_at

@@ -1,7 +1,6 @@
 """A dataset's rows as files: JSON lines and Parquet, written as they are read."""
 
 import hashlib
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +13,11 @@ BLOCK = 4 * 1024 * 1024
 """Bytes of lines that are kept before they are written; a row group of the Parquet file."""
 
 
-def arrow_schema(fields: Iterable[Field] = FIELDS) -> "pa.Schema":
+def arrow_schema() -> "pa.Schema":
     """The columns of the Parquet files."""
     import pyarrow as pa
 
-    return pa.schema([(field.name, _arrow_type(field)) for field in fields])
+    return pa.schema([(field.name, _arrow_type(field)) for field in FIELDS])
 
 
 def _arrow_type(field: Field) -> Any:

@@ -1,7 +1,7 @@
 """Examples become the rows of a dataset: who may enter, and what is written of each.
 
 Of people nothing is written but keyed hashes; of texts only the fields that the configuration
-names, so no id that an import or a crowd provider left beside them gets out.
+names, so no id that an import or a crowd provider left there gets out.
 """
 
 import hmac

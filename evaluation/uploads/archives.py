@@ -88,7 +88,7 @@ class Member:
 
 
 class Source(Protocol):
-    """What bytes are read from."""
+    """What bytes are read from: a file, or the body of a request."""
 
     def read(self, size: int, /) -> bytes:
         """At most `size` bytes; none at the end."""

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import IO, Protocol
+from typing import IO
 
 from django.conf import settings
 from django.core.files import File
@@ -23,6 +23,7 @@ from dynabench.lib.errors import Refused
 from dynabench.lib.scratch import scratch
 from evaluation.contract import GIB, MIB, Beat
 from evaluation.models import Submission, Upload, UploadPiece
+from evaluation.uploads.archives import Source
 
 PIECE_BYTES = 16 * MIB
 MOST_OPEN = 5
@@ -30,13 +31,6 @@ KEPT = timedelta(days=3)
 BLOCK = MIB
 FOLDER = "uploads"  # of the storage, as `piece_path` says
 State = Submission.State
-
-
-class Stream(Protocol):
-    """What bytes are read from: a file, or the body of a request."""
-
-    def read(self, size: int, /) -> bytes:
-        """At most `size` bytes; none at the end."""
 
 
 class UploadRefused(Refused):
@@ -78,7 +72,7 @@ def begin_upload(owner: User, file_name: str, size: int) -> Upload:
     if open_uploads(owner).count() >= MOST_OPEN:
         raise UploadRefused(
             _(
-                "You have %(number)d files here that you have not submitted. Hand one in, discard "
+                "You have %(number)d files here that you have not submitted. Submit one, discard "
                 "one, or wait: each is kept for %(days)d days."
             )
             % {"number": MOST_OPEN, "days": KEPT.days}
@@ -140,7 +134,7 @@ def received(upload: Upload) -> int:
     return upload.pieces.aggregate(n=Sum("size"))["n"] or 0
 
 
-def add_piece(upload: Upload, offset: int, stream: Stream, size: int | None = None) -> int:
+def add_piece(upload: Upload, offset: int, stream: Source, size: int | None = None) -> int:
     """Store the bytes of a stream that begin at `offset`; returns the offset of the next piece.
 
     A piece that is here already changes nothing. It is stored before anything is locked; then the
@@ -175,7 +169,7 @@ def add_piece(upload: Upload, offset: int, stream: Stream, size: int | None = No
     return received(upload)
 
 
-def _copy(stream: Stream, target: IO[bytes], most: int) -> int:
+def _copy(stream: Source, target: IO[bytes], most: int) -> int:
     count = 0
     while block := _read(stream):
         count += len(block)
@@ -191,7 +185,7 @@ def _copy(stream: Stream, target: IO[bytes], most: int) -> int:
     return count
 
 
-def _read(stream: Stream) -> bytes:
+def _read(stream: Source) -> bytes:
     try:
         return stream.read(BLOCK)
     except OSError:
@@ -211,7 +205,7 @@ def _stored(piece: UploadPiece) -> bool:
     return True
 
 
-def add_file(owner: User, file_name: str, size: int, stream: Stream) -> Upload:
+def add_file(owner: User, file_name: str, size: int, stream: Source) -> Upload:
     """A whole file at once, as a plain form sends it. Raises UploadRefused."""
     upload = begin_upload(owner, file_name, size)
     for offset in range(0, size, PIECE_BYTES):
@@ -222,7 +216,7 @@ def add_file(owner: User, file_name: str, size: int, stream: Stream) -> Upload:
 class _Part:
     """The next `left` bytes of a stream."""
 
-    def __init__(self, stream: Stream, left: int) -> None:
+    def __init__(self, stream: Source, left: int) -> None:
         self._stream, self._left = stream, left
 
     def read(self, size: int, /) -> bytes:

@@ -86,7 +86,7 @@ def _is_own(root: Path, named: Any) -> bool:
 
 
 def remove_macos_files(folder: Path) -> None:
-    """Take away what macOS packs beside people's files."""
+    """Take away what macOS adds to people's files."""
     for name in FROM_MACOS:
         for path in [*folder.rglob(name)]:
             shutil.rmtree(path) if path.is_dir() else path.unlink()

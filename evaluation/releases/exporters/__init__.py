@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parent
 
 
 def task_files(config: TaskConfig, code: str, round: int, version: int) -> dict[str, str]:
-    """Files by name that go beside a release; none for a task that no prompt can ask.
+    """Files by name that go with a release; none for a task that no prompt can ask.
 
     Such a task has labels, or answers from a passage, and models that read text only.
     """
