@@ -124,7 +124,7 @@ class Answers:
             pass  # the slow way says what is wrong
         try:
             return json.loads(
-                line.decode(), parse_constant=_no_constant, object_pairs_hook=_no_twins
+                line.decode(), parse_constant=_no_constant, object_pairs_hook=_no_repeats
             )
         except UnicodeDecodeError as error:
             self._refuse(f"it is not UTF-8 (byte {error.start + 1}). Write UTF-8.")
@@ -214,7 +214,7 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a key stands twice in one object")

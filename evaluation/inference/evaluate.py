@@ -31,7 +31,7 @@ from evaluation.scoring.bootstrap import score
 from evaluation.scoring.paraphrase import KIND as PARAPHRASE
 from evaluation.scoring.paraphrase import Paraphrase, paraphrased
 from evaluation.scoring.perturb import Family, Reading, Variant, variants
-from evaluation.scoring.robustness import Twins, delta_numbers
+from evaluation.scoring.robustness import Perturbed, delta_numbers
 from tasks.config.schema import TaskConfig
 
 SCORING = gettext_noop("scoring")
@@ -164,8 +164,8 @@ def evaluate_suite(
     size = sum(1 for _ in ticking(question.rows(), tell, message))
     step = max(1, -(-size // MOST_BASES))
     question = replace(question, rows=partial(_each, question.rows, step))
-    sent, twins = Sent(folder / "inputs.jsonl"), folder / "twins.jsonl"
-    with twins.open("wb") as file:
+    sent, made = Sent(folder / "inputs.jsonl"), folder / "variants.jsonl"
+    with made.open("wb") as file:
         sent.write(_perturbed(question, suite, tell, file), question.config.model_fields, tell)
     answers = answers_for(question.config, sent.ids())
     ending = attempt.run(sent, answers)
@@ -176,7 +176,7 @@ def evaluate_suite(
     if ending.outcome != Outcome.OK:
         return found
     predictions = folder / "predictions.jsonl.gz"
-    with gzip.open(predictions, "wb", compresslevel=6) as file, twins.open("rb") as lines:
+    with gzip.open(predictions, "wb", compresslevel=6) as file, made.open("rb") as lines:
         rows = ticking(question.rows(), tell, SCORING, ANSWERED)
         numbers = delta_numbers(
             _pairs(zip(rows, _each(plain, step), lines, strict=True), answers.in_order(), file),
@@ -227,7 +227,7 @@ def _pairs(
     bases: Iterable[tuple[SetRow, Answer | None, bytes]],
     answers: Iterator[Answer | None],
     file: gzip.GzipFile,
-) -> Iterator[Twins]:
+) -> Iterator[Perturbed]:
     """Each example with its variants, in order; the answers are written down on their way."""
     for row, answer, line in bases:
         found = []
@@ -235,7 +235,7 @@ def _pairs(
             said = next(answers)
             file.write(prediction_line(row.uid, said, kind=kind))
             found.append((kind, SetRow(row.uid, {}, tuple(gold), row.slices), said))
-        yield Twins(row, answer, found)
+        yield Perturbed(row, answer, found)
 
 
 def prediction_line(uid: str, answer: Answer | None, **more: str) -> bytes:

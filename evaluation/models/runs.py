@@ -18,7 +18,7 @@ def predictions_path(run: "EvaluationRun", name: str) -> str:
 
 
 class EvaluationRun(Job):
-    """One evaluation of a submission on a version of a set, or on its perturbed twins.
+    """One evaluation of a submission on a version of a set, or on its perturbed variants.
 
     Exactly one set of scores comes of it, stored in the transaction that ends it.
     """

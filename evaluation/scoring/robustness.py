@@ -23,30 +23,30 @@ ALWAYS_THE_SAME = "Always the same answer: consistency says nothing."
 
 
 @dataclass(frozen=True)
-class Twins:
-    """An example and its perturbed twins, with what a model answered to each (None: nothing)."""
+class Perturbed:
+    """An example and its perturbed variants, with what a model answered to each (None: nothing)."""
 
     base: SetRow
     answer: Answer | None
-    variants: Sequence[tuple[str, SetRow, Answer | None]]  # kind, twin, answer
+    variants: Sequence[tuple[str, SetRow, Answer | None]]  # kind, variant, answer
 
 
-class _Twin(NamedTuple):
+class _Variant(NamedTuple):
     statistic: Any  # of the metric
     right: float  # 0-1, by itself
     same: bool  # answer as of the base
 
 
 class _Cluster(NamedTuple):
-    """What an example and its twins add. Equal ones are counted, like the statistics of scores."""
+    """What an example and its variants add; equal ones are counted, like a score's statistics."""
 
     before: Any  # statistic
     right: float
-    twins: tuple[_Twin, ...]
+    variants: tuple[_Variant, ...]
 
 
 def delta_numbers(
-    pairs: Iterable[Twins],
+    pairs: Iterable[Perturbed],
     *,
     metric: str,
     labels: Sequence[str] | None,
@@ -56,10 +56,11 @@ def delta_numbers(
 ) -> list[Number]:
     """How a model keeps its score under perturbation: over all kinds (kind empty), then by kind.
 
-    `<metric>_before` and `<metric>_after` are on gold, over the examples that have twins; each
-    counts once, shared by its twins. `drop`: before − after. `consistency`: share of twins with the
-    answer of their base. `worst_case`: mean over examples of the least right answer, of base and
-    twins. Intervals are of whole examples (clusters), drawn with their twins; n counts examples.
+    `<metric>_before` and `<metric>_after` are on gold, over the examples that have variants; each
+    counts once, shared by its variants. `drop`: before − after. `consistency`: share of variants
+    with the answer of their base. `worst_case`: mean over examples of the least right answer, of
+    base and variants. Intervals are of whole examples (clusters), drawn with their variants; n
+    counts examples.
     """
     try:
         how = metric_of(metric, labels, sp_model)
@@ -71,13 +72,13 @@ def delta_numbers(
 
     tallies = {"": tally("")}
     answers: set[str] = set()
-    for number, twins in enumerate(pairs, 1):
-        for kind, cluster in _clusters(twins, how, is_text=labels is None):
+    for number, pair in enumerate(pairs, 1):
+        for kind, cluster in _clusters(pair, how, is_text=labels is None):
             if kind not in tallies:
                 tallies[kind] = tally(kind)
             tallies[kind].counts[cluster] += 1
-        if len(answers) < 2 and twins.variants:
-            given = (twins.answer, *(answer for _, _, answer in twins.variants))
+        if len(answers) < 2 and pair.variants:
+            given = (pair.answer, *(answer for _, _, answer in pair.variants))
             answers |= {"" if answer is None else repr(plain(answer.value)) for answer in given}
         if number % LOOK_EVERY == 0:
             settle_many([*tallies.values()])
@@ -87,15 +88,15 @@ def delta_numbers(
     return found
 
 
-def _clusters(twins: Twins, how: Metric, *, is_text: bool) -> Iterator[tuple[str, _Cluster]]:
-    """The cluster of all kinds and of each kind; nothing without twins."""
-    before = how.statistic(_value(twins.answer), twins.base)
-    by_kind: dict[str, list[_Twin]] = {}
-    for kind, row, answer in twins.variants:
+def _clusters(pair: Perturbed, how: Metric, *, is_text: bool) -> Iterator[tuple[str, _Cluster]]:
+    """The cluster of all kinds and of each kind; nothing without variants."""
+    before = how.statistic(_value(pair.answer), pair.base)
+    by_kind: dict[str, list[_Variant]] = {}
+    for kind, row, answer in pair.variants:
         after = how.statistic(_value(answer), row)
-        twin = _Twin(after, how.graded(after), is_same(twins.answer, answer, is_text))
-        by_kind.setdefault(kind, []).append(twin)
-        by_kind.setdefault("", []).append(twin)
+        variant = _Variant(after, how.graded(after), is_same(pair.answer, answer, is_text))
+        by_kind.setdefault(kind, []).append(variant)
+        by_kind.setdefault("", []).append(variant)
     for kind, of_kind in by_kind.items():
         yield kind, _Cluster(before, how.graded(before), tuple(sorted(of_kind)))
 
@@ -115,9 +116,9 @@ def is_same(one: Answer | None, other: Answer | None, is_text: bool) -> bool:
 
 def _vectors(how: Metric, clusters: Sequence[_Cluster]) -> Sums:
     """Columns 1, consistent, worst; then those of the metric, before and after in turn."""
-    sizes = [len(cluster.twins) for cluster in clusters]
+    sizes = [len(cluster.variants) for cluster in clusters]
     before = how.vectors([cluster.before for cluster in clusters])
-    after = how.vectors([twin.statistic for cluster in clusters for twin in cluster.twins])
+    after = how.vectors([variant.statistic for cluster in clusters for variant in cluster.variants])
     wide = np.zeros((len(clusters), after.shape[1], 2))
     wide[:, : before.shape[1], 0] = before  # the later call may have more columns
     shares = np.add.reduceat(after, np.cumsum([0, *sizes[:-1]]))
@@ -125,8 +126,8 @@ def _vectors(how: Metric, clusters: Sequence[_Cluster]) -> Sums:
     rest = [
         (
             1.0,
-            sum(twin.same for twin in cluster.twins) / len(cluster.twins),
-            min(cluster.right, *(twin.right for twin in cluster.twins)),
+            sum(variant.same for variant in cluster.variants) / len(cluster.variants),
+            min(cluster.right, *(variant.right for variant in cluster.variants)),
         )
         for cluster in clusters
     ]
@@ -138,7 +139,7 @@ def _numbers(how: Metric, tally: Tally, kind: str) -> Iterator[Number]:
     names = (f"{how.name}_before", f"{how.name}_after", "drop", "consistency", "worst_case")
     if tally.n == 0:
         for name in names:
-            yield Number(name, None, None, None, 0, note="No example has a perturbed twin.")
+            yield Number(name, None, None, None, 0, note="No example has a perturbed variant.")
         return
     of_metric = sums[:, 3:].reshape(len(sums), -1, 2)
     before, after = how.value(of_metric[..., 0]), how.value(of_metric[..., 1])

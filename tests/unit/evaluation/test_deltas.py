@@ -10,19 +10,19 @@ from hypothesis import strategies as st
 
 from evaluation.contract import Answer, Number, SetRow
 from evaluation.scoring import bootstrap as scoring
-from evaluation.scoring.robustness import ALWAYS_THE_SAME, Twins, delta_numbers
+from evaluation.scoring.robustness import ALWAYS_THE_SAME, Perturbed, delta_numbers
 from validation.rules.rates import wilson
 
 LABELS = ("yes", "no")
 NAMES = ("accuracy_before", "accuracy_after", "drop", "consistency", "worst_case")
 
 
-def twins(gold: Any, said: Any, *after: tuple[str, Any]) -> Twins:
+def twins(gold: Any, said: Any, *after: tuple[str, Any]) -> Perturbed:
     def answer(value: Any) -> Answer | None:
         return None if value is None else Answer(value)
 
     variants = [(kind, SetRow(kind, {}, (gold,)), answer(value)) for kind, value in after]
-    return Twins(SetRow("u", {}, (gold,)), answer(said), variants)
+    return Perturbed(SetRow("u", {}, (gold,)), answer(said), variants)
 
 
 def deltas(pairs, metric: str = "accuracy", **options) -> dict[tuple[str, str], Number]:
@@ -103,7 +103,7 @@ def test_metrics_of_a_corpus(metric):
 
 
 def test_tags_that_come_late_are_counted():
-    first = Twins(
+    first = Perturbed(
         SetRow("u", {}, ("yes",), {"tag": ("a",)}),
         Answer("yes"),
         [("typos", SetRow("v", {}, ("yes",), {"tag": ("b",)}), Answer("no"))],
@@ -117,7 +117,7 @@ def test_without_twins_there_is_nothing():
         found = deltas(pairs)
         assert [name for name, _ in found] == list(NAMES)
         assert {(one.value, one.n, one.note) for one in found.values()} == {
-            (None, 0, "No example has a perturbed twin.")
+            (None, 0, "No example has a perturbed variant.")
         }
 
 
@@ -145,7 +145,7 @@ def test_intervals_are_of_clusters():
         assert wide == pytest.approx(2 * 1.96 * 0.05, rel=0.15)
 
 
-def drawn(seed: int, count: int) -> Iterator[Twins]:
+def drawn(seed: int, count: int) -> Iterator[Perturbed]:
     chance = random.Random(seed)
     for _ in range(count):
         after = [

@@ -219,4 +219,4 @@ def test_a_set_without_twins_asks_nothing_and_says_so(tmp_path):
         attempt(runner, tmp_path),
     )
     assert runner.sent == []
-    assert {n.note for n in outcome.numbers} == {"No example has a perturbed twin."}
+    assert {n.note for n in outcome.numbers} == {"No example has a perturbed variant."}
