@@ -4,11 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from django import forms
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _
 
 from evaluation.releases.build import Options
 from evaluation.releases.cards import LICENSES
 from evaluation.releases.splits import Sizes
+
+
+def _size(label: Any, **kwargs: Any) -> forms.IntegerField:
+    return forms.IntegerField(label=label, min_value=0, max_value=2**31 - 1, **kwargs)
 
 
 class ReleaseForm(forms.Form):
@@ -17,41 +21,35 @@ class ReleaseForm(forms.Form):
     sizes: suggested ones; None for a later version, which keeps the splits.
     """
 
-    def __init__(self, sizes: Sizes | None, data: Mapping[str, Any] | None = None) -> None:
-        super().__init__(data, use_required_attribute=False)
-        if sizes is not None:
-            self._add_sizes(sizes)
-        self.fields["license"] = forms.ChoiceField(
-            label=_("Licence"), choices=[(name, name.upper()) for name in LICENSES]
-        )
-        self.fields["description"] = forms.CharField(
-            label=_("Description"),
-            required=False,
-            max_length=5000,
-            widget=forms.Textarea({"rows": 4}),
-            help_text=_("For the dataset card, in Markdown: what is special about this round."),
-        )
-        self.fields["private_test"] = forms.BooleanField(
-            label=_("Keep the labels of the test split private"),
-            required=False,
-            help_text=_(
-                "Everybody gets the test texts without labels; members of the task get all."
-            ),
-        )
+    train = _size(
+        _("Train"), required=False, help_text=_("Rows. Empty: all that dev and test leave.")
+    )
+    dev, test = _size(_("Dev")), _size(_("Test"))
+    seed = _size(
+        _("Seed of chance"), initial=0, help_text=_("The same seed gives the same splits.")
+    )
+    license = forms.ChoiceField(
+        label=_("Licence"), choices=[(name, name.upper()) for name in LICENSES]
+    )
+    description = forms.CharField(
+        label=_("Description"),
+        required=False,
+        max_length=5000,
+        widget=forms.Textarea({"rows": 4}),
+        help_text=_("For the dataset card, in Markdown: what is special about this round."),
+    )
+    private_test = forms.BooleanField(
+        label=_("Keep the labels of the test split private"),
+        required=False,
+        help_text=_("Everybody gets the test texts without labels; members of the task get all."),
+    )
 
-    def _add_sizes(self, sizes: Sizes) -> None:
-        self.fields["train"] = _size(_("Train"), required=False)
-        self.fields["train"].help_text = _("Rows. Empty: all that dev and test leave.")
-        self.fields["dev"] = _size(_("Dev"), initial=sizes.dev)
-        self.fields["test"] = _size(_("Test"), initial=sizes.test)
-        self.fields["seed"] = _size(
-            _("Seed of chance"), initial=0, help_text=_("The same seed gives the same splits.")
-        )
+    def __init__(self, sizes: Sizes | None, data: Mapping[str, Any] | None = None) -> None:
+        initial = sizes and {"dev": sizes.dev, "test": sizes.test}
+        super().__init__(data, initial=initial, use_required_attribute=False)
+        for name in ("train", "dev", "test", "seed") if sizes is None else ():
+            del self.fields[name]
 
     def options(self, url: str) -> Options:
         """What `request_release` takes, once the form is valid; url: of the public page."""
         return Options(**self.cleaned_data, url=url)
-
-
-def _size(label: str, **kwargs: Any) -> forms.IntegerField:
-    return forms.IntegerField(label=label, min_value=0, max_value=2**31 - 1, **kwargs)
