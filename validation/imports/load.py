@@ -18,6 +18,7 @@ from tasks.config.schema import TaskConfig
 from tasks.contexts.files import context_digest
 from tasks.models import Context, ContextBatch, Round
 from validation.bulk_insert import Table
+from validation.decisions.consensus_rows import policy_of
 from validation.decisions.replay import replay
 from validation.imports.rows import BadRow, HistoryRow, parse_line
 from validation.imports.task import ImportedTask, ImportRefused, Options
@@ -180,9 +181,7 @@ class _ImportedRound:
 
     def _settle(self, wanted: Policy | None, created: bool) -> tuple[Policy, bool]:
         """The round's policy, and whether all its examples must be decided once all are stored."""
-        judging = Judging.objects.filter(round=self.round).first()
-        votes = self._task.task.config.validation.votes
-        now = Policy(**judging.policy) if judging else Policy.from_votes(votes)
+        now = policy_of(self.round)
         policy = wanted or now
         changes = not created and policy != now and self.round.examples.exists()
         if changes and not self._is_history():

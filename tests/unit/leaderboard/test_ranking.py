@@ -15,6 +15,7 @@ people = st.lists(counts, max_size=40).map(
 
 def test_few_tries_do_not_win():
     lucky, steady = Standing("w-a", 1, 1), Standing("w-b", 100, 60)
+    assert 0.5 < steady.low < steady.rate < steady.high < 0.7
     assert [one for _, one in ranked([lucky, steady])] == [steady, lucky]
     assert lucky.rate == 1 > steady.rate == 0.6
 
