@@ -73,7 +73,7 @@ class ContextAdmin(RoleAdmin):
 
 @admin.register(ContextBatch)
 class ContextBatchAdmin(RoleAdmin):
-    context_count = CountColumn("context", "contexts")
+    context_count: Any = CountColumn("context", "contexts")
     list_display = ["file_name", "round", "imported_by", "imported_at", context_count]
     list_filter = [RoundFilter]
     list_select_related = ["imported_by"]

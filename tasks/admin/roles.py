@@ -50,8 +50,8 @@ class CountColumn:
         self.relation, self.short_description = relation, heading or relation
         self.__name__ = self.admin_order_field = f"{relation}_in_all"
 
-    def __call__(self, row: Model) -> int:
-        return getattr(row, self.__name__)  # type: ignore[no-any-return]
+    def __call__(self, row: Model) -> Any:
+        return getattr(row, self.__name__)
 
     def counted(self, model: type[Model]) -> Subquery:
         """What a list is annotated with; several of these do not multiply each other."""
@@ -123,10 +123,10 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         related = [*filter(None, [self.to_task]), *self.list_select_related]
         columns = [column for column in self.list_display if isinstance(column, CountColumn)]
+        counts = {column.__name__: column.counted(self.model) for column in columns}
         rows = self.permitted(request, super().get_queryset(request), "view")
-        return rows.select_related(*related).annotate(
-            **{column.__name__: column.counted(self.model) for column in columns}
-        )
+        found: QuerySet[Any] = rows.select_related(*related).annotate(**counts)
+        return found
 
     def row_for(self, request: HttpRequest, pk: int, action: str) -> Any:
         """The row of a custom page: 404 if the person may not see it, 403 if not change it."""
@@ -144,7 +144,8 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
         """The address of a custom page of a row; it is named after the model and the route."""
         guarded = self.admin_site.admin_view(view)
         name = f"{self.opts.app_label}_{self.opts.model_name}_{route.replace('/', '_')}"
-        return path(f"<int:pk>/{route}/", guarded, name=name)
+        page: URLPattern = path(f"<int:pk>/{route}/", guarded, name=name)
+        return page
 
     def shown(self, request: HttpRequest, template: str, **values: Any) -> HttpResponse:
         """A custom page; `template` is in the model's folder."""

@@ -1,6 +1,6 @@
 """Addresses of tasks, their configurations, rounds and contexts, below /api/v1/."""
 
-from django.urls import include, path
+from django.urls import URLPattern, URLResolver, include, path
 
 from tasks.api.config import ConfigSchemaView, ConfigView
 from tasks.api.contexts import ContextBatches, ContextBatchView, Contexts, ContextView
@@ -10,7 +10,7 @@ from tasks.api.rounds import Rounds, RoundStateView, RoundView, TargetReplacemen
 from tasks.api.target_models import TargetModels, TargetModelView, TargetTestView
 from tasks.api.tasks import Groups, GroupView, Targets, Tasks, TaskView
 
-of_round = [
+of_round: list[URLPattern] = [
     path("", RoundView.as_view(), name="round"),
     path("state/", RoundStateView.as_view(), name="round-state"),
     path("replace-target/", TargetReplacementView.as_view(), name="round-replace-target"),
@@ -19,7 +19,7 @@ of_round = [
     path("context-batches/", ContextBatches.as_view(), name="context-batches"),
     path("context-batches/<int:pk>/", ContextBatchView.as_view(), name="context-batch"),
 ]
-of_task = [
+of_task: list[URLPattern | URLResolver] = [
     path("", TaskView.as_view(), name="task"),
     path("config/", ConfigView.as_view(), name="config"),
     path("members/", Members.as_view(), name="members"),

@@ -105,7 +105,8 @@ class RoundForm(forms.ModelForm):  # type: ignore[type-arg]
         return value
 
     def clean(self) -> dict[str, Any]:
-        data: dict[str, Any] = super().clean()
+        super().clean()
+        data = self.cleaned_data
         return data | {name: data[name] or 0 for name in PAY if name in data}
 
     @property

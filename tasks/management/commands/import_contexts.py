@@ -47,8 +47,8 @@ class Command(BaseCommand):
                 found = preview_contexts(round=round, lines=lines, file_name=path.name)
         except OSError as error:
             raise CommandError(f"{path}: {error.strerror}.") from None
-        for error in found.errors:
-            self.stderr.write(f"{path}:{error.line}: {error.message}")
+        for bad in found.errors:
+            self.stderr.write(f"{path}:{bad.line}: {bad.message}")
         if found.error_count > len(found.errors):
             self.stderr.write(f"{path}: and {found.error_count - len(found.errors)} more")
         return found
