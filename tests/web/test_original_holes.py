@@ -212,10 +212,11 @@ def test_s6_no_answer_names_people_targets_or_secrets(world, owners, others):
     before = state()
     for address in readable(world):
         is_inside = address.endswith(("/members/", "/target-models/"))  # who runs it knows how
-        for client in (APIClient(), others, *([] if is_inside else [owners])):
+        for client in (APIClient(), others, owners):
             answer = client.get(address)
             text = b"".join(answer.streaming_content) if answer.streaming else answer.content
-            assert not [one for one in secrets if one.encode() in text], address
+            told = [one for one in secrets if one.encode() in text]
+            assert not told or (is_inside and client is owners), address
     assert state() == before
 
 
