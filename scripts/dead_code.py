@@ -1,13 +1,14 @@
 """Functions, methods and classes that nothing in the product uses; exit status 1 if there are any.
 
 Tests use nothing here: code that only they call is dead too. A name that stands in a template, in a
-string (an address, a setting, a column of the admin) or in the pages of the client is in use.
+string (an address, a setting, a column of the admin), in a table of data or in the pages of the
+client is in use.
 """
 
 import ast
 import re
 import sys
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 
 from vulture import Vulture
@@ -29,8 +30,10 @@ def sources(folder: str) -> list[Path]:
 
 
 def names_in_text() -> set[str]:
-    """Words of templates, of the product's strings and of the pages of the client."""
+    """Words of templates and tables, of the product's strings and of the pages of the client."""
     texts = [p.read_text() for p in (ROOT / "templates").rglob("*.html")]
+    for folder, kind in product(PRODUCT, ("json", "toml", "yaml", "yml", "csv")):
+        texts += [p.read_text() for p in (ROOT / folder).rglob(f"*.{kind}")]
     texts += [(ROOT / "docs" / name).read_text() for name in ("client.md", "owners.md")]
     for path in chain.from_iterable(map(sources, PRODUCT)):
         nodes = list(ast.walk(ast.parse(path.read_text())))
