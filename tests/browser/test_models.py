@@ -6,13 +6,19 @@ import zipfile
 import pytest
 from playwright.sync_api import Page, expect
 
-from evaluation.jobs import check_submission, evaluate_next
-from evaluation.models import EvaluationRun, Submission, Upload
+from evaluation.models import Submission, Upload
 from evaluation.submissions import intake
 from evaluation.submissions import views as submission_views
 from tests.browser.conftest import audit, make_round, visit
 from tests.support.serving_models import tiny_model
-from tests.support.submissions import answered, make_set, release_of, scored, submission_of
+from tests.support.submissions import (
+    answered,
+    make_set,
+    release_of,
+    scored,
+    submission_of,
+    work_off,
+)
 
 PIECE = 256 * 1024
 
@@ -43,13 +49,6 @@ def fill(page: Page, archive) -> None:
 
 def hand_in(page: Page) -> None:
     page.get_by_role("button", name="Submit", exact=True).click()
-
-
-def work_off() -> None:
-    """What the worker does, without an engine: folders run in a process of this machine."""
-    check_submission(Submission.objects.get().pk)
-    while (waiting := EvaluationRun.objects.filter(state="queued")).exists():
-        evaluate_next(waiting.first().pk)
 
 
 def test_from_the_file_to_the_scores(page, task, archive, monkeypatch):

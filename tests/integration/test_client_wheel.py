@@ -13,7 +13,7 @@ import pytest
 from dynabench.accounts.tokens import create_token
 from dynabench.download import CLIENT, archive
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory
-from tests.support.live import ROOT, installation
+from tests.support.live import ROOT
 
 PROGRAM = """
 import asyncio, importlib.util, sys
@@ -70,11 +70,10 @@ def test_only_what_it_names_is_there(python):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_program_at_a_real_server(python, tmp_path):
+def test_a_program_at_a_real_server(python, live_server):
     RoundFactory(task=TaskFactory(code="nli", name="NLI"))
     _, key = create_token(user=UserFactory(), name="laptop", scopes=["read"], days=1)
-    with installation(tmp_path, queue=False) as url:
-        lines = said(python, "-c", PROGRAM, key, DYNABENCH_URL=url).splitlines()
+    lines = said(python, "-c", PROGRAM, key, DYNABENCH_URL=live_server.url).splitlines()
     assert lines == ["['nli'] laptop", "404", "NLI", "[]"]
 
 

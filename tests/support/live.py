@@ -43,7 +43,7 @@ def environment(home: Path) -> dict[str, str]:
 
 
 @contextmanager
-def installation(home: Path, *, queue: bool = True) -> Iterator[str]:
+def installation(home: Path) -> Iterator[str]:
     """A web server and a queue worker as long as the context lasts; gives the server's address."""
     with ExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
@@ -51,8 +51,7 @@ def installation(home: Path, *, queue: bool = True) -> Iterator[str]:
         web = ["-m", "gunicorn", "dynabench.wsgi", "--bind", f"fd://{listener.fileno()}"]
         web += ["--worker-class", "gthread", "--threads", "8", "--no-control-socket"]
         stack.enter_context(_process("web", web, home, listener.fileno()))
-        if queue:
-            stack.enter_context(_process("queue", [str(ROOT / "manage.py"), "qcluster"], home))
+        stack.enter_context(_process("queue", [str(ROOT / "manage.py"), "qcluster"], home))
         _wait_for(url, home)
         yield url
 

@@ -6,6 +6,7 @@ from django.core.files.base import ContentFile
 
 from evaluation.contract import Answer, SetRow
 from evaluation.inference.evaluate import prediction_line
+from evaluation.jobs import check_submission, evaluate_next
 from evaluation.models import Dataset, EvaluationRun, Score, Submission
 from evaluation.sets.services import create_set, make_version
 from tests.support.factories import RoundFactory
@@ -39,6 +40,14 @@ def scored(submission, version, suite="plain", **scores):
             run=run, metric=name, value=value, low=value - 0.1, high=value + 0.1, n=6
         )
     return run
+
+
+def work_off() -> None:
+    """Check and evaluate whatever waits, as a worker would."""
+    for waiting in Submission.objects.filter(state=State.QUEUED):
+        check_submission(waiting.pk)
+    while run := EvaluationRun.objects.filter(state=State.QUEUED).first():
+        evaluate_next(run.pk)
 
 
 def url_of(submission, deed=""):
