@@ -17,6 +17,16 @@ from tests.support.live import ROOT, environment, family
 from tests.support.training_data import asked_release
 
 HEALED_SECONDS = 60  # what operators are promised
+QCLUSTER = """
+import django
+django.setup()
+from django.core.management import call_command
+from dynabench.lib import keeper
+from dynabench.management.commands import qcluster
+keeper.IDLE_SECONDS = 5.0  # so that a hanging worker is noticed sooner,
+qcluster.SWEEP_SECONDS = 3.0  # and a job that nobody rang for
+call_command("qcluster", skip_checks=False)
+"""
 
 
 def is_so_soon(holds: Callable[[], bool], seconds: float = HEALED_SECONDS) -> bool:
@@ -34,7 +44,7 @@ def queue(transactional_db, tmp_path: Path) -> Iterator[subprocess.Popen]:
     """`manage.py qcluster`, well and idle."""
     with (tmp_path / "queue.log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "manage.py", "qcluster"],
+            [sys.executable, "-c", QCLUSTER],
             cwd=ROOT, env=environment(tmp_path), stdout=log, stderr=log, start_new_session=True,
         )  # fmt: skip
     try:
