@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -117,29 +118,20 @@ def test_no_process_is_left_when_the_heartbeat_fails(
     assert not Path(f"/proc/{pids[0]}").exists()
 
 
-def test_killed_from_outside_is_not_the_models_fault(
-    model: Runnable, inputs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def killing(pid: int) -> None:
-        os.kill(pid, 9)
-
-    monkeypatch.setattr(process_runner, "sample", killing)
-    assert run(model, inputs)[0].outcome == Outcome.INFRASTRUCTURE
-
-
-def test_it_sees_nothing_of_our_environment(
+def test_it_sees_nothing_of_our_environment_and_killed_from_outside_it_has_no_fault(
     model: Runnable, inputs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found: list[str] = []
 
-    def reading(pid: int) -> Any:
-        with suppress(ProcessLookupError):  # it may have ended just now
+    def kill_once_started(pid: int) -> None:
+        with suppress(ProcessLookupError):  # it may have been killed at the last look
             found.append(Path(f"/proc/{pid}/environ").read_text())
-        return sample(pid)
+            if "evaluation.sandbox.harness" in Path(f"/proc/{pid}/cmdline").read_text():
+                os.kill(pid, signal.SIGKILL)
 
     monkeypatch.setenv("SECRET_KEY", "of the site")
-    monkeypatch.setattr(process_runner, "sample", reading)
-    run(model, inputs)
+    monkeypatch.setattr(process_runner, "sample", kill_once_started)
+    assert run(model, inputs)[0].outcome == Outcome.INFRASTRUCTURE
     assert any("PYTHONPATH" in text for text in found)
     assert not any("of the site" in text for text in found)
 
