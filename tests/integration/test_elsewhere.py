@@ -34,6 +34,14 @@ LABELS = ("it's {{ 7*7 }}", '"no"\\n', "{% raw %} maybe")
 RULES = "Say {{ cycler.__init__ }} or {name!r}.\n\n!function os.system\n- 'a\": &b *c\n```"
 PASSAGE = "Ada built the mill in 1840. The mill burned down. Ada left Tarn in 1850."
 SPANS = ("the mill", "Ada", "in 1850", "1840")
+LM_EVAL = """
+from functools import partialmethod
+from lm_eval.__main__ import cli_evaluate
+from lm_eval.tasks import TaskManager
+# It would read thousands of tasks that come with it, which takes ten seconds.
+TaskManager.__init__ = partialmethod(TaskManager.__init__, include_defaults=False)
+cli_evaluate()
+"""
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 
@@ -162,7 +170,8 @@ def ours(dataset, said: dict[str, str | None]) -> dict[str, float | None]:
 
 def test_lm_evaluation_harness_finds_our_numbers(releases, model, tmp_path):
     run(
-        "lm_eval", "--model", "hf", "--model_args", f"pretrained={model}", "--tasks",
+        sys.executable, "-c", LM_EVAL, "--model", "hf", "--model_args", f"pretrained={model}",
+        "--tasks",
         "dynabench_nli_r1,dynabench_qa_r2", "--include_path", tmp_path / "media", "--output_path",
         "out", "--log_samples", "--device", "cpu", "--batch_size", "12", "--num_fewshot", "1",
         folder=tmp_path,
@@ -197,7 +206,8 @@ def test_inspect_finds_our_numbers(releases, model, tmp_path):
     here = (qa / "inspect_task.py").relative_to(tmp_path)
     run(
         "inspect", "eval", f"{nli}/inspect_task.py@dynabench", here, "--model", "hf/local",
-        "-M", f"model_path={model}", "--log-format", "json", "--display", "plain",
+        "-M", f"model_path={model}", "--max-tokens", "8", "--log-format", "json", "--display",
+        "plain",
         folder=tmp_path,
     )  # fmt: skip
     logs = [json.loads(path.read_text()) for path in sorted(tmp_path.glob("logs/*.json"))]
