@@ -34,7 +34,8 @@ def carry_out(job: Job, arguments: Iterable[str], show: Show | None = None) -> N
     `show` gets progress and message at each beat. Any error, such as LeaseLost, kills the
     process.
     """
-    command = [sys.executable, str(settings.BASE_DIR / "manage.py"), *arguments]
+    # The checks of the system would import every view, for a second.
+    command = [sys.executable, str(settings.BASE_DIR / "manage.py"), *arguments, "--skip-checks"]
     # Threads that wait without spinning leave the cores to those that work.
     environment = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE"}
     with subprocess.Popen(
