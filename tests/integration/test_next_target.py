@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from evaluation.jobs import sweep_all
+from evaluation import jobs
 from evaluation.models import TrainingRun
 from tasks.models import TaskMember
 from tests.support.factories import UserFactory
@@ -25,6 +25,14 @@ from tests.support.training_data import nli_task, release
 pytestmark = pytest.mark.django_db(transaction=True)
 State = TrainingRun.State
 URL = "/own/nli/trainings/"
+QCLUSTER = """
+import django
+django.setup()
+from django.core.management import call_command
+from evaluation import jobs
+jobs.request_missing = list
+call_command("qcluster")
+"""
 
 
 @pytest.fixture
@@ -38,11 +46,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def queue(home: Path) -> Iterator[subprocess.Popen]:
-    """`manage.py qcluster` in a process group of its own."""
+def queue(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen]:
+    """`manage.py qcluster` in a process group of its own; it evaluates no targets meanwhile."""
+    monkeypatch.setattr(jobs, "request_missing", list)
     with (home / "queue.log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "manage.py", "qcluster"],
+            [sys.executable, "-c", QCLUSTER],
             cwd=ROOT,
             stdout=log,
             stderr=log,
@@ -134,6 +143,6 @@ def test_a_killed_worker_is_replaced(owner, task, queue, home):
     TrainingRun.objects.filter(pk=run.pk).update(
         lease_until=timezone.now() - timedelta(seconds=1), options={**run.options, "epochs": 1}
     )
-    sweep_all()  # unless the queue has just done so itself
+    jobs.sweep_all()  # unless the queue has just done so itself
     until(lambda: now(run).is_over, run, home)
     assert (run.state, run.attempts) == (State.DONE, 2), run.error
