@@ -65,7 +65,9 @@ def test_the_verdict_has_the_focus_and_says_itself_once(page, nli):
     expect(verdict(page)).to_be_focused()
     expect(page).to_have_title(re.compile("You fooled the model"))
     expect(page.locator("#progress")).to_contain_text("Try 2 of 10")
-    assert page.evaluate("window.said") == ["You fooled the model"]
+    *waiting, last = page.evaluate("window.said")
+    assert last == "You fooled the model"
+    assert set(waiting) <= {"Asking the model…"}  # the machine may be busy
     page.get_by_text("Say why").click()
     page.get_by_role("button", name="Save reason").click()
     expect(page.locator("#status")).to_have_text("Reason saved.")
