@@ -103,11 +103,13 @@ def check_change(task: Task, text: str) -> tuple[TaskConfig | None, list[Problem
     if config is None:
         return None, problems
     why, found = refused_changes(task, task.config_text, config)
+    if not found:
+        return config, problems
     document = read_yaml(text)
     refused = [
         document.problem(Finding(one.loc, f"{one.message} ({why[:-1]})", one.fix)) for one in found
     ]
-    return (None if refused else config), [*refused, *problems]
+    return None, [*refused, *problems]
 
 
 def checked(task: Task, text: str, *, base: str) -> tuple[TaskConfig, list[Problem]]:

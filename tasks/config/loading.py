@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from tasks.config.checks import advice, findings, unfinished
 from tasks.config.components import FIELD_TYPES
 from tasks.config.messages import in_order, problems_of
-from tasks.config.parsing import ConfigError, Problem, dump_yaml, read_yaml
+from tasks.config.parsing import ConfigError, Document, Problem, dump_yaml, read_yaml
 from tasks.config.schema import TaskConfig
 from tasks.config.values import NEEDLESS, check_value, is_empty, missing_message
 
@@ -19,7 +19,10 @@ _config: TypeAdapter[TaskConfig] = TypeAdapter(TaskConfig)
 
 def load_config(text: str) -> TaskConfig:
     """The configuration in YAML or JSON. Raises ConfigError with all problems found."""
-    document = read_yaml(text)
+    return _config_in(read_yaml(text))
+
+
+def _config_in(document: Document) -> TaskConfig:
     try:  # as JSON, because only there do pydantic's strict rules take a mapping for a model
         config = _config.validate_json(json.dumps(document.data))
     except ValidationError as error:
@@ -37,10 +40,10 @@ def dump_config(config: TaskConfig) -> str:
 def check_config(text: str) -> tuple[TaskConfig | None, list[Problem]]:
     """The configuration, if it can be used, and everything an owner should mend or consider."""
     try:
-        config = load_config(text)
+        document = read_yaml(text)
+        config = _config_in(document)
     except ConfigError as error:
         return None, error.problems
-    document = read_yaml(text)
     errors = [document.problem(found) for found in unfinished(config)]
     warnings = [document.problem(found, "warning") for found in advice(config)]
     return (None if errors else config), [*errors, *warnings]
