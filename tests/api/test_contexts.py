@@ -11,6 +11,7 @@ from tasks.models import Context, ContextBatch, TaskMember
 from tests.support.api_errors import error
 from tests.support.factories import ContextFactory, RoundFactory
 
+pytestmark = pytest.mark.usefixtures("checks_run_here")
 URL = "/api/v1/tasks/nli/rounds/1/contexts/"
 BATCHES = "/api/v1/tasks/nli/rounds/1/context-batches/"
 
@@ -99,6 +100,7 @@ def test_many_bad_lines_are_counted(editor):
     assert found[-1].startswith("3 ")
 
 
+@pytest.mark.own_process
 def test_a_file_may_be_larger_than_a_form(editor, nli, settings):
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 100
     told = {"format": "jsonl", "text": jsonl(*({"premise": f"Premise {n}."} for n in range(9)))}
@@ -106,6 +108,7 @@ def test_a_file_may_be_larger_than_a_form(editor, nli, settings):
     assert (reply.status_code, reply.json()["stored"]) == (201, 9)
 
 
+@pytest.mark.own_process
 def test_a_file_that_takes_all_memory_is_an_error_of_the_text(editor, nli, monkeypatch):
     monkeypatch.setattr(services, "MEMORY_BYTES", 10 * MIB)
     monkeypatch.setattr(services, "UNFOLDED", 0)

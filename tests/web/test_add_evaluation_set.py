@@ -15,9 +15,10 @@ from evaluation.sets.selectors import set_rows
 from evaluation.sets.source_services import control_version
 from tests.support.factories import TaskFactory
 
+pytestmark = pytest.mark.usefixtures("checks_run_here")
 ROW = {"uid": "u1", "text": "The soup was warm.", "label": "positive"}
-# Bytes that reading 50,000 rows and writing a version of them may take beyond what is imported.
-# Measured: at most 48 MB; to keep the texts would take 100 MB more.
+# Bytes that reading 12,500 rows and writing a version of them may take beyond what is imported.
+# To keep the texts would take 100 MB more.
 MEMORY = 90 * 2**20
 
 
@@ -50,6 +51,7 @@ def add(code, path, *options):
     return out.getvalue(), err.getvalue()
 
 
+@pytest.mark.own_process
 def test_a_file_makes_a_set_and_then_its_versions(task, file):
     path = file(ROW, ROW | {"uid": "u2", "label": "negative"})
     out, err = add("sentiment", path, "--name", "reviews", "--access", "hidden", "--may-leave")
@@ -163,12 +165,12 @@ print(written.size, peak() - before)
 
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])
 def test_memory_follows_the_uids_and_not_the_texts(ending, tmp_path):
-    """50,000 rows with 100 MB of texts; in a process of its own, whose peak is its own."""
+    """12,500 rows with 100 MB of texts, in a process whose peak is not this one's."""
     import pyarrow as pa
     import pyarrow.parquet
 
-    rows, path = 50_000, tmp_path / f"rows.{ending}"
-    texts = [f"{number} {'word ' * 400}" for number in range(rows)]
+    rows, path = 12_500, tmp_path / f"rows.{ending}"
+    texts = [f"{number} {'word ' * 1_600}" for number in range(rows)]
     if ending == "jsonl":
         with path.open("w") as file:
             file.writelines(f'{{"text": "{text}", "label": "neutral"}}\n' for text in texts)

@@ -37,6 +37,7 @@ from tests.support.made_sets import (
 )
 from tests.support.serving_models import tiny_model
 
+pytestmark = pytest.mark.usefixtures("checks_run_here")
 State = Submission.State
 LABELS = ("entailment", "neutral", "contradiction")
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -82,6 +83,7 @@ def checked(submission):
     return submission
 
 
+@pytest.mark.own_process
 def test_a_folder_is_checked_kept_and_queued(task, alice, folder, version):
     submission = checked(hand_in(task, alice, data=zipped(folder)))
     assert (submission.state, submission.outcome, submission.error) == (State.DONE, "ok", "")
@@ -150,6 +152,7 @@ def test_a_refused_file_names_the_member_and_is_thrown_away(task, alice, folder,
     assert not submission.runs.exists()
 
 
+@pytest.mark.own_process
 @pytest.mark.parametrize(
     ("bounds", "written", "said"),
     [
@@ -354,6 +357,7 @@ def predictions(task, alice, version, data):
     return checked(hand_in(task, alice, "predictions", data, evaluation_set=version))
 
 
+@pytest.mark.own_process
 def test_predictions_are_kept_and_scored_on_their_set_only(task, alice, version):
     make_set(task, "other", may_leave=True)
     submission = predictions(task, alice, version, lines(version))

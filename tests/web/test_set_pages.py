@@ -23,6 +23,7 @@ from tests.support.factories import UserFactory
 from tests.support.sets import ROWS, verified
 from validation.models import Consensus
 
+pytestmark = pytest.mark.usefixtures("checks_run_here")
 URL = "/own/sentiment/evaluation-sets/"
 GOOD = [{"uid": "a", "text": "Very good.", "label": "positive", "tag": "food"}]
 FIELDS = {"name": "reviews", "access": "hidden", "description": "From a paper."}
@@ -84,6 +85,7 @@ def test_wrong_lines_are_named_and_what_was_typed_survives(owner):
     assert not EvaluationSet.objects.exists()
 
 
+@pytest.mark.own_process
 def test_a_small_file_that_takes_all_memory_is_an_error_of_the_field(owner, monkeypatch):
     """Less than 1 kB of Parquet, one batch of which is 1.5 GB."""
     monkeypatch.setattr(set_writing, "BOUNDS", Bounds(memory_bytes=GIB))

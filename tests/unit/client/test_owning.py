@@ -5,6 +5,8 @@ import pytest
 from dynabench.client import Invalid, NotFound, PermissionDenied, Refused
 from tests.support.factories import scripted_target
 
+pytestmark = pytest.mark.usefixtures("checks_run_here")
+
 
 @pytest.fixture
 def editor(client_of, alice, nli):
