@@ -53,7 +53,7 @@ def work(task, validator, seed, cast):
             cast.append((lease.example_id, validator.pk, vote.label))
 
 
-@pytest.mark.parametrize("repeat", REPEATS[::3])
+@pytest.mark.parametrize("repeat", REPEATS[::5])
 def test_sixteen_validators_on_a_hundred_examples(round, people, at_once, repeat):
     """Locks: the item in `lease_next`, the example in `cast_validation`."""
     examples(round, people[16:], 100)
