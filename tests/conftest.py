@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.support import parts
+from tests.support import migrated, parts
 
 DATA = Path(os.environ.get("DYNABENCH_DATA") or Path(__file__).parents[2] / "shared" / "data")
 REQUIRE_ALL = os.environ.get("REQUIRE_ALL") == "1"
@@ -95,14 +95,21 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _no_leftover_database() -> None:
-    """A killed run leaves SQLite's side files, which do not fit to a new database."""
+@pytest.fixture(scope="session")
+def django_db_keepdb() -> bool:
+    """Whether a migrated database was found, which saves seconds at each start."""
     from django.conf import settings
 
-    name = settings.DATABASES["default"].get("TEST", {}).get("NAME")
-    for suffix in ("", "-wal", "-shm") if name else ():
-        Path(f"{name}{suffix}").unlink(missing_ok=True)
+    return settings.DATABASES["default"]["ENGINE"].endswith("sqlite3") and migrated.copy()
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup, django_db_keepdb, django_db_blocker):
+    from django.db import connection
+
+    if connection.vendor == "sqlite" and not django_db_keepdb:
+        with django_db_blocker.unblock():
+            migrated.keep()
 
 
 @pytest.fixture(scope="session", autouse=True)
