@@ -45,8 +45,8 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
             return
         request.is_mail_logged = True
         told = _(
-            "This site sends no mails: it writes them to the log of its web server, which is the "
-            "terminal where it was started. Look there for the mail to %(email)s and its link."
+            "This site sends no mails: it writes them to the log of its web server (./run keeps "
+            "it in var/logs/web.log). Look there for the mail to %(email)s and its link."
         )
         messages.warning(request, told % {"email": email})
 

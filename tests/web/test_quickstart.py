@@ -1,10 +1,13 @@
 """The run script's processes, and what it does before it starts them."""
 
+import shutil
 import socket
+import subprocess
 import sys
 from io import StringIO
 
 import pytest
+from django.conf import settings
 from django.core.management import CommandError, call_command
 
 from dynabench.management.commands import quickstart
@@ -43,6 +46,19 @@ def test_a_queue_that_ended_is_started_again(processes):
     assert processes.running["queue"].poll() is None
 
 
+def test_the_run_script_holds_nothing_back_from_a_file(tmp_path, monkeypatch):
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    for name in ("run", "scripts/venv.sh", "requirements.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy2(settings.BASE_DIR / name, tmp_path / name)
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    (tmp_path / ".venv/bin/python").symlink_to(sys.executable)
+    (tmp_path / ".venv/bin/pip").symlink_to("/bin/true")
+    (tmp_path / ".venv/installed-requirements").touch()
+    (tmp_path / "manage.py").write_text("import os, sys; print(sys.argv[1]); os._exit(0)")
+    assert subprocess.check_output([tmp_path / "run"], text=True) == "quickstart\n"
+
+
 def test_setting_up_does_not_mind_what_runs(monkeypatch, db):
     """An upgrade sets up while web and model server answer; only starting them needs the ports."""
     for name in ("call_command", "install_official_tasks"):
@@ -54,6 +70,16 @@ def test_setting_up_does_not_mind_what_runs(monkeypatch, db):
         call_command("quickstart", setup_only=True, stdout=StringIO())
         with pytest.raises(CommandError, match="PORT"):
             call_command("quickstart", stdout=StringIO())
+
+
+def test_ctrl_c_stops_it_while_starters_are_trained(monkeypatch, db):
+    def stopped(self):
+        raise KeyboardInterrupt
+
+    for name in ("call_command", "install_official_tasks"):
+        monkeypatch.setattr(quickstart, name, lambda *args, **options: [])
+    monkeypatch.setattr(quickstart.Command, "_starters", stopped)
+    call_command("quickstart", setup_only=True, stdout=StringIO())
 
 
 def test_the_address_waits_for_starters_that_are_being_loaded(

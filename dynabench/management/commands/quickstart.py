@@ -46,8 +46,14 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, stop)
+        try:
+            self._run(setup_only=options["setup_only"])
+        except KeyboardInterrupt:
+            self.stdout.write("\nStopped.")
+
+    def _run(self, *, setup_only: bool) -> None:
         port = int(os.environ.get("PORT") or 8000)
-        if not options["setup_only"]:
+        if not setup_only:
             refuse_taken("PORT", "127.0.0.1", port)
             models = urlsplit(settings.MODEL_SERVER_URL)
             refuse_taken("MODEL_SERVER_URL", models.hostname or "127.0.0.1", models.port or 80)
@@ -60,23 +66,20 @@ class Command(BaseCommand):
         every_minute("dynabench.webhooks.jobs.deliver_due")
         self._starters()
         self._accounts()
-        if options["setup_only"] and not first_rounds():
+        if setup_only and not first_rounds():
             return
-        processes = Processes(port, only_models=options["setup_only"])
+        processes = Processes(port, only_models=setup_only)
         try:
             processes.wait_until_ready()
             self.stdout.write("\nLoading the starter models (a minute at the first start) …")
             processes.wait_until_loaded()
             self._open_rounds()
-            if options["setup_only"]:
+            if setup_only:
                 return
             self.stdout.write(f"\nDynabench is at http://localhost:{port}/  (Ctrl-C stops it)\n")
             processes.watch()
-        except KeyboardInterrupt:
-            self.stdout.write("\nStopping …")
         finally:
             processes.stop()
-        self.stdout.write("Stopped.")
 
     def _starters(self) -> None:
         """Train what is missing and put each starter into its task's first round."""
