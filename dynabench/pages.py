@@ -124,8 +124,12 @@ def task(request: HttpRequest, code: str) -> HttpResponse:
         "instructions": render_markdown(found.config.instructions),
         "description": render_markdown(live.description) if live else "",
         "example_groups": [
-            (_("Good examples"), [_shown(found.config, case) for case in examples.good]),
-            (_("Bad examples"), [_shown(found.config, case) for case in examples.bad]),
+            (title, [_shown(found.config, case) for case in cases])
+            for title, cases in (
+                (_("Good examples"), examples.good),
+                (_("Bad examples"), examples.bad),
+            )
+            if cases
         ],
         "people": render_markdown(found.config.about.people),
         "ethics": render_markdown(found.config.about.ethics),

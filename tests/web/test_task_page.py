@@ -59,6 +59,16 @@ def test_without_data_there_is_an_invitation(client, nli):
     assert "Be the first" not in text_of(client.get("/t/nli/"))
 
 
+def test_a_task_without_examples_has_no_headings_for_them(client, nli):
+    assert 'id="valid"' in client.get("/t/nli/").text
+    config = nli.task.config_text
+    start, end = config.index("\nexamples:\n"), config.index("\ngoal:")
+    nli.task.config_text = config[:start] + config[end:]
+    nli.task.save()
+    page = client.get("/t/nli/").text
+    assert not [place for place in ('id="valid"', "#valid") if place in page]
+
+
 def test_one_round_has_no_trend(client, rounds):
     Round.objects.exclude(number=1).update(state="draft")
     page = client.get("/t/nli/")
