@@ -112,6 +112,7 @@ def test_the_first_ten_and_neighbours(as_alice, alice, nli):
 
 def test_sensitive_and_hidden_tasks_and_paid_people_have_none(as_alice, alice, nli, hate):
     assert as_alice.get("/t/hate-speech/people/").status_code == 404
+    assert 'href="/t/hate-speech/people/"' not in as_alice.get("/t/hate-speech/").text
     assert as_alice.get("/t/hate-speech/people/people.csv").status_code == 404
     me = join(alice)
     tries(nli, alice, ["fooled"])
