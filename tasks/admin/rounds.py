@@ -1,5 +1,6 @@
 """Rounds in the admin: their targets, their state, and the import of contexts."""
 
+import json
 from typing import Any
 
 from django import forms
@@ -207,11 +208,17 @@ def _preview(round: Round, summary: Summary) -> dict[str, Any]:
         "summary": summary,
         "names": names,
         "rows": [
-            (row.line, [row.values.get(name, "") for name in names]) for row in summary.rows[:SHOWN]
+            (row.line, [_cell(row.values.get(name, "")) for name in names])
+            for row in summary.rows[:SHOWN]
         ],
         "histogram": histogram(summary.lengths),
         "is_sensitive": round.task.is_sensitive,
     }
+
+
+def _cell(value: str | dict[str, Any]) -> str:
+    """As it stands in the file: a text, or metadata as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _steps(round: Round) -> list[dict[str, str]]:

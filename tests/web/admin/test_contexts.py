@@ -64,6 +64,12 @@ def test_contexts_are_previewed_then_imported(editor, nli, people):
     assert not list(uploads.UPLOADS.iterdir())
 
 
+def test_metadata_are_previewed_as_they_stand_in_the_file(editor, nli):
+    line = '{"premise": "Two trams stop.", "tag": "é", "metadata": {"id": "ü", "sure": true}}'
+    rows = upload(editor, nli, line).context["rows"]
+    assert rows == [(1, ["Two trams stop.", "é", '{"id": "ü", "sure": true}'])]
+
+
 def test_a_second_click_imports_nothing_twice(editor, nli):
     ticket = ticket_of(upload(editor, nli, LINES[0]))
     store(editor, nli, ticket)
