@@ -253,7 +253,7 @@ def test_what_took_long_to_count_is_kept_longer(rounds, monkeypatch):
     monkeypatch.setattr("dynabench.lib.adaptive_cache.perf_counter", lambda: next(clocks))
     kept = headline_numbers(rounds[:1])[rounds[0].pk]
     assert kept.until - kept.counted_at == timedelta(minutes=5)
-    assert list(kept.numbers)[:4] == ["collected", "judged", "decided", "verified"]
+    assert {"collected", "judged", "decided", "verified"} <= kept.numbers.keys()
 
 
 def test_counting_anew_needs_as_many_queries_for_many_rounds(client, rounds):
