@@ -174,3 +174,8 @@ def test_the_smallest_task_of_the_reference_loads() -> None:
     reference = (TASKS.parent / "docs" / "task-config.md").read_text()
     example = reference.partition("```yaml\n")[2].partition("```")[0]
     assert load_config(example).target_fields == ("same",)
+
+
+def test_who_changes_what_was_read_changes_no_later_reading():
+    read_yaml(MINIMAL).data["name"] = "Other"
+    assert read_yaml(MINIMAL).data["name"] != "Other"
