@@ -12,7 +12,7 @@ cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
 mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
 chroot "$root" bash -c 'apt-get update -qq &&
-  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium' >"$root.log" 2>&1 ||
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium-headless-shell' >"$root.log" 2>&1 ||
   { tail -n 20 "$root.log" >&2; exit 1; }
 mkdir -p "$root/src" "$root/shared"
 git ls-files -z | tar --null -T - -c | tar -x -C "$root/src"

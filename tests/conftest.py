@@ -40,9 +40,9 @@ def _has_docker() -> bool:
     return True
 
 
-CHROMIUM = (
-    os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-)
+# The headless shell needs half of the processor time.
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser")
+CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
 COMPONENTS = {
     "data": ("the data folder ../shared/data", lambda: (DATA / "README.md").exists()),
     "postgres": (
