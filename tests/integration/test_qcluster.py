@@ -23,7 +23,8 @@ django.setup()
 from django.core.management import call_command
 from dynabench.lib import keeper
 from dynabench.management.commands import qcluster
-keeper.IDLE_SECONDS = 5.0  # so that a hanging worker is noticed sooner,
+keeper.IDLE_SECONDS = 5.0  # so that a hanging worker is noticed sooner, also if it stopped
+keeper.WORK_SECONDS = 20.0  # before it said that it had done the job,
 qcluster.SWEEP_SECONDS = 3.0  # and a job that nobody rang for
 call_command("qcluster", skip_checks=False)
 """
