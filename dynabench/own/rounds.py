@@ -98,6 +98,8 @@ def round_change(request: HttpRequest, code: str, number: int, action: str) -> H
     if state is None:
         raise Http404
     round = owned_round(request, code, number, can_edit)
+    if request.method == "GET" and round.state == state:
+        return redirect(_place(round))
     error = ""
     if request.method == "POST":
         try:

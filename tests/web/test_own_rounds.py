@@ -142,6 +142,11 @@ def test_a_change_without_htmx_goes_back_to_the_card(editor, nli):
     assert LogEntry.objects.get(action="round.paused").actor is not None
 
 
+def test_nobody_is_asked_to_do_what_is_done(editor, nli):
+    editor.post(URL + "1/pause/")
+    assert editor.get(URL + "1/pause/").url == URL + "#round-1"
+
+
 def test_htmx_swaps_the_card(editor, nli):
     ask = editor.get(URL + "1/close/", **HTMX).text
     assert ask.lstrip().startswith('<section class="card" id="round-1"')
