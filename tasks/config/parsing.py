@@ -4,9 +4,7 @@ import difflib
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from copy import deepcopy
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import yaml
@@ -182,12 +180,6 @@ def _child(node: yaml.Node, part: str | int) -> tuple[yaml.Mark, yaml.Node] | No
 
 def read_yaml(text: str) -> Document:
     """Parse YAML or JSON. Raises ConfigError with the one place where reading stopped."""
-    document = _read(text)
-    return replace(document, data=deepcopy(document.data))  # callers may change what they got
-
-
-@lru_cache(maxsize=16)  # a page reads the text that it is about several times
-def _read(text: str) -> Document:
     if len(text.encode("utf-8", "replace")) > MAX_BYTES:
         raise _stopped(None, "the configuration is too large", f"keep it below {MAX_BYTES} bytes")
     if text.lstrip().startswith("{"):
