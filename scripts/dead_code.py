@@ -20,9 +20,9 @@ HOOKS = (
     *("clean_*", "get_*", "has_*_permission", "__getattr__", "Media", "process_*"),  # Django
     *("authenticate", "authenticate_header", "has_permission", "patch"),  # Django REST framework
     *("lookups", "save_formset", "save_related", "view_on_site"),  # its admin
-    *("forward", "ignore_aliases", "initialize", "readinto"),  # torch, PyYAML, hatchling, io
+    *("ignore_aliases", "initialize", "readinto"),  # PyYAML, hatchling, io
 )
-DECORATORS = ("@admin.*", "@field_validator*", "@model_validator*", "@register*", "@task*")
+DECORATORS = ("@model_validator*", "@register*")
 
 
 def sources(folder: str) -> list[Path]:
