@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
+from tempfile import TemporaryFile
 from threading import BoundedSemaphore
 from typing import Any, TypeVar
 
@@ -90,26 +91,27 @@ def bounded(
 def _run(job: bytes, seconds: float, beat: Callable[[], object]) -> tuple[int | None, bytes]:
     """How the process of a check ended, None: at its time; and what it wrote."""
     deadline = time.monotonic() + seconds
-    to_send: bytes | None = job
-    with subprocess.Popen(
-        [sys.executable, "-c", f"from {__name__} import answer; answer()"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        cwd=ROOT,
-        env=_environment(),
-    ) as process:
-        try:
-            while True:
-                try:
-                    told, _ = process.communicate(to_send, timeout=BEAT_SECONDS)
-                    return process.returncode, told
-                except subprocess.TimeoutExpired:
-                    to_send = None  # it is on its way
-                    if time.monotonic() > deadline:
-                        return None, b""
-                    beat()
-        finally:
-            process.kill()
+    with TemporaryFile() as to_read:  # `communicate` may forget what it was sending at a timeout
+        to_read.write(job)
+        to_read.seek(0)
+        with subprocess.Popen(
+            [sys.executable, "-c", f"from {__name__} import answer; answer()"],
+            stdin=to_read,
+            stdout=subprocess.PIPE,
+            cwd=ROOT,
+            env=_environment(),
+        ) as process:
+            try:
+                while True:
+                    try:
+                        told, _ = process.communicate(timeout=BEAT_SECONDS)
+                        return process.returncode, told
+                    except subprocess.TimeoutExpired:
+                        if time.monotonic() > deadline:
+                            return None, b""
+                        beat()
+            finally:
+                process.kill()
 
 
 def _environment() -> dict[str, str]:

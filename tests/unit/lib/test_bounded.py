@@ -18,6 +18,12 @@ def test_a_result_comes_back():
     assert bounded(partial(json.loads, '{"a": [1]}')) == {"a": [1]}
 
 
+def test_a_long_job_reaches_a_process_that_starts_slowly(monkeypatch):
+    monkeypatch.setattr(module, "BEAT_SECONDS", 0.001)
+    job = partial(len, b"x" * 3 * MIB)  # more than a pipe holds
+    assert bounded(job, Bounds(seconds=20)) == 3 * MIB
+
+
 def test_what_it_raises_comes_back_with_its_type(tmp_path):
     (tmp_path / "x").write_bytes(b"no archive")
     with pytest.raises(ArchiveRefused) as told:
