@@ -1,28 +1,23 @@
-"""Charts as SVG (templates/components/): no script, no inline style; site.css colours the classes.
+"""Charts as SVG and tables (templates/components/): no script, no inline style (charts.css).
 
-A chart is one picture with a title and a description, so its page also has a table of its numbers.
+Places are percentages of the plot, which has no view box: it takes any width, and text keeps its
+size. Every chart brings its numbers as text or as a table. Time runs from left to right in every
+language; bars follow the direction of the text.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import ceil, floor, log10
+from typing import Any
 
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
-WIDTH, HEIGHT = 320, 200
-LEFT, RIGHT, TOP, BOTTOM = 42, 12, 28, 24
-"""Margins around the plot, in units of the view box; text is 12 units high."""
-FRAME = {
-    "width": WIDTH,
-    "height": HEIGHT,
-    "left": LEFT,
-    "right": WIDTH - RIGHT,
-    "top": TOP,
-    "bottom": HEIGHT - BOTTOM,
-}
-MOST_LABELS = 6
+NARROW, LETTER, EDGES = 232, 7, (44, 12)
+"""Pixels of the plot on a phone (320 px), of a letter, and of the margins left and right of it."""
+LONGEST = 13
+"""Letters of a label on an axis; the table has all of them."""
 SHAPES = (
     "M-4 0A4 4 0 1 0 4 0A4 4 0 1 0-4 0Z",
     "M-4-4H4V4H-4Z",
@@ -30,14 +25,19 @@ SHAPES = (
     "M0-5L5 0L0 5L-5 0Z",
 )
 """Marks of the lines, so that nobody needs their colours; as many as lines may be."""
+SERIES = len(SHAPES)
+STEPS = 5
+"""Shades of a heat cell."""
 
 Shown = Callable[[float], str]
 """Writes a value."""
+Place = tuple[float, float]
+"""Percent of the plot from the left and from the top."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One place on the x axis; without a value the line has a gap there."""
+    """A value with its interval; without a value the line has a gap there."""
 
     label: str
     value: float | None
@@ -56,6 +56,18 @@ class Dot:
     on_line: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Heat:
+    """A cell of a matrix: its text, and how dark it is (0-1; None: empty)."""
+
+    text: str
+    share: float | None = None
+
+
+Lines = Mapping[str, Sequence[Point]]
+"""Named series over the same labels; values are 0 or more."""
+
+
 def percent(share: float) -> str:
     """A share (0-1) in percent with one decimal, without the sign: 0.1564 is 15.6."""
     return f"{share * 100:.1f}".replace("-", "−")
@@ -66,64 +78,111 @@ def percent_sign(share: float) -> str:
     return f"{share * 100:.3g}%"
 
 
-def line_chart(
-    lines: Mapping[str, Sequence[Point]],
-    *,
-    title: str,
-    description: str = "",
-    shown: Shown = percent_sign,
-) -> SafeString:
-    """Up to four named lines over the same labels, with bands where points have an interval.
+def plain(value: float) -> str:
+    """A count as an axis writes it: 0.5, 1,200."""
+    return f"{value:,.6g}"
 
-    Values are 0 or more; of many labels, about six are written. Raises ValueError for more lines.
+
+def line_chart(
+    lines: Lines, *, title: str, description: str = "", shown: Shown = percent_sign
+) -> SafeString:
+    """Up to four lines, with bands where points have an interval.
+
+    Raises ValueError for more lines.
     """
-    if len(lines) > len(SHAPES):
-        raise ValueError(f"A chart shows at most {len(SHAPES)} lines.")
-    everything = [point for points in lines.values() for point in points]
-    top = _nice_top(max((max(p.value or 0, p.high or 0) for p in everything), default=0))
-    labels = [point.label for point in next(iter(lines.values()), ())]
-    step = ceil(len(labels) / MOST_LABELS)
-    legend_width = (WIDTH - LEFT) / max(len(lines), 1)
+    if len(lines) > SERIES:
+        raise ValueError(f"A chart shows at most {SERIES} lines.")
+    top = nice_top(lines)
+    drawn = [
+        {
+            "name": name,
+            "shape": SHAPES[n],
+            "marks": [
+                (x, _up(p.value, top), p.label, shown(p.value))
+                for x, p in _placed(points)
+                if p.value is not None
+            ],
+            **_paths(points, top),
+        }
+        for n, (name, points) in enumerate(lines.items())
+    ]
+    frame = _frame(lines, top, title, description, shown)
+    return render_to_string("components/line_chart.html", frame | {"lines": drawn})
+
+
+def column_chart(
+    parts: Lines, *, title: str, description: str = "", shown: Shown = plain
+) -> SafeString:
+    """Columns by label; each part stands in front of the one before, which contains it."""
+    top = nice_top(parts)
+    count = max(map(len, parts.values()), default=0)
+    width = 70 / max(count, 1)
+    drawn = [
+        {
+            "name": name,
+            "shape": SHAPES[1],
+            "columns": [
+                (round(x - width / 2, 2), y, round(100 - y, 2), p.label, shown(p.value))
+                for x, p in _placed(points)
+                if p.value
+                for y in [_up(p.value, top)]
+            ],
+        }
+        for name, points in parts.items()
+    ]
+    frame = _frame(parts, top, title, description, shown)
+    values = frame | {"lines": drawn, "width": round(width, 2)}
+    return render_to_string("components/column_chart.html", values)
+
+
+def bars(
+    values: Mapping[str, float | None], *, title: str, shown: Shown = plain, is_funnel: bool = False
+) -> SafeString:
+    """A bar for each value; of a funnel each also with its share of the one before."""
+    most = max((value or 0 for value in values.values()), default=0) or 1
+    before = [None, *values.values()] if is_funnel else [None] * len(values)
+    drawn = [
+        {
+            "label": label,
+            "width": round(100 * (value or 0) / most, 2),
+            "value": None if value is None else shown(value),
+            "share": f"{value / last:.0%}" if value is not None and last else "",
+        }
+        for (label, value), last in zip(values.items(), before, strict=False)
+    ]
+    return render_to_string("components/bars.html", {"title": title, "rows": drawn})
+
+
+def stacked_bars(
+    totals: Mapping[str, Sequence[float]], labels: Sequence[str], *, title: str
+) -> SafeString:
+    """A bar for each total, cut into shares, one for each label."""
+    drawn = {name: _shares(counts) for name, counts in totals.items()}
     values = {
         "title": title,
-        "description": description,
-        "ticks": [(_y(tick, top), shown(tick)) for tick in (0, top / 2, top)],
-        "labels": [(_x(n, len(labels)), word) for n, word in enumerate(labels) if n % step == 0],
-        "lines": [
-            {
-                "name": name,
-                "shape": SHAPES[n],
-                "legend_x": f"{LEFT + 6 + n * legend_width:.1f}",
-                "marks": _marks(points, top, shown),
-                **_paths(points, top),
-            }
-            for n, (name, points) in enumerate(lines.items())
+        "names": list(totals),
+        "bars": [
+            {"name": name, "parts": [*_parts(shares, labels)]} for name, shares in drawn.items()
+        ],
+        "rows": [
+            (
+                _series(n),
+                label,
+                [(plain(counts[n]), f"{drawn[name][n]:.0%}") for name, counts in totals.items()],
+            )
+            for n, label in enumerate(labels)
         ],
     }
-    return render_to_string("components/line_chart.html", FRAME | values)
+    return render_to_string("components/stacked_bars.html", values)
 
 
-def _marks(points: Sequence[Point], top: float, shown: Shown) -> list[tuple[str, str, str, str]]:
-    """Where each known point is, its label and its value."""
-    return [
-        (_x(n, len(points)), _y(p.value, top), p.label, shown(p.value))
-        for n, p in enumerate(points)
-        if p.value is not None
-    ]
-
-
-def _paths(points: Sequence[Point], top: float) -> dict[str, str]:
-    """Band and line as path data, broken where a value is missing."""
-    band = line = ""
-    places = [(_x(n, len(points)), point) for n, point in enumerate(points)]
-    for is_known, run in groupby(places, lambda place: place[1].value is not None):
-        if is_known:
-            known = list(run)
-            line += _path((x, _y(p.value or 0, top)) for x, p in known)
-            lows = [(x, _y(p.low, top)) for x, p in known if p.low is not None]
-            highs = [(x, _y(p.high, top)) for x, p in known if p.high is not None]
-            band += _path(highs + lows[::-1], end="Z")
-    return {"band": band, "line": line}
+def matrix(
+    names: Sequence[str], rows: Mapping[str, Sequence[Heat]], *, title: str, corner: str
+) -> SafeString:
+    """A table whose cells are the darker, the higher their share is. corner: what the rows are."""
+    drawn = [(name, [(cell.text, heat(cell.share)) for cell in row]) for name, row in rows.items()]
+    values = {"title": title, "corner": corner, "names": names, "rows": drawn}
+    return render_to_string("components/matrix.html", values)
 
 
 def scatter(dots: Sequence[Dot], *, title: str, axes: tuple[str, str]) -> SafeString:
@@ -131,9 +190,9 @@ def scatter(dots: Sequence[Dot], *, title: str, axes: tuple[str, str]) -> SafeSt
 
     Each axis goes from the least to the greatest value.
     """
-    (left, right), (low, high) = _reach([dot.x for dot in dots]), _reach([dot.y for dot in dots])
+    (left, right), (low, high) = reach([dot.x for dot in dots]), reach([dot.y for dot in dots])
     places = {
-        dot: (_along((dot.x - left) / (right - left)), _up((dot.y - low) / (high - low)))
+        dot: (along(dot.x, (left, right)), round(100 - along(dot.y, (low, high)), 2))
         for dot in dots
     }
     values = {
@@ -141,15 +200,15 @@ def scatter(dots: Sequence[Dot], *, title: str, axes: tuple[str, str]) -> SafeSt
         "axes": axes,
         "ticks": [
             {
-                "x": _along(part),
-                "y": _up(part),
+                "x": 100 * part,
+                "y": 100 * (1 - part),
                 "anchor": anchor,
                 "across": f"{left + part * (right - left):.3g}",
                 "up": f"{low + part * (high - low):.3g}",
             }
-            for part, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end"))
+            for part, anchor in ((0, "start"), (0.5, "middle"), (1, "end"))
         ],
-        "line": _path(places[dot] for dot in sorted(places, key=lambda dot: dot.x) if dot.on_line),
+        "line": _path(sorted(place for dot, place in places.items() if dot.on_line)),
         "dots": [
             {
                 "url": dot.url,
@@ -161,41 +220,147 @@ def scatter(dots: Sequence[Dot], *, title: str, axes: tuple[str, str]) -> SafeSt
             for dot, (x, y) in places.items()
         ],
     }
-    return render_to_string("components/scatter.html", FRAME | values)
+    return render_to_string("components/scatter.html", values)
 
 
-def _reach(values: Sequence[float]) -> tuple[float, float]:
-    """From the least to the greatest, with room around a single one."""
-    low, high = min(values, default=0.0), max(values, default=0.0)
+def whisker(cell: Any, scale: Place) -> SafeString:
+    """A dot with its interval on a scale from left to right: decoration of the numbers.
+
+    cell: has value, low and high; nothing is drawn without a value.
+    """
+    if cell.value is None:
+        return SafeString()
+    low, value, high = (
+        along(cell.value if end is None else end, scale)
+        for end in (cell.low, cell.value, cell.high)
+    )
+    return render_to_string("components/whisker.html", {"low": low, "value": value, "high": high})
+
+
+def sparkline(values: Sequence[float | None]) -> SafeString:
+    """How values went, without axes: decoration of the numbers. Empty for fewer than two."""
+    known = [value for value in values if value is not None]
+    if len(known) < 2:
+        return SafeString()
+    scale = reach(known)
+    places = [
+        (round(100 * n / (len(values) - 1), 2), round(100 - along(value, scale), 2))
+        for n, value in enumerate(values)
+        if value is not None
+    ]
+    return render_to_string("components/sparkline.html", {"line": _path(places), "end": places[-1]})
+
+
+def heat(share: float | None) -> int | None:
+    """The shade of a cell, from 0 to STEPS - 1; None for no share."""
+    return None if share is None else min(STEPS - 1, max(0, floor(share * STEPS)))
+
+
+def reach(values: Iterable[float]) -> Place:
+    """From the least to the greatest value, with room around a single one."""
+    known = list(values)
+    low, high = min(known, default=0.0), max(known, default=0.0)
     return (low, high) if low < high else (low - 1, high + 1)
 
 
-def _nice_top(highest: float) -> float:
-    """The smallest of 1, 2, 4, 6, 8 times a power of ten that is not below `highest`; 1 for 0."""
+def along(value: float, scale: Place) -> float:
+    """Where a value is on a scale, in percent; at its ends for what lies outside."""
+    low, high = scale
+    return round(100 * min(1.0, max(0.0, (value - low) / (high - low))), 2)
+
+
+def nice_top(lines: Lines) -> float:
+    """The least of 1, 2, 4, 6, 8 times a power of ten that no value and no interval is above."""
+    points = [point for line in lines.values() for point in line]
+    highest = max((max(p.value or 0, p.high or 0) for p in points), default=0)
     if highest < 1e-300:  # where powers of ten are no longer exact
         return 1
     power = 10.0 ** floor(log10(highest))
     return next(step * power for step in (1, 2, 4, 6, 8, 10) if step * power >= highest * 0.999999)
 
 
-def _along(share: float) -> str:
-    return f"{LEFT + (WIDTH - LEFT - RIGHT) * share:.1f}"
+def axis_labels(labels: Sequence[str]) -> Iterator[tuple[float, str]]:
+    """Those labels, shortened, that stand on a phone without touching each other or the edge."""
+    share = NARROW / max(len(labels), 1)
+    words = [text if len(text) <= LONGEST else text[: LONGEST - 1] + "…" for text in labels]
+    widest = LETTER * max(map(len, words), default=0)
+    step = max(1, ceil((widest + LETTER) / share))
+    for n in range(0, len(words), step):
+        middle, half = (n + 0.5) * share, LETTER * len(words[n]) / 2
+        if middle - half >= -EDGES[0] and middle + half <= NARROW + EDGES[1]:
+            yield round(100 * middle / NARROW, 2), words[n]
 
 
-def _up(share: float) -> str:
-    return f"{TOP + (HEIGHT - TOP - BOTTOM) * (1 - share):.1f}"
+def _frame(lines: Lines, top: float, title: str, description: str, shown: Shown) -> dict[str, Any]:
+    """Axes of a chart and the table of its numbers."""
+    labels = [point.label for point in next(iter(lines.values()), ())]
+    return {
+        "title": title,
+        "description": description,
+        "ticks": [(_up(tick, top), shown(tick)) for tick in (0, top / 2, top)],
+        "labels": [*axis_labels(labels)],
+        "names": list(lines),
+        "rows": [
+            (label, [_in_words(points[n], shown) for points in lines.values()])
+            for n, label in enumerate(labels)
+        ],
+    }
 
 
-def _x(place: int, count: int) -> str:
-    """The middle of the place's share of the width."""
-    return _along((place + 0.5) / count)
+def _in_words(point: Point, shown: Shown) -> tuple[str, str, str]:
+    """A value and the ends of its interval, empty where they are unknown."""
+    value, low, high = (
+        "" if part is None else shown(part) for part in (point.value, point.low, point.high)
+    )
+    return value, low, high
 
 
-def _y(value: float, top: float) -> str:
-    return _up(value / top)
+def _placed(points: Sequence[Point]) -> Iterator[tuple[float, Point]]:
+    """Each point in the middle of its share of the width."""
+    for n, point in enumerate(points):
+        yield round(100 * (n + 0.5) / len(points), 2), point
 
 
-def _path(places: Iterable[tuple[str, str]], end: str = "") -> str:
+def _up(value: float, top: float) -> float:
+    return round(100 * (1 - value / top), 2)
+
+
+def _paths(points: Sequence[Point], top: float) -> dict[str, str]:
+    """Band and line as path data, broken where a value is missing."""
+    band = line = ""
+    for is_known, run in groupby(_placed(points), lambda place: place[1].value is not None):
+        if is_known:
+            known = list(run)
+            line += _path([(x, _up(p.value or 0, top)) for x, p in known])
+            lows = [(x, _up(p.low, top)) for x, p in known if p.low is not None]
+            highs = [(x, _up(p.high, top)) for x, p in known if p.high is not None]
+            band += _path(highs + lows[::-1], end="Z")
+    return {"band": band, "line": line}
+
+
+def _path(places: Sequence[Place], end: str = "") -> str:
     """A line through the places as path data; empty without any."""
-    corners = "L".join(map(" ".join, places))
+    corners = "L".join(f"{x} {y}" for x, y in places)
     return f"M{corners}{end}" if corners else ""
+
+
+def _shares(counts: Sequence[float]) -> list[float]:
+    total = sum(counts) or 1
+    return [count / total for count in counts]
+
+
+def _series(n: int) -> int:
+    return n % SERIES + 1
+
+
+def _parts(shares: Sequence[float], labels: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The pieces of a stacked bar, from its start."""
+    start = 0.0
+    for n, (share, label) in enumerate(zip(shares, labels, strict=True)):
+        yield {
+            "series": _series(n),
+            "x": round(100 * start, 2),
+            "width": round(100 * share, 2),
+            "words": f"{label}: {share:.0%}",
+        }
+        start += share

@@ -6,7 +6,6 @@ import csv
 import re
 from datetime import timedelta
 from threading import Thread
-from xml.etree import ElementTree
 
 import pytest
 import time_machine
@@ -44,9 +43,8 @@ def test_numbers_by_round_with_their_intervals(client, rounds):
     order = ["valid", "numbers", "gap", "models", "rounds", "instructions"]
     places = [page.text.index(f'id="{name}"') for name in order]
     assert places == sorted(places)
-    charts = re.findall(r'<svg class="chart".*?</svg>', page.text, re.DOTALL)
-    marks = [ElementTree.fromstring(chart).findall(".//{*}path[@class='mark']") for chart in charts]
-    assert [len(found) for found in marks] == [3 + 1, 2 * (3 + 1)]
+    charts = page.text.split('<svg class="chart"')[1:]
+    assert [chart.count("<title>") - 1 for chart in charts] == [3, 2 * 3]
 
 
 def test_without_data_there_is_an_invitation(client, nli):
