@@ -25,9 +25,7 @@ class ReleaseForm(forms.Form):
         _("Train"), required=False, help_text=_("Rows. Empty: all that dev and test leave.")
     )
     dev, test = _size(_("Dev")), _size(_("Test"))
-    seed = _size(
-        _("Seed of chance"), initial=0, help_text=_("The same seed gives the same splits.")
-    )
+    seed = _size(_("Random seed"), initial=0, help_text=_("The same seed gives the same splits."))
     license = forms.ChoiceField(
         label=_("Licence"), choices=[(name, name.upper()) for name in LICENSES]
     )

@@ -41,7 +41,7 @@ class TrainingForm(forms.Form):
         self._targets = bases(task)
         self._add_base(default_base(task))
         self.fields["seed"] = forms.IntegerField(
-            label=_("Seed of chance"), initial=0, min_value=0, max_value=2**31 - 1
+            label=_("Random seed"), initial=0, min_value=0, max_value=2**31 - 1
         )
         self.fields["epochs"] = forms.IntegerField(
             label=_("Most epochs"), required=False, min_value=1, max_value=100

@@ -21,11 +21,11 @@ def task(alice, tmp_path):
 
 def test_pages_of_trainings(page, task):
     visit(page, "/own/nli/trainings/")
-    page.get_by_label("Seed of chance").fill("")
+    page.get_by_label("Random seed").fill("")
     page.get_by_role("button", name="Train", exact=True).click()
     expect(page.locator(".error-summary")).to_be_focused()
     audit(page)
-    page.get_by_label("Seed of chance").fill("0")
+    page.get_by_label("Random seed").fill("0")
     page.get_by_role("button", name="Train", exact=True).click()
     expect(page.get_by_role("heading", name="Waiting for a worker")).to_be_focused()
     audit(page)
