@@ -9,6 +9,7 @@ from django.utils.translation import gettext_noop
 from dynabench.lib.places import shown_source
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun
+from evaluation.scoring.metrics import METRICS
 
 register = template.Library()
 register.filter(shown_source)
@@ -39,18 +40,7 @@ def ending(run: EvaluationRun) -> str:
     return f"{words}. {said}" if said else f"{words}."
 
 
-METRICS: Mapping[str, str] = {
-    "macro_f1": "Macro F1",
-    "squad_f1": "SQuAD F1",
-    "dataperf_f1": "DataPerf F1",
-    "vqa_accuracy": gettext_noop("VQA accuracy"),
-    "bleu": "BLEU",
-    "sp_bleu": "spBLEU",
-    "chrf": "chrF",
-    "chrf_pp": "chrF++",
-}
 NAMES = (
-    gettext_noop("Accuracy"),
     gettext_noop("African american"),
     gettext_noop("British"),
     gettext_noop("Consistency"),
@@ -58,7 +48,6 @@ NAMES = (
     gettext_noop("Doubled letters"),
     gettext_noop("Drop"),
     gettext_noop("Dropped letters"),
-    gettext_noop("Exact match"),
     gettext_noop("Expansions"),
     gettext_noop("Extra spaces"),
     gettext_noop("Fairness"),
@@ -69,7 +58,6 @@ NAMES = (
     gettext_noop("Keyboard neighbour"),
     gettext_noop("Leet digits"),
     gettext_noop("Lower case"),
-    gettext_noop("Matthews correlation"),
     gettext_noop("Memory"),
     gettext_noop("Misspellings"),
     gettext_noop("Missing spaces"),
@@ -100,4 +88,5 @@ def metric(name: str) -> str:
         return _("%(metric)s before") % {"metric": metric(base)}
     if base and when == "after":
         return _("%(metric)s after") % {"metric": metric(base)}
-    return _(METRICS.get(name) or name.replace("_", " ").capitalize())
+    known = METRICS.get(name)
+    return _(known.title if known else name.replace("_", " ").capitalize())

@@ -12,7 +12,7 @@ from tasks.config.checks import RESERVED
 from tasks.config.components import FIELD_TYPES
 from tasks.config.loading import load_config
 from tasks.config.parsing import Finding, dump_yaml, read_yaml
-from tasks.config.schema import DeltaName, MetricName
+from tasks.config.schema import METRICS, DeltaName
 
 TYPES = {
     "string": "text",
@@ -319,9 +319,9 @@ class _Conversion:
     def _metrics(self, answer: str) -> dict[str, Any]:
         given = self.given.get("perf_metric") or {}
         named = [m if isinstance(m, Mapping) else {"type": m} for m in _items(given)]
-        known = [m["type"] for m in named if m.get("type") in get_args(MetricName)]
+        known = [m["type"] for m in named if m.get("type") in METRICS]
         for metric in named:
-            if metric.get("type") not in get_args(MetricName):
+            if metric.get("type") not in METRICS:
                 self.notes.append(f"`perf_metric`: {metric.get('type')} is not carried over.")
             reference = self._renamed(metric.get("reference_name"))
             if metric.get("reference_name") and reference != answer:

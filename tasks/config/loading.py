@@ -11,7 +11,7 @@ from tasks.config.checks import advice, findings, unfinished
 from tasks.config.components import FIELD_TYPES
 from tasks.config.messages import in_order, problems_of
 from tasks.config.parsing import ConfigError, Document, Problem, dump_yaml, read_yaml
-from tasks.config.schema import TaskConfig
+from tasks.config.schema import METRICS, TaskConfig
 from tasks.config.values import NEEDLESS, check_value, is_empty, missing_message
 
 _config: TypeAdapter[TaskConfig] = TypeAdapter(TaskConfig)
@@ -74,10 +74,12 @@ def validate_inputs(
 
 @cache
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of a configuration, as in task-config.schema.json, for editors."""
+    """The JSON Schema of a configuration, for editors."""
     schema = _config.json_schema()
     component = schema["$defs"]["Component"]
     component["properties"]["type"]["enum"] = list(FIELD_TYPES)
+    metrics = schema["$defs"]["Metrics"]["properties"]
+    metrics["main"]["enum"] = metrics["also"]["items"]["enum"] = METRICS
     schema["$defs"]["Output"] = {
         **component,
         "required": ["name"],

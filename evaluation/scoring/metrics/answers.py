@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from annotation.rules.outcome import exact_match, squad_f1
+from dynabench.lib.words import gettext_noop
 from evaluation.contract import SetRow
 from evaluation.scoring.metrics.base import Mean, Metric, Sums, divide, is_right, text_of
 
@@ -18,6 +17,7 @@ class Accuracy(Mean):
     """The share of answers equal to one that counts as right; texts letter by letter."""
 
     name = "accuracy"
+    title = gettext_noop("Accuracy")
 
     def statistic(self, value: Any, row: SetRow) -> float:
         return float(is_right(value, row))
@@ -27,6 +27,7 @@ class ExactMatch(Mean):
     """SQuAD's EM: equal once normalised, to any right answer (Rajpurkar et al. 2016, 6.1)."""
 
     name = "exact_match"
+    title = gettext_noop("Exact match")
 
     def statistic(self, value: Any, row: SetRow) -> float:
         if value is None:
@@ -38,6 +39,7 @@ class SquadF1(Mean):
     """SQuAD's F1 of normalised words, of the best right answer (Rajpurkar et al. 2016, 6.1)."""
 
     name = "squad_f1"
+    title = "SQuAD F1"
 
     def statistic(self, value: Any, row: SetRow) -> float:
         if value is None:
@@ -53,6 +55,7 @@ class VqaAccuracy(Mean):
     """
 
     name = "vqa_accuracy"
+    title = gettext_noop("VQA accuracy")
 
     def statistic(self, value: Any, row: SetRow) -> float:
         if value is None:
@@ -95,6 +98,7 @@ class DataperfF1(Metric):
     """
 
     name = "dataperf_f1"
+    title = "DataPerf F1"
 
     def __init__(self, labels: Sequence[str] | None, sp_model: Path | None) -> None:
         super().__init__(labels, sp_model)
@@ -105,6 +109,8 @@ class DataperfF1(Metric):
 
     def vectors(self, statistics: Sequence[tuple[bool, tuple[str, ...]]]) -> Sums:
         """Two columns a tag: right ones and all."""
+        import numpy as np
+
         for _, tags in statistics:
             for tag in tags:
                 self._columns.setdefault(tag, min(len(self._columns), MOST_TAGS))

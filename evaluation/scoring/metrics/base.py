@@ -1,17 +1,21 @@
 """What every metric is: statistics of single examples, whose sums are all that the number needs."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from evaluation.contract import SetRow
+from tasks.config import schema
 
-Sums = NDArray[np.float64]
+if TYPE_CHECKING:  # pages need the metrics' names only
+    import numpy as np
+    from numpy.typing import NDArray
+
+Sums: TypeAlias = "NDArray[np.float64]"
 METRICS: "dict[str, type[Metric]]" = {}
+"""By name; the modules of this folder fill it."""
 
 
 class Unavailable(ValueError):
@@ -27,12 +31,14 @@ class Metric(ABC):
     """
 
     name: ClassVar[str]
+    title: ClassVar[str]  # on pages
     version: ClassVar[int] = 1  # higher whenever an answer may be scored otherwise
     higher_is_better: ClassVar[bool] = True
 
     def __init_subclass__(cls) -> None:
         if "name" in vars(cls):
             METRICS[cls.name] = cls
+            schema.METRICS.append(cls.name)
 
     def __init__(self, labels: Sequence[str] | None, sp_model: Path | None) -> None:
         """labels: of a task with choices; sp_model: a SentencePiece file. Raises Unavailable."""
@@ -59,6 +65,8 @@ class Mean(Metric):
     """The mean of a number of each example."""
 
     def vectors(self, statistics: Sequence[float]) -> Sums:
+        import numpy as np
+
         return np.column_stack([np.ones(len(statistics)), np.array(statistics, dtype=float)])
 
     def value(self, sums: Sums) -> Sums:
@@ -68,8 +76,10 @@ class Mean(Metric):
         return statistic
 
 
-def divide(above: Sums, below: Sums, empty: float = np.nan) -> Sums:
+def divide(above: Sums, below: Sums, empty: float = math.nan) -> Sums:
     """The quotients; `empty` where there is nothing to divide by."""
+    import numpy as np
+
     quotients: Sums = np.full(np.shape(above), empty)
     np.divide(above, below, out=quotients, where=below != 0)
     return quotients

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from dynabench.lib.words import gettext_noop
 from evaluation.contract import SetRow
 from evaluation.scoring.metrics.base import Metric, Sums, Unavailable, divide, plain
 
@@ -32,6 +31,8 @@ class Confusion(Metric):
         return self._columns.get(str(plain(value)), len(self._columns))
 
     def vectors(self, statistics: Sequence[tuple[int, int]]) -> Sums:
+        import numpy as np
+
         right, said = np.array(statistics).T
         rows, width = np.arange(len(right)), len(self._columns) + 1
         found = np.zeros((len(right), 3, width))
@@ -56,6 +57,7 @@ class MacroF1(Confusion):
     """
 
     name = "macro_f1"
+    title = "Macro F1"
 
     def value(self, sums: Sums) -> Sums:
         both, said, right = (part[..., :-1] for part in self._parts(sums))
@@ -71,8 +73,11 @@ class MatthewsCorrelation(Confusion):
     """
 
     name = "matthews_correlation"
+    title = gettext_noop("Matthews correlation")
 
     def value(self, sums: Sums) -> Sums:
+        import numpy as np
+
         both, said, right = self._parts(sums)
         n = right.sum(axis=-1)
         covariance = both.sum(axis=-1) * n - (said * right).sum(axis=-1)

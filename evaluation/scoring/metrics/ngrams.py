@@ -1,12 +1,11 @@
 """BLEU and chrF of the counts of sacrebleu; 0-1 where sacrebleu says 0-100."""
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from inspect import unwrap
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from evaluation.contract import SetRow
 from evaluation.scoring.metrics.base import Metric, Sums, Unavailable, divide, text_of
@@ -26,9 +25,13 @@ class NGrams(Metric):
         return text
 
     def vectors(self, statistics: Sequence[tuple[int, ...]]) -> Sums:
+        import numpy as np
+
         return np.array(statistics, dtype=float)
 
     def graded(self, statistic: tuple[int, ...]) -> float:
+        import numpy as np
+
         return float(np.nan_to_num(self.value(self.vectors([statistic]))[0]))
 
 
@@ -39,6 +42,7 @@ class Bleu(NGrams):
     """
 
     name = "bleu"
+    title = "BLEU"
 
     def __init__(self, labels: Sequence[str] | None, sp_model: Path | None) -> None:
         from sacrebleu.metrics.bleu import BLEU
@@ -51,11 +55,13 @@ class Bleu(NGrams):
 
     def value(self, sums: Sums) -> Sums:
         """As sacrebleu's `compute_bleu`, which takes no fractions."""
+        import numpy as np
+
         said, right = sums[..., 0], sums[..., 1]
         matches, grams = sums[..., 2:6], sums[..., 6:]
         halvings = 2 ** (matches == 0).cumsum(axis=-1)  # exp: a half, a quarter … of a match
         precisions = divide(np.where(matches > 0, matches, 1 / halvings), grams, 0.0)
-        brevity = np.minimum(1 - divide(right, said, np.inf), 0)
+        brevity = np.minimum(1 - divide(right, said, math.inf), 0)
         defined = (precisions > 0).all(axis=-1) & (matches > 0).any(axis=-1)
         logs = np.log(np.where(precisions > 0, precisions, 1)).mean(axis=-1)
         found: Sums = np.where(defined, np.exp(brevity + logs), 0.0)
@@ -73,6 +79,7 @@ class SpBleu(Bleu):
     """
 
     name = "sp_bleu"
+    title = "spBLEU"
 
     def __init__(self, labels: Sequence[str] | None, sp_model: Path | None) -> None:
         if sp_model is None or not sp_model.is_file():
@@ -95,6 +102,7 @@ class ChrF(NGrams):
     """chrF: F2 of character n-grams up to 6 (Popović 2015), sacrebleu's defaults."""
 
     name = "chrf"
+    title = "chrF"
     words = 0
 
     def __init__(self, labels: Sequence[str] | None, sp_model: Path | None) -> None:
@@ -104,6 +112,8 @@ class ChrF(NGrams):
         self._counter = CHRF(word_order=self.words)
 
     def value(self, sums: Sums) -> Sums:
+        import numpy as np
+
         found = [
             self._counter._compute_f_score(list(row)) / 100 if row.any() else np.nan
             for row in sums.reshape(-1, sums.shape[-1])
@@ -115,4 +125,5 @@ class ChrFpp(ChrF):
     """chrF++: with word n-grams up to 2 (Popović 2017)."""
 
     name = "chrf_pp"
+    title = "chrF++"
     words = 2

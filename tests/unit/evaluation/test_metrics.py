@@ -16,9 +16,12 @@ from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 from sklearn.metrics import f1_score, matthews_corrcoef
 
 from evaluation.contract import SetRow
-from evaluation.scoring.metrics import METRICS, Unavailable, metric_of
+from evaluation.scoring.metrics import METRICS, Unavailable, base, metric_of
 from evaluation.scoring.metrics.answers import MOST_TAGS
-from tasks.config.schema import MetricName
+from tasks.config import schema
+from tasks.config.loading import load_config
+from tasks.config.parsing import ConfigError
+from tasks.services import OFFICIAL
 
 LABELS = ("yes", "no", "maybe")
 WORDS = ("the", "cat", "sat", "on", "a", "mat", "dog", "12,000", "it's", ".", "&amp;", "x-y")
@@ -40,8 +43,18 @@ def one(name: str, value: Any, *gold: Any) -> float:
     return number(name, [(value, row(*gold))])
 
 
-def test_every_metric_of_the_configuration_is_there():
-    assert set(METRICS) == set(MetricName.__args__)
+def test_a_new_metric_may_be_named_in_configurations(monkeypatch):
+    text = (OFFICIAL / "nli" / "task.yaml").read_text()
+    asked = text.replace("accuracy", "mine")
+    with pytest.raises(ConfigError):
+        load_config(asked)
+    monkeypatch.setattr(base, "METRICS", {})
+    monkeypatch.setattr(schema, "METRICS", [*METRICS])
+    type("Mine", (base.Mean,), {"name": "mine", "title": "Mine"})
+    assert load_config(asked).metrics.main == "mine"
+
+
+def test_every_metric_is_explained():
     page = (Path(__file__).parents[3] / "docs/evaluation.md").read_text()
     for name, metric in METRICS.items():
         assert f"`{name}`" in page
