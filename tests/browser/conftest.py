@@ -231,12 +231,14 @@ FAULTS = """rules => axe.run(document, {runOnly: {type: "tag", values: rules}}).
         node => `${rule.id}: ${node.html.slice(0, 200)} ${node.failureSummary}`)))"""
 
 
-def audit(page: Page) -> None:
+def audit(page: Page, *, menus: bool = False) -> None:
     """axe finds nothing in a wide light page and in a narrow dark one, which does not overflow.
 
     Colours do not depend on the width, nor the layout on the colours: two runs see all four.
+    All that unfolds is open, but for menus, which would cover the page, unless `menus`.
     """
-    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    unfold = "all => document.querySelectorAll(all).forEach(one => { one.open = true; })"
+    page.evaluate(unfold, "details" if menus else "details:not(.menu)")
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE_SCRIPT)
     for scheme, width in (("light", 1280), ("dark", 320)):

@@ -173,5 +173,6 @@ def test_sign_in_and_out_by_the_form(open_page, alice):
     page.get_by_label("Password", exact=True).fill(PASSWORD)
     page.locator("main form button").first.click()
     expect(page.get_by_role("heading", name="Your account")).to_be_visible()
+    page.locator("header .desk summary").click()
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("link", name="Sign in")).to_be_visible()
