@@ -177,7 +177,7 @@ def _chart(numbered: Sequence[Numbered], lines: Mapping[str, str], title: str) -
         ]
         for name, found in rates.items()
     }
-    return line_chart(points, title=title, description=_("The table has the same numbers."))
+    return line_chart(points, title=title)
 
 
 @login_not_required

@@ -37,14 +37,12 @@ def work(request: HttpRequest) -> HttpResponse:
 def _page(request: HttpRequest, me: Annotator, form: GoalForm | None = None) -> HttpResponse:
     tasks, agreement, weeks = tasks_of(me), agreement_by_task(me), weeks_of(me)
     judged = judged_of(tasks, agreement)
-    chart, table = trend(weeks)
     game = game_of(me, tasks, weeks, agreement) if may_play(me) else None
     values = {
         **_mine(request, me, tasks),
         "today": today_of(me, {one.task.pk: one.points for one in judged}),
         "judged": judged,
-        "chart": chart if any(tried for _, tried, _ in table) else "",
-        "trend": table,
+        "trend": trend(weeks),
         "game": game,
         "ranked_tasks": [task for task in tasks if game and not task.is_sensitive],
         "goal_form": form or GoalForm(initial={"amount": game.goal} if game else None),

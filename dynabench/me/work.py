@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from annotation.models import Example, TargetOutput
 from annotation.writing import result_panel
 from dynabench.accounts.models import Annotator
-from dynabench.lib.charts import Point, line_chart
+from dynabench.lib.charts import Point, column_chart
 from dynabench.lib.days import midnight
 from leaderboard.people.activity import Week
 from leaderboard.people.goals import WEEK, active_seconds, monday
@@ -196,21 +196,16 @@ def today_of(me: Annotator, points_a_vote: Mapping[int, float]) -> Today:
     return Today(len(examples), len(votes), minutes, day_total(points))
 
 
-def trend(weeks: Mapping[tuple[date, int], Week]) -> tuple[SafeString, list[tuple[date, int, int]]]:
-    """Twelve weeks of tries and valid examples: the chart, and (Monday, tries, valid) a week."""
+def trend(weeks: Mapping[tuple[date, int], Week]) -> SafeString:
+    """Twelve weeks of tries and of the valid ones among them; empty without a try."""
     this_week = monday(datetime.now(UTC).date())
     mondays = [this_week - n * WEEK for n in range(TREND_WEEKS)][::-1]
-    table = [
-        (
-            begins,
-            sum(week.tried for (day, _), week in weeks.items() if day == begins),
-            sum(week.valid for (day, _), week in weeks.items() if day == begins),
-        )
-        for begins in mondays
-    ]
-    lines = {
-        _("Tries"): [Point(date_words(row[0], "j M"), row[1]) for row in table],
-        _("Valid"): [Point(date_words(row[0], "j M"), row[2]) for row in table],
+    found = {begins: [w for (day, _), w in weeks.items() if day == begins] for begins in mondays}
+    if not any(week.tried for of_week in found.values() for week in of_week):
+        return SafeString()
+    labels = {begins: date_words(begins, "j M") for begins in mondays}
+    parts = {
+        _("Tries"): [Point(labels[day], sum(w.tried for w in found[day])) for day in mondays],
+        _("Valid"): [Point(labels[day], sum(w.valid for w in found[day])) for day in mondays],
     }
-    title = _("Your tries by week, and those found valid")
-    return line_chart(lines, title=title, shown="{:g}".format), table
+    return column_chart(parts, title=_("Your tries by week, and those found valid"))

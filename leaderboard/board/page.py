@@ -278,17 +278,15 @@ def trend(board: Ranked, matrix: Matrix) -> Mapping[str, Any] | None:
         for row in board.rows[:IN_A_LINE]
     ]
     return {
-        "names": names,
-        "rows": [(row, [texts(matrix.main, cell) for cell in cells]) for row, cells in found],
+        "shown": len(found),
         "chart": line_chart(
             {
-                str(number): [
+                f"{number}. {row.model.name}": [
                     Point(name, *(None if each is None else each / 100 for each in cell))
                     for name, cell in zip(names, cells, strict=True)
                 ]
-                for number, (_, cells) in enumerate(found, start=1)
+                for number, (row, cells) in enumerate(found, start=1)
             },
             title=_("%(metric)s by round") % {"metric": in_words(matrix.main)},
-            description=_("The table has the names and numbers."),
         ),
     }

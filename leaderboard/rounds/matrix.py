@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from django.db.models import prefetch_related_objects
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, override
 
@@ -113,6 +114,11 @@ class ModelLine:
     model: Model
     cells: list[RoundCell]
     change: Change | None
+
+    @property
+    def values(self) -> list[float | None]:
+        """The model's value on each round's set."""
+        return [one.cell.value for one in self.cells]
 
 
 @dataclass(frozen=True)
@@ -261,18 +267,30 @@ def _change(cells: Sequence[RoundCell]) -> Change | None:
     return Change(oldest, newest, minus(now, was))
 
 
-def chart(found: Rounds, title: str) -> str:
-    """People and the first models over the rounds; empty with fewer than two rounds."""
+def charts(found: Rounds, title: str) -> list[SafeString]:
+    """People and the first models over the rounds, and vMER; none with fewer than two rounds."""
     if len(found.columns) < 2:
-        return ""
-    people = [column.people for column in found.columns]
-    lines = {_("People"): people} if any(cell.value is not None for cell in people) else {}
-    lines |= {
-        str(n): [one.cell for one in line.cells]
+        return []
+    people = {_("People"): [column.people for column in found.columns]}
+    models = {
+        f"{n}. {line.model.name}": [one.cell for one in line.cells]
         for n, line in enumerate(found.lines[:LINES], start=1)
     }
-    points = {name: _points(found.columns, cells) for name, cells in lines.items()}
-    return line_chart(points, title=title, description=_("The table has the same numbers."))
+    vmer = {"vMER": [column.vmer for column in found.columns]}
+    drawn = {title: people | models, _("vMER by round"): vmer}
+    known = {
+        title: {
+            name: cells for name, cells in lines.items() if any(c.value is not None for c in cells)
+        }
+        for title, lines in drawn.items()
+    }
+    return [
+        line_chart(
+            {name: _points(found.columns, cells) for name, cells in lines.items()}, title=title
+        )
+        for title, lines in known.items()
+        if lines
+    ]
 
 
 def _points(columns: Iterable[Column], cells: Iterable[Cell]) -> list[Point]:

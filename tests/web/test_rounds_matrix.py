@@ -67,8 +67,8 @@ def people(monkeypatch):
 
 
 def rows(page):
-    """The cells of each line of the first table, without tags."""
-    table = re.search(r"<table>.*?</table>", page, re.S)[0]
+    """The cells of each line of the models' table, without tags."""
+    table = page.split('aria-label="Models and rounds"')[1].split("</table>")[0]
     found = re.findall(r"<tr>(.*?)</tr>", table, re.S)
     cells = [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row, re.S) for row in found]
     return [[" ".join(re.sub("<[^>]+>", " ", cell).split()) for cell in row] for row in cells]
@@ -86,6 +86,8 @@ def test_every_model_stands_beside_people_on_every_round(client, task, people):
     assert head[2:] == [
         "Round 1 round-1 v1", "Round 2 round-2 v1", "Round 3", "Newest and oldest round",
     ]  # fmt: skip
+    assert page.count('class="chart"') == 2
+    assert page.count('class="sparkline"') == 3  # Late was run on one round
     assert persons[1:5] == [
         "People", "90.0 (88.0 to 92.0)", "92.0 (90.0 to 94.0)", "95.0 (93.0 to 97.0)",
     ]  # fmt: skip
