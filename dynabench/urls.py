@@ -1,12 +1,13 @@
 """Site map."""
 
 from allauth.account.decorators import secure_admin_login
+from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.decorators import login_not_required
 from django.urls import include, path
 from django.views.i18n import set_language
 
-from dynabench import download, health, pages
+from dynabench import download, health, pages, styleguide
 from dynabench.accounts import views
 
 admin.site.site_header = admin.site.site_title = "Dynabench"
@@ -42,3 +43,6 @@ urlpatterns = [
     path("accounts/", include("allauth.urls")),
     path("admin/", admin.site.urls),
 ]
+
+if settings.DEBUG:
+    urlpatterns.append(path("styleguide/", styleguide.styleguide, name="styleguide"))

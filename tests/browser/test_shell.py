@@ -198,3 +198,10 @@ def test_zoomed_and_spaced_out_nothing_is_clipped(open_page, alice, code):
     check_room(page)
     page.set_viewport_size({"width": 1280, "height": 800})
     check_room(page)
+
+
+def test_the_style_guide(open_page, settings):
+    settings.DEBUG = True
+    page = open_page()
+    page.goto("/styleguide/")
+    audit(page)

@@ -1,0 +1,41 @@
+"""/styleguide/: every component of the pages with one example, while DEBUG is on."""
+
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from dynabench.lib import charts
+from dynabench.lib.charts import Heat, Point
+
+ROUNDS = ("1", "2", "3")
+
+
+def _line(*values: float) -> list[Point]:
+    """One point a round, with an interval of ten points of per cent."""
+    return [
+        Point(label, value, max(value - 0.05, 0), min(value + 0.05, 1))
+        for label, value in zip(ROUNDS, values, strict=True)
+    ]
+
+
+@login_not_required
+def styleguide(request: HttpRequest) -> HttpResponse:
+    """The page; its numbers are made up."""
+    people, model = _line(0.93, 0.92, 0.94), _line(0.58, 0.66, 0.75)
+    funnel = {"Tries": 214, "Fooled": 96, "Judged": 80, "Valid": 71}
+    shown = {
+        "tasks": range(1, 7),
+        "line_chart": charts.line_chart({"People": people, "Model": model}, title="By round"),
+        "funnel": charts.bars(funnel, title="From tries to valid examples", is_funnel=True),
+        "balance": charts.stacked_bars(
+            {"Round 1": [40, 25, 31]}, ("positive", "neutral", "negative"), title="Labels"
+        ),
+        "matrix": charts.matrix(
+            ("A", "B"),
+            {"A": [Heat(""), Heat("62%", 0.62)], "B": [Heat("38%", 0.38), Heat("")]},
+            title="How often the row beats the column",
+            corner="Model",
+        ),
+        "week": charts.sparkline([3, 5, 2, 8, 7, 9]),
+    }
+    return render(request, "styleguide.html", shown)
