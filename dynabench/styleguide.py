@@ -1,7 +1,8 @@
 """/styleguide/: every component of the pages with one example, while DEBUG is on."""
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from dynabench.lib import charts
@@ -20,7 +21,9 @@ def _line(*values: float) -> list[Point]:
 
 @login_not_required
 def styleguide(request: HttpRequest) -> HttpResponse:
-    """The page; its numbers are made up."""
+    """The page; its numbers are made up. 404 without DEBUG."""
+    if not settings.DEBUG:
+        raise Http404
     people, model = _line(0.93, 0.92, 0.94), _line(0.58, 0.66, 0.75)
     funnel = {"Tries": 214, "Fooled": 96, "Judged": 80, "Valid": 71}
     shown = {

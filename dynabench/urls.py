@@ -1,7 +1,6 @@
 """Site map."""
 
 from allauth.account.decorators import secure_admin_login
-from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.decorators import login_not_required
 from django.urls import include, path
@@ -36,6 +35,7 @@ urlpatterns = [
     path("help/", views.help_page, name="help"),
     path("help/numbers/", pages.numbers, name="numbers"),
     path("dynabench-client.zip", download.client_zip, name="client"),
+    path("styleguide/", styleguide.styleguide, name="styleguide"),
     path("healthz/", health.healthz, name="healthz"),
     path("readyz/", health.readyz, name="readyz"),
     path("i18n/", login_not_required(set_language), name="set_language"),
@@ -43,6 +43,3 @@ urlpatterns = [
     path("accounts/", include("allauth.urls")),
     path("admin/", admin.site.urls),
 ]
-
-if settings.DEBUG:
-    urlpatterns.append(path("styleguide/", styleguide.styleguide, name="styleguide"))
