@@ -15,7 +15,11 @@ from dynabench.lib.words import gettext_noop
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("dynabench", "tasks", "annotation", "validation", "evaluation", "leaderboard")
-TEMPLATES = sorted(p for p in (ROOT / "templates").rglob("*") if p.suffix in (".html", ".txt"))
+TEMPLATES = sorted(
+    path
+    for path in (ROOT / "templates").rglob("*")
+    if path.suffix in (".html", ".txt") and path.name != "styleguide.html"  # for developers
+)
 # The API, commands and the admin speak English.
 ENGLISH = re.compile(r"/(api|admin|management|migrations|client)/|/(api|admin)\.py$")
 PYTHON = [
