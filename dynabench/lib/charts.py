@@ -177,10 +177,14 @@ def stacked_bars(
 
 
 def matrix(
-    names: Sequence[str], rows: Mapping[str, Sequence[Heat]], *, title: str, corner: str
+    names: Sequence[str],
+    rows: Iterable[tuple[str, Sequence[Heat]]],
+    *,
+    title: str,
+    corner: str,
 ) -> SafeString:
     """A table whose cells are the darker, the higher their share is. corner: what the rows are."""
-    drawn = [(name, [(cell.text, heat(cell.share)) for cell in row]) for name, row in rows.items()]
+    drawn = [(name, [(cell.text, heat(cell.share)) for cell in row]) for name, row in rows]
     values = {"title": title, "corner": corner, "names": names, "rows": drawn}
     return render_to_string("components/matrix.html", values)
 

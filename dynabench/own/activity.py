@@ -17,7 +17,7 @@ from annotation.models import Example
 from dynabench.lib.adaptive_cache import kept
 from dynabench.lib.days import midnight
 from tasks.models import Round
-from validation.models import QueueItem, Validation
+from validation.models import Consensus, QueueItem, Validation
 
 DAYS = 30
 TIMED = 500
@@ -27,7 +27,7 @@ THIN = 20
 TAG, CHALLENGE = gettext_noop("Tag"), gettext_noop("Challenge")
 """What two slices are called; the others are called as the task calls them."""
 
-FOOLED = Count("pk", filter=Q(outcome=Example.Outcome.FOOLED))
+HAS_FOOLED = Q(outcome=Example.Outcome.FOOLED)
 VERIFIED = Count("pk", filter=Q(consensus__is_verified=True))
 COUNTS = {"tries": Count("pk"), "verified": VERIFIED}
 
@@ -40,6 +40,8 @@ class Activity:
     None where none was measured. days: (day, tries, fooled, verified), without empty days.
     labels: (the author's label, tries, verified); empty where authors choose none.
     slices: (which slice, its value, tries, verified), those with the fewest verified first.
+    agreement: (day, votes on examples with a consensus, those that say the same as it).
+    fooled_judged: examples that fooled and have a vote.
     """
 
     waiting: int
@@ -51,10 +53,12 @@ class Activity:
     labels: Sequence[tuple[str, int, int]]
     slices: Sequence[tuple[str, str, int, int]]
     counted_at: datetime
+    agreement: Sequence[tuple[date, int, int]] = ()
+    fooled_judged: int = 0
 
 
 def activity(round: Round) -> Activity:
-    """Counted now, or a little ago; seven queries, and one for each slice of the task."""
+    """Counted now, or a little ago; nine queries, and one for each slice of the task."""
     return kept(f"activity:{round.pk}", lambda: count_activity(round))
 
 
@@ -78,7 +82,7 @@ def count_activity(round: Round) -> Activity:
         examples.filter(created_at__gte=since)
         .annotate(day=TruncDate("created_at"))
         .values_list("day")
-        .annotate(tries=Count("pk"), fooled=FOOLED, verified=VERIFIED)
+        .annotate(tries=Count("pk"), fooled=Count("pk", filter=HAS_FOOLED), verified=VERIFIED)
         .order_by("day")
     )
     return Activity(
@@ -94,6 +98,8 @@ def count_activity(round: Round) -> Activity:
         _labels(round),
         _slices(round),
         now,
+        _agreement(votes.filter(created_at__gte=since)),
+        _written(round).filter(HAS_FOOLED, consensus__votes__gt=0).count(),
     )
 
 
@@ -104,6 +110,17 @@ def _written(round: Round) -> QuerySet[Example]:
 
 def _median(seconds: Iterable[Any]) -> float | None:
     return median(found) if (found := list(seconds)) else None
+
+
+def _agreement(votes: QuerySet[Validation]) -> Sequence[tuple[date, int, int]]:
+    decided = votes.filter(example__consensus__state=Consensus.State.DECIDED)
+    says = {name: F(f"example__consensus__{name}") for name in ("label", "verdict")}
+    return list(
+        decided.annotate(day=TruncDate("created_at"))
+        .values_list("day")
+        .annotate(votes=Count("pk"), same=Count("pk", filter=Q(**says)))
+        .order_by("day")
+    )
 
 
 def _labels(round: Round) -> Sequence[tuple[str, int, int]]:

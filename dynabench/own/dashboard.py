@@ -3,14 +3,12 @@
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.utils.dateformat import format as date_words
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
-from dynabench.lib.charts import Point, line_chart
 from dynabench.lib.htmx import render_page
+from dynabench.own import charts
 from dynabench.own.access import owned_task, waiting
 from dynabench.own.activity import CHALLENGE, TAG, Activity, count_activity
 from tasks.budgets import Used, spent
@@ -49,6 +47,10 @@ def _values(round: Round) -> dict[str, Any]:
     if not (kept := numbers_with("activity", round, count_activity)):
         return {"round": round}
     now: Any = kept.numbers["activity"]
+    slices = [
+        (gettext(title) if title in (TAG, CHALLENGE) else title, *rest)
+        for title, *rest in now.slices
+    ]
     return {
         "round": round,
         "kept": kept,
@@ -56,24 +58,13 @@ def _values(round: Round) -> dict[str, Any]:
         "numbers": kept.numbers,
         "rates": [(name, title, kept.numbers[name]) for name, title in RATES.items()],
         "money": _money(round, now, kept.numbers),
-        "chart": _chart(now),
-        "slices": [
-            (gettext(title) if title in (TAG, CHALLENGE) else title, *rest)
-            for title, *rest in now.slices
-        ],
+        "funnel": charts.funnel(now, kept.numbers),
+        "days": charts.by_day(now),
+        "agreement": charts.agreement(now),
+        "labels": charts.labels(now),
+        "slices": charts.slices(slices),
+        "untried": [f"{title}: {value}" for title, value, tries, _ in slices if not tries],
     }
-
-
-def _chart(now: Activity) -> SafeString | None:
-    """Tries, fooling and verified ones by day; None where there are fewer than two days."""
-    if len(now.days) < 2:
-        return None
-    names = (gettext("tries"), gettext("fooled"), gettext("valid"))
-    drawn = {
-        name: [Point(date_words(day, "d M"), numbers[n]) for day, *numbers in now.days]
-        for n, name in enumerate(names)
-    }
-    return line_chart(drawn, title=gettext("Examples by day"), shown="{:g}".format)
 
 
 def _money(round: Round, now: Activity, numbers: Numbers) -> dict[str, Any] | None:

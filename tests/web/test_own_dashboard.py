@@ -3,6 +3,7 @@
 # ruff: noqa: F811  (fixtures are named where they are used)
 
 import re
+from datetime import timedelta
 
 import pytest
 from django.core.cache import cache
@@ -14,6 +15,7 @@ from tests.support.factories import ContextFactory, RoundFactory, UserFactory
 from tests.support.judging import write
 from tests.support.owner_pages import busy  # noqa: F401
 from tests.web.conftest import HTMX
+from validation.models import Validation
 
 pytestmark = pytest.mark.usefixtures("few_are_enough")
 
@@ -39,24 +41,76 @@ def test_each_tile_says_what_it_should(as_alice, busy):
     assert "Cost" not in found
 
 
+def rows(html, label):
+    """The texts of each row of the table with this name, without its head."""
+    part = html.split(f'aria-label="{label}"')[1].split("<tbody>")[1].split("</table>")[0]
+    cells = [re.findall(r"<t[hd].*?</t[hd]>", row, re.DOTALL) for row in part.split("</tr>")[:-1]]
+    return [[" ".join(re.sub("<[^>]*>", " ", cell).split()) for cell in row] for row in cells]
+
+
 def test_days_and_labels_are_tables_too(as_alice, busy):
     html = as_alice.get(URL).text
-    assert '<svg class="chart"' in html
-    today = f"{timezone.now():%-d %b %Y}"
-    day = '<th scope="row">{}</th>' + '<td class="number">{}</td>' * 3
-    assert day.format(today, 1, 1, 1) in html
-    label = '<th scope="row">{}</th>' + '<td class="number">{}</td>' * 2
-    assert label.format("definitely true", 2, 0) in html
-    assert label.format("definitely false", 0, 0) in html
+    assert html.count('<svg class="chart"') == 2
+    now = timezone.now()
+    words = [f"{now - timedelta(n):%-d %b}" for n in range(4)]
+    found = [["1", "1", "1"], ["1", "1", "0"], ["1", "1", "0"], ["1", "0", "0"]]
+    days = [[day, *numbers] for day, numbers in zip(words, found, strict=True)]
+    assert rows(html, "Examples by day") == days[::-1]
+    assert rows(html, "Labels") == [
+        ["definitely true", "2 50%", "0 0%"],
+        ["neither definitely true nor definitely false", "2 50%", "1 100%"],
+        ["definitely false", "0 0%", "0 0%"],
+    ]
+
+
+def test_days_without_examples_are_drawn_too(as_alice, busy):
+    now = timezone.now()
+    busy.examples.filter(digest__in="12").update(retracted_at=now)
+    found = rows(as_alice.get(URL).text, "Examples by day")
+    assert [int(tries) for _, tries, *_ in found] == [1, 0, 0, 1]
+
+
+def test_the_funnel_counts_what_fooled(as_alice, busy):
+    html = as_alice.get(URL).text
+    found = re.findall(r'scope="row">(\w+)</th>.*?<strong>(\d+)</strong>', funnel(html), re.DOTALL)
+    assert found == [("Tries", "4"), ("Fooled", "3"), ("Judged", "2"), ("Valid", "1")]
+    Example.objects.update(outcome="no_model")
+    cache.clear()
+    found = re.findall(
+        r'scope="row">(\w+)</th>.*?<strong>(\d+)</strong>',
+        funnel(as_alice.get(URL).text),
+        re.DOTALL,
+    )
+    assert found == [("Tries", "4"), ("Judged", "2"), ("Valid", "1")]
+
+
+def funnel(html):
+    return html.split('<table class="bars">')[1].split("</table>")[0]
+
+
+def test_agreement_is_of_votes_on_examples_with_a_consensus(as_alice, busy):
+    vote = Validation.objects.filter(example__digest="0").first()
+    Validation.objects.filter(pk=vote.pk).update(label="entailment")
+    title = "Votes that say the same as the consensus, by day"
+    ((_, share),) = rows(as_alice.get(URL).text, title)
+    assert share.startswith("83.3% (")  # five of six votes
+    Validation.objects.filter(pk=vote.pk).update(
+        created_at=timezone.now() - timedelta(days=2), by_program=False
+    )
+    cache.clear()
+    found = rows(as_alice.get(URL).text, title)
+    assert [share.split("%")[0] for _, share in found] == ["0", "–", "100"]
 
 
 def slices(html):
-    """(slice, tries, valid) of each row, from the top."""
-    part = html.split('aria-label="Slices"')[1].split("</table>")[0]
-    found = re.findall(
-        r'row">(.*?)</th><td class="number">(.*?)</td><td class="number">(.*?)<', part
-    )
+    """(slice, tries, valid) of each row, from the top; then those that nobody has tried."""
+    found = rows(html, "Slices") if 'aria-label="Slices"' in html else []
     return [(name, int(tries), int(valid)) for name, tries, valid in found]
+
+
+def untried(html):
+    found = re.search("Nobody has tried these yet: (.*?)</p>", html, re.DOTALL)
+    return found[1].strip().split(" · ") if found else []
 
 
 def test_thin_slices_come_first(as_alice, busy):
@@ -72,7 +126,8 @@ def test_thin_slices_come_first(as_alice, busy):
     task.config_text = task.config_text.replace("[tag]", "[tag, label, premise, language]")
     task.save()
     cache.clear()
-    found = slices(as_alice.get(URL).text)
+    html = as_alice.get(URL).text
+    found = slices(html)
     assert found[:2] == [("Tag: negation", 1, 0), ("Tag: ferries", 3, 1)]
     assert found[2:4] == [
         ("Your label: definitely true", 2, 0),
@@ -80,23 +135,25 @@ def test_thin_slices_come_first(as_alice, busy):
     ]
     assert sorted(found[4:]) == sorted(
         [
-            (f"Passage: {third.fields['premise']}", 0, 0),
             (f"Passage: {second.fields['premise']}", 1, 0),
             (f"Passage: {first.fields['premise']}", 3, 1),
         ]
     )
+    assert f"Passage: {third.fields['premise']}" in untried(html)
     busy.examples.update(retracted_at=timezone.now())
     cache.clear()
-    assert not any(tries or valid for _, tries, valid in slices(as_alice.get(URL).text))
+    html = as_alice.get(URL).text
+    assert not slices(html)
+    assert untried(html)
 
 
 def test_challenges_are_slices_also_those_that_nobody_took_up(as_alice, busy):
     valid = busy.examples.get(consensus__is_verified=True)
     busy.examples.filter(digest="2").update(challenge="negation")
     busy.examples.filter(pk=valid.pk).update(challenge="counting")
-    found = slices(as_alice.get(URL).text)
-    assert found == [
-        ("Challenge: several_steps", 0, 0),
+    html = as_alice.get(URL).text
+    assert untried(html) == ["Challenge: several_steps"]
+    assert slices(html) == [
         ("Challenge: negation", 1, 0),
         ("Challenge: counting", 1, 1),
     ]
@@ -109,8 +166,9 @@ def test_in_a_sensitive_task_slices_show_no_text(as_alice, alice, hate):
     hate.task.config_text = hate.task.config_text.replace("slices: [tag, challenge]", wanted)
     hate.task.save()
     write(hate, UserFactory(), text="They moved in.", label="not-hate")
-    names = [name for name, *_ in slices(as_alice.get("/own/hate-speech/").text)]
-    assert names == ["Tag: neighbours", "Your label: not hateful"]
+    html = as_alice.get("/own/hate-speech/").text
+    names = [name for name, *_ in slices(html)]
+    assert [*names, *untried(html)] == ["Tag: neighbours", "Your label: not hateful"]
 
 
 def test_pay_is_shown_where_a_round_pays(as_alice, busy):
@@ -185,8 +243,7 @@ def test_tiles_and_tables_are_of_one_count(as_alice, bob, busy):
     write(busy, bob, 9, hypothesis="Another statement.", label="neutral")
     cache.delete(f"activity:{busy.pk}")  # kept for half a minute, for programs
     html = as_alice.get(URL).text
-    labels = html.split('aria-label="Labels"')[1].split("</table>")[0]
-    rows = re.findall(r'<td class="number">(\d+)</td><td class="number">', labels)
-    assert sum(map(int, rows)) == int(tiles(html)["Tries"]) == 4
+    tries = [int(tries.split()[0]) for _, tries, _ in rows(html, "Labels")]
+    assert sum(tries) == int(tiles(html)["Tries"]) == 4
     cache.clear()
     assert tiles(as_alice.get(URL).text)["Tries"] == "5"

@@ -246,7 +246,7 @@ def test_stacked_parts_fill_their_bar(counts):
 
 
 def test_a_matrix_shades_its_cells():
-    rows = {"<a>": [Heat("–"), Heat("3 of 4", 0.75)], "b": [Heat("0 of 4", 0), Heat("–")]}
+    rows = [("<a>", [Heat("–"), Heat("3 of 4", 0.75)]), ("b", [Heat("0 of 4", 0), Heat("–")])]
     root = parsed(matrix(["<a>", "b"], rows, title="Wins", corner="Model"))
     assert table(root) == [["Model", "<a>", "b"], ["<a>", "–", "3 of 4"], ["b", "0 of 4", "–"]]
     shades = [node.get("class").split()[1:] for node in root.iter("td")]
