@@ -8,6 +8,7 @@ from django.forms import BaseForm
 from django.template import Context
 from django.template.defaultfilters import date
 from django.template.loader import render_to_string
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
@@ -72,6 +73,17 @@ def posts(url: str, target: str, swap: str = "outerHTML", replace_url: str = "")
 
 @register.simple_tag
 def moment(when: datetime, style: str = "j M Y, H:i") -> SafeString:
-    """A time for people and programs. A style with hours ends in UTC."""
-    shown = date(when, style) + (" UTC" if "H" in style else "")
-    return format_html('<time datetime="{}">{}</time>', date(when, "c"), shown)
+    """A time for people and programs. A style with hours ends in UTC; site.js makes it local."""
+    if "H" not in style:
+        return format_html('<time datetime="{}">{}</time>', date(when, "c"), date(when, style))
+    kind = "time" if style.startswith("H") else "both"
+    words = date(when, style) + " UTC"
+    return format_html('<time datetime="{}" data-local="{}">{}</time>', date(when, "c"), kind, words)
+
+
+@register.simple_tag
+def tab(view: str, label: str, here: str, *args: Any) -> SafeString:
+    """An item of a row of tabs; `here` is the last part of the name of the page's own view."""
+    is_here = view.rpartition(":")[2] == here
+    current = SafeString(' aria-current="page"') if is_here else ""
+    return format_html('<li><a href="{}"{}>{}</a></li>', reverse(view, args=args), current, label)

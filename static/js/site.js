@@ -117,6 +117,16 @@ document.addEventListener("input", ({ target }) => {
   else if (range) range.value = target.value;
 });
 
+// Times are the reader's; the page says UTC, and keeps it as the title.
+const localTimes = () => document.querySelectorAll("time[data-local]").forEach((one) => {
+  const style = one.dataset.local === "time" ? {} : { dateStyle: "medium" };
+  one.title = one.textContent;
+  one.textContent = new Intl.DateTimeFormat(document.documentElement.lang, { ...style, timeStyle: "short" }).format(new Date(one.dateTime));
+  delete one.dataset.local;
+});
+document.addEventListener("DOMContentLoaded", localTimes);
+document.addEventListener("htmx:afterSettle", localTimes);
+
 // Keys.
 document.addEventListener("keydown", (event) => {
   const inside = event.target.closest("form");
