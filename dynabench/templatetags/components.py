@@ -77,8 +77,8 @@ def moment(when: datetime, style: str = "j M Y, H:i") -> SafeString:
     if "H" not in style:
         return format_html('<time datetime="{}">{}</time>', date(when, "c"), date(when, style))
     kind = "time" if style.startswith("H") else "both"
-    words = date(when, style) + " UTC"
-    return format_html('<time datetime="{}" data-local="{}">{}</time>', date(when, "c"), kind, words)
+    values = date(when, "c"), kind, date(when, style)
+    return format_html('<time datetime="{}" data-local="{}">{} UTC</time>', *values)
 
 
 @register.simple_tag
