@@ -58,10 +58,15 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Heat:
-    """A cell of a matrix: its text, and how dark it is (0-1; None: empty)."""
+    """A cell of a matrix: its text, and how dark it is (0-1; None: empty).
+
+    url: where it leads, if anywhere; words: what the link is called.
+    """
 
     text: str
     share: float | None = None
+    url: str = ""
+    words: str = ""
 
 
 Lines = Mapping[str, Sequence[Point]]
@@ -184,7 +189,7 @@ def matrix(
     corner: str,
 ) -> SafeString:
     """A table whose cells are the darker, the higher their share is. corner: what the rows are."""
-    drawn = [(name, [(cell.text, heat(cell.share)) for cell in row]) for name, row in rows]
+    drawn = [(name, [(cell, heat(cell.share)) for cell in row]) for name, row in rows]
     values = {"title": title, "corner": corner, "names": names, "rows": drawn}
     return render_to_string("components/matrix.html", values)
 

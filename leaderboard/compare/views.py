@@ -27,6 +27,7 @@ SAME = gettext_noop("Choose two different models.")
 def compare(request: HttpRequest, code: str) -> HttpResponse:
     """Two models on every set: differences, slices and, of one set, examples."""
     from leaderboard.board.matrix import score_matrix
+    from leaderboard.compare.wins import win_matrix
 
     task = find_task(request, code)
     matrix = score_matrix(task, request.user if "mine" in request.GET else None)
@@ -46,6 +47,8 @@ def compare(request: HttpRequest, code: str) -> HttpResponse:
     }
     if len(chosen) == 2 and not errors:
         values |= _compared(request, task, matrix, (chosen[0], chosen[1]))
+    else:
+        values["wins"] = win_matrix(matrix, "&mine=1" if values["mine"] else "")
     return render(request, "leaderboard/compare.html", values, status=status)
 
 

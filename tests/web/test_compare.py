@@ -50,6 +50,27 @@ def ask(client, pair, **more):
     return client.get(URL, {"a": pair[0].pk, "b": pair[1].pk, **more})
 
 
+def test_the_win_matrix_leads_to_each_pair(client, task, pair, version):
+    same = accepted_model(task, name="Same", is_published=True)
+    answered(same, version, lambda n: n % 8)
+    accepted_model(task, name="Not run", is_published=True)
+    page = client.get(URL).text
+    (rows,) = tables(page)
+    assert sorted(rows) == [
+        ["Ada", "–", "50%", "100%"],
+        ["Ben", "0%", "0%", "–"],
+        ["Same", "50%", "–", "100%"],
+    ]
+    assert f'href="?a={pair[0].pk}&amp;b={pair[1].pk}"' in page
+    assert 'heat-4"' in page
+    assert 'aria-label="Wins"' not in ask(client, pair).text
+
+
+def test_one_model_wins_nothing(client, task, version):
+    answered(accepted_model(task, name="Ada", is_published=True), version, lambda n: n % 8)
+    assert 'aria-label="Wins"' not in client.get(URL).text
+
+
 def compared(task, matrix):
     return comparing.compared(task, matrix, 0, 1, comparing.runs_of(matrix, 0, 1))
 
@@ -71,7 +92,7 @@ def tables(page):
 def test_the_form_offers_the_boards_models(client, pair):
     page = client.get(URL).text
     assert re.findall(r"<option[^>]*>([^<]+)<", page) == ["Ada", "Ben"] * 2
-    assert "<table" not in page
+    assert 'aria-label="Differences"' not in page
 
 
 def test_metrics_are_tested_on_the_same_examples(client, pair):

@@ -1,0 +1,57 @@
+"""How surely each model is better than each other one. It loads numpy."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from dynabench.lib.charts import Heat
+from dynabench.lib.charts import matrix as heat_matrix
+from leaderboard.board.matrix import Matrix
+
+MOST = 10
+"""Models in the matrix: those with the best mean over the sets that count."""
+
+
+def win_matrix(matrix: Matrix, more: str = "") -> SafeString:
+    """In how many resamples a model's main metric is above another's; empty for fewer than two.
+
+    Each number leads to that comparison; `more` is added to its query.
+    """
+    numbers, metric = matrix.numbers, matrix.metrics.index(matrix.main)
+    if matrix.main not in matrix.drawn:
+        return SafeString()
+    values = numbers.values[:, : len(numbers.draws), metric]
+    run = ~np.isnan(values)
+    mean = np.nan_to_num(values).sum(axis=1) / np.maximum(run.sum(axis=1), 1)
+    best = [at for at in np.argsort(-mean, kind="stable").tolist() if run[at].any()][:MOST]
+    if len(best) < 2:
+        return SafeString()
+    rows = [(matrix.models[one].name, [*_row(matrix, one, best, more)]) for one in best]
+    names = [matrix.models[one].name for one in best]
+    return heat_matrix(names, rows, title=_("Wins"), corner=_("Model"))
+
+
+def _row(matrix: Matrix, one: int, others: list[int], more: str) -> Iterator[Heat]:
+    for other in others:
+        share = _wins(matrix, one, other) if one != other else None
+        if share is None:
+            yield Heat("–")
+            continue
+        first, second = matrix.models[one], matrix.models[other]
+        told = {"first": first.name, "second": second.name, "share": f"{share:.0%}"}
+        words = _("%(first)s against %(second)s: %(share)s") % told
+        yield Heat(told["share"], share, f"?a={first.id}&b={second.id}{more}", words)
+
+
+def _wins(matrix: Matrix, one: int, other: int) -> float | None:
+    """The share of resamples with a higher mean over the sets of both; half for equal ones."""
+    numbers, metric = matrix.numbers, matrix.metrics.index(matrix.main)
+    pair = numbers.values[[one, other], : len(numbers.draws), metric]
+    places = np.flatnonzero(~np.isnan(pair).any(axis=0))
+    if not len(places):
+        return None
+    draws = numbers.draws[places, matrix.drawn.index(matrix.main)]
+    gains = (draws[:, one] - draws[:, other]).mean(axis=0)
+    return float((gains > 0).mean() + (gains == 0).mean() / 2)
