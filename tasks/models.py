@@ -20,6 +20,8 @@ from tasks.config.schema import TaskConfig
 
 # A configuration is frozen, so all rows with the same text share one parsed object.
 parsed_config = lru_cache(maxsize=256)(load_config)
+SIMULATED = "demo-simulated"
+"""The code of the task that `manage.py demo` fills; so every file that names it says what it is."""
 
 
 class Task(models.Model):
@@ -61,6 +63,11 @@ class Task(models.Model):
     def is_sensitive(self) -> bool:
         """Whether people pass a content gate first."""
         return self.config.content_warning is not None
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether programs wrote and judged what is in it."""
+        return self.code == SIMULATED
 
 
 class TaskGroup(models.Model):

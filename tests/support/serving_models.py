@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +41,19 @@ def tiny_seq2seq(folder: Path) -> Path:
     return folder
 
 
-def tiny_model(folder: Path, kind: str, *, seed: int = 0, max_length: int = 64) -> Path:
+def tiny_model(
+    folder: Path,
+    kind: str,
+    *,
+    seed: int = 0,
+    max_length: int = 64,
+    labels: Sequence[str] | None = None,
+) -> Path:
     """A one-layer BERT of the kind, 16 numbers wide, with large weights so that answers differ."""
     import torch
     from transformers import BertConfig, BertForQuestionAnswering, BertForSequenceClassification
 
-    settings = KINDS[kind]
+    settings = KINDS[kind] | ({"labels": list(labels)} if labels else {})
     torch.manual_seed(seed)
     config = BertConfig(
         hidden_size=16,

@@ -1,0 +1,1 @@
+"""A simulated community that plays whole rounds through the services: `manage.py demo`."""

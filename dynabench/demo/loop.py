@@ -1,0 +1,92 @@
+"""The whole demo in the order in which it happens."""
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+
+from dynabench.demo.after import evaluate, finish_board, next_round, open_round, release
+from dynabench.demo.community import first_round, make_people, make_task
+from dynabench.demo.entrants import publish_entrants, submit_entrants
+from dynabench.demo.people import crowd
+from dynabench.demo.play import Community
+from dynabench.demo.server import model_server
+from dynabench.lib.errors import Refused
+from evaluation.training.starters import train_starter
+from leaderboard.board.tables import public_table
+from tasks.models import SIMULATED, Task
+from validation.statistics.report import task_report
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much happens: people, examples of a round, rounds, and examples of the last, open one."""
+
+    writers: int = 12
+    judges: int = 8
+    tries: int = 220
+    rounds: int = 3
+
+
+def run_demo(
+    seed: int, tell: Tell, size: Size = Size(), base: Path | None = None
+) -> dict[str, Any]:
+    """Make the task, play its rounds and fill its board; returns the report.
+
+    base: the folder of the first target; by default sentiment's starter. Raises Refused where there
+    is a demo already.
+    """
+    started = time.monotonic()
+    if Task.objects.filter(code=SIMULATED).exists():
+        raise Refused("There is a demo. manage.py forget_demo takes it away.")
+    base = base or train_starter("sentiment", settings.HOME, lambda *_: None)
+    seed_chance(seed)
+    chance = random.Random(seed)
+    task, owner = make_task()
+    writers, judges = crowd(seed, size.writers, size.judges)
+    people = Community(owner, writers, judges, make_people([*writers, *judges]), chance)
+    round = first_round(task, owner, base, size.tries, chance)
+    with model_server():
+        for number in range(1, size.rounds + 1):
+            tell(f"round {number}: people write and judge")
+            round = open_round(round, owner)
+            people.play(round)
+            round.refresh_from_db()
+            tell(f"round {number}: its release and the next target")
+            release(round, owner, seed)
+            round = next_round(round, owner, seed, size.tries)
+        tell("evaluations")
+        evaluate(task)
+        entrants = submit_entrants(task)
+        evaluate(task)
+        publish_entrants(entrants)
+        finish_board()
+        open_round(round, owner)
+    return {**_report(task, size), "seconds": int(time.monotonic() - started)}
+
+
+def seed_chance(seed: int) -> None:
+    """Draws of the services follow the seed too: Django's order by chance is Python's on SQLite."""
+    random.seed(seed)
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT setseed(%s)", [random.Random(seed).uniform(-1, 1)])
+
+
+def _report(task: Task, size: Size) -> dict[str, Any]:
+    """The rounds' numbers as the task's page shows them, and how many models are on the board."""
+    rounds = list(task.rounds.filter(number__lte=size.rounds).order_by("number"))
+    numbers = task_report(rounds, code=task.code)["rounds"]
+    names = ("round", "collected", "fooled", "verified_fooled")
+    shown = [
+        {name: one[name] for name in names} | {"vmer": one["vmer"] and one["vmer"]["value"]}
+        for one in numbers
+    ]
+    return {"rounds": shown, "models": len(public_table(task)["rows"])}

@@ -1,0 +1,65 @@
+"""What simulated people write: short texts about places, whose true label is known.
+
+A text takes one of the pool's ways of saying something, such as irony. Every round draws from the
+same pool; nothing in it knows a model or the number of the round.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import yaml
+
+LABELS = ("positive", "negative", "neutral")
+PLAIN = "plain"
+POOL: Mapping[str, Any] = yaml.safe_load(Path(__file__).with_name("pool.yaml").read_text())
+OPENED, CLOSED = 0.3, 0.3  # shares of texts with something before and after
+
+
+@dataclass(frozen=True)
+class Idea:
+    """A way of writing for a label; `hard`: how likely an average reader misreads it (0-1)."""
+
+    way: str
+    label: str
+    pattern: str
+    hard: float
+
+
+IDEAS: Sequence[Idea] = [
+    Idea(way, label, pattern, about["hard"])
+    for way, about in POOL["ways"].items()
+    for label in LABELS
+    for pattern in about.get(label, ())
+]
+
+
+def contexts(chance: Random, number: int) -> Iterator[dict[str, Any]]:
+    """Rows of contexts to import: a prompt, its tag, and the place that it is about."""
+    places = [(tag, place) for tag, places in POOL["subjects"].items() for place in places]
+    chance.shuffle(places)
+    for tag, place in places[:number]:
+        prompt = f"We were at the {place} on {chance.choice(POOL['day'])}."
+        yield {"prompt": prompt, "tag": tag, "metadata": {"place": place}}
+
+
+def worded(idea: Idea, place: str, chance: Random) -> str:
+    """The idea as a text about the place."""
+    large, small = chance.randint(8, 30), chance.randint(2, 7)
+    good = chance.choice(POOL["good"])
+    words = {
+        "it": f"the {place}",
+        "kind": place,
+        "good": good,
+        "Good": good.capitalize(),
+        "bad": chance.choice(POOL["bad"]),
+        "day": chance.choice(POOL["day"]),
+        "n": large,
+        "m": small,
+    }
+    said = idea.pattern.format(**words)
+    opener = chance.choice(POOL["openers"]) if chance.random() < OPENED else ""
+    closer = chance.choice(POOL["closers"]) if chance.random() < CLOSED else ""
+    return opener + (said if opener else said[0].upper() + said[1:]) + closer.format(**words)

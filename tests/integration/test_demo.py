@@ -1,0 +1,72 @@
+"""The whole loop with real models: write, judge, release, train, evaluate, rank; then forget."""
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+from django.core.files.storage import default_storage
+from django.core.management import call_command
+from django.db import connection
+
+from annotation.models import Example
+from dynabench.demo.loop import Size, run_demo
+from dynabench.demo.texts import LABELS
+from evaluation.models import Dataset, DatasetFile, EvaluationRun
+from leaderboard.board.tables import public_table
+from tasks.models import SIMULATED, Round, Task
+from tests.support.serving_models import tiny_model
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch, settings) -> Path:
+    """For the processes that serve, train and evaluate: this test's database and a free port."""
+    name = Path(connection.settings_dict["NAME"]).resolve()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    monkeypatch.setenv("DATABASE_URL", f"sqlite:///{name}")
+    monkeypatch.setenv("DYNABENCH_HOME", str(tmp_path))
+    monkeypatch.setenv("MODEL_SERVER_URL", url)
+    settings.MODEL_SERVER_URL = url
+    settings.HOME, settings.MODELS_HOME = tmp_path, tmp_path / "models"
+    settings.MEDIA_ROOT = tmp_path / "media"
+    return tmp_path
+
+
+def test_the_whole_loop(home):
+    base = tiny_model(home / "base", "sequence-classification", labels=LABELS)
+    report = run_demo(1, lambda words: None, Size(6, 6, 30, 1), base)
+    task = Task.objects.get(code=SIMULATED)
+    json.dumps(report)
+
+    kept = Example.objects.filter(round__number=1, retracted_at__isnull=True)
+    fooled = kept.filter(outcome="fooled")
+    verified = fooled.filter(consensus__is_verified=True)
+    (first,) = report["rounds"]
+    assert first == {
+        "round": 1,
+        "collected": kept.count(),
+        "fooled": fooled.count(),
+        "verified_fooled": verified.count(),
+        "vmer": verified.count() / kept.count(),
+    }
+    assert report["models"] == len(public_table(task)["rows"]) == 4
+
+    assert list(task.rounds.values_list("state", flat=True)) == [
+        Round.State.RELEASED,
+        Round.State.OPEN,
+    ]
+    assert task.training_runs.get().target in task.rounds.get(number=2).targets.all()
+    assert set(EvaluationRun.objects.values_list("outcome", flat=True)) == {"ok"}
+    with_rows = DatasetFile.objects.exclude(name__in=["dynabench_task.py", "SHA256SUMS"])
+    for file in with_rows.exclude(size=0):
+        with file.file.open("rb") as content:
+            assert b"simulated" in content.read().lower(), file.name
+
+    call_command("forget_demo")
+    assert not Dataset.objects.exists()
+    assert not default_storage.listdir("releases/demo-simulated-round1-v1")[1]
+    assert not (home / "models" / "targets" / SIMULATED).exists()
