@@ -12,15 +12,17 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from dynabench.lib.charts import Dot, Point, line_chart, scatter
+from dynabench.lib.charts import Dot, Place, Point, along, heat, line_chart, reach, scatter
 from evaluation.models import EvaluationRun
 from evaluation.runs.selectors import counting
 from evaluation.submissions.results import SetResults, results_of
 from evaluation.templatetags.model_words import metric as in_words
 from leaderboard.board.matrix import COSTS, Matrix, score_matrix
 from leaderboard.board.opening import opening_of
+from leaderboard.board.presets import presets
 from leaderboard.board.query import Asked, sliders
 from leaderboard.board.ranked import Cell, Ranked, RankedModel, moved, ranked
+from leaderboard.board.ranked import Column as Measured
 from leaderboard.board.tables import cell_of
 from leaderboard.scoring.pareto import front
 from leaderboard.scoring.weights import METRIC, SET, Weighting
@@ -39,11 +41,16 @@ FIRST = 5
 """Models that a task's page shows."""
 DRAWN = 100
 """Places in the plot that are not on the frontier, at most."""
+LEAST_DRAWN = 3
+"""Models that make a plot."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A metric's column. sort: the query that sorts by it; order: of aria-sort, or empty."""
+    """A metric's column. sort: the query that sorts by it; order: of aria-sort, or empty.
+
+    scale: from the least to the greatest value of all models.
+    """
 
     name: str
     title: str
@@ -52,6 +59,14 @@ class Column:
     is_light: bool  # left out on small screens until asked for
     sort: str
     order: str
+    scale: Place
+
+    def shade(self, cell: Cell) -> int | None:
+        """How dark a cell is: the darkest has the best value."""
+        if cell.value is None:
+            return None
+        share = along(cell.value, self.scale) / 100
+        return heat(1 - share if self.is_less_better else share)
 
 
 @dataclass(frozen=True)
@@ -62,7 +77,7 @@ class BoardLine:
     marks: list[str]
     score: str
     interval: str
-    cells: list[tuple[Column, str, str]]  # text and interval
+    cells: list[tuple[Column, int | None, str, str]]  # shade, text and interval
     open: str
     is_open: bool
 
@@ -71,7 +86,7 @@ def shown(matrix: Matrix, asked: Asked, was: Weighting | None) -> dict[str, Any]
     """What the template shows. was: the weights under which the reader saw the board last."""
     board, sort = ranked(matrix, asked.weighting, asked.mode), asked.options.get("sort", "")
     page = Paginator(in_order(board, sort), ROWS).get_page(asked.options.get("page"))
-    found = columns(matrix, asked)
+    found = columns(matrix, asked, board)
     opened = asked.options.get("open", "")
     return {
         "matrix": matrix,
@@ -80,13 +95,15 @@ def shown(matrix: Matrix, asked: Asked, was: Weighting | None) -> dict[str, Any]
         "told": _told(matrix, board, asked, was),
         "page": page,
         "columns": found,
-        "width": len(found) + 4,
+        "scale": _reach(board.rows[0].scores) if board.rows else None,
+        "width": len(found) + 3,
         "lines": [_line(matrix, row, found, asked) for row in page.object_list],
         "results": results(matrix, opened) if opened else [],
         "opened": {str(model.id): model.name for model in matrix.models}.get(opened, ""),
         "sort": sort,
         "model_order": {"model": "ascending", "-model": "descending"}.get(sort, ""),
         "links": _links(asked, page),
+        "presets": list(presets(asked, matrix.main)),
         "metric_sliders": (metrics := sliders(METRIC, asked.weighting.metrics)),
         "set_sliders": (sets := sliders(SET, asked.weighting.sets)),
         "sliders": metrics + sets,
@@ -119,7 +136,12 @@ def _links(asked: Asked, page: Page[RankedModel]) -> dict[str, str]:
     }
 
 
-def columns(matrix: Matrix, asked: Asked) -> list[Column]:
+def _reach(column: Measured) -> Place:
+    """From the least to the greatest number of all models, intervals included."""
+    return reach(end for ends in column for end in ends if end is not None)
+
+
+def columns(matrix: Matrix, asked: Asked, board: Ranked) -> list[Column]:
     """The metrics in the order of the configuration."""
     weights = asked.weighting.metrics
     heaviest = sorted(weights, key=lambda name: -weights[name])[:HEAVIEST]
@@ -129,6 +151,7 @@ def columns(matrix: Matrix, asked: Asked) -> list[Column]:
             *head,
             name not in heaviest and not asked.options.get("all"),
             *_sorting(asked, name, is_less_better=name in LESS_IS_BETTER),
+            _reach(board.rows[0].columns[name]) if board.rows else (0, 1),
         )
         for name, head in zip(matrix.metrics, heads(matrix.metrics), strict=True)
     ]
@@ -179,7 +202,11 @@ def _line(matrix: Matrix, row: RankedModel, shown: Sequence[Column], asked: Aske
         row,
         [mark for mark, holds in marks.items() if holds],
         *texts("dynascore", row.dynascore),
-        [(column, *texts(column.name, row.metrics[column.name])) for column in shown],
+        [
+            (column, column.shade(cell), *texts(column.name, cell))
+            for column in shown
+            for cell in [row.metrics[column.name]]
+        ],
         asked.link(open=opened, page=asked.options.get("page", "")),
         asked.options.get("open") == opened,
     )
@@ -253,7 +280,7 @@ def plane(ranked: Ranked, matrix: Matrix, asked: Asked) -> Mapping[str, Any]:
         "usual": usual,
         "axes": axes,
         "left_out": len(places) - len(kept),
-        "plot": scatter(dots, title=title, axes=axes) if dots else "",
+        "plot": scatter(dots, title=title, axes=axes) if len(dots) >= LEAST_DRAWN else "",
         "places": [(row, _text(x, a), _text(y, b), is_best) for row, a, b, is_best in kept],
     }
 

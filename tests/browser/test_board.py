@@ -26,7 +26,7 @@ def task(alice, settings, tmp_path):
 
 
 def models(page: Page) -> Locator:
-    return page.locator("#rows tbody td > a")
+    return page.locator("#rows tbody th > a")
 
 
 BY_SCORE = ["Model 2", "Model 1", "Model 0", "Partly"]

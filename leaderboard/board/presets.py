@@ -1,0 +1,43 @@
+"""Weights that readers often want, one click away."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from leaderboard.board.query import Asked
+from leaderboard.scoring.weights import Weighting
+
+PRESETS: Mapping[str, tuple[str, ...]] = {
+    gettext_noop("Quality only"): (),
+    gettext_noop("Fast and small"): ("throughput", "memory"),
+    gettext_noop("Fair and robust"): ("fairness", "robustness"),
+}
+"""By title the metrics that count as much as the main one; all others count nothing."""
+FULL = 4.0
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A link to the board with other weights of metrics; sets keep theirs."""
+
+    title: str
+    link: str
+    is_chosen: bool
+
+
+def presets(asked: Asked, main: str) -> Iterator[Preset]:
+    """The weights that the board opens with, and the presets whose metrics the task has."""
+    yield _preset(asked, _("Owner's weights"), asked.start)
+    for title, others in PRESETS.items():
+        if set(others) <= asked.start.metrics.keys():
+            metrics = {
+                name: FULL if name in (main, *others) else 0.0 for name in asked.start.metrics
+            }
+            yield _preset(asked, _(title), Weighting(metrics, asked.weighting.sets))
+
+
+def _preset(asked: Asked, title: str, weighting: Weighting) -> Preset:
+    link = replace(asked, weighting=weighting).link()
+    return Preset(title, link, weighting == asked.weighting)
