@@ -34,8 +34,9 @@ NAMES = re.compile(
     r"\b(Dynabench|API|UTC|MIT|CSV|JSON|JSONL|BibTeX|LaTeX|SHA-256|kB|MB|GB|s|ms|v|κ)\b"
 )
 TRANSLATED = r"\{% blocktranslate.*?\{% endblocktranslate %\}"
+CLASS = r"\{% block width %\}\w+\{% endblock %\}"
 COMMENTS = r"\{#.*?#\}|\{% comment.*?\{% endcomment %\}"
-TAGS = re.compile(rf"{COMMENTS}|{TRANSLATED}|\{{%.*?%\}}|\{{\{{.*?\}}\}}", re.DOTALL)
+TAGS = re.compile(rf"{COMMENTS}|{TRANSLATED}|{CLASS}|\{{%.*?%\}}|\{{\{{.*?\}}\}}", re.DOTALL)
 SPOKEN = re.compile(r'\s(?:aria-label|title|placeholder|alt|data-label|data-waiting)="([^"]*)"')
 BUTTON = re.compile(r'<input(?=[^>]*\stype="(?:submit|button)")[^>]*\svalue="([^"]*)"')
 CODE = re.compile(r"<(script|code|pre|kbd)\b.*?</\1>", re.DOTALL)
