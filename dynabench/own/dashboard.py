@@ -14,6 +14,7 @@ from dynabench.own.activity import CHALLENGE, TAG, Activity, count_activity
 from tasks.budgets import Used, spent
 from tasks.models import Round
 from tasks.permissions import can_read
+from validation.decisions.review_queue import without_consensus
 from validation.statistics.cache import Numbers, numbers_with
 
 RATES = {
@@ -31,7 +32,7 @@ def dashboard(request: HttpRequest, code: str) -> HttpResponse:
     rounds = list(task.rounds.order_by("-number"))
     values: dict[str, Any] = {"task": task, "rounds": rounds, **waiting(request, task)}
     if round := _chosen(rounds, request.GET.get("round", "")):
-        values.update(_values(round))
+        values.update(_values(round), undecided=without_consensus(round))
     return render_page(request, "own/dashboard.html", values, part="tiles")
 
 

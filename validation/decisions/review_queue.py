@@ -74,6 +74,12 @@ class ReviewPage:
     after: int | None = None
 
 
+def without_consensus(round: Round) -> int:
+    """How many examples all votes left without a consensus, up to LOOKED_AT. One query."""
+    rows = Consensus.objects.filter(MAY_BE[Kind.NO_CONSENSUS], round=round)
+    return rows.filter(example__retracted_at__isnull=True)[:LOOKED_AT].count()
+
+
 def to_review(rounds: Iterable[Round], kind: Kind, after: int = 0, size: int = PAGE) -> ReviewPage:
     """The next examples to review behind the id `after`, oldest first. Two queries.
 
