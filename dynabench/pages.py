@@ -4,32 +4,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
-from django.utils.safestring import SafeString
-from django.utils.translation import gettext as _
 
 from dynabench.lib.adaptive_cache import Kept
-from dynabench.lib.charts import Point, line_chart
-from dynabench.lib.downloads import csv_file
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
-from evaluation.releases.reading import latest_datasets
 from leaderboard.snapshots.previews import tops_of
-from tasks.access import find_task
 from tasks.budgets import Line, Used, lines
-from tasks.config.schema import ShownExample, TaskConfig
 from tasks.models import Round, Task, TaskGroup
-from tasks.permissions import can_edit, can_moderate
 from tasks.selectors import groups_with, listed_tasks, seen_rounds
-from tasks.targets.failures import failing
-from validation.judging.queue import JUDGED_STATES
-from validation.rules.rates import Rate
-from validation.statistics.cache import all_numbers, headline_numbers
+from validation.statistics.cache import headline_numbers
 from validation.statistics.definitions import DEFINITIONS
-from validation.statistics.report import as_json, flat
-
-Numbered = tuple[Round, Kept]
 
 
 @login_not_required
@@ -107,124 +93,6 @@ def _wanted(round: Round, kept: Kept) -> list[Line]:
 
 
 @login_not_required
-def task(request: HttpRequest, code: str) -> HttpResponse:
-    """One task: what is asked, the numbers, the rounds, the targets, the first models."""
-    from leaderboard.board.page import top  # it loads numpy
-
-    found = find_task(request, code)
-    rounds = seen_rounds([found])
-    live = next((r for r in rounds if r.state in ("open", "paused")), None)
-    examples = found.config.examples
-    values: dict[str, Any] = {
-        "task": found,
-        "groups": groups_with([found]),
-        "config": found.config,
-        "round": live,
-        "can_judge": any(round.state in JUDGED_STATES for round in rounds),
-        "instructions": render_markdown(found.config.instructions),
-        "description": render_markdown(live.description) if live else "",
-        "example_groups": [
-            (title, [_shown(found.config, case) for case in cases])
-            for title, cases in (
-                (_("Good examples"), examples.good),
-                (_("Bad examples"), examples.bad),
-            )
-            if cases
-        ],
-        "people": render_markdown(found.config.about.people),
-        "ethics": render_markdown(found.config.about.ethics),
-        "top": top(found),
-        "can_edit": can_edit(request.user, found),
-        "can_moderate": can_moderate(request.user, found),
-        **_numbers_of(rounds),
-    }
-    if values["can_moderate"]:
-        values["failing"] = failing(found)
-    return render(request, "tasks/task.html", values)
-
-
-def _numbers_of(rounds: Sequence[Round]) -> dict[str, Any]:
-    """The rounds with their numbers and newest datasets, and what is drawn of them."""
-    kept, datasets = all_numbers(rounds), latest_datasets(rounds)
-    numbered = [(round, kept[round.pk]) for round in rounds if round.pk in kept]
-    accuracies = {_("people"): "human_accuracy", _("models"): "model_accuracy"}
-    return {
-        "rounds": [(round, kept.get(round.pk), datasets.get(round.pk)) for round in rounds],
-        "numbered": [(round, one.numbers) for round, one in numbered],
-        "is_counting": len(numbered) < len(rounds),
-        "has_examples": any(one.numbers["collected"] for _, one in numbered),
-        "counted_at": min((one.counted_at for _, one in numbered), default=None),
-        "trend": _chart(numbered, {"vMER": "vmer"}, _("vMER by round")),
-        "gap": _chart(numbered, accuracies, _("Accuracy of people and models by round")),
-    }
-
-
-def _chart(numbered: Sequence[Numbered], lines: Mapping[str, str], title: str) -> SafeString | None:
-    """Rates over the rounds; None where a table says it better: fewer than two rounds have one."""
-    rates = {
-        name: [(round.number, kept.numbers[key]) for round, kept in numbered]
-        for name, key in lines.items()
-    }
-    if any(sum(isinstance(rate, Rate) for _, rate in found) < 2 for found in rates.values()):
-        return None
-    round_name = _("Round %(number)d")
-    points = {
-        name: [
-            Point(round_name % {"number": n}, rate.value, rate.low, rate.high)
-            if isinstance(rate, Rate)
-            else Point(round_name % {"number": n}, None)
-            for n, rate in found
-        ]
-        for name, found in rates.items()
-    }
-    return line_chart(points, title=title)
-
-
-@login_not_required
-def numbers_file(request: HttpRequest, code: str, kind: str) -> HttpResponse:
-    """Every number of each round as JSON, or as CSV with a line for each round.
-
-    503 while a large round is counted for the first time.
-    """
-    found = find_task(request, code)
-    rows = _rows(found)
-    if rows is None:
-        words = _("The numbers are being counted. Ask again in a minute.")
-        response = HttpResponse(f"{words}\n", status=503, content_type="text/plain; charset=utf-8")
-        response["Retry-After"] = "60"
-        return response
-    if kind == "json":
-        return JsonResponse({"task": found.code, "rounds": rows})
-    table = [flat(row) for row in rows]
-    columns = table[0] if table else ["round"]
-    return csv_file([columns, *(row.values() for row in table)], f"{found.code}-numbers.csv")
-
-
-def _rows(task: Task) -> list[dict[str, Any]] | None:
-    """The rounds' numbers; None while one is counted for the first time."""
-    rounds = seen_rounds([task])
-    kept = all_numbers(rounds)
-    if len(kept) < len(rounds):
-        return None
-    return [
-        {"round": r.number, "counted_at": kept[r.pk].counted_at, **as_json(kept[r.pk].numbers)}
-        for r in rounds
-    ]
-
-
-@login_not_required
 def numbers(request: HttpRequest) -> HttpResponse:
     """What each share means."""
     return render(request, "numbers.html", {"definitions": DEFINITIONS})
-
-
-def _shown(config: TaskConfig, case: ShownExample) -> dict[str, Any]:
-    """A shipped example with the words that people read."""
-    values = {**case.context, **case.input}
-    return {
-        "reason": case.reason,
-        "shown": [
-            (config.component(name).title, config.display(name, value))
-            for name, value in values.items()
-        ],
-    }

@@ -6,7 +6,7 @@ from django.contrib.auth.decorators import login_not_required
 from django.urls import include, path
 from django.views.i18n import set_language
 
-from dynabench import download, health, pages, styleguide
+from dynabench import download, health, pages, styleguide, task_pages
 from dynabench.accounts import views
 
 admin.site.site_header = admin.site.site_title = "Dynabench"
@@ -16,10 +16,14 @@ handler500 = "dynabench.api.server_error"
 
 urlpatterns = [
     path("", pages.home, name="home"),
-    path("t/<slug:code>/", pages.task, name="task"),
+    path("t/<slug:code>/", task_pages.overview, name="task"),
+    path("t/<slug:code>/rounds/", task_pages.rounds, name="task-rounds"),
+    path("t/<slug:code>/data/", task_pages.data, name="task-data"),
     path("g/<slug:slug>/", pages.group, name="group"),
-    path("t/<slug:code>/numbers.csv", pages.numbers_file, {"kind": "csv"}, name="numbers-csv"),
-    path("t/<slug:code>/numbers.json", pages.numbers_file, {"kind": "json"}, name="numbers-json"),
+    path("t/<slug:code>/numbers.csv", task_pages.numbers_file, {"kind": "csv"}, name="numbers-csv"),
+    path(
+        "t/<slug:code>/numbers.json", task_pages.numbers_file, {"kind": "json"}, name="numbers-json"
+    ),
     path("", include("annotation.urls")),
     path("", include("validation.urls")),
     path("", include("evaluation.urls")),

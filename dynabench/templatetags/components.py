@@ -13,6 +13,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
+from tasks.models import Task
+
 register = template.Library()
 
 
@@ -60,6 +62,21 @@ def error_word(*found: Any) -> str:
     """What a title begins with if one of `found`, forms or messages, is about an error."""
     is_wrong = any(one.errors if isinstance(one, BaseForm) else one for one in found)
     return gettext("Error:") + " " if is_wrong else ""
+
+
+@register.simple_tag(takes_context=True)
+def door(context: Context, name: str, *args: Any) -> str:
+    """The address of a page that needs an account; strangers make one on the way."""
+    url = reverse(name, args=args)
+    if context["user"].is_authenticated:
+        return url
+    return reverse("account_signup", query={"next": url})
+
+
+@register.filter
+def task_class(task: Task) -> str:
+    """The class that gives a task its colour, one of six."""
+    return f"task-{task.pk % 6 + 1}"
 
 
 @register.simple_tag

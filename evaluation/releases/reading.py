@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from django.db.models import Prefetch, prefetch_related_objects
 from django.http import Http404, HttpRequest
 from rest_framework.request import Request
 
@@ -22,6 +23,13 @@ def latest_datasets(rounds: Iterable[Round]) -> Mapping[int, Dataset]:
     rows = Dataset.objects.select_related("round__task")
     done = rows.filter(round__in=rounds, state=Dataset.State.DONE)
     return {dataset.round_id: dataset for dataset in done.order_by("version")}
+
+
+def public_datasets(rounds: Iterable[Round]) -> list[Dataset]:
+    """The newest finished dataset of each round with its public files, newest round first."""
+    found = [*latest_datasets(rounds).values()]
+    prefetch_related_objects(found, Prefetch("files", DatasetFile.objects.filter(is_public=True)))
+    return sorted(found, key=lambda dataset: -dataset.round.number)
 
 
 def split_rows(dataset: Dataset, split: str) -> Iterator[Mapping[str, Any]]:

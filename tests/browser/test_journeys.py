@@ -60,7 +60,7 @@ def test_write_verdict_why_next(open_page, alice, start, code, javascript):
     first = start(code)
     page = open_page(alice, java_script_enabled=javascript)
     page.goto(f"/t/{code}/")
-    page.get_by_role("link", name="Write", exact=True).click()
+    page.locator(".doors").get_by_role("link", name="Write").click()
     fill(page, code)
     submit_button(page).click()
     expect(verdict(page)).to_have_text(re.compile("You fooled the model"))

@@ -36,6 +36,8 @@ from validation.rules.consensus import Vote
 PAGES = {
     "home": "/",
     "task": "/t/nli/",
+    "task rounds": "/t/nli/rounds/",
+    "task data": "/t/nli/data/",
     "write": "/t/nli/write/",
     "judge, nothing": "/t/nli/judge/",
     "try-out": "/t/nli/try/",

@@ -1,14 +1,18 @@
 """Shares as people read them."""
 
+from collections.abc import Mapping
+
 from django import template
 from django.utils.translation import gettext
 
 from dynabench.lib.charts import percent
-from validation.rules.rates import Undefined
+from validation.rules.rates import Rate, Undefined
 from validation.statistics.definitions import DEFINITIONS, Definition
 from validation.statistics.report import Number
 
 register = template.Library()
+HEADLINE_DECIDED, HEADLINE_AUTHORS = 20, 3
+"""Numbers of fewer decided examples, or fewer authors, are no headlines."""
 register.filter("percent", percent)
 
 
@@ -22,3 +26,18 @@ def definition(name: str) -> Definition | None:
 def known(number: Number) -> Number | str:
     """A count, or that it is unknown."""
     return gettext("unknown") if isinstance(number, Undefined) else number
+
+
+@register.filter
+def missing(numbers: Mapping[str, Number]) -> str:
+    """What a round still waits for before its vMER is a headline; empty when it is one."""
+    vmer, decided = numbers["vmer"], numbers["decided"]
+    if not isinstance(decided, int) or decided < HEADLINE_DECIDED:
+        told = gettext("Waiting for judges: %(number)s of %(needed)d")
+        return told % {"number": decided, "needed": HEADLINE_DECIDED}
+    if not isinstance(vmer, Rate):
+        return gettext(vmer.reason) if isinstance(vmer, Undefined) else ""
+    if vmer.clusters is not None and vmer.clusters < HEADLINE_AUTHORS:
+        told = gettext("Waiting for authors: %(number)d of %(needed)d")
+        return told % {"number": vmer.clusters, "needed": HEADLINE_AUTHORS}
+    return ""

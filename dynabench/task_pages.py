@@ -1,0 +1,205 @@
+"""A task's own pages: the overview, its rounds with their numbers, its data."""
+
+from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
+from typing import Any
+
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from dynabench.lib.adaptive_cache import Kept
+from dynabench.lib.charts import Point, line_chart, reach
+from dynabench.lib.downloads import csv_file
+from dynabench.lib.markdown import render_markdown
+from evaluation.releases.reading import latest_datasets, public_datasets
+from tasks.access import find_task
+from tasks.config.schema import ShownExample, TaskConfig
+from tasks.models import Round, Task
+from tasks.permissions import can_edit, can_moderate
+from tasks.selectors import groups_with, seen_rounds
+from tasks.targets.failures import failing
+from validation.judging.queue import JUDGED_STATES
+from validation.rules.rates import Rate
+from validation.statistics.cache import all_numbers
+from validation.statistics.report import as_json, flat
+
+Numbered = tuple[Round, Kept]
+FIRST = 3
+"""Models in the overview."""
+
+
+@login_not_required
+def overview(request: HttpRequest, code: str) -> HttpResponse:
+    """What is asked, how people and models do, the first models."""
+    task = find_task(request, code)
+    rounds = seen_rounds([task])
+    live = next((r for r in rounds if r.state in ("open", "paused")), None)
+    config, numbered = task.config, _numbered(rounds)
+    values: dict[str, Any] = {
+        **_frame(request, task, "overview"),
+        "groups": groups_with([task]),
+        "round": live,
+        "can_judge": any(round.state in JUDGED_STATES for round in rounds),
+        "can_edit": can_edit(request.user, task),
+        "instructions": render_markdown(config.instructions),
+        "description": render_markdown(live.description) if live else "",
+        "good": [_shown(config, case) for case in config.examples.good],
+        "bad": [_shown(config, case) for case in config.examples.bad],
+        "newest": numbered[-1] if numbered else None,
+        "is_counting": len(numbered) < len(rounds),
+        "share_scale": (0.0, 1.0),
+        "gap": _gap(numbered),
+        **_first_models(task),
+    }
+    if values["can_moderate"]:
+        values["failing"] = failing(task)
+    return render(request, "tasks/overview.html", values)
+
+
+def _frame(request: HttpRequest, task: Task, here: str) -> dict[str, Any]:
+    """What every page of the task shows; `here` is its tab."""
+    return {
+        "here": here,
+        "task": task,
+        "config": task.config,
+        "can_moderate": can_moderate(request.user, task),
+    }
+
+
+def _first_models(task: Task) -> dict[str, Any]:
+    """The best models by the owner's weights, and the scale that holds their intervals."""
+    from leaderboard.board.page import top  # it loads numpy
+
+    first = top(task)[:FIRST]
+    ends = [
+        end
+        for row, _score, _interval in first
+        for end in (row.dynascore.low, row.dynascore.value, row.dynascore.high)
+        if end is not None
+    ]
+    return {"top": first, "scale": reach(ends)}
+
+
+@login_not_required
+def rounds(request: HttpRequest, code: str) -> HttpResponse:
+    """The rounds of a task: their models, numbers and charts."""
+    task = find_task(request, code)
+    seen = seen_rounds([task])
+    numbered = _numbered(seen)
+    datasets, counted = latest_datasets(seen), {round.pk: kept for round, kept in numbered}
+    values = {
+        **_frame(request, task, "rounds"),
+        "rounds": [(round, counted.get(round.pk), datasets.get(round.pk)) for round in seen],
+        "numbered": [(round, kept.numbers) for round, kept in numbered],
+        "is_counting": len(numbered) < len(seen),
+        "has_examples": any(kept.numbers["collected"] for _round, kept in numbered),
+        "counted_at": min((kept.counted_at for _round, kept in numbered), default=None),
+        "trend": _chart(numbered, {"vMER": "vmer"}, _("vMER by round")),
+        "gap": _gap(numbered),
+        "is_open": any(round.state == Round.State.OPEN for round in seen),
+    }
+    return render(request, "tasks/rounds.html", values)
+
+
+@login_not_required
+def data(request: HttpRequest, code: str) -> HttpResponse:
+    """What can be downloaded, who made it, and on what terms."""
+    task = find_task(request, code)
+    about = task.config.about
+    values = {
+        **_frame(request, task, "data"),
+        "datasets": public_datasets(seen_rounds([task])),
+        "people": render_markdown(about.people),
+        "ethics": render_markdown(about.ethics),
+    }
+    return render(request, "tasks/data.html", values)
+
+
+@login_not_required
+def numbers_file(request: HttpRequest, code: str, kind: str) -> HttpResponse:
+    """Every number of each round as JSON, or as CSV with a line for each round.
+
+    503 while a large round is counted for the first time.
+    """
+    found = find_task(request, code)
+    rows = _rows(found)
+    if rows is None:
+        words = _("The numbers are being counted. Ask again in a minute.")
+        response = HttpResponse(f"{words}\n", status=503, content_type="text/plain; charset=utf-8")
+        response["Retry-After"] = "60"
+        return response
+    if kind == "json":
+        return JsonResponse({"task": found.code, "rounds": rows})
+    table = [flat(row) for row in rows]
+    columns = table[0] if table else ["round"]
+    return csv_file([columns, *(row.values() for row in table)], f"{found.code}-numbers.csv")
+
+
+def _rows(task: Task) -> list[dict[str, Any]] | None:
+    """The rounds' numbers; None while one is counted for the first time."""
+    rounds = seen_rounds([task])
+    kept = all_numbers(rounds)
+    if len(kept) < len(rounds):
+        return None
+    return [
+        {"round": r.number, "counted_at": kept[r.pk].counted_at, **as_json(kept[r.pk].numbers)}
+        for r in rounds
+    ]
+
+
+def _numbered(rounds: Sequence[Round]) -> list[Numbered]:
+    """The rounds whose numbers are counted, with these."""
+    kept = all_numbers(rounds)
+    return [(round, kept[round.pk]) for round in rounds if round.pk in kept]
+
+
+def _gap(numbered: Sequence[Numbered]) -> SafeString | None:
+    accuracies = {_("people"): "human_accuracy", _("models"): "model_accuracy"}
+    return _chart(numbered, accuracies, _("Accuracy of people and models by round"))
+
+
+def _chart(numbered: Sequence[Numbered], lines: Mapping[str, str], title: str) -> SafeString | None:
+    """Rates over the rounds; None where a table says it better: fewer than two rounds have one."""
+    rates = {
+        name: [(round.number, kept.numbers[key]) for round, kept in numbered]
+        for name, key in lines.items()
+    }
+    if any(sum(isinstance(rate, Rate) for _, rate in found) < 2 for found in rates.values()):
+        return None
+    round_name = _("Round %(number)d")
+    points = {
+        name: [
+            Point(round_name % {"number": n}, rate.value, rate.low, rate.high)
+            if isinstance(rate, Rate)
+            else Point(round_name % {"number": n}, None)
+            for n, rate in found
+        ]
+        for name, found in rates.items()
+    }
+    return line_chart(points, title=title)
+
+
+def _shown(config: TaskConfig, case: ShownExample) -> dict[str, Any]:
+    """A shipped example with the words that people read; what was changed of its prompt is marked.
+
+    fields: (title, pieces) of context and input; a piece is (words, whether they are new).
+    """
+    start = config.support.prompt_field if config.support else None
+    given = str(case.context.get(start, "")) if start else ""
+    fields = []
+    for name, value in {**case.context, **case.input}.items():
+        words = config.display(name, value)
+        pieces = _changed(given, words) if given and name == config.text_field else [(words, False)]
+        fields.append((config.component(name).title, pieces))
+    return {"reason": case.reason, "fields": fields}
+
+
+def _changed(before: str, after: str) -> list[tuple[str, bool]]:
+    """The later text in pieces, and of each whether its words are new."""
+    old, new = before.split(), after.split()
+    steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    pieces = [(" ".join(new[low:high]), tag != "equal") for tag, _a, _b, low, high in steps]
+    return [piece for piece in pieces if piece[0]]
