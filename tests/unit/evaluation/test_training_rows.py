@@ -1,11 +1,13 @@
 """What a task's models read and answer, and which examples can teach them."""
 
 import json
+import runpy
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaluation.seeds import seed_rows
 from evaluation.task_shape import Untrainable, released_row, shape_of, training_row
 from evaluation.training.data import check_rows
 from tasks.config.loading import load_config
@@ -146,3 +148,8 @@ def test_the_shipped_seeds_all_teach():
         with (OFFICIAL / code / "seed.jsonl").open() as file:
             rows = [json.loads(line) for line in file]
         assert all(training_row(shape, row, row["label"]) for row in rows)
+
+
+def test_the_scene_rows_are_those_that_their_script_makes():
+    scenes = [row for row in seed_rows("nli") if row["group"].startswith("nli-scene-")]
+    assert scenes == list(runpy.run_path("scripts/nli_scenes.py")["rows"]())
