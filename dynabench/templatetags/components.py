@@ -104,3 +104,10 @@ def tab(view: str, label: str, here: str, *args: Any) -> SafeString:
     is_here = view.rpartition(":")[2] == here
     current = SafeString(' aria-current="page"') if is_here else ""
     return format_html('<li><a href="{}"{}>{}</a></li>', reverse(view, args=args), current, label)
+
+
+@register.simple_tag
+def nothing(title: str, words: str = "", url: str = "", action: str = "") -> SafeString:
+    """Where nothing is yet: what will be here, and a button `action` that leads to `url`, if any."""
+    values = {"title": title, "words": words, "url": url, "action": action}
+    return render_to_string("components/empty.html", values)
