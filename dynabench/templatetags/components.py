@@ -108,6 +108,6 @@ def tab(view: str, label: str, here: str, *args: Any) -> SafeString:
 
 @register.simple_tag
 def nothing(title: str, words: str = "", url: str = "", action: str = "") -> SafeString:
-    """Where nothing is yet: what will be here, and a button `action` that leads to `url`, if any."""
+    """Where nothing is yet: what will be here, and a button to `url`, if any."""
     values = {"title": title, "words": words, "url": url, "action": action}
     return render_to_string("components/empty.html", values)
