@@ -6,9 +6,10 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from dynabench.lib import charts
-from dynabench.lib.charts import Heat, Point
+from dynabench.lib.charts import Dot, Heat, Point
 
 ROUNDS = ("1", "2", "3")
+WEEKS = [Point(f"week {n}", n) for n in range(1, 13)]
 
 
 def _line(*values: float) -> list[Point]:
@@ -35,10 +36,17 @@ def styleguide(request: HttpRequest) -> HttpResponse:
         ),
         "matrix": charts.matrix(
             ("A", "B"),
-            {"A": [Heat(""), Heat("62%", 0.62)], "B": [Heat("38%", 0.38), Heat("")]},
+            [("A", [Heat("–"), Heat("62%", 0.62)]), ("B", [Heat("38%", 0.38), Heat("–")])],
             title="How often the row beats the column",
             corner="Model",
         ),
+        "columns": charts.column_chart({"Tries": WEEKS, "Valid": WEEKS[::-1]}, title="By week"),
+        "scatter": charts.scatter(
+            [Dot("A", 10, 0.8, "#charts", on_line=True), Dot("B", 40, 0.6, "#charts")],
+            title="Accuracy and speed",
+            axes=("Speed", "Accuracy"),
+        ),
+        "whisker": charts.whisker(Point("", 0.6, 0.5, 0.75), (0, 1)),
         "week": charts.sparkline([3, 5, 2, 8, 7, 9]),
     }
     return render(request, "styleguide.html", shown)

@@ -80,6 +80,18 @@ def test_htmx_gets_the_rows_and_what_moved(client, models):
     assert "HX-Request" in reply["Vary"]
 
 
+def test_scores_are_drawn_with_their_intervals(client, task, models):
+    accepted_model(task, name="Not run", is_published=True)
+    for url in (URL, "/t/nli/"):
+        page = client.get(url).text
+        places = [
+            float(place) for place in re.findall(r'<circle class="mark" cx="([\d.]+)%"', page)
+        ]
+        assert len(places) == 3
+        assert places == sorted(places, reverse=True)
+        assert places[0] > places[-1]
+
+
 @pytest.mark.parametrize("prefix", ["w", "d"])
 def test_all_weights_zero_are_refused(client, models, prefix):
     fields = ("accuracy", "macro_f1", "throughput", "memory", "fairness", "robustness")
