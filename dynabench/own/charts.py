@@ -1,6 +1,6 @@
-"""The dashboard's charts of one round; empty where there is nothing to draw."""
+"""The dashboard's charts; empty where there is nothing to draw."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date, timedelta
 
 from django.utils.dateformat import format as date_words
@@ -67,6 +67,12 @@ def slices(found: Sequence[tuple[str, str, int, int]]) -> SafeString:
     ]
     names = [_("Tries"), _("Valid")]
     return matrix(names, rows, title=_("Slices"), corner=_("Slice")) if rows else SafeString()
+
+
+def costs(by_round: Mapping[int, float | None]) -> SafeString:
+    """What a valid fooling example costs in each round, in whole money."""
+    rounds = {_("Round %(number)d") % {"number": n}: cost for n, cost in by_round.items()}
+    return bars(rounds, title=_("Cost of a valid fool by round"), shown="{:,.2f}".format)
 
 
 def _days(known: Collection[date]) -> list[date]:

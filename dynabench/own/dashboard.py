@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
@@ -15,7 +16,7 @@ from tasks.budgets import Used, spent
 from tasks.models import Round
 from tasks.permissions import can_read
 from validation.decisions.review_queue import without_consensus
-from validation.statistics.cache import Numbers, numbers_with
+from validation.statistics.cache import Numbers, all_numbers, numbers_with
 
 RATES = {
     "mer": "MER",
@@ -32,7 +33,7 @@ def dashboard(request: HttpRequest, code: str) -> HttpResponse:
     rounds = list(task.rounds.order_by("-number"))
     values: dict[str, Any] = {"task": task, "rounds": rounds, **waiting(request, task)}
     if round := _chosen(rounds, request.GET.get("round", "")):
-        values.update(_values(round), undecided=without_consensus(round))
+        values.update(_values(round), undecided=without_consensus(round), costs=_costs(rounds))
     return render_page(request, "own/dashboard.html", values, part="tiles")
 
 
@@ -68,17 +69,43 @@ def _values(round: Round) -> dict[str, Any]:
     }
 
 
+def _pays(round: Round) -> bool:
+    budget = round.budget
+    return bool(budget.pay_example or budget.pay_validation or budget.pay_bonus)
+
+
+def _cost(round: Round, numbers: Numbers) -> tuple[float, float | None]:
+    """What the round has cost, and a valid fooling example of it, in whole money."""
+    fools = numbers["verified_fooled"]
+    fooling = fools if isinstance(fools, int) else 0
+    used = Used(numbers["collected"], fooling, numbers["votes"])  # type: ignore[arg-type]
+    cost = spent(round.budget, used) / 100
+    return cost, cost / fooling if fooling else None
+
+
+def _costs(rounds: list[Round]) -> SafeString:
+    """The cost of a valid fooling example by round; empty with fewer than two rounds that pay."""
+    paid = [round for round in reversed(rounds) if _pays(round)]
+    if len(paid) < 2:
+        return SafeString()
+    kept = all_numbers(paid)
+    return charts.costs(
+        {
+            round.number: _cost(round, kept[round.pk].numbers)[1]
+            for round in paid
+            if round.pk in kept
+        }
+    )
+
+
 def _money(round: Round, now: Activity, numbers: Numbers) -> dict[str, Any] | None:
     """What the round has cost, in whole money; None where it pays nothing.
 
     Pay an hour is what the base pay comes to at the median time.
     """
-    budget = round.budget
-    if not (budget.pay_example or budget.pay_validation or budget.pay_bonus):
+    if not _pays(round):
         return None
-    fools = numbers["verified_fooled"]
-    fooling = fools if isinstance(fools, int) else 0
-    cost = spent(budget, Used(numbers["collected"], fooling, numbers["votes"])) / 100  # type: ignore[arg-type]
+    budget, (cost, a_fool) = round.budget, _cost(round, numbers)
 
     def an_hour(pay: int, seconds: float | None) -> float | None:
         return pay / 100 * 3600 / seconds if pay and seconds else None
@@ -86,7 +113,7 @@ def _money(round: Round, now: Activity, numbers: Numbers) -> dict[str, Any] | No
     return {
         "cost": cost,
         "limit": budget.money and budget.money / 100,
-        "a_fool": cost / fooling if fooling else None,
+        "a_fool": a_fool,
         "writing": an_hour(budget.pay_example, now.writing),
         "judging": an_hour(budget.pay_validation, now.judging),
     }

@@ -195,6 +195,18 @@ def test_pay_is_shown_where_a_round_pays(as_alice, busy):
     assert found["Base pay an hour, judging"] == "9.00"
 
 
+def test_the_cost_of_a_failure_is_drawn_by_round(as_alice, busy):
+    pay = {"pay_example": 20, "pay_validation": 5, "pay_bonus": 100}
+    type(busy).objects.update(**pay)
+    title = "Cost of a valid fool by round</caption>"
+    assert title not in as_alice.get(URL).text
+    RoundFactory(task=busy.task, number=2, state="closed", **pay)
+    RoundFactory(task=busy.task, number=3, state="closed")
+    part = as_alice.get(URL).text.split(title)[1].split("</table>")[0]
+    found = re.findall(r'class="number">(.*?)</td>', part, re.DOTALL)
+    assert [re.sub("<.*?>", "", cost).strip() for cost in found] == ["2.10", "unknown"]
+
+
 def test_numbers_that_are_not_known_say_so(as_alice, busy):
     Example.objects.update(retracted_at=timezone.now())
     cache.clear()
