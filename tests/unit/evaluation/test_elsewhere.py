@@ -117,7 +117,7 @@ def test_a_model_reads_the_labels_with_their_meaning():
         "Natural language inference\n\n"
         "Answer with one of these labels and nothing else:\n- a\n- b: c\n\n"
     )
-    assert "words of the passage" in instructions(config_of("qa"))
+    assert "passage" in instructions(config_of("qa"))
 
 
 def test_examples_are_prompts(folder):

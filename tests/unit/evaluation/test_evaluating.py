@@ -18,6 +18,7 @@ from evaluation.inference.evaluate import (
 )
 from evaluation.inference.requests import Sent
 from evaluation.sandbox.limits import Limits
+from evaluation.scoring.robustness import NO_VARIANTS
 from tasks.config.loading import load_config
 from tasks.services import OFFICIAL
 from tests.support.evaluations import LABELS, ScriptedRunner, nli_rows
@@ -104,7 +105,8 @@ def test_few_missing_answers_are_wrong_and_many_are_refused(tmp_path):
     runner.silent = 2
     outcome = run(question, runner, tmp_path)
     assert found(outcome.numbers)["accuracy", ""] == pytest.approx(298 / 300)
-    assert outcome.ending.warnings == ("2 of 300 answers are missing; they count as wrong.",)
+    (warning,) = outcome.ending.warnings
+    assert warning.startswith("2 of 300 ")
     runner.silent = 3
     outcome = run(question, runner, tmp_path)
     assert (outcome.ending.outcome, outcome.numbers) == (Outcome.INVALID_OUTPUT, ())
@@ -115,7 +117,8 @@ def test_how_the_model_ended_is_passed_on_and_nothing_is_scored(question, tmp_pa
     ending = Ending(Outcome.OOM, Usage(1.0), "Too big.", log="I saw: Person 3 opened the shop.\nok")
     outcome = run(question, ScriptedRunner(ending=ending), tmp_path)
     assert (outcome.ending.outcome, outcome.numbers, outcome.predictions) == (Outcome.OOM, (), None)
-    assert outcome.ending.log == ("[a line that repeats a text of the examples was taken out]\nok")
+    assert outcome.ending.log.splitlines()[1:] == ["ok"]
+    assert "Person" not in outcome.ending.log
 
 
 def test_what_the_heartbeat_raises_ends_it(question, tmp_path):
@@ -219,4 +222,4 @@ def test_a_set_without_twins_asks_nothing_and_says_so(tmp_path):
         attempt(runner, tmp_path),
     )
     assert runner.sent == []
-    assert {n.note for n in outcome.numbers} == {"No example has a perturbed variant."}
+    assert {n.note for n in outcome.numbers} == {NO_VARIANTS}

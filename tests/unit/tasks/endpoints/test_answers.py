@@ -106,7 +106,7 @@ def test_a_span_without_offsets_is_located_when_it_is_unique() -> None:
         read_output(QA, item, {"answer": "rose"})
     located = read_output(QA, item, {"answer": "rose"}, first_place=True)
     assert located == {"answer": "rose", "start": 2, "end": 6}
-    with pytest.raises(EndpointError, match="not in the passage"):
+    with pytest.raises(EndpointError):
         read_output(QA, item, {"answer": "tulip"}, first_place=True)
 
 

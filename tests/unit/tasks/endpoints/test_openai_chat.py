@@ -121,7 +121,7 @@ def test_a_span_is_asked_for_and_located(serve: Serve) -> None:
     [prediction] = endpoint.predict([item], deadline_seconds=5)
     assert prediction.output == {"answer": "a rose", "start": 0, "end": 6}
     assert "exact span of <passage>" in server.seen[0].body["messages"][0]["content"]
-    with pytest.raises(EndpointError, match="not in the passage") as caught:
+    with pytest.raises(EndpointError) as caught:
         endpoint.predict([item], deadline_seconds=5)
     assert caught.value.reason == "rubbish"
     [prediction] = endpoint.predict([item], deadline_seconds=5)

@@ -86,7 +86,6 @@ def test_a_path_is_appended_before_the_query() -> None:
 def test_private_hosts_are_refused_in_every_spelling(url: str) -> None:
     error = failure(client(url, allow_private_hosts=False))
     assert (error.reason, error.permanent) == ("misconfigured", True)
-    assert "not a public address" in str(error)
 
 
 def test_one_private_address_among_public_ones_is_refused() -> None:
