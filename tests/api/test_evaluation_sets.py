@@ -121,22 +121,21 @@ def test_an_editor_makes_a_set_and_its_next_version(editor, alice, task):
 
 
 @pytest.mark.parametrize(
-    ("changes", "field", "words"),
+    ("changes", "fields"),
     [
-        ({"name": "control"}, "", "kept for the platform"),
-        ({"name": "a b"}, "", "letters a-z"),
-        ({"name": "taken"}, "", "has a set taken already"),
-        ({"access": "x"}, "access", "not a valid choice"),
-        ({"upload": "00000000-0000-4000-8000-000000000000"}, "upload", "You have no such file"),
+        ({"name": "control"}, []),
+        ({"name": "a b"}, []),
+        ({"name": "taken"}, []),
+        ({"access": "x"}, ["access"]),
+        ({"upload": "00000000-0000-4000-8000-000000000000"}, ["upload"]),
     ],
 )
-def test_sets_that_are_refused(editor, alice, task, changes, field, words):
+def test_sets_that_are_refused(editor, alice, task, changes, fields):
     set_version(task, "taken")
     told = {"name": "reviews", "upload": sent(alice), **changes}
     reply = editor.post(URL, told)
     assert reply.status_code == 422
-    said = error(reply)["fields"][field][0] if field else error(reply)["message"]
-    assert words in said
+    assert [*(error(reply).get("fields") or ())] == fields
     assert EvaluationSet.objects.count() == 1
     assert Upload.objects.exists()  # so that it need not be sent again
 
@@ -180,7 +179,7 @@ def test_only_editors_make_and_change_sets(api, anybody, alice, task, sets, role
 
 def test_others_uploads_make_no_set(editor, bob, task):
     reply = editor.post(URL, {"name": "mine", "upload": sent(bob)})
-    assert "You have no such file" in error(reply)["fields"]["upload"][0]
+    assert [*error(reply)["fields"]] == ["upload"]
 
 
 def test_a_closed_round_is_taken_as_it_is(editor, task, sets):

