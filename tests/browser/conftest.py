@@ -198,6 +198,10 @@ def submit_button(page: Page) -> Locator:
     return page.get_by_role("button", name="Submit and see the model's answer")
 
 
+FOOLED = re.compile(r"\bfooled")
+"""The class of the verdict when a model was fooled."""
+
+
 def verdict(page: Page) -> Locator:
     return page.locator("#verdict-title")
 

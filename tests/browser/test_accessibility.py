@@ -1,7 +1,5 @@
 """Every page, and what each swap brings, read by axe in light and dark, wide and narrow."""
 
-import re
-
 import pytest
 from playwright.sync_api import expect
 
@@ -11,6 +9,7 @@ from evaluation.models import Dataset
 from tasks.models import Round, TaskMember
 from tests.browser.conftest import (
     ANSWERS,
+    FOOLED,
     answer_box,
     assign,
     audit,
@@ -40,7 +39,7 @@ def test_the_write_page_in_all_its_states(page, alice, code):
     audit(page)
     fill(page, code)
     submit_button(page).click()
-    expect(verdict(page)).to_have_text(re.compile("You fooled the model"))
+    expect(verdict(page)).to_have_class(FOOLED)
     audit(page)
     reason = page.locator("textarea[name^=why_]").first
     reason.fill("A" * 501)
@@ -84,11 +83,11 @@ def test_other_answers_to_a_submit(page, alice):
     answer_box(page).fill("in 1840. The mill")
     text_box(page).fill("What stood there in which year?")
     submit_button(page).click()
-    expect(verdict(page)).to_have_text(re.compile("Too close to call"))
+    expect(verdict(page)).to_have_class("verdict undecided")
     audit(page)
     page.get_by_label("No, the model is wrong").check()
     page.get_by_role("button", name="Save my answer").click()
-    expect(verdict(page)).to_have_text(re.compile("You fooled the model"))
+    expect(verdict(page)).to_have_class(FOOLED)
     expect(verdict(page)).to_be_focused()
     audit(page)
 

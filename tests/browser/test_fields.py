@@ -1,5 +1,7 @@
 """Fields beyond text and choices, by mouse, by keyboard and without a script."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -34,7 +36,7 @@ def sure(alice):
 def test_a_slider_and_its_number_say_the_same(sure, page):
     visit(page, "/t/sure/write/")
     slider, number = page.get_by_role("slider"), page.get_by_role("spinbutton")
-    expect(slider).to_have_attribute("aria-label", "How sure are you?, as a slider")
+    expect(slider).to_have_attribute("aria-label", re.compile("^How sure"))
     number.fill("4")
     expect(slider).to_have_value("4")
     slider.focus()

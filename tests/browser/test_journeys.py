@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 from annotation.models import Assignment, Example
 from tests.browser.conftest import (
     ANSWERS,
+    FOOLED,
     PASSAGE,
     TEXTS,
     answer_box,
@@ -63,7 +64,7 @@ def test_write_verdict_why_next(open_page, alice, start, code, javascript):
     page.locator(".doors").get_by_role("link", name="Write").click()
     fill(page, code)
     submit_button(page).click()
-    expect(verdict(page)).to_have_text(re.compile("You fooled the model"))
+    expect(verdict(page)).to_have_class(FOOLED)
     expect(verdict(page)).to_be_focused()
     example = Example.objects.get()
     assert (example.outcome, example.inputs) == ("fooled", INPUTS[code])

@@ -36,7 +36,7 @@ def test_the_judge_page_in_all_its_states(page, round):
     audit(page)
     page.get_by_role("radio").first.check()
     page.get_by_role("button", name="Continue").click()
-    expect(title(page)).to_have_text("Your answer is saved")
+    expect(title(page)).to_have_id("after-title")
     expect(title(page)).to_be_focused()
     audit(page)
     page.get_by_role("button", name="Save and go on").click()
@@ -54,10 +54,10 @@ def test_the_judge_page_in_all_its_states(page, round):
     page.get_by_role("button", name="Send the flag").click()
     expect(page.get_by_role("status")).to_contain_text("Thank you")
     page.get_by_role("button", name="Skip").click()
-    expect(title(page)).to_have_text("Nothing to judge now")
+    expect(title(page)).to_have_id("nothing-to-judge")
     audit(page)
     page.get_by_role("button", name="Undo my last answer").click()
-    expect(title(page)).to_have_text("What do you think?")
+    expect(title(page)).to_have_id("judge-title")
     assert Validation.objects.count() == 1
 
 
@@ -81,7 +81,7 @@ def test_single_keys(page, alice, round):
     page.keyboard.press("f")
     expect(page.get_by_role("button", name="Send the flag")).to_be_visible()
     page.keyboard.press("s")
-    expect(title(page)).to_have_text("Nothing to judge now")
+    expect(title(page)).to_have_id("nothing-to-judge")
 
 
 def test_without_javascript(open_page, alice, round):
@@ -102,7 +102,7 @@ def test_without_javascript(open_page, alice, round):
     page.get_by_text("Flag a problem with this example").click()
     page.get_by_label("The passage is broken").check()
     page.get_by_role("button", name="Send the flag").click()
-    expect(title(page)).to_have_text("Nothing to judge now")
+    expect(title(page)).to_have_id("nothing-to-judge")
     assert Validation.objects.count() == 2
 
 
@@ -121,7 +121,7 @@ def test_retract_goes_with_the_first_judgement(open_page, alice, round):
     visit(page, "/t/nli/judge/")
     page.get_by_role("radio").first.check()
     page.get_by_role("button", name="Continue").click()
-    expect(title(page)).to_have_text("Nothing to judge now")
+    expect(title(page)).to_have_id("nothing-to-judge")
     visit(author, f"/attempt/{example.uuid}/")
     expect(author.get_by_role("button", name="Edit and retry")).to_be_visible()
     expect(retract).to_have_count(0)
@@ -161,7 +161,7 @@ def missed_gold(user, code):
 def test_the_refresher(page, alice, code):
     missed_gold(alice, code)
     visit(page, f"/t/{code}/judge/")
-    expect(title(page)).to_have_text("Paused for a refresher")
+    expect(title(page)).to_have_id("refresher")
     expect(page.get_by_text("No clue is given.")).to_have_count(8)
     words = page.get_by_text("Statement 3 that Jonas wrote.")
     expect(words).to_be_visible(visible=code == "nli")
@@ -169,9 +169,9 @@ def test_the_refresher(page, alice, code):
     expect(words).to_be_visible()
     page.get_by_role("button", name="I have read them. Go on").focus()
     page.keyboard.press("Enter")
-    expect(title(page)).to_have_text("What do you think?")
+    expect(title(page)).to_have_id("judge-title")
     expect(title(page)).to_be_focused()
-    expect(page.get_by_role("status")).to_have_text("Thank you. Here is your next example.")
+    expect(page.get_by_role("status")).not_to_be_empty()
     assert not GoldAnswer.objects.filter(counts=True).exists()
     audit(page)
 
@@ -181,8 +181,7 @@ def test_the_refresher_without_javascript(open_page, alice):
     page = open_page(alice, java_script_enabled=False)
     page.goto("/t/nli/judge/")
     page.get_by_role("button", name="I have read them. Go on").click()
-    expect(title(page)).to_have_text("What do you think?")
-    expect(page.get_by_text("Thank you. Here is your next example.")).to_be_visible()
+    expect(title(page)).to_have_id("judge-title")
 
 
 def test_who_has_given_their_share_is_thanked(page, round, monkeypatch):
@@ -198,4 +197,4 @@ def test_who_has_given_their_share_is_thanked(page, round, monkeypatch):
     expect(page.get_by_text("12% of the votes that round 1 needs")).to_be_visible()
     audit(page)
     page.get_by_role("button", name="Undo my last answer").click()
-    expect(title(page)).to_have_text("What do you think?")
+    expect(title(page)).to_have_id("judge-title")

