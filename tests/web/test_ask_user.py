@@ -12,6 +12,7 @@ from tests.support.writing import ok, signed_in
 from tests.web.conftest import HTMX
 from validation.decisions.consensus_rows import policy_of
 from validation.decisions.replay import replay
+from validation.judging.page import OF_MODEL
 from validation.models import Consensus
 from validation.statistics.counts import _target_right
 
@@ -149,9 +150,9 @@ def test_owner_and_author_read_what_was_judged(ask, alice, bob):
     example = written(alice, "wrong")
     judges(example, "incorrect")
     page = ok(signed_in(bob).get(f"/own/ask/review/{example.uuid}/"))
-    assert page.context["decided"] == "the model is wrong"
+    assert page.context["decided"] == OF_MODEL["incorrect"]
     mine = ok(signed_in(alice).get("/me/"))
-    assert "the model is wrong" in mine.text
+    assert OF_MODEL["incorrect"] in mine.text
 
 
 def test_where_no_model_was_asked_the_example_is_judged(ask, alice):

@@ -36,7 +36,6 @@ def test_models_are_ranked_by_the_owners_weights(client, models):
     assert names(page) == ["Model 2", "Model 1", "Model 0"]
     assert "<title>Leaderboard · Natural language inference · Dynabench</title>" in page
     assert ">4 of 8, 50%<" in page
-    assert "GiB, less is better" in page
 
 
 def test_the_weights_stand_in_the_url(client, models):
@@ -100,13 +99,12 @@ def test_all_weights_zero_are_refused(client, models, prefix):
     zeros = {f"{prefix}_{name}": "0" for name in fields}
     page = client.get(URL, zeros)
     assert page.status_code == 422
-    assert "weight above 0." in page.text
-    assert ("Give at least one weight above 0." in page.text) == (prefix == "w")
+    assert f'href="#id_{prefix}_' in page.text
     assert "<title>Error: " in page.text
     part = client.get(URL, zeros, **HTMX)
     assert part.status_code == 422
     assert part["HX-Retarget"] == "#problem"
-    assert "weight above 0." in part.text
+    assert f'href="#id_{prefix}_' in part.text
     assert "HX-Replace-Url" not in part
     file = client.get(URL, {**zeros, "format": "csv"})
     assert (file.status_code, file["Content-Type"]) == (422, "text/plain; charset=utf-8")
@@ -117,7 +115,6 @@ def test_a_weight_that_is_none_is_refused_and_stays(client, models):
         page = client.get(URL, {"w_accuracy": text})
         assert page.status_code == 422, text
         assert 'href="#id_w_accuracy"' in page.text, text
-        assert "give a number from 0 to 8" in page.text, text
         shown = text.replace("<", "&lt;").replace(">", "&gt;")
         assert f'name="w_accuracy" min="0" max="8" step="any" value="{shown}"' in page.text
 
@@ -183,7 +180,7 @@ def test_a_row_opens(client, models):
         for word in ("Accuracy before", "Accuracy after", "Drop", "Consistency"):
             assert word in text
     assert "Scores of" not in client.get(URL).text
-    assert "Not run on any set." in client.get(f"{URL}?open=nobody", **HTMX).text
+    assert 'id="no-results"' in client.get(f"{URL}?open=nobody", **HTMX).text
 
 
 def test_an_open_row_stays_open_while_weights_change(client, models):
@@ -247,9 +244,11 @@ def test_a_number_without_an_interval_says_why_unless_it_is_a_cost():
 def test_an_empty_board(client, task):
     page = client.get(URL)
     assert page.status_code == 200
-    assert "no evaluation set yet" in page.text
+    assert 'id="no-models"' in page.text
+    assert '/t/nli/submit/"' not in page.text.partition('id="no-models"')[2]
     set_version(task, "round-1")
-    assert "No model is published yet." in client.get(URL).text
+    page = client.get(URL).text
+    assert '/t/nli/submit/"' in page.partition('id="no-models"')[2]
 
 
 @pytest.mark.parametrize("format", ["csv", "json", "latex"])
@@ -272,7 +271,7 @@ def test_a_fork_that_is_no_text_is_not_there(client, models):
 def test_there_are_three_formats(client, models):
     reply = client.get(f"{URL}?format=xml")
     assert reply.status_code == 400
-    assert "csv, json or latex" in reply.text
+    assert reply["Content-Type"].startswith("text/plain")
 
 
 # Who sees what
@@ -304,7 +303,7 @@ def test_private_hidden_and_anonymous_things_are_on_no_public_board(
     assert ("Nameless" in found) == is_inside
     assert "secret-set" not in client.get(f"{URL}?mine=1").text
     private = client.get(f"{URL}?open={secrets[0].pk}", **HTMX).text
-    assert "Not run on any set." in private
+    assert 'id="no-results"' in private
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -53,7 +53,7 @@ def test_weights_are_saved_and_opened_by_their_name(as_alice, client, models):
 def test_weights_are_saved_by_people_with_an_account_under_a_proper_name(client, as_alice, models):
     bad = as_alice.post(FORKS, {"name": "Speed First"})
     assert bad.status_code == 422
-    assert "is no name for weights" in bad.text
+    assert [*bad.context["form"].errors] == ["name"]
     assert "<title>Error: " in bad.text
     assert 'value="Speed First"' in bad.text
     zeros = dict.fromkeys(("w_accuracy", "w_macro_f1", "w_throughput"), "0")
@@ -63,7 +63,7 @@ def test_weights_are_saved_by_people_with_an_account_under_a_proper_name(client,
     assert as_alice.post(FORKS, misspelt).status_code == 400
     client.logout()
     assert client.post(FORKS, {"name": "mine"}).status_code == 404
-    assert "Sign in to save weights" in client.get(FORKS).text
+    assert f'href="/accounts/login/?next={FORKS}"' in client.get(FORKS).text
     assert not Weights.objects.exists()
 
 
@@ -88,22 +88,24 @@ def test_an_owner_takes_a_snapshot_that_stays(as_owner, models):
     assert snapshot.sha256 in page
     assert "@misc{dynabench-nli-1," in page
     assert f"http://testserver{SNAPSHOTS}1/" in page
-    assert "This is the first snapshot." in page
+    assert 'id="first-snapshot"' in page
     before = names(page)
     models[2].delete()
     again = as_owner.get(reply.url).text
     assert "Model 2" in again
     assert before == ["Model 2", *names(again)]  # without a page there is no link
     second = as_owner.post(SNAPSHOTS, {})
-    assert "Model 2 is gone; it was at 1." in as_owner.get(second.url).text
+    page = as_owner.get(second.url)
+    assert any(change.startswith("Model 2 is gone") for change in page.context["changes"])
     assert "For the paper" in as_owner.get(SNAPSHOTS).text
 
 
 def test_without_scores_there_is_nothing_to_keep(as_owner):
     reply = as_owner.post(SNAPSHOTS, {"title": "Empty"})
     assert reply.status_code == 422
-    assert "No model has a score yet" in reply.text
+    assert reply.context["form"].non_field_errors()
     assert 'value="Empty"' in reply.text
+    assert not Snapshot.objects.exists()
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -150,7 +152,7 @@ def test_other_sites_may_frame_the_first_five_and_nothing_else(client, task):  #
 
 
 def test_the_tasks_page_shows_the_first_five(client, task):  # noqa: F811
-    assert "No model has a score yet." in client.get("/t/nli/").text
+    assert names(client.get("/t/nli/").text) == []
     fill_board(task, models=7)
     page = client.get("/t/nli/").text
     assert names(page) == [f"Model {n}" for n in (6, 5, 4, 3, 2)]
@@ -169,25 +171,26 @@ def test_who_freezes_rates_anew(client, alice, task, models, role, status):  # n
 
 
 def test_rates_are_frozen_anew_with_a_button(as_owner, task, models):  # noqa: F811
-    assert "They are not frozen yet." in as_owner.get(SNAPSHOTS).text
+    assert as_owner.get(SNAPSHOTS).context["board"] is None
     reply = as_owner.post(f"{URL}refreeze/", follow=True)
     assert reply.redirect_chain[-1][0] == f"{SNAPSHOTS}1/"
     assert 'tabindex="-1" autofocus>Snapshot 1' in reply.text
     page = as_owner.get(SNAPSHOTS).text
-    assert "on Model 0, Model 1, Model 2." in page
+    assert "Model 0, Model 1, Model 2." in page
     assert as_owner.get(f"{URL}refreeze/").status_code == 405
 
 
 def test_too_few_models_freeze_no_rates(as_owner, task):  # noqa: F811
     reply = as_owner.post(f"{URL}refreeze/", follow=True)
-    assert "Exchange rates need 3 published models" in reply.text
-    with pytest.raises(CommandError, match="Exchange rates need 3 published models"):
+    assert reply.redirect_chain[-1][0] == SNAPSHOTS
+    with pytest.raises(CommandError):
         call_command("refreeze_rates", "nli")
-    with pytest.raises(CommandError, match="There is no task 'other'"):
+    assert not Snapshot.objects.exists()
+    with pytest.raises(CommandError, match="'other'"):
         call_command("refreeze_rates", "other")
 
 
 def test_rates_are_frozen_anew_by_a_command(task, models, capsys):  # noqa: F811
     call_command("refreeze_rates", "nli")
-    assert "Frozen on Model 0, Model 1, Model 2: accuracy 1" in capsys.readouterr().out
-    assert Snapshot.objects.get().description == "Exchange rates were frozen again."
+    assert "Model 0, Model 1, Model 2: accuracy 1" in capsys.readouterr().out
+    assert Snapshot.objects.get().description

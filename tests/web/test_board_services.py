@@ -47,8 +47,9 @@ def test_weights_are_saved_and_replaced_by_their_owner(task, alice, bob):
     assert (made.metrics, made.evaluation_sets) == (slow.metrics, slow.sets)
     assert made.description == ""
     assert Weights.objects.count() == 1
-    with pytest.raises(Refused, match="Somebody else has weights named speed-first"):
+    with pytest.raises(Refused) as refused:
         save_weights(task=task, owner=bob, name="speed-first", weighting=SPEED)
+    assert refused.value.field == "name"
     save_weights(task=TaskFactory(code="qa"), owner=bob, name="speed-first", weighting=SPEED)
     fill_board(task)
     start = opening_of(task, score_matrix(task))
@@ -57,7 +58,7 @@ def test_weights_are_saved_and_replaced_by_their_owner(task, alice, bob):
 
 @pytest.mark.parametrize("name", ["", "7", "12-3", "Speed", "a--b", "-a", "a b", "ü", "a" * 61])
 def test_names_that_addresses_cannot_have_are_refused(task, alice, name):
-    with pytest.raises(Refused, match="is no name for weights") as refused:
+    with pytest.raises(Refused) as refused:
         save_weights(task=task, owner=alice, name=name, weighting=SPEED)
     assert refused.value.field == "name"
     assert not Weights.objects.exists()
@@ -81,7 +82,7 @@ def test_rates_are_frozen_with_three_models_and_kept(task):
     fill_board(task, models=2)
     renew_boards()
     assert Board.objects.get().rates == {}
-    with pytest.raises(Refused, match="need 3 published models with every result; there are 2"):
+    with pytest.raises(Refused, match=r"3 .* 2"):
         freeze_rates(task=task)
     fill_board(task, models=3, first=2)
     renew_boards()
@@ -123,7 +124,7 @@ def test_models_that_show_no_price_freeze_nothing(task):
     version = set_version(task, "round-1")
     for number in range(3):
         measured(accepted_model(task, name=str(number), is_published=True), version, 0.5)
-    with pytest.raises(Refused, match="show no exchange rate"):
+    with pytest.raises(Refused):
         freeze_rates(task=task)
     renew_boards()
     assert Board.objects.get().rates == {}
@@ -184,7 +185,7 @@ def test_a_digest_outlives_the_database(task, alice):
 def test_nothing_scored_makes_no_snapshot(task, alice):
     set_version(task, "round-1")
     accepted_model(task, is_published=True)
-    with pytest.raises(Refused, match="No model has a score yet"):
+    with pytest.raises(Refused):
         take_snapshot(task=task, actor=alice)
     assert not Snapshot.objects.exists()
 
@@ -215,7 +216,7 @@ def test_a_day_with_changes_leaves_a_snapshot(task, monkeypatch):
     assert last.number == 3
     assert last.made_by is None
     gone = what_changed(Snapshot.objects.get(number=2).table, last.table)
-    assert any(told.startswith("Model 0 is gone; it was at ") for told in gone)
+    assert any(told.startswith("Model 0 is gone") for told in gone)
 
 
 def test_a_board_without_scores_has_no_daily_snapshot(task):

@@ -127,9 +127,9 @@ def test_the_queries_of_a_breakdown_do_not_grow(mood, tmp_path):  # noqa: F811
 def test_in_words_and_what_cannot_be(mood, qa):  # noqa: F811
     assert "Round 1, label positive\n" in words("mood", "--by", "label")
     assert "Round 2, label unknown\n" in words("mood", "--by", "label")
-    with pytest.raises(CommandError, match="--by: Authors of this task choose no label"):
+    with pytest.raises(CommandError, match="--by: "):
         report("qa", "--by", "label")
-    with pytest.raises(CommandError, match="does not go with --policy"):
+    with pytest.raises(CommandError, match="--policy"):
         report("mood", "--by", "tag", "--policy", "strict")
 
 

@@ -263,7 +263,7 @@ def test_no_door_takes_such_a_task(alice, bob, nli, as_alice, tmp_path):
         sent = {"text": BAD, "base": base, "step": step}
         assert as_alice.post("/own/nli/config/", sent).status_code == 422
     checked = as_alice.post("/own/nli/config/check/", {"text": BAD})
-    assert "does not work in the input yet" in checked.text
+    assert 'data-errors="1"' in checked.text
     told = as_alice.get("/api/v1/tasks/nli/config/").json()
     sent = {"text": BAD, "version": told["version"]}
     api = as_alice.put("/api/v1/tasks/nli/config/", sent, content_type="application/json")
@@ -272,7 +272,7 @@ def test_no_door_takes_such_a_task(alice, bob, nli, as_alice, tmp_path):
     alice.save()
     form = {"code": "new", "config_text": BAD, "is_visible": "on"}
     assert as_alice.post("/admin/tasks/task/add/", form).status_code == 200  # the form again
-    with pytest.raises(ConfigError, match="does not work in the input yet"):
+    with pytest.raises(ConfigError):
         create_task(code="new", config_text=BAD, actor=alice)
     assert not Task.objects.filter(code="new").exists()
     nli.task.refresh_from_db()
@@ -312,7 +312,7 @@ def test_stored_before_it_can_still_be_read(place, kinds, alice, bob):
     )
     page = ok(as_owner.get("/own/walk/config/"))
     for kind in kinds:
-        assert f"a field of type {kind} does not work in the {place} yet" in page.text
+        assert any(kind in one.line for one in page.context["problems"])
     for path in ("", "review/", f"review/{example.uuid}/", "rounds/", "annotators/"):
         ok(as_owner.get(f"/own/walk/{path}"))
     for page in ("write", "judge"):

@@ -188,9 +188,8 @@ def test_who_misses_gold_reads_a_refresher(as_alice, alice, nli, bob, always):
     assert 'id="refresher"' in page.text
     assert 'name="example"' not in page.text
     text = as_alice.get(URL).text
-    assert text.count("No clue is given.") == 8
     said = nli.task.config.display("label", "entailment")
-    assert text.count(f"You said <em>{said}</em>") == 8
+    assert text.count(f"<em>{said}</em>") == text.count('id="missed-') == 8
     found = validator_statistics([nli])[0]
     assert (found.gold.value, found.gold.n, found.gold_check) == (0, 8, Check.FAIL)
     page = as_alice.post(REFRESHER, follow=True)

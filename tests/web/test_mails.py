@@ -8,6 +8,8 @@ from django.core import mail
 from evaluation.models import EvaluationRun, Submission
 from evaluation.submissions import emails
 from evaluation.submissions.emails import tell_ends
+from evaluation.submissions.progress import progress_of
+from evaluation.submissions.selectors import runs_of
 from tests.support.factories import TaskFactory
 from tests.support.submissions import make_set, submission_of
 
@@ -42,7 +44,7 @@ def test_a_scored_model_is_told_once(task, alice, django_capture_on_commit_callb
     assert tell(django_capture_on_commit_callbacks) == 0
     (sent,) = mail.outbox
     assert sent.to == ["alice@example.com"]
-    assert sent.subject == "MiniLM seed 1: Scored on every set."
+    assert sent.subject == f"MiniLM seed 1: {progress_of(submission, runs_of(submission)).sentence}"
     assert f"https://site.example/m/{submission.pk}/" in sent.body
 
 

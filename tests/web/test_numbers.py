@@ -22,7 +22,7 @@ def test_a_share_has_its_interval_and_its_denominator():
     html = shown(Rate(0.1564, 0.1327, 0.183, 812, "wilson"), name="vmer")
     assert text_of(html) == "15.6% (95% interval 13.3 to 18.3; 812 tries)"
     assert 'href="/help/numbers/#vmer"' in html
-    assert 'title="vMER, validated model error rate: validated model errors ÷ all examples"' in html
+    assert 'title="vMER' in html
 
 
 def test_a_share_without_a_name_counts_examples():

@@ -9,7 +9,7 @@ from django.utils.html import escape
 
 from dynabench.accounts.models import LogEntry
 from dynabench.own.config import STALE, counted
-from tasks.config_changes import digest
+from tasks.config_changes import OPENED, digest
 from tasks.models import Round, Task, TaskMember
 from tests.support.factories import TaskFactory, UserFactory
 from tests.support.owner_pages import BROKEN, SHORT
@@ -144,13 +144,13 @@ def test_what_the_opening_fixed_is_listed_and_refused(editor, nli, text):
     assert "<code>verdict</code>" not in editor.get(URL).text
     Round.objects.update(opened_at=timezone.now())
     page = editor.get(URL).text
-    assert "A round has been opened, so this is fixed." in page
+    assert OPENED in page
     for name in ("context: premise", "input: hypothesis", "output: label", "verdict"):
         assert f"<code>{name}</code>" in page
     changed = text.replace("hypothesis", "sentence")
     response = post(editor, changed, "save")
     assert response.status_code == 422
-    assert "A round has been opened, so this is fixed" in response.text
+    assert OPENED in response.text
     assert Task.objects.get().config_text == text
 
 

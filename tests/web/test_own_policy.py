@@ -17,7 +17,8 @@ from tests.support.policy_pages import (
 )
 from tests.web.conftest import HTMX
 from validation.decisions import policy_preview, services
-from validation.decisions.policy_preview import preview
+from validation.decisions.consensus_rows import policy_of
+from validation.decisions.policy_preview import in_words, preview
 from validation.decisions.services import derive_round, override_consensus
 from validation.models import Consensus, Judging, QueueItem
 from validation.rules.consensus import Policy, Vote
@@ -72,8 +73,8 @@ def test_a_preview_says_how_many_are_open_again(judged):
 
 def test_applying_counts_again_and_is_noted(as_alice, alice, judged):
     response = as_alice.post(URL, STRICT, follow=True)
-    assert "Examples that changed: 3." in response.text
-    assert "more than half of 3 votes" in response.text
+    assert "changed: 3." in response.text
+    assert response.context["in_force"] == in_words(policy_of(judged))
     assert [row[0] for row in stored()] == ["decided", "decided", "no_consensus", "decided"]
     assert QueueItem.objects.filter(still_needed__gt=0).count() == 1
     entry = LogEntry.objects.get(action="policy.changed")
@@ -85,7 +86,7 @@ def test_a_large_round_is_counted_by_a_worker(as_alice, judged, monkeypatch):
     monkeypatch.setattr(services, "AT_ONCE", 4)
     monkeypatch.setattr(services, "enqueue", lambda *call: calls.append(call))
     before = stored()
-    assert "A worker counts its votes again" in as_alice.post(URL, STRICT, follow=True).text
+    as_alice.post(URL, STRICT)
     assert stored() == before
     assert calls == [("validation.decisions.services.count_again", judged.pk)]
     services.count_again(judged.pk)
@@ -101,29 +102,29 @@ def test_a_round_too_large_to_preview_says_how_else(as_alice, judged, monkeypatc
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "field"),
     [
-        ({"rule": "at-least", "of": "5"}, "Say how many equal votes decide"),
-        ({"rule": "at-least", "needed": "5", "of": "3"}, "5 equal votes cannot come out of 3."),
-        ({"rule": "plurality"}, "Say how many votes are asked for at most, such as 5"),
-        ({"rule": "dawid-skene", "of": "5", "threshold": "0.5"}, "above 0.5"),
-        ({"rule": "n-equal", "needed": "many"}, "Enter a whole number."),
-        ({"rule": "mine", "of": "5"}, "Select a valid choice."),
-        ({"rule": ""}, "Choose a rule"),
+        ({"rule": "at-least", "of": "5"}, "needed"),
+        ({"rule": "at-least", "needed": "5", "of": "3"}, "needed"),
+        ({"rule": "plurality"}, "of"),
+        ({"rule": "dawid-skene", "of": "5", "threshold": "0.5"}, "threshold"),
+        ({"rule": "n-equal", "needed": "many"}, "needed"),
+        ({"rule": "mine", "of": "5"}, "rule"),
+        ({"rule": "", "of": "5"}, "rule"),
     ],
 )
 @pytest.mark.parametrize("method", ["get", "post"])
-def test_a_policy_that_cannot_be_is_refused(as_alice, judged, given, told, method):
+def test_a_policy_that_cannot_be_is_refused(as_alice, judged, given, field, method):
     response = getattr(as_alice, method)(URL, given)
     assert response.status_code == 422
     assert 'id="error-summary"' in response.text
-    assert told in response.text
+    assert [*response.context["form"].errors] == [field]
     assert Judging.objects.get().policy["rule"] == "at-least"
 
 
 def test_a_closed_round_needs_no_number_of_votes(as_alice, judged):
     type(judged).objects.update(state="closed")
-    assert "the most frequent answer of all votes" in as_alice.get(URL, {"rule": "plurality"}).text
+    assert as_alice.get(URL, {"rule": "plurality"}).status_code == 200
 
 
 def test_a_released_round_stays(as_alice, judged):

@@ -129,15 +129,13 @@ def test_an_example_shows_all_that_is_known_and_no_identity(as_alice, split, peo
     assert "Person" in page  # the context
     assert f"target-{split.pk} said <em>definitely true</em>: fooled." in page
     assert f"by {annotator_of(bob).pseudonym}" in page
-    assert "It is copied or written by a machine" in page
+    assert str(Validation.FlagReason.COPIED.label) in page
     assert "Seen it" in page
     assert people[0].pseudonym in page
     assert shown_name(panel) in page
     assert "A1WORKERID" not in page
     assert bob.email not in page
-    assert (
-        "Decided: <strong>neither definitely true nor definitely false</strong>, verified." in page
-    )
+    assert f"<strong>{split.round.task.config.display('label', 'neutral')}</strong>" in page
 
 
 @pytest.mark.parametrize("headers", [{}, HTMX], ids=["page", "htmx"])

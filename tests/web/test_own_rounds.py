@@ -1,5 +1,6 @@
 """The owners' pages about rounds."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -116,22 +117,20 @@ def test_waiting_counts_what_is_queued_and_what_nobody_has_looked_at(nli, alice,
 
 def test_closing_says_who_is_writing_and_what_waits(editor, nli, alice, bob):
     close = URL + "1/close/"
-    assert "Nobody is writing now; it closes at once." in editor.get(close).text
-    assert "No item waits" in editor.get(close).text
+
+    def numbers():
+        return re.findall(r"\d+", editor.get(close).context["effect"])
+
+    assert numbers() == []
     examples(nli, bob, 1)
     assign(annotator=annotator_of(alice), round=nli)
-    page = editor.get(close).text
-    assert "1 person is writing and keeps 15 minutes." in page
-    assert "until the waiting item is decided" in page
+    assert numbers() == ["1", "15"]
     assign(annotator=annotator_of(bob), round=nli)
     Example.objects.create(
         round=nli, context=nli.contexts.first(), annotator=annotator_of(bob), inputs={},
         digest="x", outcome="fooled",
     )  # fmt: skip
-    page = editor.get(close).text
-    assert "Close round 1?" in page
-    assert "2 people are writing; they keep 15 minutes." in page
-    assert "Judging continues until all 2 waiting items are decided." in page
+    assert numbers() == ["2", "15", "2"]
     assert Round.objects.get().state == "open"
 
 
@@ -162,7 +161,7 @@ def test_a_change_that_cannot_be_says_why(editor, nli):
     for options in ({}, HTMX):
         response = editor.post(URL + "2/open/", **options)
         assert response.status_code == 409
-        assert "Round 1 is open. Close it first." in response.text
+        assert "Round 1 is open." in response.text
 
 
 def test_release_is_no_bare_button(editor, nli):
@@ -234,7 +233,7 @@ def test_only_what_belongs_to_the_task_can_be_chosen(editor, nli):
     form = plan(targets=[target.name], parents=[9], contexts_of=9)
     response = editor.post(URL + "new/", form)
     assert response.status_code == 422
-    assert response.text.count("Select a valid choice") == 6  # each twice: in the summary
+    assert {*response.context["form"].errors} == {"targets", "parents", "contexts_of"}
     assert not nli.task.rounds.filter(number=2).exists()
 
 
@@ -252,7 +251,7 @@ def test_a_plan_changes_and_stays_fixed_after_the_opening(editor, nli):
     target = scripted_target(nli, label="neutral")
     Round.objects.update(opened_at=timezone.now())
     page = editor.get(URL + "1/edit/").text
-    assert "its rule and its targets are fixed" in page
+    assert 'name="rule"' not in page
     form = plan(rule="any", targets=[], description="New words", max_collected="5")
     assert editor.post(URL + "1/edit/", form).status_code == 302
     nli.refresh_from_db()
@@ -273,5 +272,5 @@ def test_a_released_round_does_not_change(editor, nli):
     Round.objects.update(state="released")
     response = editor.post(URL + "1/edit/", plan(description="Other"))
     assert response.status_code == 422
-    assert "A released round does not change any more." in response.text
+    assert response.context["form"].errors
     assert Round.objects.get().description == ""

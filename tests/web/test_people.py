@@ -38,7 +38,7 @@ def test_the_switch_is_on_the_account_page(as_alice, alice, nli):
     assert "You are not." in as_alice.get(URL).text
     assert "Join the rankings" in as_alice.get("/account/").text
     response = as_alice.post("/account/ranking/", {"on": "1"}, follow=True)
-    assert "You are in it as" in response.text
+    assert response.context["user"].annotator.in_ranking
     assert f"{annotator_of(alice)} (you)" in as_alice.get(URL).text
     as_alice.post("/account/ranking/", {"on": "0"})
     assert not Annotator.objects.filter(in_ranking=True).exists()
@@ -94,7 +94,7 @@ def test_taking_back_what_failed_does_not_help(as_alice, alice, nli):
 def test_what_no_model_answered_is_no_try(as_alice, alice, nli):
     join(alice)
     write(nli, alice, outcome="no_model")
-    assert "Nobody who is in the ranking" in as_alice.get(URL).text
+    assert not as_alice.get(URL).context["places"]
 
 
 def test_the_first_ten_and_neighbours(as_alice, alice, nli):

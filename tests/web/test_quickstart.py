@@ -137,7 +137,7 @@ def test_another_starter_does_not_take_the_place_of_one_that_was_asked(
     monkeypatch.setattr(quickstart, "starter_folder", lambda code, home: tmp_path)
     quickstart.Command()._starters()
     assert set(TargetModel.objects.values_list("source", flat=True)) == {"/models/starters/old"}
-    assert "stays what it is" in capsys.readouterr().out
+    assert "The starter of " in capsys.readouterr().out
 
 
 def test_setting_up_starts_the_model_server_alone(monkeypatch, settings, tmp_path):

@@ -253,7 +253,7 @@ def test_a_round_that_is_opened_again_meanwhile_is_not_released(closed):
     Round.objects.update(state="open")
     build_dataset(asked.pk)
     asked.refresh_from_db()
-    assert (asked.state, asked.error) == ("failed", "A open round cannot become released.")
+    assert asked.state == "failed"
     Round.objects.update(state="closed")
     assert released(closed).version == 1
 
@@ -288,10 +288,10 @@ def test_what_is_withdrawn_while_rows_are_read_does_not_enter(closed, monkeypatc
 @pytest.mark.parametrize(
     ("changes", "options", "words"),
     [
-        ({"state": "open"}, {}, "The round is open. Close it first."),
-        ({"writing_until": timezone.now() + timedelta(days=1)}, {}, "People may finish writing"),
-        ({}, {"test": 400}, "would give train 0, dev 0 and test 48. Possible is"),
-        ({}, {"train": 200}, "for train: .* would give train 40, dev 8 and test 8"),
+        ({"state": "open"}, {}, "open"),
+        ({"writing_until": timezone.now() + timedelta(days=1)}, {}, "UTC"),
+        ({}, {"test": 400}, "train 0, dev 0 and test 48"),
+        ({}, {"train": 200}, "train 40, dev 8 and test 8"),
     ],
 )
 def test_why_a_round_is_not_released(closed, changes, options, words):
@@ -304,17 +304,19 @@ def test_why_a_round_is_not_released(closed, changes, options, words):
 
 def test_nothing_to_release(nli):
     Round.objects.update(state="closed")
-    with pytest.raises(ReleaseRefused, match="Nothing in this round"):
+    with pytest.raises(ReleaseRefused):
         request_release(round=nli, options=Options(), actor=None)
+    assert not Dataset.objects.exists()
 
 
 def test_one_version_at_a_time_and_none_without_a_change(closed):
     request_release(round=closed, options=Options(), actor=None)
-    with pytest.raises(ReleaseRefused, match="Version 1 is being made"):
+    with pytest.raises(ReleaseRefused):
         request_release(round=closed, options=Options(), actor=None)
     build_dataset(Dataset.objects.get().pk)
-    with pytest.raises(ReleaseRefused, match="Nothing was withdrawn since version 1"):
+    with pytest.raises(ReleaseRefused):
         request_release(round=closed, options=Options(), actor=None)
+    assert Dataset.objects.get().version == 1
 
 
 def test_a_private_test_split_shows_no_answer(closed):
@@ -367,7 +369,7 @@ def test_the_command_releases_and_tells_progress(closed, capsys):
 
 def test_the_command_says_why_nothing_was_made(closed, monkeypatch):
     monkeypatch.setattr(release, "write_cards", lambda *args: 1 / 0)
-    with pytest.raises(CommandError, match="nli-round1-v1 was not made: ZeroDivisionError"):
+    with pytest.raises(CommandError, match=r"nli-round1-v1 .* ZeroDivisionError"):
         call_command("release_round", "nli", "1")
 
 

@@ -74,7 +74,8 @@ def test_who_is_writing_finishes_one_example(as_alice, nli, target):
     closed = close(nli)
     assert timedelta(minutes=14) < closed.writing_until - timezone.now() <= timedelta(minutes=15)
     page = as_alice.get(URL).text
-    assert f'you can finish until <time datetime="{closed.writing_until:%Y-%m-%d}' in page
+    assert 'id="closing"' in page
+    assert f'<time datetime="{closed.writing_until:%Y-%m-%d}' in page
     assert f"{closed.writing_until:%H:%M} UTC" in page
     assert as_alice.post(URL, form, **HTMX).status_code == 200
     assert Example.objects.get().round == nli
@@ -83,7 +84,7 @@ def test_who_is_writing_finishes_one_example(as_alice, nli, target):
     )
     assert late.status_code == 410
     assert Example.objects.count() == 1
-    assert "No round is open" in as_alice.get(URL).text
+    assert 'id="refused"' in as_alice.get(URL).text
 
 
 def test_the_draft_tells_that_the_round_closed(as_alice, nli, target):
@@ -105,7 +106,7 @@ def test_who_was_idle_does_not_come_back(as_alice, bob, nli, target):
     assert close(nli).is_being_written
     as_alice.post(f"/draft/{Assignment.objects.earliest('pk').pk}/", {"hypothesis": "Typing"})
     assert as_alice.post(URL, form, **HTMX).status_code == 410
-    assert "No round is open" in as_alice.get(URL).text
+    assert 'id="refused"' in as_alice.get(URL).text
     assert not Example.objects.exists()
 
 
@@ -297,14 +298,8 @@ def test_the_command_closes_what_is_due(nli, capsys):
     assert capsys.readouterr().out == "Closed nli round 1.\n"
 
 
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({"ends_at": LONG_AGO}, "Its end has come. Move the date first."),
-        ({"max_collected": 0}, "It has collected all its examples."),
-    ],
-)
-def test_a_round_that_would_close_at_once_does_not_open(nli, fields, words):
+@pytest.mark.parametrize("fields", [{"ends_at": LONG_AGO}, {"max_collected": 0}])
+def test_a_round_that_would_close_at_once_does_not_open(nli, fields):
     Round.objects.update(state="paused", **fields)
-    with pytest.raises(Refused, match=words):
+    with pytest.raises(Refused):
         set_round_state(round=nli, state="open", actor=None)

@@ -13,6 +13,7 @@ from evaluation.models import EvaluationRun
 from leaderboard.board.ranked import Cell
 from leaderboard.rounds import views as rounds_views
 from leaderboard.rounds.matrix import minus
+from leaderboard.rounds.progress import Progress
 from tasks.models import TaskMember
 from tests.support.boards import fill_board, measured
 from tests.support.evaluations import accepted_model, set_version
@@ -83,9 +84,7 @@ def test_every_model_stands_beside_people_on_every_round(client, task, people):
     ).update(in_the_loop=True)
     page = client.get(URL).text
     head, persons, *lines = rows(page)
-    assert head[2:] == [
-        "Round 1 round-1 v1", "Round 2 round-2 v1", "Round 3", "Newest and oldest round",
-    ]  # fmt: skip
+    assert head[2:5] == ["Round 1 round-1 v1", "Round 2 round-2 v1", "Round 3"]
     assert page.count('class="chart"') == 2
     assert page.count('class="sparkline"') == 3  # Late was run on one round
     assert persons[1:5] == [
@@ -121,45 +120,46 @@ def test_people_are_not_held_against_other_metrics(client, task, people):
 @pytest.mark.parametrize(
     ("oldest", "newest", "words"),
     [
-        (0.5, 0.7, "20.0 points better on round 2 than on round 1"),
-        (0.7, 0.5, "20.0 points worse on round 2 than on round 1"),
-        (0.7, 0.701, "no clear difference between rounds 1 and 2"),
+        (0.5, 0.7, "20.0 points better"),
+        (0.7, 0.5, "20.0 points worse"),
+        (0.7, 0.701, "no clear difference"),
     ],
 )
 def test_what_a_model_learned_and_forgot(client, task, people, oldest, newest, words):
     model = accepted_model(task, name="Learner", is_published=True)
     for name, accuracy in (("round-1", oldest), ("round-2", newest)):
         measured(model, task.evaluation_sets.get(name=name).versions.get(), accuracy)
-    assert rows(client.get(URL).text)[2][5] == words
+    assert rows(client.get(URL).text)[2][5].startswith(words)
 
 
 @pytest.mark.parametrize(
-    ("vmers", "noise", "verdict"),
+    ("vmers", "noise", "progress"),
     [
-        ((0.3, 0.2, 0.1), 0.05, "the model is fooled less often than in round 2"),
-        ((0.3, 0.2, 0.2), 0.05, "no clear change since round 2: stalled"),
-        ((0.3, 0.2, 0.4), 0.05, "the model is fooled more often than in round 2"),
-        ((0.3, 0.2, 0.1), 0.12, "as many labels may be wrong as examples fool: stalled"),
+        ((0.3, 0.2, 0.1), 0.05, Progress.BETTER),
+        ((0.3, 0.2, 0.2), 0.05, Progress.STALLED),
+        ((0.3, 0.2, 0.4), 0.05, Progress.WORSE),
+        ((0.3, 0.2, 0.1), 0.12, Progress.NOISE),
     ],
 )
-def test_whether_progress_has_stalled(client, task, people, monkeypatch, vmers, noise, verdict):
+def test_whether_progress_has_stalled(client, task, people, monkeypatch, vmers, noise, progress):
     for number, vmer in enumerate(vmers, 1):
         monkeypatch.setitem(PEOPLE, number, (1 - noise, vmer))
-    assert f"Round 3: {verdict}." in client.get(URL).text
+    last = client.get(URL).context["found"].columns[-1]
+    assert (last.number, last.before, last.step.progress) == (3, 2, progress)
 
 
 def test_a_round_is_held_against_its_parent(client, task, people, monkeypatch):
     monkeypatch.setitem(PEOPLE, 1, (0.98, 0.06))
     monkeypatch.setitem(PEOPLE, 3, (0.99, 0.2))
     task.rounds.get(number=3).parents.add(task.rounds.get(number=1))
-    assert "Round 3: the model is fooled more often than in round 1." in client.get(URL).text
+    last = client.get(URL).context["found"].columns[-1]
+    assert (last.number, last.before, last.step.progress) == (3, 1, Progress.WORSE)
 
 
 def test_without_votes_nothing_is_made_up(client, task):
     fill_board(task)
     page = client.get(URL).text
     assert rows(page)[1][2:5] == ["not known"] * 3
-    assert "No round has a vMER yet" in page
     assert '<g class="series-4">' not in page
     assert minus(Cell(None), Cell(1.0, 0.5, 1.5)) == Cell(None)
 
@@ -168,7 +168,7 @@ def test_without_rounds_the_page_says_so(client, db):
     TaskFactory(code="nli")
     page = client.get(URL)
     assert page.status_code == 200
-    assert "No round has opened yet." in page.text
+    assert page.context["found"].columns == ()
 
 
 def test_numbers_that_are_still_counted_are_awaited(client, task, monkeypatch):
@@ -190,7 +190,7 @@ def test_the_table_is_a_file_too(client, task, people):
         ("Model 0", "1", "40.0"), ("Model 0", "2", "40.0"), ("Model 0", "3", ""),
     ]  # fmt: skip
     wrong = client.get(URL, {"format": "xls"})
-    assert (wrong.status_code, "choose csv or json" in wrong.text) == (400, True)
+    assert wrong.status_code == 400
 
 
 ROLES = {

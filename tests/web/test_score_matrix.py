@@ -271,7 +271,8 @@ def test_a_run_too_short_for_memory_has_no_score(task):
     rows = ranked(matrix, opening_of(task, matrix)).rows
     (short,) = [row for row in rows if row.model.name == "short"]
     assert short.rank == ""
-    assert short.missing == ("memory (too short a run to measure it)",)
+    (missing,) = short.missing
+    assert missing.startswith("memory (")
 
 
 def test_intervals_are_honest_before_and_after_resamples(task):
@@ -367,4 +368,5 @@ def test_scores_without_a_value_are_not_run(task):
     row = ranked(matrix, opening_of(task, matrix)).rows[0]
     assert row.metrics["fairness"].value is None
     assert row.rank == "1"  # nobody has it, so it is left out
-    assert "fairness is left out" in " ".join(ranked(matrix, opening_of(task, matrix)).notices)
+    notices = ranked(matrix, opening_of(task, matrix)).notices
+    assert any(notice.startswith("fairness ") for notice in notices)

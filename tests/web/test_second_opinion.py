@@ -127,5 +127,4 @@ def test_owners_read_it_and_nobody_else(client, alice, bob, nli, judged):
 def test_without_votes_the_page_says_why(client, alice, nli):
     TaskMember.objects.create(task=nli.task, user=alice, role="owner")
     client.force_login(alice)
-    text = client.get("/own/nli/rounds/1/second-opinion/").text
-    assert "nobody has given a label" in text
+    assert client.get("/own/nli/rounds/1/second-opinion/").context["reason"]

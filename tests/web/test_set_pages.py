@@ -76,8 +76,8 @@ def test_wrong_lines_are_named_and_what_was_typed_survives(owner):
     bad = file_of([*GOOD, {"text": "x"}, {"label": "<b>"}])
     response = owner.post(f"{URL}new/", FIELDS | {"file": bad, "add": "1"})
     assert response.status_code == 422
-    assert "Line 2: `label` is missing; add the right answer." in response.text
-    assert "Line 3: `text` is missing" in response.text
+    errors = response.context["form"].preview.errors
+    assert [(one.line, one.message.split()[0]) for one in errors] == [(2, "`label`"), (3, "`text`")]
     assert "From a paper." in response.text
     assert 'value="reviews"' in response.text
     assert "Add the set" not in response.text
@@ -101,27 +101,27 @@ def test_a_small_file_that_takes_all_memory_is_an_error_of_the_field(owner, monk
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "field"),
     [
-        ({}, "Choose a file."),
-        ({"upload": "4f5e8b9e-0000-4000-8000-000000000000"}, "Choose the file again."),
-        ({"file": SimpleUploadedFile("a.jsonl", b"")}, "empty"),
-        ({"file": SimpleUploadedFile("a.jsonl", b"\n")}, "There is no example in it."),
-        ({"file": SimpleUploadedFile("a.xlsx", b"x")}, "name the file .jsonl"),
-        ({"file": file_of(GOOD), "name": "mine"}, "a set of that name"),
-        ({"file": file_of(GOOD), "name": "a b"}, "valid"),
-        ({"file": file_of(GOOD), "name": "control", "add": "1"}, "kept for the platform"),
-        ({"file": file_of(GOOD), "access": "x"}, "Select a valid choice"),
+        ({}, "file"),
+        ({"upload": "4f5e8b9e-0000-4000-8000-000000000000"}, "file"),
+        ({"file": SimpleUploadedFile("a.jsonl", b"")}, "file"),
+        ({"file": SimpleUploadedFile("a.jsonl", b"\n")}, "file"),
+        ({"file": SimpleUploadedFile("a.xlsx", b"x")}, "file"),
+        ({"file": file_of(GOOD), "name": "mine"}, "name"),
+        ({"file": file_of(GOOD), "name": "a b"}, "name"),
+        ({"file": file_of(GOOD), "name": "control", "add": "1"}, "__all__"),
+        ({"file": file_of(GOOD), "access": "x"}, "access"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_forms_that_are_refused(changes, words, owner, one):
+def test_forms_that_are_refused(changes, field, owner, one):
     for value in changes.values():
         if hasattr(value, "seek"):
             value.seek(0)
     response = owner.post(f"{URL}new/", FIELDS | changes)
     assert response.status_code == 422
-    assert words in response.text
+    assert [*response.context["form"].errors] == [field]
     assert EvaluationSet.objects.count() == 1
 
 
@@ -143,19 +143,19 @@ def test_nobody_adds_the_file_of_somebody_else(owner, client):
     response = owner.post(f"{URL}new/", FIELDS | {"file": file_of(GOOD)})
     client.force_login(UserFactory(is_superuser=True))
     values = FIELDS | {"upload": kept(response), "add": "1"}
-    assert "Choose the file again." in client.post(f"{URL}new/", values).text
+    assert [*client.post(f"{URL}new/", values).context["form"].errors] == ["file"]
 
 
 def test_files_that_are_too_large_for_the_page(owner, monkeypatch):
     monkeypatch.setattr("evaluation.sets.forms.LARGEST", 10)
     response = owner.post(f"{URL}new/", FIELDS | {"file": file_of(GOOD)})
-    assert "too large for this page" in response.text
+    assert [*response.context["form"].errors] == ["file"]
     assert not Upload.objects.exists()
 
 
 def test_a_set_gets_its_next_version(owner, one):
     url = f"{URL}mine/new/"
-    assert "New version of mine" in owner.get(url).text
+    assert owner.get(url).context["one"] == one
     response = owner.post(url, {"file": file_of(GOOD)})
     response = owner.post(url, {"upload": kept(response), "add": "1"}, follow=True)
     assert "sentiment/mine v2: 1 example." in response.text
@@ -193,7 +193,7 @@ def test_a_closed_round_can_be_taken_again(owner, sentiment):
     sentiment.refresh_from_db()
     version_of_closed_round(sentiment)
     example(2)
-    assert "Take the round as it is now" in owner.get(f"{URL}round-1/").text
+    assert f'action="{URL}round-1/take/"' in owner.get(f"{URL}round-1/").text
     response = owner.post(f"{URL}round-1/take/", follow=True)
     assert "sentiment/round-1 v2: 2 examples." in response.text
     assert owner.get(f"{URL}round-1/new/").status_code == 404  # it is no uploaded one
@@ -222,7 +222,7 @@ def test_texts_of_a_sensitive_task_are_shielded(as_alice, alice, hate):
     rows = [{"text": "They are awful.", "label": "hate"}]
     url = "/own/hate-speech/evaluation-sets/new/"
     text = as_alice.post(url, FIELDS | {"file": file_of(rows)}).text
-    before, _, _ = text.partition("They are awful.")
+    before = text.partition("<main")[2].partition("They are awful.")[0]
     assert before.count('<details class="shield">') == before.count("</details>") + 1
 
 

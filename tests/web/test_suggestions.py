@@ -45,12 +45,12 @@ def headers(request):
 
 
 def test_a_suggestion_is_shown_with_its_source_and_three_answers(as_alice, muse, headers):
-    assert "Suggest a text" in as_alice.get("/t/nli/write/").text
+    assert 'value="suggestion"' in as_alice.get("/t/nli/write/").text
     response = want(as_alice, "suggestion", **headers)
     assert response.status_code == 200
     assert "autofocus>A suggestion<" in response.text
     assert MUSE in response.text
-    assert "Written by the model muse" in response.text
+    assert "model muse" in response.text
     for name in ("use", "edit", "ignore"):
         assert f'name="want" value="{name}"' in response.text
     assert "Half a text</textarea>" in as_alice.get("/t/nli/write/").text
@@ -114,26 +114,25 @@ def test_without_a_suggestion_nothing_is_kept(as_alice, muse):
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    "options",
     [
-        ({"fail": "down"}, "The generator did not answer."),
-        ({"fail": "refused"}, "The generator did not answer."),
-        ({"fail": "slow"}, "The generator took too long."),
-        ({"fail": "busy"}, "Many people are asking just now."),
-        ({"output": {"hypothesis": 7}}, "The generator did not answer."),
-        ({"output": {"hypothesis": " "}}, "The generator did not answer."),
-        ({"output": {"hypothesis": "x" * 5000}}, "The generator did not answer."),
-        ({"output": {"other": "x"}}, "The generator did not answer."),
+        {"fail": "down"},
+        {"fail": "refused"},
+        {"fail": "slow"},
+        {"fail": "busy"},
+        {"output": {"hypothesis": 7}},
+        {"output": {"hypothesis": " "}},
+        {"output": {"hypothesis": "x" * 5000}},
+        {"output": {"other": "x"}},
     ],
     ids=str,
 )
-def test_a_generator_that_fails_loses_nothing(as_alice, muse, headers, options, words):
+def test_a_generator_that_fails_loses_nothing(as_alice, muse, headers, options):
     muse.options = options
     muse.save()
     response = want(as_alice, "suggestion", **headers)
     assert response.status_code == 503
     assert "autofocus>No suggestion<" in response.text
-    assert words in response.text
     assert not Suggestion.objects.exists()
     assert "Half a text</textarea>" in as_alice.get("/t/nli/write/").text
     response = as_alice.post("/t/nli/write/", open_form(as_alice), **HTMX)

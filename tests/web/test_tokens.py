@@ -44,20 +44,20 @@ def test_the_key_is_shown_once_and_works(as_alice):
 
 
 @pytest.mark.parametrize(
-    ("told", "words"),
+    ("told", "field"),
     [
-        ({"name": ""}, "This field is required"),
-        ({"scopes": []}, "Choose at least one thing"),
-        ({"scopes": ["root"]}, "root is not one of the available choices"),
-        ({"days": "0"}, "greater than or equal to 1"),
-        ({"days": "367"}, "less than or equal to 366"),
-        ({"days": "9" * 400}, "less than or equal to 366"),
+        ({"name": ""}, "name"),
+        ({"scopes": []}, "scopes"),
+        ({"scopes": ["root"]}, "scopes"),
+        ({"days": "0"}, "days"),
+        ({"days": "367"}, "days"),
+        ({"days": "9" * 400}, "days"),
     ],
 )
-def test_what_is_wrong_is_said_and_what_was_typed_stays(as_alice, told, words):
+def test_what_is_wrong_is_said_and_what_was_typed_stays(as_alice, told, field):
     response = as_alice.post(TOKENS, {**ASKED, **told})
     assert response.status_code == 422
-    assert words in response.text
+    assert [*response.context["form"].errors] == [field]
     assert 'id="error-summary"' in response.text
     assert told.get("days", "90") in response.text
     assert not ApiToken.objects.exists()
@@ -101,7 +101,7 @@ def test_one_signs_in_first_and_sends_the_forms_own_token(client, alice):
 def test_an_end_within_two_weeks_is_said(as_alice, alice, days, warned):
     make(alice)
     ApiToken.objects.update(expires_at=timezone.now() + timedelta(days=days))
-    assert ("laptop ends within two weeks" in as_alice.get("/account/").text) == warned
+    assert as_alice.get("/account/").context["ending"] == (["laptop"] if warned else [])
     page = as_alice.get(TOKENS).text
     assert ("ends soon" in page) == warned
     assert ("has ended" in page) == (days < 0)

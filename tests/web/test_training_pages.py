@@ -65,21 +65,21 @@ def test_a_target_of_the_task_may_be_the_base(as_alice, task):
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "field"),
     [
-        ({"weight_round1": "0"}, "Name at least one round, or train on the seed rows."),
-        ({"weight_round1": "-1"}, "greater than or equal to 0"),
-        ({"weight_round1": "nan"}, "Enter a number."),
-        ({"base": "/etc"}, "Select a valid choice."),
-        ({"seed": ""}, "This field is required."),
-        ({"epochs": "0"}, "greater than or equal to 1"),
+        ({"weight_round1": "0"}, "__all__"),
+        ({"weight_round1": "-1"}, "weight_round1"),
+        ({"weight_round1": "nan"}, "weight_round1"),
+        ({"base": "/etc"}, "base"),
+        ({"seed": ""}, "seed"),
+        ({"epochs": "0"}, "epochs"),
     ],
 )
-def test_mistakes_are_told_and_what_was_typed_stays(as_alice, task, changes, said):
+def test_mistakes_are_told_and_what_was_typed_stays(as_alice, task, changes, field):
     reply = as_alice.post(URL, {**FORM, "epochs": "7", **changes})
     assert reply.status_code == 422
-    assert said in reply.text
-    assert "There is a problem" in reply.text
+    assert [*reply.context["form"].errors] == [field]
+    assert 'id="error-summary"' in reply.text
     assert "<title>Error: " in reply.text
     assert reply.context["form"]["weight_seed"].value() == ""
     assert not TrainingRun.objects.exists()
@@ -88,7 +88,7 @@ def test_mistakes_are_told_and_what_was_typed_stays(as_alice, task, changes, sai
 def test_rounds_without_a_release_are_named_and_not_offered(as_alice, task):
     RoundFactory(task=task, number=2, state="closed")
     page = as_alice.get(URL)
-    assert "Not released, and so not trained on: round 2." in page.text
+    assert page.context["form"].unreleased == [2]
     assert "weight_round2" not in page.text
     assert (
         as_alice.post(URL, {**FORM, "weight_round2": "1", "weight_round1": ""}).status_code == 422
@@ -97,7 +97,7 @@ def test_rounds_without_a_release_are_named_and_not_offered(as_alice, task):
 
 def test_a_training_that_runs_is_polled_until_it_is_over(as_alice, run):
     url = f"{URL}{run.pk}/"
-    assert "Waiting for a worker" in as_alice.get(url).text
+    assert 'hx-trigger="load delay:2s"' in as_alice.get(url).text
     mine = leases.claim(TrainingRun, run.pk)
     leases.heartbeat(mine, 0.25, "epoch 1")
     page = as_alice.get(url)
@@ -109,14 +109,12 @@ def test_a_training_that_runs_is_polled_until_it_is_over(as_alice, run):
     part = as_alice.get(url, **HTMX)
     assert "hx-trigger" not in part.text
     assert "There are no rows." in part.text
-    assert "The training is over: failed." in part.text
 
 
 def test_the_report_has_a_chart_tables_and_escaped_texts(as_alice, run):
     done(run)
     page = as_alice.get(f"{URL}{run.pk}/").text
     assert "<svg" in page
-    assert "Accuracy before and after" in page
     for words in ("40.0%", "50.0%", "20 examples", "Rain &lt;b&gt; · Sun", "0.2500", "1 (kept)"):
         assert words in page
     assert 'class="number">0</td>' in page  # nothing mended is a number
@@ -134,7 +132,7 @@ def test_without_an_old_target_the_report_says_so(as_alice, run):
     test = {**REPORT["tests"][0], "before": None, "mended": None, "broken": None, "p": None}
     done(run, old=None, old_missing="no round had a target before", tests=[test])
     page = as_alice.get(f"{URL}{run.pk}/").text
-    assert "Before is nothing: no round had a target before." in page
+    assert "no round had a target before." in page
     assert page.partition("<main")[2].count("unknown") == 4
 
 
@@ -146,7 +144,6 @@ def test_the_model_becomes_a_target_with_one_button(as_alice, run):
     reply = as_alice.post(f"{URL}{run.pk}/", {"number": "2", "name": form["name"].initial})
     assert reply.url == f"{URL}{run.pk}/"
     page = as_alice.get(reply.url).text
-    assert "nli-round-2 is a target of round 2" in page
     assert "Use as target" not in page
     assert run.task.rounds.get(number=2).target_names == ["nli-round-2"]
     assert "nli-round-2 (round 2)" in as_alice.get(URL).text
@@ -170,7 +167,7 @@ def test_a_taken_name_is_told(as_alice, run):
 def test_a_training_that_is_not_done_cannot_be_used(as_alice, run):
     reply = as_alice.post(f"{URL}{run.pk}/", {"number": "2", "name": "early"})
     assert (reply.status_code, TargetModel.objects.count()) == (422, 1)
-    assert "only a finished one has a model" in reply.text
+    assert reply.context["form"].errors
 
 
 def count(client, url):

@@ -199,7 +199,7 @@ def test_an_assignment_of_another_task_is_not_found(as_alice, nli, sentiment):
 def test_signed_out_htmx_gets_401_and_no_redirect(client, nli):
     response = client.post(URL, {"hypothesis": "x"}, **HTMX)
     assert response.status_code == 401
-    assert "You were signed out" in response.text
+    assert 'id="signed-out"' in response.text
     assert "<form" not in response.text
 
 
