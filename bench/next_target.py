@@ -32,7 +32,8 @@ from bench.machine import machine, versions  # noqa: E402
 from evaluation.scoring.paired import compare  # noqa: E402
 from evaluation.task_shape import shape_of, training_row  # noqa: E402
 from evaluation.training.fine_tune import Reading, TrainingOptions, answers, dev_part, train  # noqa: E402
-from evaluation.training.starters import STARTERS, encoder, held_out, joined_rows, seed_rows  # noqa: E402
+from evaluation.training.shipped import encoder  # noqa: E402
+from evaluation.training.starters import STARTERS, held_out, joined_rows, seed_rows  # noqa: E402
 from tasks.config.loading import load_config  # noqa: E402
 from validation.rules.consensus import Policy, Vote, decide  # noqa: E402
 

@@ -32,7 +32,8 @@ sys.path.insert(0, str(ROOT))
 from bench.machine import machine, versions  # noqa: E402
 from bench.peers import Bare  # noqa: E402
 from bench.verdict_page import verdict_page  # noqa: E402
-from evaluation.training.starters import seed_rows, train_starter  # noqa: E402
+from evaluation.seeds import seed_rows  # noqa: E402
+from evaluation.training.shipped import install_starter  # noqa: E402
 from tasks.targets.serving.backends import cores  # noqa: E402
 
 CLIENTS = (1, 8, 32)
@@ -368,7 +369,7 @@ def main() -> None:
     options = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
     home = options.home.resolve()
-    model = train_starter("sentiment", home, lambda done, steps, words: None)
+    model = install_starter("sentiment", home)
     told = measure(model, home, options)
     print(json.dumps(told)) if options.json else show(told)
 

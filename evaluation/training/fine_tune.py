@@ -5,10 +5,8 @@ import json
 import math
 import random
 import re
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -25,6 +23,7 @@ from evaluation.training.data import (
     draw_items,
     score,
 )
+from evaluation.training.folders import atomic_folder
 from tasks.targets.serving.codecs import Answer, Codec, codec_for
 from tasks.targets.serving.errors import BadRequestError
 from tasks.targets.serving.spec import FIELDS, OUTPUTS, SPAN, ModelFolder
@@ -198,20 +197,6 @@ def _codec(base: str | Path, reading: Reading) -> tuple["PreTrainedTokenizerFast
     )
     most = min(reading.max_length or limit, limit)
     return tokenizer, codec_for(folder, tokenizer.backend_tokenizer, most)
-
-
-@contextmanager
-def atomic_folder(path: Path) -> Iterator[Path]:
-    """A new folder next to `path` that takes its name at the end, or vanishes with an error."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-    try:
-        yield folder
-        folder.chmod(0o755)
-        folder.rename(path)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
 
 
 def _labels(rows: Sequence[Row], kind: str, options: TrainingOptions) -> tuple[str, ...] | None:

