@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from django.urls import reverse_lazy
+from whitenoise.compress import Compressor
 
 from dynabench.env import (
     database,
@@ -205,6 +206,8 @@ USE_TZ = True
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STATIC_ROOT = HOME / "static"
+WHITENOISE_KEEP_ONLY_HASHED_FILES = True  # nothing asks for the others, and compressing takes long
+WHITENOISE_SKIP_COMPRESS_EXTENSIONS = [*Compressor.SKIP_COMPRESS_EXTENSIONS, "map"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {

@@ -61,7 +61,7 @@ class Command(BaseCommand):
             refuse_taken("MODEL_SERVER_URL", models.hostname or "127.0.0.1", models.port or 80)
         call_command("migrate", verbosity=0)
         if not static_is_fresh():
-            call_command("collectstatic", interactive=False, verbosity=0)
+            call_command("collectstatic", interactive=False, verbosity=0, ignore_patterns=["redoc"])
         for task in install_official_tasks():
             self.stdout.write(f"Installed the task {task.code}.")
         every_minute("leaderboard.jobs.renew_boards")

@@ -35,9 +35,7 @@ REMEMBER_SECONDS = 2.0  # for so long the spec of a name is not asked again
 _LOADING = threading.Lock()
 
 
-def identify(
-    spec: ModelSpec, folder: ModelFolder, cache_dir: Path
-) -> tuple[dict[str, str], Path]:
+def identify(spec: ModelSpec, folder: ModelFolder, cache_dir: Path) -> tuple[dict[str, str], Path]:
     """A model's fingerprint, and the folder below `cache_dir` that keeps its ONNX file."""
     hashes = FileHashes(cache_dir / "hashes.json")
     identity = fingerprint(spec, folder, backend_version=backend_version(spec), hashes=hashes)
