@@ -66,8 +66,7 @@ STARTERS = {
     "qa": Starter(SPAN, _options(epochs=3, max_length=384, window=48), rank=21),
     "sentiment": Starter(
         SEQUENCE,
-        _options(learning_rate=1e-4, labels=("positive", "negative", "neutral"), epochs=3),
-        joined=True,
+        _options(learning_rate=1e-4, labels=("positive", "negative", "neutral"), epochs=4),
     ),
     "hate-speech": Starter(SEQUENCE, _options(labels=("hate", "not-hate"), epochs=4)),
 }

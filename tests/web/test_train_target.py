@@ -128,14 +128,6 @@ def test_seeds_are_split_into_train_dev_and_the_held_out_tenth(task):
     assert sum(map(len, (source.train, source.dev, source.test))) == len(seed_rows("nli"))
 
 
-def test_sentiment_seeds_are_joined_for_training_only(db):
-    task = TaskFactory(code="sentiment", is_official=True)
-    (source,) = sources(ask(task), "seed")
-    singles = {row["text"] for row in source.dev + source.test}
-    assert len(source.train) > 2 * len(singles)
-    assert not singles & {row["text"] for row in source.train}
-
-
 def test_rows_that_cannot_teach_are_counted(task):
     dataset = release(task.rounds.get(), (10, 5, 5))
     item = dataset.items.first()
