@@ -175,9 +175,10 @@ def resembling(assignment: Assignment, text: str) -> Resembling:
     return Resembling(best.get(True), best.get(False))
 
 
-def history(annotator: Annotator, context: Context) -> Sequence[Example]:
-    """The annotator's examples on one context, oldest first."""
-    return list(Example.objects.filter(annotator=annotator, context=context).order_by("pk"))
+def recent(annotator: Annotator, round: Round, most: int = 10) -> Sequence[Example]:
+    """The annotator's latest examples of the round, oldest first."""
+    found = Example.objects.filter(annotator=annotator, round=round).order_by("-created_at")
+    return list(reversed(found[:most]))
 
 
 def is_judged(example: Example) -> bool:
@@ -186,6 +187,26 @@ def is_judged(example: Example) -> bool:
     Votes are a later stage's rows; `validations` is the name that they give their link here.
     """
     return Example.objects.filter(pk=example.pk, validations__isnull=False).exists()
+
+
+class Votes(NamedTuple):
+    """How many people have judged an example, and what came of it.
+
+    `state`, `still_needed` and `is_verified` are None until somebody has.
+    """
+
+    given: int = 0
+    state: str | None = None
+    still_needed: int | None = None
+    is_verified: bool | None = None
+    is_validated_error: bool | None = None
+
+
+def votes_on(example: Example) -> Votes:
+    """The votes on an example. One query."""
+    names = ("state", "still_needed", "is_verified", "is_validated_error")
+    rows = Example.objects.filter(pk=example.pk).annotate(given=Count("validations"))
+    return Votes(*rows.values_list("given", *(f"consensus__{name}" for name in names)).get())
 
 
 def parent_candidates(annotator: Annotator, round: Round) -> QuerySet[Example]:

@@ -18,7 +18,7 @@ from annotation.attempts.failures import BROKEN, FAILED_STATUS, FAILURES, NO_ANS
 from annotation.models import Assignment, Attempt, Example, Suggestion
 from annotation.refusals import Stale
 from annotation.rules.near_duplicates import written_text
-from annotation.rules.prompt import goal_parts
+from annotation.rules.prompt import fields_to_read, goal_parts
 from annotation.rules.typing_evidence import looks_personal
 from annotation.writing import result_panel
 from annotation.writing.forms import ExampleForm, answered_form, blank_fields
@@ -71,6 +71,11 @@ class WritePage:
         return self._parent_text or self._prompt
 
     @property
+    def start(self) -> str:
+        """The sentence to start from, if the person was given one."""
+        return "" if self._parent_text else self._prompt
+
+    @property
     def _prompt(self) -> str:
         support = self.task.config.support
         name = support.prompt_field if support else None
@@ -112,8 +117,10 @@ class WritePage:
         )
         attrs = form.fields[self.text_field].widget.attrs
         attrs["data-given"] = given.get(self.text_field, "")
-        if self.retry_of or self.opened == Suggestion.Action.EDIT:
+        if data is None and not self.is_past and self.opened in ("", Suggestion.Action.EDIT):
             attrs["autofocus"] = True
+        if self.start and not self.given:
+            attrs["data-select"] = True  # so that typing replaces it
         if self.assignment:  # drafts save themselves, apart from the form's own requests
             attrs["hx-post"] = reverse("annotation:draft", args=[self.assignment.pk])
             when = "input delay:1500ms, draft delay:1500ms"  # draft: of another field, by site.js
@@ -137,10 +144,14 @@ class WritePage:
             "shown_context": SimpleLazyObject(
                 lambda: result_panel.shown_context(self.task.config, self.context)
             ),
+            "has_read": bool(
+                self.unchanged or fields_to_read(self.task.config, self.context.fields)
+            ),
             "form": form or SimpleLazyObject(self.form),
             "goal_before": before,
             "goal_words": words,
             "goal_after": after,
+            "goal_label": self._goal_label,
             "practice": self.assignment is None,
             "targets": SimpleLazyObject(self.targets),
             "limits": self.task.config.limits,
@@ -155,16 +166,28 @@ class WritePage:
         }
         return {**values, **(self._own(self.assignment) if self.assignment else {})}
 
+    @property
+    def _goal_label(self) -> str:
+        field = self.task.config.goal.field
+        return self.task.config.display(field, self.goal) if field and self.goal else ""
+
     def _own(self, assignment: Assignment) -> dict[str, Any]:
         """The values of people with an account. Lazy, as a part of the page shows few of them."""
         cap = self.task.config.limits.tries_per_context
         used: Any = SimpleLazyObject(lambda: selectors.used(assignment))
-        earlier = SimpleLazyObject(lambda: selectors.history(assignment.annotator, self.context))
+        recent: Any = SimpleLazyObject(
+            lambda: selectors.recent(assignment.annotator, assignment.round)
+        )
         return {
             "try_number": SimpleLazyObject(lambda: min(used.here + 1, cap)),
             "left_in_round": SimpleLazyObject(lambda: left_words(self.round, used.in_round)),
+            "recent": recent,
             "history": SimpleLazyObject(
-                lambda: [(example, example.inputs.get(self.text_field)) for example in earlier]
+                lambda: [
+                    (example, example.inputs.get(self.text_field))
+                    for example in recent
+                    if example.context_id == self.context.pk
+                ]
             ),
             "is_newcomer": SimpleLazyObject(
                 lambda: selectors.is_newcomer(assignment.annotator, self.task)
@@ -181,14 +204,21 @@ def result(example: Example, is_new: bool = False) -> dict[str, Any]:
     prefetch_related_objects([example], selectors.with_outputs())  # if they are not there
     outputs = list(example.target_outputs.all())
     questions = result_panel.why_components(config, example.outcome, example.inputs)
+    votes = selectors.Votes() if is_new else selectors.votes_on(example)
+    shown = verdict(example, config, outputs)
+    can_retract = example.retracted_at is None and not votes.given
+    if votes.is_validated_error:
+        shown["heading"] = _("You fooled the model, and people agree")
     return {
-        **verdict(example, config, outputs),
+        **shown,
         "example": example,
+        "is_new": is_new,
+        "votes": votes,
         "looks_personal": looks_personal(written_text(config, example.inputs)),
         "why_form": answered_form(questions, example.metadata) if example.metadata else None,
         "why_fields": blank_fields(tuple(questions), get_language()),
-        "can_retract": is_new
-        or (example.retracted_at is None and not selectors.is_judged(example)),
+        "can_retract": can_retract,
+        "asks_author": can_retract and example.outcome == Example.Outcome.UNDECIDED,
     }
 
 
@@ -212,6 +242,7 @@ def verdict(example: Example, config: Any, outputs: list[Any]) -> dict[str, Any]
             example.outcome, fooled, len(answers), config.verdict.type == "ask_user"
         ),
         "answers": answers,
+        "written": written_text(config, example.inputs),
         "own_chance": result_panel.own_chance(answers),
         "you_said": config.display(goal_field, example.goal) if goal_field else "",
         "threshold": getattr(config.verdict, "threshold", None),

@@ -19,13 +19,13 @@ Status = Example.Outcome
 
 @dataclass(frozen=True)
 class Probability:
-    """One row of the table: `width` is the bar's, in percent; `percent` the words shown."""
+    """One bar: `width` is its percentage, `value` the words shown, `tags` whose label it is."""
 
     label: str
-    percent: str
+    value: str
     width: float
     is_mine: bool
-    is_model: bool
+    tags: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def _rows(
             confidence(chance, shown),
             round(chance * steps) * 100 / steps,
             label == mine,
-            label == theirs,
+            [words for words, said in ((_("you"), mine), (_("model"), theirs)) if label == said],
         )
         for label, chance in sorted(prob.items(), key=lambda item: -item[1])
     ]
@@ -147,15 +147,15 @@ def heading(outcome: str, fooled: int, asked: int, is_asked: bool) -> str:
     several = asked > 1
     if outcome == Status.FOOLED and several:
         said = ngettext(
-            "You fooled %(fooled)d of %(asked)d model",
-            "You fooled %(fooled)d of %(asked)d models",
-            asked,
+            "%(fooled)d of %(asked)d models disagrees with you",
+            "%(fooled)d of %(asked)d models disagree with you",
+            fooled,
         )
         return said % {"fooled": fooled, "asked": asked}
     if outcome == Status.FOOLED:
-        return _("You fooled the model")
+        return _("The model disagrees with you")
     if outcome == Status.NOT_FOOLED:
-        return _("The models got it right") if several else _("The model got it right")
+        return _("The models agree with you") if several else _("The model agrees with you")
     if outcome == Status.UNDECIDED:
         return _("Was the model right? You decide") if is_asked else _("Too close to call")
     return _("Saved, no model in this round")
@@ -164,7 +164,7 @@ def heading(outcome: str, fooled: int, asked: int, is_asked: bool) -> str:
 def own_chance(answers: Sequence[TargetAnswer]) -> str:
     """The chance that the first target gave the author's label; empty when not shown."""
     rows = answers[0].rows if answers else []
-    return next((row.percent for row in rows if row.is_mine), "")
+    return next((row.value for row in rows if row.is_mine), "")
 
 
 def why_components(config: TaskConfig, outcome: str, inputs: Mapping[str, Any]) -> list[Component]:

@@ -159,8 +159,8 @@ def draft(request: HttpRequest, pk: int) -> HttpResponse:
         annotator=annotator_of(request.user),  # type: ignore[arg-type]
     )
     inputs = typed(assignment.round.task.config, request.POST)
-    saved_at = save_draft(assignment=assignment, inputs=inputs)
-    values = {"saved_at": saved_at, "round": assignment.round, "is_part": True}
+    save_draft(assignment=assignment, inputs=inputs)
+    values = {"round": assignment.round, "is_part": True}
     return render(request, "annotation/_draft_saved.html", values)
 
 

@@ -6,6 +6,7 @@ from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
@@ -35,9 +36,11 @@ def account(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def keyboard_mode(request: HttpRequest) -> HttpResponse:
-    """Switch single-key shortcuts."""
+    """Switch single-key shortcuts, and go back to where one was."""
     set_keyboard_mode(annotator=annotator_of(person(request)), on=request.POST.get("on") == "1")
-    return redirect("help")
+    back = request.POST.get("next", "")
+    is_here = url_has_allowed_host_and_scheme(back, {request.get_host()}, request.is_secure())
+    return redirect(back if is_here else "help")
 
 
 @require_POST

@@ -89,6 +89,13 @@ def posts(url: str, target: str, swap: str = "outerHTML", replace_url: str = "")
 
 
 @register.simple_tag
+def vote_dots(given: int, wanted: int) -> SafeString:
+    """A dot for each vote, full or still wanted; the words next to it say the same."""
+    dots = "●" * given + "○" * wanted
+    return format_html('<span class="dots" aria-hidden="true">{}</span>', dots)
+
+
+@register.simple_tag
 def moment(when: datetime, style: str = "j M Y, H:i") -> SafeString:
     """A time for people and programs. A style with hours ends in UTC; site.js makes it local."""
     if "H" not in style:

@@ -46,11 +46,16 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   if (target.id === "draft-line" && xhr.status !== 200) event.detail.shouldSwap = false;
 });
 
-// Focus goes to the new heading, which the server marks.
+// Focus goes to what the server marks; a sentence to start from is selected, so that typing replaces it.
+const begin = (part) => {
+  const marked = part.matches?.("[autofocus]") ? part : part.querySelector?.("[autofocus]");
+  marked?.focus();
+  if ("select" in (marked?.dataset ?? {}) && marked.value === marked.dataset.given) marked.select();
+};
 document.addEventListener("htmx:afterSettle", (event) => {
   const target = event.detail.elt;
-  const heading = target.matches?.("[autofocus]") ? target : target.querySelector?.("[autofocus]");
-  heading?.focus();
+  if (target.id === "form") document.getElementById("result").replaceChildren();
+  begin(target);
   if (target.querySelector?.("#verdict") && draftKey()) localStorage.removeItem(draftKey());
   if (target.id === "result") forgetErrors();
   // A suggestion that was taken is the text now, in this browser's copy too.
@@ -101,7 +106,13 @@ document.addEventListener("DOMContentLoaded", () => {
     if (differ.length) say(WORDS.restored);
   }
   count();
-  document.querySelector("[autofocus]")?.focus();
+  begin(document);
+});
+document.addEventListener("click", ({ target }) => {
+  if (target.id !== "use-start") return;
+  typed().focus();
+  typed().select();
+  document.execCommand("insertText", false, document.getElementById("start").textContent);  // undoable
 });
 
 // A slider moves with its number, which is what is sent.
@@ -127,16 +138,17 @@ const localTimes = () => document.querySelectorAll("time[data-local]").forEach((
 document.addEventListener("DOMContentLoaded", localTimes);
 document.addEventListener("htmx:afterSettle", localTimes);
 
-// Keys.
+// Keys. One that is held down presses no button twice: the next one has the focus by then.
 document.addEventListener("keydown", (event) => {
-  const inside = event.target.closest("form");
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && inside) {
+  const submits = event.key === "Enter" && (event.ctrlKey || event.metaKey), inside = event.target.closest("form");
+  if (event.repeat && (submits || event.key === "Enter" && !event.target.matches("textarea"))) return event.preventDefault();
+  if (submits && inside) {
     event.preventDefault();
     inside.requestSubmit();
   }
   const typing = event.target.closest("input, textarea, select, [contenteditable], [data-keys]");
   if (!("keyboardMode" in document.body.dataset) || typing) return;
-  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  if (event.repeat || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   const control = document.querySelector(`[data-key="${CSS.escape(event.key.toLowerCase())}"]`);
   if (control) { event.preventDefault(); control.click(); }
 });

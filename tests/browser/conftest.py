@@ -195,7 +195,17 @@ def answer_box(page: Page) -> Locator:
 
 
 def submit_button(page: Page) -> Locator:
-    return page.get_by_role("button", name="Submit and see the model's answer")
+    return page.locator("#submit")
+
+
+def next_button(page: Page) -> Locator:
+    """It has the focus once the verdict is there."""
+    return page.locator("#next")
+
+
+def open_ideas(page: Page) -> None:
+    """Unfold the help with writing."""
+    page.locator("#ideas > summary").click()
 
 
 FOOLED = re.compile(r"\bfooled")
@@ -241,6 +251,7 @@ def audit(page: Page, *, menus: bool = False) -> None:
     Colours do not depend on the width, nor the layout on the colours: two runs see all four.
     All that unfolds is open, but for menus, which would cover the page, unless `menus`.
     """
+    page.evaluate("scrollTo(0, 0)")  # where nothing that sticks covers anything
     unfold = "all => document.querySelectorAll(all).forEach(one => { one.open = true; })"
     page.evaluate(unfold, "details" if menus else "details:not(.menu)")
     if not page.evaluate("'axe' in window"):

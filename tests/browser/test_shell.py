@@ -51,7 +51,7 @@ def test_single_keys_wait_for_keyboard_mode(page, nli):
     expect(page.locator("section.context")).to_have_text(passage, use_inner_text=True)
     page.evaluate("document.activeElement.blur()")
     page.keyboard.press("n")
-    expect(page.locator("#goal")).to_be_focused()
+    expect(text_box(page)).to_be_focused()
     expect(page.locator("section.context")).not_to_have_text(passage, use_inner_text=True)
     submit(page)
     page.keyboard.press("e")

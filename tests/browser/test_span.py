@@ -12,9 +12,9 @@ from tests.browser.conftest import (
     answer_box,
     assign,
     make_round,
+    next_button,
     submit_button,
     text_box,
-    verdict,
 )
 from tests.support.factories import scripted_target
 
@@ -113,7 +113,7 @@ def test_all_ways_give_the_same_offsets(at_passage, way):
     if way == "drag":
         assert page.evaluate("getSelection().toString()") == WANTED  # it can still be copied
     submit_button(page).click()
-    expect(verdict(page)).to_be_focused()
+    expect(next_button(page)).to_be_focused()
     start = PASSAGE.index(WANTED)
     assert Example.objects.get().inputs["answer"] == {
         "text": WANTED,
@@ -150,7 +150,7 @@ def test_which_of_two_places(at_passage):
     expect(page.locator("#error-summary")).to_contain_text(" 2 ")
     page.get_by_label("[Ada] left Tarn").check()
     submit_button(page).click()
-    expect(verdict(page)).to_be_focused()
+    expect(next_button(page)).to_be_focused()
     assert Example.objects.get().inputs["answer"]["start"] == PASSAGE.rindex("Ada")
 
 
@@ -168,7 +168,7 @@ def test_a_choice_after_an_emoji_counts_code_points(at_passage):
         page.keyboard.press(key)
     expect(page.locator("input[name=answer_start]")).to_have_value("17")
     submit_button(page).click()
-    expect(verdict(page)).to_be_focused()
+    expect(next_button(page)).to_be_focused()
     assert Example.objects.get().inputs["answer"] == {"text": "Ada", "start": 17, "end": 20}
 
 
@@ -218,7 +218,7 @@ def test_the_marked_answer_outlives_an_outage(at_passage, way):
     if way != "typing":
         expect(page.locator("#passage .mine")).to_have_text(WANTED)
     submit_button(page).click()
-    expect(verdict(page)).to_be_focused()
+    expect(next_button(page)).to_be_focused()
     assert Example.objects.get().inputs["answer"]["text"] == WANTED
 
 
@@ -229,7 +229,7 @@ def test_the_server_keeps_the_marked_answer_too(at_passage, alice, open_page):
     with page.expect_response(lambda one: "answer=Ada" in (one.request.post_data or "")):
         for key in ["ArrowRight"] * 11 + ["Enter"]:
             page.keyboard.press(key)
-    expect(page.locator("#draft-line")).to_contain_text("Saved draft")
+    expect(page.locator("#draft-line")).to_contain_text("Draft saved")
     other = open_page(alice)
     other.goto("/t/qa/write/")
     expect(answer_box(other)).to_have_value("Ada")

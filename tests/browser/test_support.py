@@ -14,6 +14,8 @@ from tests.browser.conftest import (
     audit,
     fill,
     make_round,
+    next_button,
+    open_ideas,
     submit_button,
     text_box,
     verdict,
@@ -48,6 +50,7 @@ def test_examples_and_a_challenge_beside_what_was_typed(open_page, alice, start,
     page = open_page(alice, java_script_enabled=javascript)
     page.goto("/t/nli/write/")
     text_box(page).fill(TEXTS["nli"])
+    open_ideas(page)
     page.get_by_role("button", name=BUTTON).click()
     heading = page.get_by_role("heading", name="Examples that worked")
     expect(heading).to_be_focused()
@@ -65,10 +68,11 @@ def test_by_keyboard_enter_in_the_answer_still_submits(page, start):
     start("qa", question="When was it?")
     visit(page, "/t/qa/write/")
     fill(page, "qa")
+    open_ideas(page)
     press_on(page, page.get_by_role("button", name=BUTTON), "Enter")
     expect(page.get_by_role("heading", name="Examples that worked")).to_be_focused()
     page.get_by_label("The answer", exact=True).press("Enter")
-    expect(verdict(page)).to_be_focused()
+    expect(next_button(page)).to_be_focused()
 
 
 def test_who_goes_on_at_once_keeps_the_focus(page, start):
@@ -80,6 +84,7 @@ def test_who_goes_on_at_once_keeps_the_focus(page, start):
         document.addEventListener("htmx:afterSwap", goOn);
         document.addEventListener("htmx:afterSettle", () => { told.settled = "yes"; });
     }""")
+    open_ideas(page)
     page.get_by_role("button", name=BUTTON).click()
     expect(page.locator("body[data-settled]")).to_be_visible()
     expect(text_box(page)).to_be_focused()
@@ -90,6 +95,7 @@ def test_the_examples_are_accessible(page, start, code):
     field = {"nli": "hypothesis", "hate-speech": "text"}[code]
     start(code, **{field: "An idea of others"})
     visit(page, f"/t/{code}/write/")
+    open_ideas(page)
     page.get_by_role("button", name=BUTTON).click()
     expect(page.get_by_role("heading", name="Examples that worked")).to_be_focused()
     if code == "hate-speech":
@@ -105,6 +111,7 @@ def test_a_suggestion_is_edited(open_page, alice, start, javascript):
     page = open_page(alice, java_script_enabled=javascript)
     page.goto("/t/nli/write/")
     text_box(page).fill("My own.")
+    open_ideas(page)
     page.get_by_role("button", name="Suggest a text").click()
     expect(page.get_by_role("heading", name="A suggestion")).to_be_focused()
     expect(text_box(page)).to_have_value("My own.")
@@ -126,6 +133,7 @@ def test_a_suggestion_is_used_or_ignored_and_one_that_fails_is_told(page, start)
     allow(assignment.round.task)
     muse = generator(assignment.round.task)
     visit(page, "/t/nli/write/")
+    open_ideas(page)
     ask = page.get_by_role("button", name="Suggest a text")
     ask.click()
     page.get_by_role("button", name="Ignore").click()

@@ -206,7 +206,7 @@ def test_signed_out_htmx_gets_401_and_no_redirect(client, nli):
 def test_a_draft_survives(as_alice, nli):
     form = open_form(as_alice)
     response = as_alice.post(f"/draft/{form['assignment']}/", {"hypothesis": "Half a sen"}, **HTMX)
-    assert "Saved draft" in response.text
+    assert "Draft saved" in response.text
     as_alice.logout()
     as_alice.force_login(annotator_user())
     assert "Half a sen" in as_alice.get(URL).text
@@ -304,7 +304,7 @@ def test_an_ensemble_is_judged_by_the_rounds_rule(as_alice, nli):
     scripted_target(nli, name="wrong", label="entailment", prob=None)
     goal_is(as_alice, "neutral")
     text = as_alice.post(URL, open_form(as_alice), **HTMX).text
-    assert "You fooled 1 of 2 models" in text
+    assert "1 of 2 models disagrees with you" in text
     assert "Model A" in text
     assert "Model B" in text
     assert TargetOutput.objects.filter(fooled=True).count() == 1

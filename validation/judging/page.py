@@ -70,19 +70,11 @@ def fields_of(form: FlagForm) -> SafeString:
 # language.
 
 
-def vote_form(config: TaskConfig, outcome: str, data: Any = None) -> VoteForm:
-    """The question about an example with this outcome, and the answers to choose from."""
+def vote_form(config: TaskConfig, outcome: str, data: Any) -> VoteForm:
+    """The answer to an example with this outcome."""
     about_model = is_about_model(config, outcome)
     asks = legend(config, outcome)
     return VoteForm(data, config=config, legend=asks, about_model=about_model)
-
-
-@lru_cache(256)
-def blank_answer(config_text: str, outcome: str, language: str | None) -> SafeString:
-    """The answers to choose from. They depend only on whether a model answered."""
-    config = parsed_config(config_text)
-    with override(language):
-        return vote_form(config, outcome)["answer"].as_field_group()  # type: ignore[no-any-return]
 
 
 @lru_cache(256)
@@ -121,7 +113,11 @@ def page_values(
     if blind.reads_labels(validator, task):
         may_review = can_moderate(validator.user, task)  # type: ignore[arg-type]
         return {**values, "reads_labels": True, "may_review": may_review}
-    return {**values, "full_round": vote_caps.full_round(validator, task)}
+    return {
+        **values,
+        "full_round": vote_caps.full_round(validator, task),
+        "other_queues": queue.other_queues(validator, task),
+    }
 
 
 def _example_values(
@@ -136,9 +132,8 @@ def _example_values(
         "shown_context": result_panel.shown_context(config, example.context),
         "shown_inputs": shown_inputs(config, example),
         "form": form,
-        "answer_field": form["answer"].as_field_group()
-        if form
-        else blank_answer(text, example.outcome, spoken),
+        "asks": legend(config, example.outcome),
+        "answers": choices(config, is_about_model(config, example.outcome)),
         "model_said": model_said(config, example),
         "flag_form": flag_form,
         "flag_fields": fields_of(flag_form) if flag_form else blank_flag(text, asked, spoken),

@@ -15,7 +15,9 @@ from django.utils import timezone
 from annotation.models import Example
 from dynabench.accounts.models import Annotator
 from dynabench.lib.days import midnight
-from tasks.models import Round, Task
+from tasks.models import Round, Task, TaskMember
+from tasks.permissions import READERS
+from tasks.selectors import listed_tasks
 from validation.models import Consensus, JudgeLease, QueueItem, Skip, Validation
 from validation.rules.sampling import is_judged
 
@@ -206,6 +208,26 @@ def round_numbers(*rounds: Round) -> Mapping[int, Mapping[str, int]]:
         else:
             found[pk] |= zip(wanted, counts, strict=True)
     return found
+
+
+def other_queues(validator: Annotator, task: Task) -> Sequence[Task]:
+    """The other tasks in which an example waits for this validator. One query."""
+    user = validator.user
+    if user is None or user.is_superuser:
+        return []  # who reads the labels of all tasks judges none
+    mine = {"example": OuterRef("pk"), "validator": validator}
+    waiting = QueueItem.objects.filter(
+        ~Exists(Validation.objects.filter(**mine)),
+        ~Exists(Skip.objects.filter(**mine)),
+        ~Q(author=validator),
+        round__task=OuterRef("pk"),
+        round__state__in=JUDGED_STATES,
+        example__retracted_at__isnull=True,
+        free__gt=0,
+    )
+    read = TaskMember.objects.standing().filter(user=user, role__in=READERS).values("task")
+    others = listed_tasks(user).exclude(pk=task.pk).exclude(pk__in=read)
+    return list(others.filter(Exists(waiting)))
 
 
 def waiting_examples(rounds: Sequence[Round]) -> Counter[int]:
