@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from django.db import transaction
@@ -125,14 +124,12 @@ def change_goal(*, assignment: Assignment) -> Assignment:
     return assignment
 
 
-def save_draft(*, assignment: Assignment, inputs: Mapping[str, Any]) -> datetime:
+def save_draft(*, assignment: Assignment, inputs: Mapping[str, Any]) -> None:
     """Keep the text typed so far; the last save wins.
 
     `draft_saved_at` shows who was writing when a round closed, so it does not change after that.
     """
-    now = timezone.now()
     assignment.draft = dict(inputs)
     if assignment.round.state != Round.State.CLOSED:
-        assignment.draft_saved_at = now
+        assignment.draft_saved_at = timezone.now()
     assignment.save(update_fields=["draft", "draft_saved_at"])
-    return now
