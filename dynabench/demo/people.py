@@ -122,10 +122,11 @@ def crowd(seed: int, writers: int, judges: int) -> tuple[list[Writer], list[Judg
         name, skill, care, chance = drawn("writer", number)
         authors.append(Writer(name, skill, care, chance.gammavariate(3, 1 / 3), chance))
     readers = [Judge(*drawn("judge", number)) for number in range(judges)]
-    careless: Writer | Judge
-    for careless in (*authors[: writers // 6], *readers[: judges // 8]):
-        careless.care *= 0.5
-    person: Writer | Judge
-    for person in (*authors[len(authors) - writers // 12 :], *readers[judges - judges // 4 :]):
+    careless: list[Writer | Judge] = [*authors[: writers // 6], *readers[: judges // 8]]
+    for person in careless:
+        person.care *= 0.5
+    liars, voters = writers - writers // 12, judges - judges // 4
+    colluding: list[Writer | Judge] = [*authors[liars:], *readers[voters:]]
+    for person in colluding:
         person.colludes = True
     return authors, readers
