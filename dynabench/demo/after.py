@@ -5,7 +5,10 @@ Jobs are done here, as a worker does them; where a site's workers are quicker, t
 
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+
+from django.db import connection, transaction
 
 from dynabench.accounts.models import User
 from dynabench.demo.community import plan
@@ -18,11 +21,12 @@ from evaluation.releases.splits import Sizes, make_plan
 from evaluation.runs.services import request_missing
 from evaluation.sets.source_services import sweep_rounds
 from evaluation.training.services import default_base, free_name, register_trained, request_training
-from leaderboard.jobs import renew_boards
 from tasks.models import Round, Task
 from tasks.rounds.loop import RoundError
 from tasks.rounds.services import plan_round
 from tasks.rounds.states import set_round_state
+from tasks.targets.connect import serving_of
+from tasks.targets.services import change_target
 
 EPOCHS = 2
 LOADING_SECONDS = 180
@@ -88,27 +92,36 @@ def next_round(round: Round, owner: User, seed: int, tries: int) -> Round:
     made = plan_round(
         task=task, actor=owner, fields=plan(tries), parents=[round], contexts_of=round
     )
-    register_trained(
-        run=TrainingRun.objects.get(pk=run.pk),
-        number=made.number,
-        name=free_name(task, made.number),
-        actor=owner,
-    )
+    with transaction.atomic():
+        target = register_trained(
+            run=TrainingRun.objects.get(pk=run.pk),
+            number=made.number,
+            name=free_name(task, made.number),
+            actor=owner,
+        )
+        # An export to ONNX would take longer than the round.
+        served = serving_of(task.config, backend="torch")
+        change_target(target=target, actor=owner, fields={"serving": served})
     return made
 
 
 def evaluate(task: Task) -> None:
-    """Make the sets that are due and run every model on each."""
+    """Make the sets that are due and run every model on each, two at a time."""
     sweep_rounds()
     request_missing()
+    with ThreadPoolExecutor() as pool:
+        for done in [pool.submit(_evaluate, task) for _ in range(2)]:
+            done.result()
+
+
+def _evaluate(task: Task) -> None:
+    """Run until nothing of the task waits or runs."""
     mine = EvaluationRun.objects.filter(submission__task=task)
     waiting = mine.filter(state__in=[Job.State.QUEUED, Job.State.RUNNING])
-    while run := waiting.first():
-        jobs.evaluate_next(run.pk)
-        if run.state == Job.State.RUNNING:  # another worker has the last ones
-            time.sleep(0.5)
-
-
-def finish_board() -> None:
-    """Intervals and rates of the board."""
-    renew_boards()
+    try:
+        while run := waiting.order_by("state").first():  # queued ones first
+            jobs.evaluate_next(run.pk)
+            if run.state == Job.State.RUNNING:  # another worker has the last ones
+                time.sleep(0.5)
+    finally:
+        connection.close()

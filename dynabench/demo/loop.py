@@ -10,7 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.db import connection
 
-from dynabench.demo.after import evaluate, finish_board, next_round, open_round, release
+from dynabench.demo.after import evaluate, next_round, open_round, release
 from dynabench.demo.community import first_round, make_people, make_task
 from dynabench.demo.entrants import publish_entrants, submit_entrants
 from dynabench.demo.people import crowd
@@ -19,6 +19,7 @@ from dynabench.demo.server import model_server
 from dynabench.lib.errors import Refused
 from evaluation.training.starters import train_starter
 from leaderboard.board.tables import public_table
+from leaderboard.jobs import renew_boards
 from tasks.models import SIMULATED, Task
 from validation.statistics.report import task_report
 
@@ -67,7 +68,7 @@ def run_demo(
         entrants = submit_entrants(task)
         evaluate(task)
         publish_entrants(entrants)
-        finish_board()
+        renew_boards()
         open_round(round, owner)
     return {**_report(task, size), "seconds": int(time.monotonic() - started)}
 

@@ -145,3 +145,11 @@ def test_setting_up_starts_the_model_server_alone(monkeypatch, settings, tmp_pat
     settings.HOME = tmp_path
     monkeypatch.setattr(Processes, "_start", lambda self, name: started.append(name))
     assert list(Processes(8000, only_models=True).urls) == started == ["models"]
+
+
+def test_the_site_outlives_its_demo(processes, monkeypatch):
+    monkeypatch.setattr(quickstart, "MANAGE", [sys.executable, "-c", ""])
+    processes.start_demo()
+    assert processes.running["demo"].args[-1] == "demo"
+    assert processes.running["demo"].wait() == 0
+    processes._check_alive()

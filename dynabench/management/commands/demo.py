@@ -1,6 +1,7 @@
 """Fill the task "Demo" with a simulated community."""
 
 import json
+import signal
 from argparse import ArgumentParser
 from typing import Any
 
@@ -18,6 +19,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print the report as JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # its model server ends with it
         with as_command_error():
             found = run_demo(options["seed"], self.stderr.write)
         if options["json"]:

@@ -25,7 +25,7 @@ from dynabench.lib.errors import Refused
 from dynabench.lib.queue import every_minute
 from evaluation.training.shipped import install_starter
 from evaluation.training.starters import STARTERS
-from tasks.models import Round, Task, TaskMember
+from tasks.models import SIMULATED, Round, Task, TaskMember
 from tasks.rounds.loop import register_target
 from tasks.rounds.states import set_round_state
 from tasks.services import install_official_tasks
@@ -44,16 +44,17 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--setup-only", action="store_true", help="set up, do not run")
+        parser.add_argument("--demo", action="store_true", help="fill a task with simulated people")
 
     def handle(self, *args: Any, **options: Any) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, stop)
         try:
-            self._run(setup_only=options["setup_only"])
+            self._run(setup_only=options["setup_only"], demo=options["demo"])
         except KeyboardInterrupt:
             self.stdout.write("\nStopped.")
 
-    def _run(self, *, setup_only: bool) -> None:
+    def _run(self, *, setup_only: bool, demo: bool) -> None:
         port = int(os.environ.get("PORT") or 8000)
         if not setup_only:
             refuse_taken("PORT", "127.0.0.1", port)
@@ -80,6 +81,9 @@ class Command(BaseCommand):
                 return
             self.stdout.write(f"\nDynabench is at http://localhost:{port}/  (Ctrl-C stops it)")
             self.stdout.write(FIRST_STEP)
+            if demo and not Task.objects.filter(code=SIMULATED).exists():
+                self.stdout.write(f"It fills as you watch: http://localhost:{port}/t/{SIMULATED}/")
+                processes.start_demo()
             processes.watch()
         finally:
             processes.stop()
@@ -180,6 +184,11 @@ class Processes:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+
+    def start_demo(self) -> None:
+        """Let simulated people in; nobody waits for their end."""
+        self.commands["demo"] = [*MANAGE, "demo"]
+        self._start("demo")
 
     def wait_until_ready(self) -> None:
         """Return when web and model server answer; raises CommandError with the log to read."""
