@@ -13,6 +13,7 @@ from django.db import connection
 from dynabench.demo.after import evaluate, next_round, open_round, release
 from dynabench.demo.community import first_round, make_people, make_task
 from dynabench.demo.entrants import publish_entrants, submit_entrants
+from dynabench.demo.past import date_back
 from dynabench.demo.people import crowd
 from dynabench.demo.play import Community
 from dynabench.demo.server import model_server
@@ -60,6 +61,7 @@ def run_demo(
             round = open_round(round, owner)
             people.play(round)
             round.refresh_from_db()
+            date_back(round, size.rounds - number)
             tell(f"round {number}: its release and the next target")
             release(round, owner, seed)
             round = next_round(round, owner, seed, size.tries)

@@ -1,11 +1,15 @@
 """The simulated community: what it leaves in the tables, how it is marked, and its end."""
 
+from datetime import timedelta
+
 import pytest
 from django.apps import apps
 from django.core.management import call_command
 from django.db import transaction
+from django.utils import timezone
 
 from annotation.models import Example, Report
+from dynabench.demo.past import date_back
 from tasks.models import Round, TaskMember
 from tests.support.demo import played_round, rows, votes
 from tests.support.factories import UserFactory
@@ -74,6 +78,21 @@ def test_forgetting_takes_everything_away_and_what_real_people_did_there(capsys)
     )
     call_command("forget_demo")
     assert counts() == after
+
+
+def test_a_played_round_is_dated_over_the_week_before():
+    round = played_round(tries=20)
+    now, week = timezone.now(), timedelta(days=7)
+    date_back(round, weeks=1)
+    round.refresh_from_db()
+    written = list(round.examples.order_by("pk").values_list("created_at", flat=True))
+    assert now - 2 * week < round.opened_at < written[0]
+    assert written == sorted(written)
+    assert written[-1] - written[0] > timedelta(days=1)
+    assert round.closed_at < now - week + timedelta(minutes=1)
+    for vote in Validation.objects.select_related("example"):
+        assert vote.example.created_at < vote.created_at
+        assert vote.seconds > 1
 
 
 def test_another_demo_is_refused_while_there_is_one():

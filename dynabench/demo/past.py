@@ -1,0 +1,54 @@
+"""The simulated calendar: a round that was played within a minute is dated over a week."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F, QuerySet
+from django.utils import timezone
+
+from annotation.models import Assignment, Attempt, Example, Report
+from tasks.models import Round
+from validation.models import Consensus, GoldAnswer, JudgeLease, Skip, Validation
+
+WEEK = timedelta(days=7)
+
+
+@transaction.atomic
+def date_back(round: Round, weeks: int) -> None:
+    """Stretch the times of a closed round over the week that ended so many weeks ago."""
+    now, began = timezone.now(), round.opened_at
+    assert began
+    factor = WEEK / (now - began)
+
+    def moved(at: datetime | None) -> datetime | None:
+        return at and now - weeks * WEEK - factor * (now - at)
+
+    for rows, columns in _dated(round):
+        changed = list(rows)
+        for row in changed:
+            for column in columns:
+                setattr(row, column, moved(getattr(row, column)))
+        rows.model._default_manager.bulk_update(changed, columns, batch_size=100)
+    for answers in (Validation.objects.filter(example__round=round), _gold_answers(round)):
+        answers.update(seconds=F("seconds") * factor)
+
+
+def _dated(round: Round) -> Iterator[tuple[QuerySet[Any], Sequence[str]]]:
+    """Rows that people made in the round, with their columns of times."""
+    of_example = {"example__round": round}
+    yield Round.objects.filter(pk=round.pk), ("opened_at", "closed_at", "writing_until")
+    yield Assignment.objects.filter(round=round), ("assigned_at", "left_at")
+    yield Attempt.objects.filter(assignment__round=round), ("asked_at", "held_until")
+    yield Example.objects.filter(round=round), ("created_at", "shown_at", "retracted_at")
+    yield Report.objects.filter(context__round=round), ("created_at",)
+    yield JudgeLease.objects.filter(**of_example), ("leased_at", "until")
+    yield Skip.objects.filter(**of_example), ("created_at",)
+    yield Validation.objects.filter(**of_example), ("created_at",)
+    yield Consensus.objects.filter(round=round), ("decided_at",)
+    yield _gold_answers(round), ("created_at",)
+
+
+def _gold_answers(round: Round) -> QuerySet[GoldAnswer]:
+    return GoldAnswer.objects.filter(gold__example__round=round)
