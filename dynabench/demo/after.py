@@ -58,11 +58,11 @@ def open_round(round: Round, owner: User) -> Round:
 
 
 def release(round: Round, owner: User, seed: int) -> None:
-    """Release a closed round: a quarter of its rows for test, a tenth for dev, if possible."""
+    """Release a closed round: a sixth of its rows for test, a twelfth for dev, if possible."""
     sweep_rounds()  # the set of what the round verified; a site makes it within a minute
     counts = counts_of(round)
     rows = (counts.labels(True) + counts.labels(False)).total()
-    sizes = make_plan(counts, Sizes(None, rows // 10, rows // 4), seed=seed).sizes
+    sizes = make_plan(counts, Sizes(None, rows // 12, rows // 6), seed=seed).sizes
     if not sizes.train:
         sizes = suggested_sizes(counts)
     options = Options(
