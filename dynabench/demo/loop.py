@@ -18,7 +18,7 @@ from dynabench.demo.people import crowd
 from dynabench.demo.play import Community
 from dynabench.demo.server import model_server
 from dynabench.lib.errors import Refused
-from evaluation.training.starters import train_starter
+from evaluation.training.shipped import install_starter
 from leaderboard.board.tables import public_table
 from leaderboard.jobs import renew_boards
 from tasks.models import SIMULATED, Task
@@ -48,7 +48,7 @@ def run_demo(
     started = time.monotonic()
     if Task.objects.filter(code=SIMULATED).exists():
         raise Refused("There is a demo. manage.py forget_demo takes it away.")
-    base = base or train_starter("sentiment", settings.HOME, lambda *_: None)
+    base = base or install_starter("sentiment", settings.HOME)
     seed_chance(seed)
     chance = random.Random(seed)
     task, owner = make_task()
