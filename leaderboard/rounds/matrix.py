@@ -267,8 +267,11 @@ def _change(cells: Sequence[RoundCell]) -> Change | None:
     return Change(oldest, newest, minus(now, was))
 
 
-def charts(found: Rounds, title: str) -> list[SafeString]:
-    """People and the first models over the rounds, and vMER; none with fewer than two rounds."""
+def charts(found: Rounds, title: str) -> list[tuple[str, SafeString]]:
+    """People and the first models over the rounds, and vMER, each with its title.
+
+    None with fewer than two rounds.
+    """
     if len(found.columns) < 2:
         return []
     people = {_("People"): [column.people for column in found.columns]}
@@ -285,8 +288,11 @@ def charts(found: Rounds, title: str) -> list[SafeString]:
         for title, lines in drawn.items()
     }
     return [
-        line_chart(
-            {name: _points(found.columns, cells) for name, cells in lines.items()}, title=title
+        (
+            title,
+            line_chart(
+                {name: _points(found.columns, cells) for name, cells in lines.items()}, title=title
+            ),
         )
         for title, lines in known.items()
         if lines

@@ -24,7 +24,7 @@ ROWS = 100
 def rounds(request: HttpRequest, code: str) -> HttpResponse:
     """Every model on every round's set, and people."""
     from leaderboard.board.matrix import score_matrix
-    from leaderboard.rounds.matrix import LINES, charts, rounds_of
+    from leaderboard.rounds.matrix import charts, rounds_of
 
     task = find_task(request, code)
     if "format" in request.GET:
@@ -39,7 +39,6 @@ def rounds(request: HttpRequest, code: str) -> HttpResponse:
         "found": found,
         "page": Paginator(found.lines, ROWS).get_page(request.GET.get("page")),
         "charts": charts(found, _("%(metric)s by round") % {"metric": in_words(matrix.main)}),
-        "drawn": LINES,
         "is_counting": len(kept) < len(seen),
         "mine": "mine" in request.GET,
     }
