@@ -52,14 +52,18 @@ def try_out(request: HttpRequest, code: str) -> HttpResponse:
         return refusal(request, error, task)
     if request.method == "POST":
         return _submit(request, task, round)
-    places = len(task.config.practice_contexts)
-    if not places:
+    if not task.config.practice_contexts:
         said = _("There is nothing to practise on here: no example of this task shows its passage.")
         return refusal(request, NoContext(said), task)
-    goal = random.choice(task.config.goal_choices or [""])
-    return page.show(
-        request, WritePage(task, round, _context(round, random.randrange(places)), goal)
-    )
+    return page.show(request, started(round))
+
+
+def started(round: Round, opened: str = "") -> WritePage:
+    """A practice page with a context and a goal by chance. The task has practice contexts."""
+    config = round.task.config
+    place = random.randrange(len(config.practice_contexts))
+    goal = random.choice(config.goal_choices or [""])
+    return WritePage(round.task, round, _context(round, place), goal, opened=opened)
 
 
 def _context(round: Round, place: int) -> Context:

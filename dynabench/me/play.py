@@ -1,6 +1,6 @@
 """Goals, badges and agreement of one person, for the page about their own work."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
@@ -35,10 +35,7 @@ def game_of(
     """The person's game over those of their `tasks` that are not sensitive."""
     mild = {task.pk: task for task in tasks if not task.is_sensitive}
     this_week, goals = monday(datetime.now(UTC).date()), goals_of(me)
-    done: dict[date, int] = {}
-    for (begins, task), week in weeks.items():
-        if task in mild:
-            done[begins] = done.get(begins, 0) + week.tried + week.judged
+    done = done_by_week(weeks, mild)
     careful = any(is_careful(one) for task, one in agreement.items() if task in mild)
     return Game(
         goal=goal_in(goals, this_week),
@@ -46,6 +43,17 @@ def game_of(
         weeks=weeks_reached(done, goals, this_week),
         badges=badges_of(me, list(mild.values()), careful),
     )
+
+
+def done_by_week(
+    weeks: Mapping[tuple[date, int], Week], tasks: Collection[int]
+) -> Mapping[date, int]:
+    """Examples and judgements of each week, by its Monday. tasks: ids of those that count."""
+    done: dict[date, int] = {}
+    for (begins, task), week in weeks.items():
+        if task in tasks:
+            done[begins] = done.get(begins, 0) + week.tried + week.judged
+    return done
 
 
 def kappa_of(agreement: Reliability) -> float | None:

@@ -4,15 +4,15 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from django.db.models import Prefetch, prefetch_related_objects
+from django.db.models import Max, Prefetch, prefetch_related_objects
 from django.http import Http404, HttpRequest
 from rest_framework.request import Request
 
 from annotation.models import Example
-from evaluation.models import Dataset, DatasetFile
+from evaluation.models import Dataset, DatasetFile, DatasetItem
 from evaluation.releases.rows import Freezer, to_json
 from tasks.access import find_task
-from tasks.models import Round
+from tasks.models import Round, Task
 from tasks.permissions import can_read
 
 DECODED = ("input_json", "output_json", "metadata_json")
@@ -30,6 +30,26 @@ def public_datasets(rounds: Iterable[Round]) -> list[Dataset]:
     found = [*latest_datasets(rounds).values()]
     prefetch_related_objects(found, Prefetch("files", DatasetFile.objects.filter(is_public=True)))
     return sorted(found, key=lambda dataset: -dataset.round.number)
+
+
+def released_failures(tasks: Iterable[Task]) -> list[Example]:
+    """Of each task's newest dataset a row of `train` that fooled a model. At most four queries."""
+    newest = {
+        task: pk
+        for pk, task in Dataset.objects.filter(round__task__in=tasks, state=Dataset.State.DONE)
+        .order_by("round__number", "version")
+        .values_list("pk", "round__task")
+    }
+    rows = DatasetItem.objects.filter(
+        dataset__in=newest.values(),
+        split=DatasetItem.Split.TRAIN,
+        is_withdrawn=False,
+        example__consensus__is_validated_error=True,
+        example__retracted_at__isnull=True,
+    )
+    chosen = rows.order_by().values("dataset").annotate(last=Max("example"))
+    found = Example.objects.filter(pk__in=[row["last"] for row in chosen])
+    return list(found.select_related("round").prefetch_related("target_outputs"))
 
 
 def split_rows(dataset: Dataset, split: str) -> Iterator[Mapping[str, Any]]:

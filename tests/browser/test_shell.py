@@ -90,17 +90,17 @@ def test_policy_and_weight_of_the_write_page(page, nli):
 def test_filters_of_the_task_list(page, nli):
     make_round("hate-speech")
     page.goto("/")
-    expect(page.locator(".card")).to_have_count(2)
+    expect(page.locator("#tasks .card")).to_have_count(2)
     page.get_by_text("Search and filter").click()
     page.get_by_label("No sensitive content").check()
-    expect(page.locator(".card")).to_have_count(1)
+    expect(page.locator("#tasks .card")).to_have_count(1)
     expect(page.locator("#status")).to_have_text("1 task")
     expect(page).to_have_url(re.compile("mild=1"))
     page.get_by_label("Search", exact=True).fill("nothing like it")
-    expect(page.get_by_text("No task matches.")).to_be_visible()
+    expect(page.locator("#tasks .empty")).to_be_visible()
     audit(page)
     page.get_by_role("link", name="Clear filters").click()
-    expect(page.locator(".card")).to_have_count(2)
+    expect(page.locator("#tasks .card")).to_have_count(2)
 
 
 def test_a_sensitive_task_shows_nothing_unasked(page, alice):

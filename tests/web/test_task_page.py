@@ -24,7 +24,9 @@ from tests.support.task_pages import (
     rounds,  # noqa: F401
 )
 from tests.support.task_reports import by, load, mood, report, row  # noqa: F401
+from validation.rules.rates import Rate
 from validation.statistics.cache import all_numbers, headline_numbers
+from validation.templatetags.numbers import missing
 
 pytestmark = pytest.mark.usefixtures("few_are_enough")
 
@@ -156,8 +158,8 @@ def test_a_table_of_no_rounds(client, db):
 
 def test_cards_say_how_far_a_round_is(client, rounds):
     text = text_of(client.get("/"))
-    assert "Round 3 closed . 2 collected, 2 judged." in text.replace("closed.", "closed .")
-    assert "vMER 0.0% (95% interval" in text
+    assert "Round 3 closed" in text
+    assert "2 collected, 2 judged Waiting for judges: 2 of 20" in text
     assert "wanted" not in text
     Round.objects.update(max_collected=400, max_fooling=5, max_spent=1000, pay_example=10)
     page = client.get("/")
@@ -166,9 +168,17 @@ def test_cards_say_how_far_a_round_is(client, rounds):
     assert '<progress max="400" value="2">' in page.text
 
 
+@pytest.mark.parametrize(
+    ("decided", "authors", "shown"), [(19, 9, False), (20, 2, False), (20, 3, True)]
+)
+def test_few_numbers_are_no_headline(decided, authors, shown):
+    vmer = Rate(0.5, 0.2, 0.8, 40, "wilson", authors)
+    assert bool(missing({"vmer": vmer, "decided": decided})) != shown
+
+
 def test_cards_of_rounds_without_judgements_have_no_rate(client, nli):
     assert "vMER" not in client.get("/").text
-    assert "0 collected, 0 judged" in client.get("/").text
+    assert "collected" not in client.get("/").text
 
 
 def counts_of(round):
@@ -226,7 +236,7 @@ def test_a_thread_counts_on_a_connection_of_its_own(nli, monkeypatch):
 def test_a_card_of_a_large_round_waits_too(client, large):
     Round.objects.update(max_collected=400)
     text = text_of(client.get("/"))
-    assert "Round 3 closed." in text
+    assert "Round 3 closed" in text
     assert "collected" not in text
     Later.run()
     assert "2 collected, 2 judged" in text_of(client.get("/"))

@@ -1,7 +1,7 @@
 """Reads about judging."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -230,13 +230,18 @@ def other_queues(validator: Annotator, task: Task) -> Sequence[Task]:
     return list(others.filter(Exists(waiting)))
 
 
+def queued_examples(rounds: Collection[int]) -> Counter[int]:
+    """By round id, how many examples are in the queue and need votes. One query."""
+    queued = QueueItem.objects.filter(round__in=rounds, still_needed__gt=0).order_by()
+    kept = queued.filter(example__retracted_at__isnull=True)
+    return Counter(dict(kept.values_list("round").annotate(Count("pk"))))
+
+
 def waiting_examples(rounds: Sequence[Round]) -> Counter[int]:
     """How many examples of each round need votes: queued, and not yet looked at. Two queries."""
     live = [round.pk for round in rounds if round.state in JUDGED_STATES]
     share = {r.pk: r.task.config.validation.judge_not_fooled for r in rounds if r.pk in live}
-    queued = QueueItem.objects.filter(round__in=live, still_needed__gt=0).order_by()
-    kept = queued.filter(example__retracted_at__isnull=True)
-    waiting = Counter(dict(kept.values_list("round").annotate(Count("pk"))))
+    waiting = queued_examples(live)
     unseen = Example.objects.filter(
         Q(round__judging__isnull=True) | Q(pk__gt=F("round__judging__filled_to")),
         Q(consensus__isnull=True) | Q(consensus__still_needed__gt=0),

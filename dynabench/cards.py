@@ -1,0 +1,114 @@
+"""What lists say of tasks: round, numbers, one example, how many wait for judges."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from annotation.models import Example
+from annotation.rules.near_duplicates import written_text
+from dynabench.lib.adaptive_cache import Kept
+from evaluation.releases.reading import released_failures
+from leaderboard.snapshots.previews import Top
+from tasks.budgets import Line, Used, lines
+from tasks.config.schema import TaskConfig
+from tasks.models import Round, Task
+from tasks.selectors import seen_rounds
+from validation.judging.queue import JUDGED_STATES, queued_examples
+from validation.statistics.cache import headline_numbers
+from validation.statistics.report import Number
+
+
+@dataclass(frozen=True)
+class Teaser:
+    """What somebody wrote and what it means; `said`: what a model took it for, if it was asked."""
+
+    text: str
+    answer: str
+    said: str = ""
+
+
+@dataclass(frozen=True)
+class Card:
+    """A task in a list. waiting: examples in the queue of the judges."""
+
+    task: Task
+    round: Round | None = None
+    numbers: Mapping[str, Number] | None = None
+    wanted: Sequence[Line] = field(default_factory=list)
+    teaser: Teaser | None = None
+    waiting: int = 0
+    top: Top | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether people write now."""
+        return bool(self.round and self.round.state == Round.State.OPEN)
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether people judge now."""
+        return bool(self.round and self.round.state in JUDGED_STATES)
+
+    @property
+    def can_try(self) -> bool:
+        """Whether strangers may try it out."""
+        return bool(self.is_open and self.task.allow_try_out and self.task.config.practice_contexts)
+
+
+def cards_of(tasks: Sequence[Task]) -> list[Card]:
+    """A card for each task, sensitive ones last."""
+    latest = {round.task_id: round for round in seen_rounds(tasks)}
+    rounds = list(latest.values())
+    kept, waiting = (
+        headline_numbers(rounds),
+        queued_examples([round.pk for round in rounds if round.state in JUDGED_STATES]),
+    )
+    teasers = _teasers([task for task in tasks if not task.is_sensitive])
+    cards = []
+    for task in sorted(tasks, key=lambda task: task.is_sensitive):
+        round = latest.get(task.pk)
+        known = kept.get(round.pk) if round else None
+        cards.append(
+            Card(
+                task,
+                round,
+                known.numbers if known else None,
+                _wanted(round, known) if round and known else [],
+                teasers.get(task.pk),
+                waiting[round.pk] if round else 0,
+            )
+        )
+    return cards
+
+
+def _wanted(round: Round, kept: Kept) -> list[Line]:
+    """How far the round is with what it may collect; what it may cost is the owner's business."""
+    counts = [kept.numbers[name] for name in ("collected", "verified_fooled")]
+    used = Used(*(count if isinstance(count, int) else 0 for count in counts))
+    return [line for line in lines(round.budget, used) if line.name != "money"]
+
+
+def _teasers(tasks: Sequence[Task]) -> dict[int, Teaser]:
+    """By task: a failure that was released, else the first good example of its configuration."""
+    config_of = {task.pk: task.config for task in tasks}
+    found = {pk: teaser for pk, config in config_of.items() if (teaser := _shipped(config))}
+    for example in released_failures(tasks):
+        task = example.round.task_id
+        found[task] = _failure(config_of[task], example)
+    return found
+
+
+def _shipped(config: TaskConfig) -> Teaser | None:
+    case = next(iter(config.examples.good), None)
+    return _teaser(config, case.input) if case else None
+
+
+def _failure(config: TaskConfig, example: Example) -> Teaser:
+    fooled = next((one for one in example.target_outputs.all() if one.fooled), None)
+    name = config.answer_field
+    said = config.display(name, fooled.output.get(name)) if fooled else ""
+    return _teaser(config, example.inputs, said)
+
+
+def _teaser(config: TaskConfig, inputs: Mapping[str, object], said: str = "") -> Teaser:
+    answer = inputs.get(config.answer_field)
+    return Teaser(written_text(config, inputs), config.display(config.answer_field, answer), said)

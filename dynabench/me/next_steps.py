@@ -1,0 +1,38 @@
+"""What somebody may do next, for the first page."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from annotation.models import Assignment
+from annotation.selectors import used
+from dynabench.accounts.models import Annotator
+from dynabench.me.play import done_by_week
+from leaderboard.people.activity import goals_of, weeks_of
+from leaderboard.people.goals import goal_in, monday
+from tasks.models import Round
+
+
+@dataclass(frozen=True)
+class NextSteps:
+    """The text that somebody is writing, which try it is, and their week (None: no goal)."""
+
+    assignment: Assignment | None
+    try_number: int
+    done: int
+    goal: int | None
+
+
+def next_steps(me: Annotator, mild: Collection[int]) -> NextSteps:
+    """The person's next steps; mild: ids of the tasks that count for the week. Six queries."""
+    current = Assignment.objects.filter(
+        annotator=me, left_at__isnull=True, round__state=Round.State.OPEN
+    )
+    latest = current.select_related("round__task").order_by("-assigned_at").first()
+    week = monday(datetime.now(UTC).date())
+    return NextSteps(
+        latest,
+        used(latest).here + 1 if latest else 0,
+        done_by_week(weeks_of(me), mild).get(week, 0),
+        goal_in(goals_of(me), week),
+    )
