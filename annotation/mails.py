@@ -44,6 +44,7 @@ def _tell(task: Task, now: datetime) -> bool:
     subject = ngettext("%(task)s: %(count)d new report", "%(task)s: %(count)d new reports", count)
     lines = [
         _("People say that something is wrong with passages of %(task)s.") % told,
+        _("Read what they say, then keep or retire each passage:"),
         settings.SITE_URL + reverse("own:reports", args=[task.code]),
     ]
     mail_members(task, MODERATORS, subject % told, "\n\n".join(lines) + "\n")

@@ -14,7 +14,7 @@ from dynabench.accounts.services import annotator_of
 from dynabench.cards import Card, cards_of
 from dynabench.lib.htmx import htmx_partial, render_page
 from dynabench.lib.markdown import render_markdown
-from dynabench.me.next_steps import next_steps
+from leaderboard.people.next_steps import next_steps
 from leaderboard.snapshots.previews import tops_of
 from tasks.models import TaskGroup
 from tasks.selectors import groups_with, listed_tasks

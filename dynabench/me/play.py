@@ -1,11 +1,11 @@
 """Goals, badges and agreement of one person, for the page about their own work."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 from dynabench.accounts.models import Annotator
-from leaderboard.people.activity import Week, goals_of
+from leaderboard.people.activity import Week, done_by_week, goals_of
 from leaderboard.people.badges import Badge, badges_of
 from leaderboard.people.goals import goal_in, monday, weeks_reached
 from tasks.models import Task
@@ -18,12 +18,23 @@ CAREFUL_ITEMS, CAREFUL_KAPPA = 30, 0.6
 
 @dataclass(frozen=True)
 class Game:
-    """The weekly goal (None: never set; 0: a pause), what is done of it, and the badges."""
+    """The weekly goal (None: never set; 0: a pause), the work done for it, and the badges."""
 
     goal: int | None
     done: int
     weeks: int
     badges: Sequence[Badge]
+
+    @property
+    def share(self) -> int:
+        """How much of the goal is done, in percent."""
+        return min(100, 100 * self.done // self.goal) if self.goal else 0
+
+    @property
+    def next_badge(self) -> Badge | None:
+        """The one that is nearest."""
+        left = [badge for badge in self.badges if not badge.is_earned]
+        return max(left, key=lambda badge: badge.reached / badge.needed, default=None)
 
 
 def game_of(
@@ -43,17 +54,6 @@ def game_of(
         weeks=weeks_reached(done, goals, this_week),
         badges=badges_of(me, list(mild.values()), careful),
     )
-
-
-def done_by_week(
-    weeks: Mapping[tuple[date, int], Week], tasks: Collection[int]
-) -> Mapping[date, int]:
-    """Examples and judgements of each week, by its Monday. tasks: ids of those that count."""
-    done: dict[date, int] = {}
-    for (begins, task), week in weeks.items():
-        if task in tasks:
-            done[begins] = done.get(begins, 0) + week.tried + week.judged
-    return done
 
 
 def kappa_of(agreement: Reliability) -> float | None:

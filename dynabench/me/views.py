@@ -15,7 +15,16 @@ from dynabench.accounts.services import annotator_of
 from dynabench.lib.htmx import htmx_partial, render_page
 from dynabench.me.forms import FilterForm, GoalForm
 from dynabench.me.play import game_of, judged_of
-from dynabench.me.work import PAGE, own_examples, rows_of, today_of, trend
+from dynabench.me.work import (
+    PAGE,
+    chips_of,
+    own_examples,
+    rows_of,
+    status_counts,
+    summed,
+    today_of,
+    trend,
+)
 from leaderboard.people.activity import weeks_of
 from leaderboard.people.services import set_weekly_goal
 from leaderboard.people.standings import may_play
@@ -51,18 +60,22 @@ def _page(request: HttpRequest, me: Annotator, form: GoalForm | None = None) -> 
 
 
 def _mine(request: HttpRequest, me: Annotator, tasks: Sequence[Task]) -> dict[str, Any]:
-    """The table of one's examples as the address asks for it; what it cannot mean is left out."""
+    """One's examples as the address asks for them; what it cannot mean is left out."""
     form = FilterForm(request.GET, tasks)
     form.is_valid()
     asked = {name: form.cleaned_data.get(name, "") for name in ("task", "status")}
+    before, totals = form.cleaned_data.get("before"), status_counts(me)
+    chips = chips_of(totals, **asked)
     found = own_examples(me, **asked)
-    before = form.cleaned_data.get("before")
     rows = rows_of(me, (found.filter(pk__lt=before) if before else found)[: PAGE + 1])
     return {
         "filters": form,
+        "status": asked["status"],
+        "chips": chips,
+        "counts": summed(totals),
         "rows": rows[:PAGE],
         "older": rows[PAGE - 1].example.pk if len(rows) > PAGE else None,
-        "count": found.count(),
+        "count": next(chip.count for chip in chips if chip.is_shown),
         "is_filtered": any(asked.values()) or before,
     }
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from django.db.models import Prefetch, Q, QuerySet
+from django.db.models import Count, Prefetch, Q, QuerySet
 from django.utils.dateformat import format as date_words
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -60,11 +60,50 @@ class Row:
     answer: str
     models_said: Sequence[tuple[str, str]]
     status: str
+    look: str
     points: float | None
     judges_said: Sequence[str]
     comments: Sequence[str]
     owner_said: str
     owner_reason: str
+
+
+def status_counts(me: Annotator) -> Mapping[str, Mapping[str, int]]:
+    """By the code of a task how many of the person's examples have which status. One query."""
+    counts = {name: Count("pk", filter=wanted) for name, wanted in STATUSES.items()}
+    rows = Example.objects.filter(annotator=me).order_by().values_list("round__task__code")
+    return {
+        code: dict(zip(STATUSES, found, strict=True)) for code, *found in rows.annotate(**counts)
+    }
+
+
+def summed(counts: Mapping[str, Mapping[str, int]], task: str = "") -> dict[str, int]:
+    """The person's examples by status, in all tasks or in one, and `all` of them."""
+    of_tasks = [found for code, found in counts.items() if task in ("", code)]
+    by_status = {name: sum(found[name] for found in of_tasks) for name in STATUSES}
+    return {"all": sum(by_status.values()), **by_status}
+
+
+@dataclass(frozen=True)
+class Chip:
+    """A status to filter by, with the number of examples that have it."""
+
+    status: str
+    words: str
+    count: int
+    is_shown: bool
+
+
+def chips_of(counts: Mapping[str, Mapping[str, int]], task: str, status: str) -> list[Chip]:
+    """The statuses of one's examples of a task, or of all; the one that is shown is marked."""
+    words = {"all": _("All"), **STATUS_WORDS}
+    found = summed(counts, task)
+    shown = status or "all"
+    return [
+        Chip("" if name == "all" else name, str(words[name]), number, name == shown)
+        for name, number in found.items()
+        if number or name in ("all", shown)
+    ]
 
 
 def own_examples(me: Annotator, *, task: str = "", status: str = "") -> QuerySet[Example]:
@@ -106,6 +145,7 @@ def _row(example: Example, points: float | None, votes: Sequence[Validation]) ->
         answer=config.display(config.answer_field, example.inputs.get(config.answer_field)),
         models_said=[(answer.name, answer.said) for answer in answers],
         status=status_words(example),
+        look=look(example),
         points=points,
         judges_said=judges_said(config, votes, example.outcome),
         comments=comments(config, votes),
@@ -127,6 +167,16 @@ def status_words(example: Example) -> str:
         needed = consensus.votes + consensus.still_needed
         return _("waiting, %(votes)d of %(needed)d") % {"votes": consensus.votes, "needed": needed}
     return _("valid") if consensus.is_verified else _("not agreed")
+
+
+def look(example: Example) -> str:
+    """The class of the status' chip."""
+    consensus = getattr(example, "consensus", None)
+    if example.retracted_at:
+        return "danger"
+    if consensus is None or consensus.state == State.UNDECIDED:
+        return ""
+    return "fooled" if consensus.is_verified else "held"
 
 
 def choice_words(config: TaskConfig, choice: Choice, outcome: str) -> str:

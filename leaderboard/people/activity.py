@@ -1,6 +1,6 @@
 """What one person, and the team, did in each week. What their programs did is not counted."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from typing import Any
@@ -73,6 +73,17 @@ def weeks_of(annotator: Annotator) -> Mapping[tuple[date, int], Week]:
         for week, task, judged in _by_week(rows, path, judged=Count("pk")):
             weeks.setdefault((week.date(), task), Week()).judged += judged
     return weeks
+
+
+def done_by_week(
+    weeks: Mapping[tuple[date, int], Week], tasks: Collection[int]
+) -> Mapping[date, int]:
+    """Examples and judgements of each week, by its Monday. tasks: ids of those that count."""
+    done: dict[date, int] = {}
+    for (begins, task), week in weeks.items():
+        if task in tasks:
+            done[begins] = done.get(begins, 0) + week.tried + week.judged
+    return done
 
 
 def _by_week(rows: Any, task: str, **counts: Count) -> Any:

@@ -49,13 +49,14 @@ class Work:
         return found
 
     @property
-    def has_every_label(self) -> bool:
-        """Whether their valid examples of some task have all goals that it offers."""
-        return any(
-            choices and self.goals.get(task.pk, set()).issuperset(choices)
+    def labels(self) -> tuple[int, int]:
+        """In the task where they have most: the goals of their valid examples, and all goals."""
+        found = [
+            (len(self.goals.get(task.pk, set()).intersection(choices)), len(choices))
             for task in self.tasks
-            for choices in [task.config.goal_choices]
-        )
+            if (choices := task.config.goal_choices)
+        ]
+        return max(found, key=lambda pair: pair[0] / pair[1], default=(0, 1))
 
     @cached_property
     def models_fooled(self) -> int:
@@ -76,35 +77,39 @@ class Work:
         ).exists()
 
 
-BADGES: tuple[tuple[str, str, Callable[[Work], bool]], ...] = (
-    (gettext_noop("First one"), gettext_noop("a valid example"), lambda work: bool(work.goals)),
+BADGES: tuple[tuple[str, str, Callable[[Work], tuple[int, int]]], ...] = (
+    (
+        gettext_noop("First one"),
+        gettext_noop("a valid example"),
+        lambda work: (len(work.goals), 1),
+    ),
     (
         gettext_noop("Every label"),
         gettext_noop("a valid example for each label of a task"),
-        lambda work: work.has_every_label,
+        lambda work: work.labels,
     ),
     (
         gettext_noop("Three tasks"),
         gettext_noop("valid examples in three tasks"),
-        lambda work: len(work.goals) >= 3,
+        lambda work: (len(work.goals), 3),
     ),
     (
         gettext_noop("Two models"),
         gettext_noop("valid examples that fooled two different models"),
-        lambda work: work.models_fooled > 1,
+        lambda work: (work.models_fooled, 2),
     ),
     (
         gettext_noop("Careful judge"),
         gettext_noop("30 judgements that agree well with the others'"),
-        lambda work: work.careful,
+        lambda work: (int(work.careful), 1),
     ),
     (
         gettext_noop("Good eye"),
         gettext_noop("a flag that others raised too"),
-        lambda work: work.has_shared_flag,
+        lambda work: (int(work.has_shared_flag), 1),
     ),
 )
-"""Name, what it is for, and whether somebody's work earns it."""
+"""Name, purpose, and how far somebody's work is: what it has reached, and what it needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +118,16 @@ class Badge:
 
     name: str
     words: str
-    is_earned: bool
+    reached: int
+    needed: int
+
+    @property
+    def is_earned(self) -> bool:
+        """Whether it is reached."""
+        return self.reached >= self.needed
 
 
 def badges_of(annotator: Annotator, tasks: Collection[Task], careful: bool) -> list[Badge]:
     """All badges, for the person's work in these `tasks`. Three queries. careful: see `Work`."""
     work = Work(annotator, tasks, careful)
-    return [Badge(_(name), _(words), rule(work)) for name, words, rule in BADGES]
+    return [Badge(_(name), _(words), *rule(work)) for name, words, rule in BADGES]

@@ -70,6 +70,7 @@ def _tell(failure: TargetFailure, now: datetime) -> bool:
         _("%(target)s failed %(count)d times while people wrote for %(task)s. It said last:")
         % told,
         failure.detail,
+        _("Meanwhile nobody gets a verdict. Mend the target, or pause the round, here:"),
         settings.SITE_URL + reverse("own:rounds", args=[task.code]),
     ]
     mail_members(task, OWNERS, subject, "\n\n".join(lines) + "\n")

@@ -151,11 +151,11 @@ def test_other_sites_may_frame_the_first_five_and_nothing_else(client, task):  #
         assert "frame-ancestors 'none'" in other["Content-Security-Policy"]
 
 
-def test_the_tasks_page_shows_the_first_five(client, task):  # noqa: F811
+def test_the_tasks_page_shows_the_first_three(client, task):  # noqa: F811
     assert names(client.get("/t/nli/").text) == []
     fill_board(task, models=7)
     page = client.get("/t/nli/").text
-    assert names(page) == [f"Model {n}" for n in (6, 5, 4, 3, 2)]
+    assert names(page) == [f"Model {n}" for n in (6, 5, 4)]
     assert f'href="{URL}"' in page
     assert f'href="{URL}"' in client.get("/t/nli/models/").text
 

@@ -41,7 +41,7 @@ def test_an_example_waits_and_then_is_valid(client, alice, nli):
     client.force_login(alice)
     first = row(client)
     assert "Statement 0." in first
-    assert ">waiting</td>" in first
+    assert ">waiting</span>" in first
     assert "What judges said" not in first
     assert "(target-" in first
     decide(client, "neutral", "entailment")
@@ -51,25 +51,30 @@ def test_an_example_waits_and_then_is_valid(client, alice, nli):
     decide(client, "neutral", "neutral")
     client.force_login(alice)
     done = row(client)
-    assert ">valid</td>" in done
+    assert ">valid</span>" in done
     assert "3 of 4 people chose neither" in done
     assert re.search("1 of 4 .* definitely true", done)
-    assert 'data-label="Points">4</td>' in done
-    assert "4 points so far" in client.get(URL).text
+    assert points(client) == ["4"]
+    assert points_today(client) == "4"
 
 
 def test_what_people_disagree_with_costs_a_point_but_no_day(client, alice, nli):
     write(nli, alice)
     decide(client, "entailment", "entailment", "entailment")
     client.force_login(alice)
-    assert ">not agreed</td>" in row(client)
-    assert 'data-label="Points">-1</td>' in row(client)
-    assert "0 points so far" in client.get(URL).text
+    assert ">not agreed</span>" in row(client)
+    assert points(client) == ["-1"]
+    assert points_today(client) == "0"
 
 
 def points(client):
     """Points of the examples shown, newest first."""
-    return re.findall(r'data-label="Points">\s*(-?[\d.]+)', row(client))
+    return re.findall(r'class="points">\s*(-?[\d.]+)', row(client))
+
+
+def points_today(client):
+    """The tile with the points of the day."""
+    return re.search("Points today</dt><dd><strong>([^<]*)<", client.get(URL).text)[1]
 
 
 def test_a_copy_earns_as_if_it_had_not_fooled(as_alice, alice, bob, nli):

@@ -123,7 +123,7 @@ def test_owners_see_what_programs_did(mixed, as_alice, alice):
     assert as_alice.get(f"/own/nli/review/{theirs.uuid}/").text.count(mark) == 1
     (card,) = as_alice.get("/own/nli/rounds/").context["cards"]
     assert card.numbers["by_programs"] == 2
-    page = " ".join(as_alice.get("/t/nli/").text.split())
+    page = " ".join(as_alice.get("/t/nli/rounds/").text.split())
     assert "Round 1 has 2 more examples and 1 vote by programs" in page
 
 

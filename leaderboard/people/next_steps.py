@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from annotation.models import Assignment
 from annotation.selectors import used
 from dynabench.accounts.models import Annotator
-from dynabench.me.play import done_by_week
-from leaderboard.people.activity import goals_of, weeks_of
+from leaderboard.people.activity import done_by_week, goals_of, weeks_of
 from leaderboard.people.goals import goal_in, monday
 from tasks.models import Round
 
