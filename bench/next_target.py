@@ -33,7 +33,7 @@ from evaluation.scoring.paired import compare  # noqa: E402
 from evaluation.task_shape import shape_of, training_row  # noqa: E402
 from evaluation.training.fine_tune import Reading, TrainingOptions, answers, dev_part, train  # noqa: E402
 from evaluation.training.shipped import encoder  # noqa: E402
-from evaluation.training.starters import STARTERS, held_out, joined_rows, seed_rows  # noqa: E402
+from evaluation.training.starters import STARTERS, held_out, seed_rows  # noqa: E402
 from tasks.config.loading import load_config  # noqa: E402
 from validation.rules.consensus import Policy, Vote, decide  # noqa: E402
 
@@ -64,10 +64,9 @@ def row_of(line: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def seeds(options: TrainingOptions) -> tuple[Rows, Rows]:
-    """The shipped rows to train on, joined as for the starter, and those to stop by."""
+    """The shipped rows to train on, and those to stop by."""
     rest, _ = held_out(seed_rows("sentiment"))
-    part, dev = dev_part(rest, options)
-    return joined_rows(part, options.seed), dev
+    return dev_part(rest, options)
 
 
 def measure(*, quick: bool, seed: int, home: Path) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from evaluation.training.fine_tune import (
     train,
 )
 from evaluation.training.shipped import encoder
-from evaluation.training.starters import STARTERS, joined_rows
+from evaluation.training.starters import STARTERS
 from tasks.models import TargetModel, Task
 from tasks.targets.connect import endpoint_of, spec_of
 from tasks.targets.endpoints.base import EndpointError
@@ -190,8 +190,6 @@ def _seed(task: Task, shape: Shape, weight: float | None, how: TrainingOptions) 
     rest, source.test = held_out(rows)  # type: ignore[assignment]
     if weight:
         source.train, source.dev = dev_part(rest, how)  # type: ignore[assignment]
-        if STARTERS[task.code].joined:
-            source.train = joined_rows(source.train, how.seed)  # type: ignore[assignment]
     return source
 
 

@@ -8,12 +8,10 @@ import hashlib
 import json
 import multiprocessing
 import os
-import random
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from itertools import zip_longest
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
@@ -44,14 +42,13 @@ from tasks.targets.serving.spec import PAIR, SEQUENCE, SPAN, ModelSpec, open_fol
 
 @dataclass(frozen=True)
 class Starter:
-    """The kind of a task's starter model and how it is trained; `joined`: see `joined_rows`.
+    """The kind of a task's starter model and how it is trained.
 
     `rank` is that of a matrix's change as it is shipped; all starters together may have 3 MB.
     """
 
     kind: str
     options: TrainingOptions
-    joined: bool = False
     rank: int = 14
 
 
@@ -62,7 +59,7 @@ def _options(learning_rate: float = 2e-4, **changes: Any) -> TrainingOptions:
 
 
 STARTERS = {
-    "nli": Starter(PAIR, _options(labels=("entailment", "neutral", "contradiction"), epochs=2)),
+    "nli": Starter(PAIR, _options(labels=("entailment", "neutral", "contradiction"), epochs=1)),
     "qa": Starter(SPAN, _options(epochs=3, max_length=384, window=48), rank=21),
     "sentiment": Starter(
         SEQUENCE,
@@ -70,30 +67,6 @@ STARTERS = {
     ),
     "hate-speech": Starter(SEQUENCE, _options(labels=("hate", "not-hate"), epochs=4)),
 }
-
-
-def joined_rows(rows: Sequence[Row], seed: int) -> list[Row]:
-    """The rows and pairs of them as one text, as reviews are longer than the seed sentences.
-
-    A pair has the label of its parts; neutral gives way, and opposite labels are not joined. Only
-    rows of two partner groups are joined, and these become one group, so no text straddles a split.
-    """
-    chance = random.Random(seed)
-    groups = sorted({row["group"] for row in rows})
-    chance.shuffle(groups)
-    made: list[Row] = []
-    for pair in zip_longest(groups[::2], groups[1::2]):
-        first, second = ([row for row in rows if row["group"] == group] for group in pair)
-        name = "+".join(filter(None, pair))
-        made += [{**row, "group": name} for row in first + second]
-        for row in max(first, second, key=len) if second else ():
-            parts = [row, chance.choice(min(second, first, key=len))]
-            chance.shuffle(parts)
-            labels = {part["label"] for part in parts} - {"neutral"}
-            if len(labels) < 2:
-                text = " ".join(part["text"] for part in parts)
-                made.append({"group": name, "text": text, "label": (*labels, "neutral")[0]})
-    return made
 
 
 def recipe(code: str) -> str:
@@ -119,8 +92,6 @@ def train_starter(code: str, target: Path, progress: Progress) -> None:
     torch.set_num_threads(1)
     rows, held = held_out(seed_rows(code))
     starter = STARTERS[code]
-    if starter.joined:
-        rows = joined_rows(rows, starter.options.seed)
     with TemporaryDirectory() as scratch:
         full = Path(scratch, "full")
         report = train(

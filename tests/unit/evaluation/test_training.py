@@ -485,26 +485,6 @@ def test_the_starter_that_failed_is_named() -> None:
         starters._train_all(["unknown"])
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 6), st.sampled_from(["positive", "negative", "neutral"]))),
-    st.integers(0, 99),
-)
-def test_joined_texts_keep_their_label_and_their_side(
-    drawn: list[tuple[int, str]], seed: int
-) -> None:
-    rows = [{"group": f"g{g}", "text": f"t{n}", "label": lab} for n, (g, lab) in enumerate(drawn)]
-    labels = {row["text"]: row["label"] for row in rows}
-    made = starters.joined_rows(rows, seed)
-    assert {row["text"] for row in made} >= labels.keys()
-    home: dict[str, str] = {}
-    for row in made:
-        parts = row["text"].split()
-        assert {home.setdefault(part, row["group"]) for part in parts} == {row["group"]}
-        strong = {labels[part] for part in parts} - {"neutral"}
-        assert (strong or {"neutral"}) == {row["label"]}
-    assert made == starters.joined_rows(rows, seed)
-
-
 @pytest.mark.parametrize("code", starters.STARTERS)
 def test_the_shipped_seeds_can_be_trained_on(code: str) -> None:
     starter = starters.STARTERS[code]
