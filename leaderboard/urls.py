@@ -9,6 +9,7 @@ from leaderboard.snapshots import views as snapshot_views
 
 app_name = "leaderboard"
 urlpatterns = [
+    path("leaderboards/", snapshot_views.index, name="index"),
     path("t/<slug:code>/leaderboard/", board_views.board, name="board"),
     path("t/<slug:code>/leaderboard/embed/", snapshot_views.embed, name="embed"),
     path("t/<slug:code>/leaderboard/forks/", fork_views.forks, name="forks"),

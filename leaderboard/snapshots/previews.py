@@ -3,22 +3,43 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import F, Max
 
+from dynabench.lib.charts import Place, reach
 from leaderboard.models import Snapshot
 from tasks.models import Task
 
 SHOWN = 3
 
 
+class Line(NamedTuple):
+    """A model's rank, and its Dynascore with the ends of its interval."""
+
+    rank: str
+    model: str
+    value: float | None
+    low: float | None
+    high: float | None
+
+
 @dataclass(frozen=True)
 class Top:
-    """The first models of a board with rank and Dynascore, and of when it is."""
+    """The first models of a board, and of when it is."""
 
-    rows: list[tuple[str, str, float | None]]
+    lines: list[Line]
     made_at: datetime
+
+    @property
+    def rows(self) -> list[tuple[str, str, float | None]]:
+        """Rank, model and Dynascore."""
+        return [line[:3] for line in self.lines]
+
+    @property
+    def scale(self) -> Place:
+        """From the least to the greatest end of their intervals."""
+        return reach(end for line in self.lines for end in line[2:] if end is not None)
 
 
 def tops_of(tasks: Collection[Task]) -> Mapping[int, Top]:
@@ -36,5 +57,6 @@ def tops_of(tasks: Collection[Task]) -> Mapping[int, Top]:
     }
 
 
-def _line(row: Mapping[str, Any]) -> tuple[str, str, float | None]:
-    return row["rank"], row["model"], row["dynascore"]["value"]
+def _line(row: Mapping[str, Any]) -> Line:
+    score = row["dynascore"]
+    return Line(row["rank"], row["model"], *(score.get(end) for end in ("value", "low", "high")))

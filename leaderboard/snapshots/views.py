@@ -16,15 +16,17 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from dynabench.accounts.models import User
 from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.middleware import policy
-from evaluation.submissions.selectors import seen_by_all
+from evaluation.submissions.selectors import counts_of, seen_by_all
 from leaderboard.board.exports import bibtex
 from leaderboard.board.views import as_file
 from leaderboard.models import Board, Snapshot
 from leaderboard.snapshots import services
 from leaderboard.snapshots.diff import what_changed
+from leaderboard.snapshots.previews import tops_of
 from tasks.access import find_edited, find_task
 from tasks.models import Task
 from tasks.permissions import can_edit
+from tasks.selectors import listed_tasks
 
 
 class SnapshotForm(forms.Form):
@@ -32,6 +34,17 @@ class SnapshotForm(forms.Form):
 
     title = forms.CharField(max_length=150, required=False, label=_("Title"))
     description = forms.CharField(max_length=500, required=False, label=_("Why it is taken"))
+
+
+@login_not_required
+@require_safe
+def index(request: HttpRequest) -> HttpResponse:
+    """The boards of all tasks that this person may see, with their first models."""
+    tasks = list(listed_tasks(request.user))
+    tops, counts = tops_of(tasks), counts_of(tasks)
+    boards = [(task, tops.get(task.pk), counts.get(task.pk, 0)) for task in tasks]
+    boards.sort(key=lambda board: -board[2])
+    return render(request, "leaderboard/index.html", {"boards": boards})
 
 
 @login_not_required

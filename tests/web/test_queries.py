@@ -264,6 +264,7 @@ def test_query_count_of_evaluation_sets(page, client, nli, settings, tmp_path):
 
 
 BOARD_PAGES = {
+    "leaderboards": "/leaderboards/",
     "leaderboard": "/t/nli/leaderboard/",
     "leaderboard, weights": "/t/nli/leaderboard/?w_accuracy=1&d_round-1=2",
     "leaderboard, file": "/t/nli/leaderboard/?format=csv",
