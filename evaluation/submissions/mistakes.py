@@ -53,7 +53,13 @@ class Wrong:
 
 
 def wrong_answers(run: EvaluationRun, page: int) -> list[Wrong]:
-    """A page of the examples that a model did not get wholly right, and one more if there is.
+    """A page of the examples that a model did not get wholly right, and one more if there is."""
+    start = (page - 1) * SHOWN
+    return wrong_between(run, start, start + SHOWN + 1)
+
+
+def wrong_between(run: EvaluationRun, start: int, end: int) -> list[Wrong]:
+    """Examples that a model did not get wholly right, from one place to another.
 
     By the task's main metric; empty where that cannot be computed here. Reads up to there.
     """
@@ -62,8 +68,7 @@ def wrong_answers(run: EvaluationRun, page: int) -> list[Wrong]:
         metric = metric_of(config.metrics.main, labels_of(config), settings.SP_BLEU_MODEL)
     except Unavailable:
         return []
-    start = (page - 1) * SHOWN
-    return list(islice(_wrong(run, config, metric), start, start + SHOWN + 1))
+    return list(islice(_wrong(run, config, metric), start, end))
 
 
 def _wrong(run: EvaluationRun, config: TaskConfig, metric: Metric) -> Iterator[Wrong]:

@@ -24,7 +24,7 @@ from evaluation.sets.seen_in_training import trained_on
 from evaluation.submissions import services as submissions
 from evaluation.submissions.forms import AnonymousForm, CardForm
 from evaluation.submissions.progress import progress_of, steps_of, with_wait
-from evaluation.submissions.results import results_of, rounds_in_the_loop
+from evaluation.submissions.results import is_live, results_of, rounds_in_the_loop
 from evaluation.submissions.selectors import runs_of
 from evaluation.submissions.visibility import (
     Viewer,
@@ -39,6 +39,8 @@ from evaluation.submissions.visibility import (
 )
 
 LOG_LINES = 200
+FAILURES = 3
+"""Examples that a model got wrong, on its page."""
 
 
 @login_not_required
@@ -61,6 +63,7 @@ def model(request: HttpRequest, pk: UUID) -> HttpResponse:
         "anonymous_form": AnonymousForm(initial=vars(submission)),
         "others": _other_files(submission, viewer),
         "in_the_loop": partial(rounds_in_the_loop, submission),  # counted where it is shown
+        "is_live": partial(is_live, submission),
         **_results(submission, viewer, runs),
     }
     return render_page(request, "evaluation/model.html", values, part="job")
@@ -86,9 +89,20 @@ def _results(
     return {
         "results": results_of(shown, main, exact=exact, learned=trained_on(submission)),
         "hidden": len({run.version_id for run in runs} - {run.version_id for run in shown}),
-        "wrong": {run.pk for run in shown if may_see_wrong(run, viewer)},
+        "wrong": (wrong := {run.pk for run in shown if may_see_wrong(run, viewer)}),
+        "failures": partial(_failures, [run for run in shown if run.pk in wrong]),
         "can_publish": any(run.outcome == "ok" for run in runs),
     }
+
+
+def _failures(runs: list[EvaluationRun]) -> Mapping[str, Any]:
+    """The first examples that the model got wrong on a set, read where they are shown."""
+    from evaluation.submissions.mistakes import wrong_between
+
+    for run in runs:
+        if found := wrong_between(run, 0, FAILURES):
+            return {"run": run, "examples": found}
+    return {}
 
 
 @require_http_methods(["GET", "POST"])

@@ -272,31 +272,31 @@ def charts(found: Rounds, title: str) -> list[tuple[str, SafeString]]:
 
     None with fewer than two rounds.
     """
-    if len(found.columns) < 2:
-        return []
-    people = {_("People"): [column.people for column in found.columns]}
     models = {
         f"{n}. {line.model.name}": [one.cell for one in line.cells]
         for n, line in enumerate(found.lines[:LINES], start=1)
     }
-    vmer = {"vMER": [column.vmer for column in found.columns]}
-    drawn = {title: people | models, _("vMER by round"): vmer}
-    known = {
-        title: {
-            name: cells for name, cells in lines.items() if any(c.value is not None for c in cells)
-        }
-        for title, lines in drawn.items()
+    drawn = {
+        title: people_of(found) | models,
+        _("vMER by round"): {"vMER": [column.vmer for column in found.columns]},
     }
-    return [
-        (
-            title,
-            line_chart(
-                {name: _points(found.columns, cells) for name, cells in lines.items()}, title=title
-            ),
-        )
-        for title, lines in known.items()
-        if lines
-    ]
+    made = ((title, chart(found, lines, title)) for title, lines in drawn.items())
+    return [one for one in made if one[1]]
+
+
+def people_of(found: Rounds) -> dict[str, list[Cell]]:
+    """The line of people in a chart."""
+    return {_("People"): [column.people for column in found.columns]}
+
+
+def chart(found: Rounds, lines: Mapping[str, Sequence[Cell]], title: str) -> SafeString:
+    """Those lines that have a value, over the rounds; empty with fewer than two rounds."""
+    known = {
+        name: _points(found.columns, cells)
+        for name, cells in lines.items()
+        if any(cell.value is not None for cell in cells)
+    }
+    return line_chart(known, title=title) if known and len(found.columns) > 1 else SafeString()
 
 
 def _points(columns: Iterable[Column], cells: Iterable[Cell]) -> list[Point]:

@@ -4,6 +4,7 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import AnonymousUser
 from django.db import connection
 from django.template.loader import render_to_string
 from django.test.utils import CaptureQueriesContext
@@ -17,7 +18,10 @@ from evaluation.queue import leases
 from evaluation.runs.services import ensure_targets
 from evaluation.sets.services import create_set, make_version
 from evaluation.templatetags.model_words import ENDINGS
-from tasks.models import RoundTarget, TargetVersion, TaskMember
+from leaderboard.rounds.standing import standing_of
+from tasks.models import Round, RoundTarget, TargetVersion, TaskMember
+from tests.support.boards import fill_board, measured
+from tests.support.evaluations import accepted_model
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory, scripted_target
 from tests.support.query_counts import check
 from tests.support.submissions import answered, make_set, release_of, scored, submission_of, url_of
@@ -192,7 +196,10 @@ def test_what_was_wrong_is_for_who_may_know_what_is_right(client, model, role, r
     page = client.get(url_of(model, f"runs/{run.pk}/wrong/"))
     allowed = role in TASK_OWNERS or release == "public"
     assert page.status_code == (200 if allowed else 404)
-    assert (f"runs/{run.pk}/wrong/" in client.get(url_of(model)).text) == allowed
+    own = client.get(url_of(model)).text
+    assert (f"runs/{run.pk}/wrong/" in own) == allowed
+    assert ('id="failures"' in own) == allowed
+    assert ("Premise 4." in own) == allowed
     if allowed:
         assert "Premise 4." in page.text
         assert "Premise 5." in page.text
@@ -232,6 +239,22 @@ def test_texts_of_a_sensitive_task_are_behind_a_shield(as_alice, alice):
     assert shield < page.index("Some words.") < page.index("</details>", shield)
 
 
+def test_the_page_says_how_a_model_stands(client, as_alice, alice, task):
+    fill_board(task)
+    private = accepted_model(task, alice, name="Private")
+    for one in task.evaluation_sets.all():
+        measured(private, one.versions.get(), 0.5, speed=20.0)
+    best = Submission.objects.get(name="Model 2")
+    found = standing_of(best, AnonymousUser())
+    assert (found.row.rank, found.ranked) == ("1", 3)
+    better = {one.title: one.is_better for one in found.metrics}
+    assert (better["Accuracy"], better["Throughput"]) == (True, False)
+    assert standing_of(private, AnonymousUser()) is None
+    assert standing_of(private, alice).ranked == 4
+    assert 'id="standing"' in client.get(url_of(best)).text
+    assert 'id="standing"' in as_alice.get(url_of(private)).text
+
+
 @pytest.mark.usefixtures("few_are_enough")
 def test_a_targets_page_tells_its_rounds(as_alice, nli, people):
     target = scripted_target(nli, name="nli-target")
@@ -257,6 +280,9 @@ def test_a_targets_page_tells_its_rounds(as_alice, nli, people):
     table = page[page.index("In the loop") :]
     assert "50.0%" in table
     assert table.count('<th scope="row">') == 1
+    assert 'id="try-to-fool"' in page
+    Round.objects.filter(pk=nli.pk).update(state="paused")
+    assert 'id="try-to-fool"' not in as_alice.get(url_of(submission)).text
     part = as_alice.get(url_of(submission), **HTMX).text
     assert "In the loop" not in part
 

@@ -1,0 +1,92 @@
+"""How one model stands on its board, for its page.
+
+It loads numpy (see `leaderboard.board.matrix`).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
+
+from django.utils.translation import gettext as _
+
+from dynabench.lib.charts import Place, reach
+from evaluation.models import Submission
+from evaluation.templatetags.model_words import metric as in_words
+from leaderboard.board.matrix import Matrix, score_matrix
+from leaderboard.board.opening import opening_of
+from leaderboard.board.page import heads, texts
+from leaderboard.board.ranked import Cell, RankedModel, ranked
+from leaderboard.rounds.matrix import chart, people_of, rounds_of
+from tasks.permissions import Person
+from tasks.selectors import seen_rounds
+from validation.statistics.cache import all_numbers
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric of the model and the median of all models, as people read them.
+
+    is_better: than the median; None where they are equal or one is unknown.
+    """
+
+    title: str
+    unit: str
+    value: str
+    interval: str
+    median: str
+    is_better: bool | None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A model's line on its board. ranked: how many models have a score."""
+
+    row: RankedModel
+    ranked: int
+    score: str
+    interval: str
+    scale: Place
+    metrics: list[Metric]
+    chart: str  # its main metric and that of people by round; empty with fewer than two rounds
+
+
+def standing_of(submission: Submission, user: Person) -> Standing | None:
+    """How a model stands by the owner's weights; None if it is not on the board.
+
+    An unpublished one stands among the published ones, as its owner sees it.
+    """
+    task = submission.task
+    matrix = score_matrix(task, None if submission.is_published else user)
+    board = ranked(matrix, opening_of(task, matrix))
+    row = next((row for row in board.rows if submission.pk in row.model.files), None)
+    if row is None or not matrix.sets:
+        return None
+    return Standing(
+        row,
+        sum(bool(other.rank) for other in board.rows),
+        *texts("dynascore", row.dynascore),
+        reach(end for ends in row.scores for end in ends if end is not None),
+        list(_metrics(matrix, row)),
+        _chart(submission, matrix, row),
+    )
+
+
+def _metrics(matrix: Matrix, row: RankedModel) -> Iterator[Metric]:
+    for name, (title, unit, is_less) in zip(matrix.metrics, heads(matrix.metrics), strict=True):
+        cell, column = row.metrics[name], row.columns[name]
+        known = [value for value in column.values if value is not None]
+        middle = median(known) if known else None
+        is_better = None
+        if cell.value is not None and middle is not None and cell.value != middle:
+            is_better = (cell.value > middle) != is_less
+        value, interval = texts(name, cell)
+        yield Metric(title, unit, value, interval, texts(name, Cell(middle))[0], is_better)
+
+
+def _chart(submission: Submission, matrix: Matrix, row: RankedModel) -> str:
+    seen = seen_rounds([submission.task])
+    found = rounds_of(matrix, seen, all_numbers(seen))
+    cells = next(line.cells for line in found.lines if line.model.id == row.model.id)
+    lines = people_of(found) | {row.model.name: [one.cell for one in cells]}
+    title = _("%(metric)s by round") % {"metric": in_words(matrix.main)}
+    return chart(found, lines, title)

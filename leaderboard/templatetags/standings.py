@@ -1,0 +1,21 @@
+"""A model's place on its board, for the page of the model: a room that boards build upon."""
+
+from typing import TYPE_CHECKING
+
+from django import template
+
+from evaluation.models import Submission
+from tasks.permissions import Person
+
+if TYPE_CHECKING:  # it loads numpy
+    from leaderboard.rounds.standing import Standing
+
+register = template.Library()
+
+
+@register.simple_tag
+def standing_of(submission: Submission, user: Person) -> "Standing | None":
+    """How the model stands on its board, as far as this person sees it."""
+    from leaderboard.rounds import standing
+
+    return standing.standing_of(submission, user)
