@@ -117,6 +117,11 @@ class SetResults:
     overlap: float | None  # the part of it that anybody may train on
     seen: float | None  # the part of it that the model was trained on; None: not known
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether one of its runs ended without a result."""
+        return any(run.is_over and run.outcome != Outcome.OK for run in self.runs)
+
 
 @dataclass(frozen=True)
 class SuiteResults:

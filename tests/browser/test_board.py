@@ -152,6 +152,8 @@ def test_an_open_row_stays_open_and_the_link_is_copied(page, task):
 
 def test_all_pages(page, task):
     take_snapshot(task=task, actor=None)
+    visit(page, "/leaderboards/")
+    audit(page)
     for path in ("", "?open=" + str(task.submissions.last().pk), "forks/", "snapshots/",
                  "snapshots/1/", "embed/"):  # fmt: skip
         visit(page, URL + path)

@@ -226,6 +226,33 @@ def test_pages_of_a_hundred(client, task, monkeypatch):
     assert 'id="page-next" href="/t/nli/leaderboard/?page=3"' in second
 
 
+def test_presets_are_one_click_away(client, models):
+    page = client.get(URL)
+    assert [one.is_chosen for one in page.context["presets"]] == [True, False, False, False]
+    fast = page.context["presets"][2]
+    page = client.get(URL + fast.link)
+    assert [one.is_chosen for one in page.context["presets"]] == [False, False, True, False]
+    found = page.context["asked"].weighting.metrics
+    assert {name for name, weight in found.items() if weight} == {
+        "accuracy", "throughput", "memory",
+    }  # fmt: skip
+    assert page.context["presets"][0].link == "?"
+
+
+def test_the_best_cell_of_a_column_is_the_darkest(client, models):
+    lines = client.get(URL).context["lines"]
+    shades = {line.row.model.name: {c.name: shade for c, shade, *_ in line.cells} for line in lines}
+    assert (shades["Model 2"]["accuracy"], shades["Model 0"]["accuracy"]) == (4, 0)
+    assert (shades["Model 2"]["memory"], shades["Model 0"]["memory"]) == (0, 4)
+
+
+def test_two_models_are_no_plot(client, task):
+    fill_board(task, models=2)
+    assert 'id="axes"' not in client.get(URL).text
+    fill_board(task, models=3, first=2)
+    assert 'id="axes"' in client.get(URL).text
+
+
 def test_the_plot_of_two_metrics_and_its_table(client, models):
     page = client.get(f"{URL}?x=memory&y=accuracy").text
     assert f'<a href="/m/{models[0].pk}/"><title>Model 0: Memory (GiB)' in page
