@@ -2,9 +2,8 @@
 
 from django import template
 
-from dynabench.lib.charts import heat, sparkline, whisker
+from dynabench.lib.charts import sparkline, whisker
 
 register = template.Library()
-register.filter("heat", heat)
 register.filter("sparkline", sparkline)
 register.filter("whisker", whisker)
