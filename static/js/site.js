@@ -40,6 +40,10 @@ document.addEventListener("htmx:responseError", (event) => {
 });
 document.addEventListener("htmx:afterOnLoad", (event) => { if (event.detail.successful) warn(""); });
 
+// What was submitted is no draft any more; what is edited again is one.
+document.addEventListener("htmx:beforeRequest", (event) => {
+  if (event.detail.target?.id === "draft-line" && document.getElementById("verdict")) event.preventDefault();
+});
 // A draft that could not save itself says nothing; sending the form will.
 document.addEventListener("htmx:beforeSwap", (event) => {
   const { target, xhr } = event.detail;

@@ -12,7 +12,6 @@ from tests.browser.conftest import (
     answer_box,
     assign,
     make_round,
-    next_button,
     submit_button,
     text_box,
 )
@@ -113,7 +112,7 @@ def test_all_ways_give_the_same_offsets(at_passage, way):
     if way == "drag":
         assert page.evaluate("getSelection().toString()") == WANTED  # it can still be copied
     submit_button(page).click()
-    expect(next_button(page)).to_be_focused()
+    expect(page.locator("#verdict")).to_be_visible()
     start = PASSAGE.index(WANTED)
     assert Example.objects.get().inputs["answer"] == {
         "text": WANTED,
@@ -150,7 +149,7 @@ def test_which_of_two_places(at_passage):
     expect(page.locator("#error-summary")).to_contain_text(" 2 ")
     page.get_by_label("[Ada] left Tarn").check()
     submit_button(page).click()
-    expect(next_button(page)).to_be_focused()
+    expect(page.locator("#verdict")).to_be_visible()
     assert Example.objects.get().inputs["answer"]["start"] == PASSAGE.rindex("Ada")
 
 
@@ -168,7 +167,7 @@ def test_a_choice_after_an_emoji_counts_code_points(at_passage):
         page.keyboard.press(key)
     expect(page.locator("input[name=answer_start]")).to_have_value("17")
     submit_button(page).click()
-    expect(next_button(page)).to_be_focused()
+    expect(page.locator("#verdict")).to_be_visible()
     assert Example.objects.get().inputs["answer"] == {"text": "Ada", "start": 17, "end": 20}
 
 
@@ -218,7 +217,7 @@ def test_the_marked_answer_outlives_an_outage(at_passage, way):
     if way != "typing":
         expect(page.locator("#passage .mine")).to_have_text(WANTED)
     submit_button(page).click()
-    expect(next_button(page)).to_be_focused()
+    expect(page.locator("#verdict")).to_be_visible()
     assert Example.objects.get().inputs["answer"]["text"] == WANTED
 
 

@@ -307,6 +307,13 @@ def test_a_draft_on_its_way_does_not_swallow_the_submit(page, nli):
     assert Example.objects.count() == 1
 
 
+def test_what_was_submitted_is_no_draft(page, nli):
+    page.goto(WRITE)
+    submit(page)
+    page.wait_for_timeout(2500)  # drafts wait for 1.5 s
+    assert Assignment.objects.get().draft == {}
+
+
 def test_a_draft_may_come_back_to_an_exchanged_form(page, nli):
     held = submit_with_a_draft_on_its_way(page)
     page.locator("#edit").click()
