@@ -22,7 +22,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import evaluation.scoring.metrics  # noqa: F401  # configurations may name them
 from evaluation.contract import Answer, Beat, Ending, InvalidOutput, Outcome, Runnable
 from evaluation.inference.answers import Answers
 from evaluation.inference.requests import Sent, answers_for, runnable

@@ -20,7 +20,7 @@ DeltaName = Literal["fairness", "robustness"]
 
 
 def _metric(name: str) -> str:
-    if name not in METRICS:
+    if METRICS and name not in METRICS:  # the check of a model scores nothing and loads none
         raise PydanticKnownError("literal_error", {"expected": ", ".join(METRICS)})
     return name
 

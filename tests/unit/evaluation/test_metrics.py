@@ -54,6 +54,12 @@ def test_a_new_metric_may_be_named_in_configurations(monkeypatch):
     assert load_config(asked).metrics.main == "mine"
 
 
+def test_a_process_that_knows_no_metrics_takes_every_name(monkeypatch):
+    monkeypatch.setattr(schema, "METRICS", [])
+    text = (OFFICIAL / "nli" / "task.yaml").read_text()
+    assert load_config(text.replace("accuracy", "other")).metrics.main == "other"
+
+
 def test_every_metric_is_explained():
     page = (Path(__file__).parents[3] / "docs/evaluation.md").read_text()
     for name, metric in METRICS.items():
