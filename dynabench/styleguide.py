@@ -7,6 +7,7 @@ from django.shortcuts import render
 
 from dynabench.lib import charts
 from dynabench.lib.charts import Dot, Heat, Point
+from validation.rules.rates import Rate
 
 ROUNDS = ("1", "2", "3")
 WEEKS = [Point(f"week {n}", n) for n in range(1, 13)]
@@ -48,5 +49,7 @@ def styleguide(request: HttpRequest) -> HttpResponse:
         ),
         "whisker": charts.whisker(Point("", 0.6, 0.5, 0.75), (0, 1)),
         "week": charts.sparkline([3, 5, 2, 8, 7, 9]),
+        "many": {"vmer": Rate(0.31, 0.22, 0.41, 96, "wilson", clusters=12), "decided": 80},
+        "few": {"vmer": Rate(0.5, 0.2, 0.8, 14, "wilson", clusters=2), "decided": 12},
     }
     return render(request, "styleguide.html", shown)
