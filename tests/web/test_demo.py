@@ -23,15 +23,17 @@ def counts() -> dict[str, int]:
 
 
 def test_a_round_is_written_to_its_budget_and_judged_to_the_end():
-    round = played_round(tries=60)
+    round = played_round(tries=80)
     kept = round.examples.filter(retracted_at__isnull=True)
     assert round.state == Round.State.CLOSED
     assert not round.is_being_written
-    assert kept.count() == 60
+    assert kept.count() >= 80  # who was writing may finish
     assert set(kept.values_list("outcome", flat=True)) == {"fooled", "not_fooled"}
     assert kept.filter(outcome="fooled", consensus__votes=0).count() == 0
     assert not kept.filter(queue_item__still_needed__gt=0, gold__isnull=True).exists()
-    assert Gold.objects.count() > 0
+    assert Gold.objects.exists()
+    assert GoldAnswer.objects.exists()
+    assert Report.objects.exists()
     assert Validation.objects.filter(verdict="flagged").exists()
 
 
@@ -99,9 +101,3 @@ def test_another_demo_is_refused_while_there_is_one():
     played_round(tries=5)
     with pytest.raises(Exception, match="forget_demo"):
         call_command("demo")
-
-
-def test_there_is_something_to_look_after():
-    played_round(tries=120)
-    assert GoldAnswer.objects.exists()
-    assert Report.objects.exists()
