@@ -1,0 +1,53 @@
+"""What the first page tells of tasks, and what it keeps to itself."""
+
+import pytest
+
+from annotation.models import Example
+from dynabench.cards import cards_of
+from evaluation.models import Dataset, DatasetItem
+from tests.support.factories import UserFactory
+from tests.support.judging import answered, write
+from validation.decisions.services import override_consensus
+from validation.rules.consensus import Vote
+
+TEXT = "Nobody waits for the ferry."
+
+
+@pytest.fixture
+def released(nli, alice):
+    """A verified model error in the training split of a released round."""
+    example = write(nli, alice, hypothesis=TEXT, label="neutral")
+    answered(example)
+    override_consensus(example=example, owner=UserFactory(), choice=Vote(label="neutral"))
+    dataset = Dataset.objects.create(round=nli, version=1, state=Dataset.State.DONE)
+    return DatasetItem.objects.create(
+        dataset=dataset, position=0, split="train", uid="1", example=example, line="{}"
+    )
+
+
+def shown(nli):
+    (card,) = cards_of([nli.task])
+    return card.teaser
+
+
+def test_a_card_shows_a_failure_that_was_released(nli, released):
+    assert (shown(nli).text, bool(shown(nli).said)) == (TEXT, True)
+
+
+@pytest.mark.parametrize(
+    "change", [{"split": "test"}, {"split": "dev"}, {"is_withdrawn": True}], ids=str
+)
+def test_it_shows_no_text_that_is_held_back(nli, released, change):
+    DatasetItem.objects.update(**change)
+    assert (shown(nli).text != TEXT, shown(nli).said) == (True, "")
+
+
+def test_it_shows_no_text_before_the_release(nli, released):
+    Dataset.objects.all().delete()
+    assert Example.objects.exists()
+    assert shown(nli).text != TEXT
+
+
+def test_sensitive_tasks_come_last_and_show_no_text(hate, nli):
+    first, last = cards_of([hate.task, nli.task])
+    assert (first.task, last.task, last.teaser) == (nli.task, hate.task, None)
