@@ -5,22 +5,23 @@ merged weights are the same bytes on every processor.
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Weights = Mapping[str, NDArray[np.generic]]
+Weights = Mapping[str, NDArray[Any]]
 LARGEST = 127  # of an int8, either sign
 
 
-def squeeze(before: Weights, after: Weights, rank: int) -> dict[str, NDArray[np.generic]]:
+def squeeze(before: Weights, after: Weights, rank: int) -> dict[str, NDArray[Any]]:
     """The change from `before` to `after`, which may have more tensors: `<part>/<tensor>` each.
 
     A matrix's change is left [rows, rank] times right [rank, columns] times step, a vector's is
     change times step; left, right and change are int8, steps float32. Tensors that are new are
     kept whole, but for square ones, which start as the identity as a pooler does.
     """
-    parts: dict[str, NDArray[np.generic]] = {}
+    parts: dict[str, NDArray[Any]] = {}
     for name, weights in after.items():
         start = _start(before, name, weights.shape)
         if start is None:
@@ -41,7 +42,7 @@ def squeeze(before: Weights, after: Weights, rank: int) -> dict[str, NDArray[np.
     return parts
 
 
-def merge(before: Weights, parts: Weights) -> dict[str, NDArray[np.generic]]:
+def merge(before: Weights, parts: Weights) -> dict[str, NDArray[Any]]:
     """The weights that `squeeze` saw as `after`, but for what was lost."""
     merged = dict(before)
     for key, values in parts.items():
@@ -57,11 +58,12 @@ def merge(before: Weights, parts: Weights) -> dict[str, NDArray[np.generic]]:
         else:
             continue
         start = _start(before, name, change.shape)
+        assert start is not None  # else it was kept whole
         merged[name] = start + change.astype(np.float32) * parts[f"step/{name}"]
     return merged
 
 
-def _start(before: Weights, name: str, shape: tuple[int, ...]) -> NDArray[np.generic] | None:
+def _start(before: Weights, name: str, shape: tuple[int, ...]) -> NDArray[Any] | None:
     if name in before:
         return before[name]
     return np.eye(shape[0], dtype=np.float32) if len({*shape}) == 1 < len(shape) else None
