@@ -18,7 +18,7 @@ const ask = async (url, options = {}) => {
 };
 
 // The upload that this file belongs to: the one that was begun before, if it is still there.
-const begin = async (uploads, file) => {
+const beginUpload = async (uploads, file) => {
   const id = localStorage.getItem(known(file));
   const before = id ? await ask(`${uploads}${id}/`) : null;
   if (before?.status === 200) return before;
@@ -31,7 +31,7 @@ const begin = async (uploads, file) => {
 
 // Sends what is missing. A piece that did not come through is sent again, for a while.
 const send = async (uploads, file, piece, tell) => {
-  let { id, offset } = await begin(uploads, file);
+  let { id, offset } = await beginUpload(uploads, file);
   for (let tries = 0; offset < file.size;) {
     tell(offset);
     try {
