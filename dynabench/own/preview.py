@@ -21,7 +21,10 @@ def write_values(task: Task) -> dict[str, Any]:
     """What templates/annotation/write.html names, for the task's first context and goal."""
     context = _context(task)
     goal = next(iter(task.config.goal_choices), "")
-    values = WritePage(task, context.round, context, goal).values()
+    page = WritePage(task, context.round, context, goal)
+    values = page.values()
+    # A frame must not take the focus.
+    values["form"].fields[page.text_field].widget.attrs.pop("autofocus", None)
     targets = _("the models in the loop")
     return {**values, "practice": False, "try_number": 1, "targets": targets}
 
