@@ -65,7 +65,7 @@ def test_from_the_file_to_the_scores(page, task, archive, monkeypatch):
     expect(page.locator("#publish")).to_be_visible()
     expect(page.locator("#job")).not_to_have_attribute("hx-trigger", re.compile("."))
     expect(page.get_by_role("region", name="Scores on open v1")).to_contain_text("95% interval")
-    page.get_by_text("Perturbed: robustness").last.click()
+    page.locator("summary", has_text="Perturbed: robustness").last.click()
     audit(page)
     page.get_by_role("button", name="Publish").click()
     expect(page.get_by_text("The model is published.")).to_be_visible()
