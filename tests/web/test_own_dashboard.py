@@ -132,7 +132,7 @@ def test_thin_slices_come_first(as_alice, busy):
     task = busy.task
     task.config_text = task.config_text.replace("slices: [tag, challenge]", "slices: [tag]")
     task.save()
-    assert as_alice.get(URL).context["slices"] == []
+    assert not as_alice.get(URL).context["slices"]
     first, second, third = busy.contexts.order_by("pk")
     for context, tag in ((first, "ferries"), (second, "negation"), (third, "ferries")):
         context.tag = tag

@@ -100,7 +100,7 @@ def test_it_tells_how_far_it_is(task):
     assert (shares[0], shares[-1]) == (0.0, 0.9)
     messages = [line["message"] for line in told[:-1]]
     assert messages[0] == "collecting the rows"
-    assert messages[-1] == "asking tiny about 363 rows"
+    assert messages[-1].startswith("asking tiny about ")
 
 
 def test_withdrawn_rows_and_older_versions_are_not_used(task):
