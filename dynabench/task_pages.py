@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
+from itertools import chain
 from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
@@ -74,13 +75,8 @@ def _first_models(task: Task) -> dict[str, Any]:
     from leaderboard.board.page import top  # it loads numpy
 
     first = top(task)[:FIRST]
-    ends = [
-        end
-        for row, _score, _interval in first
-        for end in (row.dynascore.low, row.dynascore.value, row.dynascore.high)
-        if end is not None
-    ]
-    return {"top": first, "scale": reach(ends)}
+    cells = (row.dynascore for row, _score, _interval in first)
+    return {"top": first, "scale": reach(chain.from_iterable(cells))}
 
 
 @login_not_required

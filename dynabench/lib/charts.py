@@ -112,7 +112,7 @@ def line_chart(
         for n, (name, points) in enumerate(lines.items())
     ]
     frame = _frame(lines, top, title, description, shown)
-    return render_to_string("components/line_chart.html", frame | {"lines": drawn})
+    return render_to_string("components/line_chart.html", frame | {"lines": drawn, "look": "chart"})
 
 
 def column_chart(
@@ -136,7 +136,7 @@ def column_chart(
         for name, points in parts.items()
     ]
     frame = _frame(parts, top, title, description, shown)
-    values = frame | {"lines": drawn, "width": round(width, 2)}
+    values = frame | {"lines": drawn, "width": round(width, 2), "look": "chart columned"}
     return render_to_string("components/column_chart.html", values)
 
 
@@ -265,9 +265,9 @@ def heat(share: float | None) -> int | None:
     return None if share is None else min(STEPS - 1, max(0, floor(share * STEPS)))
 
 
-def reach(values: Iterable[float]) -> Place:
-    """From the least to the greatest value, with room around a single one."""
-    known = list(values)
+def reach(values: Iterable[float | None]) -> Place:
+    """From the least to the greatest known value, with room around a single one."""
+    known = [value for value in values if value is not None]
     low, high = min(known, default=0.0), max(known, default=0.0)
     return (low, high) if low < high else (low - 1, high + 1)
 

@@ -5,6 +5,7 @@ It loads numpy (see `leaderboard.board.matrix`).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from django.core.paginator import Page, Paginator
@@ -138,7 +139,7 @@ def _links(asked: Asked, page: Page[RankedModel]) -> dict[str, str]:
 
 def _reach(column: Measured) -> Place:
     """From the least to the greatest number of all models, intervals included."""
-    return reach(end for ends in column for end in ends if end is not None)
+    return reach(chain.from_iterable(column))
 
 
 def columns(matrix: Matrix, asked: Asked, board: Ranked) -> list[Column]:

@@ -5,6 +5,7 @@ It loads numpy (see `leaderboard.board.matrix`).
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from statistics import median
 
 from django.utils.translation import gettext as _
@@ -65,7 +66,7 @@ def standing_of(submission: Submission, user: Person) -> Standing | None:
         row,
         sum(bool(other.rank) for other in board.rows),
         *texts("dynascore", row.dynascore),
-        reach(end for ends in row.scores for end in ends if end is not None),
+        reach(chain.from_iterable(row.scores)),
         list(_metrics(matrix, row)),
         _chart(submission, matrix, row),
     )
