@@ -8,7 +8,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
-from dynabench.lib.htmx import render_page
+from dynabench.lib.htmx import htmx_partial, render_page
 from dynabench.own import charts
 from dynabench.own.access import owned_task, waiting
 from dynabench.own.activity import CHALLENGE, TAG, Activity, count_activity
@@ -31,9 +31,13 @@ def dashboard(request: HttpRequest, code: str) -> HttpResponse:
     """The numbers of one round; for htmx the tiles alone, which are asked for again and again."""
     task = owned_task(request, code, can_read)
     rounds = list(task.rounds.order_by("-number"))
-    values: dict[str, Any] = {"task": task, "rounds": rounds, **waiting(request, task)}
-    if round := _chosen(rounds, request.GET.get("round", "")):
-        values.update(_values(round), undecided=without_consensus(round), costs=_costs(rounds))
+    values: dict[str, Any] = {"task": task, "rounds": rounds}
+    round = _chosen(rounds, request.GET.get("round", ""))
+    if round:
+        values.update(_values(round), costs=_costs(rounds))
+    if not htmx_partial(request):  # the tiles show none of it
+        values |= waiting(request, task)
+        values["undecided"] = without_consensus(round) if round else 0
     return render_page(request, "own/dashboard.html", values, part="tiles")
 
 
