@@ -58,10 +58,8 @@ def cards_of(tasks: Sequence[Task]) -> list[Card]:
     """A card for each task, sensitive ones last."""
     latest = {round.task_id: round for round in seen_rounds(tasks)}
     rounds = list(latest.values())
-    kept, waiting = (
-        headline_numbers(rounds),
-        queued_examples([round.pk for round in rounds if round.state in JUDGED_STATES]),
-    )
+    kept = headline_numbers(rounds)
+    waiting = queued_examples([round.pk for round in rounds if round.state in JUDGED_STATES])
     teasers = _teasers([task for task in tasks if not task.is_sensitive])
     cards = []
     for task in sorted(tasks, key=lambda task: task.is_sensitive):

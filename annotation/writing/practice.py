@@ -59,7 +59,7 @@ def try_out(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def started(round: Round, opened: str = "") -> WritePage:
-    """A practice page with a context and a goal by chance. The task has practice contexts."""
+    """A practice page with a random context and goal. The task has practice contexts."""
     config = round.task.config
     place = random.randrange(len(config.practice_contexts))
     goal = random.choice(config.goal_choices or [""])

@@ -76,7 +76,7 @@ def run_demo(
 
 
 def seed_chance(seed: int) -> None:
-    """Draws of the services follow the seed too: Django's order by chance is Python's on SQLite."""
+    """Draws of the services follow the seed too: Django's random order is Python's on SQLite."""
     random.seed(seed)
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:

@@ -86,10 +86,11 @@ def _results(
         return {"results": []}
     shown = [as_seen(run, viewer) for run in runs if may_see_scores(run, viewer)]
     main, exact = submission.task.config.metrics.main, viewer.is_task_owner
+    wrong = {run.pk for run in shown if may_see_wrong(run, viewer)}
     return {
         "results": results_of(shown, main, exact=exact, learned=trained_on(submission)),
         "hidden": len({run.version_id for run in runs} - {run.version_id for run in shown}),
-        "wrong": (wrong := {run.pk for run in shown if may_see_wrong(run, viewer)}),
+        "wrong": wrong,
         "failures": partial(_failures, [run for run in shown if run.pk in wrong]),
         "can_publish": any(run.outcome == "ok" for run in runs),
     }

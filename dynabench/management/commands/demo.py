@@ -15,7 +15,7 @@ class Command(BaseCommand):
     help = "Simulate people who write, judge, release and train for three rounds; some minutes."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--seed", type=int, default=0, help="of chance")
+        parser.add_argument("--seed", type=int, default=0, help="random seed")
         parser.add_argument("--json", action="store_true", help="print the report as JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
