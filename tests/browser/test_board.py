@@ -173,6 +173,16 @@ def test_all_pages(page, task):
     audit(page)
 
 
+def test_without_javascript_a_link_leads_to_the_sets(open_page, task):
+    page = open_page(java_script_enabled=False)
+    visit(page, URL)
+    page.get_by_text("Set by set: Model 2").click()
+    link = page.get_by_role("link", name="Show the sets of Model 2")
+    assert link.bounding_box()["height"] >= 24  # htmx may not have replaced it yet
+    link.click()
+    expect(page.get_by_role("region", name="Scores of Model 2 on round-2 v1")).to_be_visible()
+
+
 def test_small_screens_show_cards(open_page, task):
     page = open_page(viewport={"width": 320, "height": 800})
     visit(page, URL)
