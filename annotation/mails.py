@@ -40,12 +40,12 @@ def _tell(task: Task, now: datetime) -> bool:
     count = Report.objects.filter(pk__in=chosen, told_at=None).update(told_at=now)
     if not count:
         return False
-    told = {"task": task.name, "count": count}
+    values = {"task": task.name, "count": count}
     subject = ngettext("%(task)s: %(count)d new report", "%(task)s: %(count)d new reports", count)
     lines = [
-        _("People say that something is wrong with passages of %(task)s.") % told,
+        _("People say that something is wrong with passages of %(task)s.") % values,
         _("Read what they say, then keep or retire each passage:"),
         settings.SITE_URL + reverse("own:reports", args=[task.code]),
     ]
-    mail_members(task, MODERATORS, subject % told, "\n\n".join(lines) + "\n")
+    mail_members(task, MODERATORS, subject % values, "\n\n".join(lines) + "\n")
     return True

@@ -73,7 +73,7 @@ class Suggestion(models.Model):
     text = models.TextField()
     source = models.CharField(max_length=60, help_text="The generator's name.")
     fingerprint = models.JSONField(default=dict, help_text="Exactly what wrote it, if it says so.")
-    deed = models.CharField(max_length=6, choices=Action, blank=True)
+    action = models.CharField(max_length=6, choices=Action, blank=True)
     asked_at = models.DateTimeField(db_default=Now())
 
     class Meta:

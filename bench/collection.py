@@ -1,4 +1,4 @@
-"""Collection at size: import, report, release and the next item to judge, each beside its limit.
+"""Collection at size: import, report, release and the next item to judge, each with its limit.
 
     python -m bench.collection --quick                       # 5,000 examples, under a minute
     python -m bench.collection --database postgres --json    # 1,000,000 examples, 3,000,000 votes
@@ -195,7 +195,7 @@ def step_report() -> dict[str, float]:
 
 
 def step_export() -> dict[str, float]:
-    """The export of all that stands, beside reading the same rows; then a release's files."""
+    """The export of all that stands, against reading the same rows; then a release's files."""
     from django.core.management import call_command
 
     from evaluation.models import DatasetItem

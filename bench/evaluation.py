@@ -1,7 +1,7 @@
-"""How fast submitted models are evaluated in the sandbox, beside what the machine can do at most.
+"""How fast submitted models are evaluated in the sandbox, next to the most that the machine can do.
 
 A model's folder (random weights, MiniLM's and roberta-base's size) is run by the Docker runner over
-10,000 short examples. Beside it, in turns, the same model in process: the same backend and threads,
+10,000 short examples. In turns with it, the same model in process: the same backend and threads,
 fed full sorted batches that are encoded already. See bench/README.md.
 """
 
@@ -76,8 +76,8 @@ class Limit:
             1, get_context("spawn"), initializer=_load, initargs=(asked, inputs)
         )
 
-    def run(self, turn: int) -> tuple[int, float, float]:
-        """Examples, seconds and processor seconds of every other batch."""
+    def run(self, turn: int) -> tuple[int, float]:
+        """Examples and processor seconds of every other batch."""
         return self._process.submit(_limit, turn).result()
 
 
@@ -98,15 +98,14 @@ def _load(asked: Runnable, inputs: Path) -> None:
     _loaded = model, encoded
 
 
-def _limit(turn: int) -> tuple[int, float, float]:
+def _limit(turn: int) -> tuple[int, float]:
     model, encoded = _loaded
     chosen = encoded[turn::2]
     with ThreadPoolExecutor(model.workers) as pool:
         list(pool.map(model.backend.run, chosen[-2 * model.workers :]))  # every thread is warm
-        started, used = time.monotonic(), time.process_time()
+        used = time.process_time()
         list(pool.map(model.backend.run, chosen))
-        seconds = time.monotonic() - started
-    return sum(map(len, chosen)), seconds, time.process_time() - used
+    return sum(map(len, chosen)), time.process_time() - used
 
 
 def sandboxed(asked: Runnable, inputs: Path, count: int) -> dict[str, float]:
@@ -130,12 +129,16 @@ def sandboxed(asked: Runnable, inputs: Path, count: int) -> dict[str, float]:
 
 
 def measured_round(limit: Limit, asked: Runnable, inputs: Path, count: int) -> dict[str, float]:
-    """The limit, the sandbox, and the limit again."""
+    """The limit, the sandbox, and the limit again.
+
+    The limit is the rate if the limit had every core to itself. Measured by the clock it would be
+    lower while others use the machine, and the sandbox could beat it.
+    """
     before = limit.run(0)
     found = sandboxed(asked, inputs, count)
     after = limit.run(1)
-    count, seconds, cpu = (sum(pair) for pair in zip(before, after, strict=True))
-    rate = count / seconds
+    count, cpu = (sum(pair) for pair in zip(before, after, strict=True))
+    rate = count * cores() / cpu
     whole = EXAMPLES / (found["overhead_seconds"] + EXAMPLES / found["per_second"])
     return found | {
         "limit_per_second": rate,

@@ -6,18 +6,24 @@ have behind the same middleware: it reads one row and inserts one.
 
     python -m bench.judging --quick
     python -m bench.judging --database postgres --json
+    python -m bench.judging --pace --quick
+
+`--pace` measures how long eight people wait between a key and the next item instead: at a person's
+pace, and without a pause. The site is then as `./run` starts it: one web process, SQLite.
 """
 
 import argparse
 import http.client
 import json
+import random
 import re
 import statistics
 import tempfile
 import threading
 import time
 import urllib.parse
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +32,8 @@ from bench.machine import machine, versions
 from bench.site import cpu_seconds, database, environment, manage, python, web
 
 PEOPLE = (1, 8)
+PAUSE_SECONDS = 1.5  # of a person between an item and their key, on the mean
+KEPT_SECONDS = 1.8  # a connection that is idle longer is made again; the server closes it at 2
 SETUP = """
 import sys
 from django.conf import settings
@@ -132,15 +140,25 @@ class Person:
         return self._ask("POST", "/minimal/", **form).startswith("Saved")
 
 
-def run(people: list[Person], step: str, seconds: float, pids: list[int]) -> Figures:
-    """All people do the step again and again; a step that failed is counted and told."""
+def run(
+    people: list[Person], step: str, seconds: float, pids: list[int], pause: float = 0
+) -> Figures:
+    """All people do the step again and again; a step that failed is counted and told.
+
+    pause: seconds between two steps, on the mean of an exponential distribution.
+    """
     latencies: list[float] = []
     failed: list[bool] = []
     began = time.perf_counter()
 
     def work(person: Person) -> None:
         person.reconnect()
-        while (started := time.perf_counter()) < began + seconds:
+        while time.perf_counter() < began + seconds:
+            waits = random.expovariate(1 / pause) if pause else 0
+            time.sleep(waits)
+            started = time.perf_counter()
+            if waits > KEPT_SECONDS:
+                person.reconnect()
             try:
                 good = getattr(person, step)()
             except (RuntimeError, OSError, http.client.HTTPException) as error:
@@ -162,25 +180,42 @@ def run(people: list[Person], step: str, seconds: float, pids: list[int]) -> Fig
     return Figures(len(latencies), len(failed), took, used, latencies)
 
 
-def judge_cycle(kind: str, seconds: float, rounds: int, processes: int) -> dict[str, Any]:
-    """Medians over the rounds, and ratios taken within a round."""
-    found: dict[str, list[dict[str, float]]] = {}
+@contextmanager
+def judges(kind: str, seconds: float, processes: int) -> Iterator[tuple[list[Person], int]]:
+    """People before the judge page of a site with items for so many seconds; and its process."""
     with ExitStack() as stack:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         url = stack.enter_context(database(kind, home))
         env = environment(home, url)
         manage(env, "migrate", "-v0")
         manage(env, "collectstatic", "--noinput", "-v0")
-        examples = int(1000 + 2 * 150 * seconds * (rounds + 1))
+        examples = int(1000 + 2 * 150 * seconds)
         minimal, *sessions = python(env, SETUP, str(examples)).split()
         port, pid = stack.enter_context(web(env, processes))
         people = [Person(port, session, minimal) for session in sessions]
         for person in people:
             person.sit_down()
         for step in ("minimal", "judge"):  # each thread of the server opens its connection
-            run(people, step, seconds, [pid])
+            run(people, step, min(seconds, 5), [pid])
         if not url.startswith("sqlite"):  # what autovacuum does within a minute on any site
             python(env, "from django.db import connection; connection.cursor().execute('ANALYZE')")
+        yield people, pid
+
+
+def key_to_next(kind: str, seconds: float, processes: int) -> dict[str, Any]:
+    """Figures of all people at a person's pace, and without a pause."""
+    with judges(kind, seconds + 5, processes) as (people, pid):
+        pauses = {"at a person's pace": PAUSE_SECONDS, "without a pause": 0}
+        return {
+            name: run(people, "judge", seconds, [pid], pause).told()
+            for name, pause in pauses.items()
+        }
+
+
+def judge_cycle(kind: str, seconds: float, rounds: int, processes: int) -> dict[str, Any]:
+    """Medians over the rounds, and ratios taken within a round."""
+    found: dict[str, list[dict[str, float]]] = {}
+    with judges(kind, seconds * (rounds + 1), processes) as (people, pid):
         for _ in range(rounds):
             for count in PEOPLE:
                 for step in ("minimal", "judge"):
@@ -207,16 +242,34 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="two rounds of a second")
     parser.add_argument("--seconds", type=float, default=5, help="of each measurement")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--processes", type=int, default=2, help="web processes")
+    parser.add_argument("--processes", type=int, help="web processes; default: 2, of --pace 1")
+    parser.add_argument("--pace", action="store_true", help="from key to next item")
     parser.add_argument("--json", action="store_true", help="one object on standard output")
     options = parser.parse_args()
     seconds, rounds = (1.0, 2) if options.quick else (options.seconds, options.rounds)
-    told = judge_cycle(options.database, seconds, rounds, options.processes)
+    if options.pace:
+        seconds = 15 if options.quick else 60
+        told = key_to_next(options.database, seconds, options.processes or 1)
+    else:
+        told = judge_cycle(options.database, seconds, rounds, options.processes or 2)
     told["machine"] = machine()
     told["versions"] = versions("django", "psycopg", "gunicorn")
     if options.json:
         print(json.dumps(told, indent=1))
-        return
+    elif options.pace:
+        show_pace(told)
+    else:
+        show_cycle(told)
+
+
+def show_pace(told: dict[str, Any]) -> None:
+    for name, one in told.items():
+        if "p95_ms" in one:
+            print(f"{name:20} p50 {one['p50_ms']:6.1f} ms, p95 {one['p95_ms']:6.1f} ms")
+    print("wanted at a person's pace: p95 at most 100 ms")
+
+
+def show_cycle(told: dict[str, Any]) -> None:
     for name, ratio in told["ratios"].items():
         print(f"{name:32} {ratio:10.2f}   wanted at most 4")
     for people in PEOPLE:

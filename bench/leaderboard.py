@@ -1,4 +1,4 @@
-"""The leaderboard at size: its page beside a bare aggregate, and how soon weights are answered.
+"""The leaderboard at size: its page against a bare aggregate, and how soon weights are answered.
 
     python -m bench.leaderboard --quick                      # 200 models × 10 sets, under a minute
     python -m bench.leaderboard --database postgres --json   # 1,000 models × 20 sets × 5 metrics

@@ -1,6 +1,6 @@
 """How long scores take, and how much memory: each metric over a million answers, in two slices.
 
-Beside it a bare loop over the same rows, which makes them and counts equal answers. See
+For comparison: a bare loop over the same rows, which makes them and counts equal answers. See
 bench/README.md.
 """
 

@@ -1,4 +1,4 @@
-"""What a person waits for beside the model: POST of the write page, minus the bare model call.
+"""How long a person waits on top of the model: POST of the write page minus the bare model call.
 
 Ten people in turn submit a sentence, and the same sentence goes to the model server alone, over
 connections that are kept. The site is a real one: gunicorn, sessions, CSRF, SQLite on disk. Then

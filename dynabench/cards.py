@@ -7,6 +7,7 @@ from annotation.models import Example
 from annotation.rules.near_duplicates import written_text
 from dynabench.lib.adaptive_cache import Kept
 from evaluation.releases.reading import released_failures
+from leaderboard.arena.board import Size, sizes_of
 from leaderboard.snapshots.previews import Top
 from tasks.budgets import Line, Used, lines
 from tasks.config.schema import TaskConfig
@@ -28,7 +29,7 @@ class Teaser:
 
 @dataclass(frozen=True)
 class Card:
-    """A task in a list. waiting: examples in the queue of the judges."""
+    """A task in a list. waiting: examples in the queue of the judges; size: of an arena."""
 
     task: Task
     round: Round | None = None
@@ -37,6 +38,7 @@ class Card:
     teaser: Teaser | None = None
     waiting: int = 0
     top: Top | None = None
+    size: Size | None = None
 
     @property
     def is_open(self) -> bool:
@@ -61,6 +63,7 @@ def cards_of(tasks: Sequence[Task]) -> list[Card]:
     kept = headline_numbers(rounds)
     waiting = queued_examples([round.pk for round in rounds if round.state in JUDGED_STATES])
     teasers = _teasers([task for task in tasks if not task.is_sensitive])
+    sizes = sizes_of(tasks)
     cards = []
     for task in sorted(tasks, key=lambda task: task.is_sensitive):
         round = latest.get(task.pk)
@@ -73,6 +76,7 @@ def cards_of(tasks: Sequence[Task]) -> list[Card]:
                 _wanted(round, known) if round and known else [],
                 teasers.get(task.pk),
                 waiting[round.pk] if round else 0,
+                size=sizes.get(task.pk),
             )
         )
     return cards

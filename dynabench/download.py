@@ -25,8 +25,8 @@ def client_zip(request: HttpRequest) -> HttpResponse:
 def archive() -> bytes:
     """The bytes of the archive; some hundred files, and always the same."""
     base = Path(settings.BASE_DIR)
-    told = tomllib.loads((base / CLIENT / "pyproject.toml").read_text())
-    server = told["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["custom"]["server"]
+    project = tomllib.loads((base / CLIENT / "pyproject.toml").read_text())
+    server = project["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["custom"]["server"]
     found = [base / name for name in (CLIENT, *server)]
     files = {file for one in found for file in (one.rglob("*") if one.is_dir() else [one])}
     out = BytesIO()

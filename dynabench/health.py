@@ -22,11 +22,11 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @login_not_required
 def readyz(request: HttpRequest) -> HttpResponse:
     """Each part of the site by its name, ok or not; 503 when one is not."""
-    told = _parts()
-    down = [name for name, state in told.items() if state != "ok"]
+    body = _parts()
+    down = [name for name, state in body.items() if state != "ok"]
     if not down:
-        return JsonResponse({"status": "ok", "parts": told})
-    response = JsonResponse({"status": "down", "parts": told}, status=503)
+        return JsonResponse({"status": "ok", "parts": body})
+    response = JsonResponse({"status": "down", "parts": body}, status=503)
     response["Retry-After"] = "5"
     response.reason_logged = f"not well: {', '.join(down)}"  # type: ignore[attr-defined]
     return response
@@ -37,6 +37,6 @@ def _parts() -> dict[str, str]:
     global _last
     with _asking:
         if _last is None or time.monotonic() - _last[0] > KEPT_SECONDS:
-            told = parts()
-            _last = (time.monotonic(), told)
+            found = parts()
+            _last = (time.monotonic(), found)
         return _last[1]

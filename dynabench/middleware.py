@@ -26,8 +26,8 @@ def request_id(get_response: Handler) -> Handler:
         response = get_response(request)
         response["X-Request-Id"] = request.id  # type: ignore[attr-defined]
         if response.status_code >= 500:
-            told = (response["X-Request-Id"], getattr(response, "reason_logged", ""))
-            logger.warning("%s %s %s %s", response.status_code, request.path, *told)
+            details = (response["X-Request-Id"], getattr(response, "reason_logged", ""))
+            logger.warning("%s %s %s %s", response.status_code, request.path, *details)
         return response
 
     return middleware

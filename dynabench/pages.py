@@ -6,12 +6,15 @@ from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404, redirect, render
+from django.templatetags.static import static
 
+from annotation.models import Example
 from annotation.writing.practice import started
 from dynabench.accounts.people import person
 from dynabench.accounts.services import annotator_of
 from dynabench.cards import Card, cards_of
+from dynabench.demo.services import can_offer
 from dynabench.lib.htmx import htmx_partial, render_page
 from dynabench.lib.markdown import render_markdown
 from leaderboard.people.next_steps import next_steps
@@ -45,6 +48,12 @@ def home(request: HttpRequest) -> HttpResponse:
     return render_page(request, "tasks/home.html", values, part="tasks")
 
 
+@login_not_required
+def favicon(request: HttpRequest) -> HttpResponse:
+    """The icon of pages that name none, such as the admin's and files shown by the browser."""
+    return redirect(static("favicon.svg"))
+
+
 def _beginning(request: HttpRequest, cards: Sequence[Card]) -> dict[str, Any]:
     """The first thing to do: for strangers a try-out, for others what they left."""
     if not request.user.is_authenticated:
@@ -52,8 +61,10 @@ def _beginning(request: HttpRequest, cards: Sequence[Card]) -> dict[str, Any]:
         short = min(mild, key=lambda card: card.task.config.gives == "passage", default=None)
         return {"taste": started(short.round, "home").values()} if short and short.round else {}
     tasks = [card.task.pk for card in cards if not card.task.is_sensitive]
+    user = person(request)
     return {
-        "steps": next_steps(annotator_of(person(request)), tasks),
+        "can_offer_demo": user.is_superuser and not Example.objects.exists() and can_offer(user),
+        "steps": next_steps(annotator_of(user), tasks),
         "to_write": next((card.task for card in cards if card.is_open), None),
         "to_judge": max(cards, key=lambda card: card.waiting, default=None),
     }

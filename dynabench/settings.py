@@ -41,6 +41,7 @@ INSTALLED_APPS = [
     "validation",
     "evaluation",
     "leaderboard",
+    "dynabench.demo",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -285,6 +286,12 @@ Q_CLUSTER: dict[str, Any] = {
     "timeout": 60,  # our workers use neither; django-q2 warns where they are not set
     "retry": 60,
 }
+# They take minutes or hours, so workers answer all other messages first.
+LONG_JOBS = {
+    "evaluation.jobs.evaluate_next",
+    "evaluation.jobs.run_training",
+    "dynabench.demo.jobs.fill",
+}
 
 # Live target models
 MODEL_SERVER_URL = os.environ.get("MODEL_SERVER_URL") or "http://127.0.0.1:8100"
@@ -304,7 +311,7 @@ SUBMISSIONS_PER_DAY = env_int("SUBMISSIONS_PER_DAY", 3)  # accepted ones of a pe
 REFUSED_SUBMISSIONS_PER_DAY = env_int("REFUSED_SUBMISSIONS_PER_DAY", 10)
 # Hosts of submitted endpoints that may be private and be asked without TLS.
 SUBMISSION_PRIVATE_HOSTS = env_list("SUBMISSION_PRIVATE_HOSTS")
-# Hosts of webhooks that may be private and be told without TLS.
+# Hosts of webhooks that may be private and be called without TLS.
 WEBHOOK_PRIVATE_HOSTS = env_list("WEBHOOK_PRIVATE_HOSTS")
 # Where a worker keeps models at hand, and how many bytes of them.
 MODEL_CACHE = Path(os.environ.get("MODEL_CACHE") or HOME / "model-cache")

@@ -16,7 +16,7 @@ from dynabench.lib.charts import Point, line_chart, reach
 from dynabench.lib.downloads import csv_file
 from dynabench.lib.markdown import render_markdown
 from evaluation.releases.reading import latest_datasets, public_datasets
-from tasks.access import find_task
+from tasks.access import ANY, find_task
 from tasks.config.schema import ShownExample, TaskConfig
 from tasks.models import Round, Task
 from tasks.permissions import can_edit, can_moderate
@@ -35,7 +35,7 @@ FIRST = 3
 @login_not_required
 def overview(request: HttpRequest, code: str) -> HttpResponse:
     """What is asked, how people and models do, the first models."""
-    task = find_task(request, code)
+    task = find_task(request, code, kinds=ANY)
     rounds = seen_rounds([task])
     live = next((r for r in rounds if r.state in ("open", "paused")), None)
     config, numbered = task.config, _numbered(rounds)
@@ -103,7 +103,7 @@ def rounds(request: HttpRequest, code: str) -> HttpResponse:
 @login_not_required
 def data(request: HttpRequest, code: str) -> HttpResponse:
     """What can be downloaded, who made it, and on what terms."""
-    task = find_task(request, code)
+    task = find_task(request, code, kinds=ANY)
     about = task.config.about
     values = {
         **_frame(request, task, "data"),

@@ -20,9 +20,9 @@ from evaluation.inference.evaluate import (
     evaluate_suite,
     read_predictions,
 )
-from evaluation.inference.requests import Tell
+from evaluation.inference.exchange import Tell
 from evaluation.queue.attempt_keys import TEMPORARY, key_by_hand
-from evaluation.runs.model_source import machine_limits
+from evaluation.runs.execute import machine_limits
 from evaluation.runs.selectors import cost_cents
 from evaluation.sandbox.monitor import Runner
 from evaluation.scoring.paraphrase import KIND as PARAPHRASE
@@ -71,8 +71,8 @@ def find_examples(task: Task, dataset: str, limit: int | None) -> Examples:
     try:
         size = sum(1 for _ in islice(rows(), limit))
     except WrongLines as error:
-        told = [f"{name}:{line.line}: {line.message}" for line in error.errors]
-        raise CannotEvaluate("\n".join(told)) from None
+        messages = [f"{name}:{line.line}: {line.message}" for line in error.errors]
+        raise CannotEvaluate("\n".join(messages)) from None
     except FileError as error:
         raise CannotEvaluate(str(error)) from None
     if not size:

@@ -1,41 +1,90 @@
-"""What queue workers call: each function takes the id of a row, and only that."""
+"""What queue workers call, by the id of a row alone; and the check of a submission in full."""
 
 import logging
-from collections.abc import Callable
-from typing import TypeVar
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
 from uuid import UUID
 
-from django.utils import timezone
+from django.conf import settings
+from django.core.files import File
+from django.db import transaction
+from django.utils.translation import gettext_noop
 
 from annotation.mails import tell_reports
 from annotation.tidying import tidy_assignments
 from dynabench.accounts.idempotency import purge_answers
 from dynabench.accounts.tidying import is_tidied, note_tidied, tidy_people
-from evaluation.models import Dataset, EvaluationRun, Job, Submission, TrainingRun
+from dynabench.lib.bounded import Bounds, OutOfBounds, bounded
+from dynabench.lib.encryption import decrypt
+from dynabench.lib.errors import Unavailable
+from dynabench.lib.scratch import scratch
+from evaluation.contract import GIB, MIB, Outcome, Runnable
+from evaluation.heartbeat import BeatingFile, during
+from evaluation.inference.precheck import (
+    NotNow,
+    Refused,
+    answer_five,
+    keep_predictions,
+)
+from evaluation.models import Dataset, Job, Submission, TrainingRun, Upload
+from evaluation.queue import leases
+from evaluation.queue.attempt_keys import key_of
 from evaluation.queue.cleanup import tidy
-from evaluation.queue.leases import LeaseLost, claim, sweep
+from evaluation.queue.leases import Heartbeat, LeaseLost, claim, ready, sweep
 from evaluation.queue.subprocess_job import carry_out
 from evaluation.releases.build import make
-from evaluation.runs import scheduling
-from evaluation.runs.execute import execute
-from evaluation.runs.services import request_missing
+from evaluation.runs.execute import endpoint_for, execute, machine_limits
+from evaluation.runs.hub import fetch_public
+from evaluation.runs.model_cache import digest_of, pack
+from evaluation.runs.services import (
+    claim_next,
+    end_overdue,
+    request_missing,
+    request_runs,
+    ring_suites,
+)
+from evaluation.sandbox import images as sandbox_images
+from evaluation.sandbox.choose import runner_for
+from evaluation.sandbox.endpoint import EndpointRunner
+from evaluation.sandbox.engine import engine
+from evaluation.sandbox.logs import redacted
+from evaluation.sandbox.monitor import Runner
 from evaluation.sets.seen_in_training import compare_sets
+from evaluation.sets.selectors import input_rows
 from evaluation.sets.source_services import sweep_rounds
-from evaluation.submissions import intake
 from evaluation.submissions.emails import tell_ends
+from evaluation.submissions.selectors import shown_inputs
+from evaluation.task_shape import runnable
+from evaluation.uploads import archives, image_archives
+from evaluation.uploads.chunked import UploadRefused, assemble, bytes_left, check_stored, discard
+from evaluation.uploads.model_folders import MOST_BYTES, check_folder, remove_macos_files
+from tasks.models import Task
+from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.failures import tell_failures
+from tasks.targets.serving.errors import MisconfiguredError
+from tasks.targets.serving.spec import ModelSpec
 
 logger = logging.getLogger(__name__)
 J = TypeVar("J", bound=Job)
+Kind = Submission.Kind
 
 MOST_TIDIED = 10_000  # rows at a time
-# What does each kind of job.
-FUNCTIONS: dict[type[Job], str] = {
-    Dataset: "evaluation.jobs.build_dataset",
-    TrainingRun: "evaluation.jobs.run_training",
-    Submission: "evaluation.jobs.check_submission",
-    EvaluationRun: scheduling.EVALUATE,
-}
+UNPACKING = Bounds(seconds=3600, memory_bytes=512 * MIB)
+READING = Bounds(seconds=600, memory_bytes=GIB)
+ANSWERS = Bounds(seconds=3600, memory_bytes=4 * GIB)  # ten million, most of it their ids
+
+REFUSALS = (
+    Refused,
+    OutOfBounds,
+    UploadRefused,
+    archives.ArchiveRefused,
+    sandbox_images.ImageRefused,
+    MisconfiguredError,
+)
 
 
 def _work(job: J | None, do: Callable[[J], None]) -> J | None:
@@ -64,24 +113,26 @@ def run_training(run_id: int) -> None:
 
 def check_submission(submission_id: UUID) -> None:
     """Check a submission; an accepted one is queued for its evaluations."""
-    _work(claim(Submission, submission_id), intake.check)
+    _work(claim(Submission, submission_id), check)
 
 
 def evaluate_next(run_id: UUID) -> None:
     """Evaluate the run whose turn it is, which need not be the one that rang.
 
-    A check that waits goes first: it takes seconds, and somebody watches its page.
+    A check that waits goes first: it takes seconds, and somebody watches its page. So does one
+    training, so that neither trainings nor evaluations wait for all of the others.
     """
-    if (waiting := _longest_waiting()) is not None:
-        check_submission(waiting)
-    if run := _work(scheduling.claim_next(), execute):
-        scheduling.ring_suites(run)
+    if (submission := _longest_waiting(Submission)) is not None:
+        check_submission(submission)
+    if (training := _longest_waiting(TrainingRun)) is not None:
+        run_training(training)
+    if run := _work(claim_next(), execute):
+        ring_suites(run)
 
 
-def _longest_waiting() -> UUID | None:
-    """The submission whose check has waited longest; None: no check is due."""
-    queued = Submission.objects.filter(state=Job.State.QUEUED)
-    due = queued.exclude(not_before__gt=timezone.now()).order_by("queued_at")
+def _longest_waiting(kind: type[Job]) -> Any:
+    """The id of the job of this kind that has waited longest; None: none may begin."""
+    due = kind._default_manager.filter(ready(kind)).order_by("queued_at")
     return due.values_list("pk", flat=True).first()
 
 
@@ -91,8 +142,8 @@ def sweep_all() -> int:
     After that, sets are made of rounds that are over, and runs are asked for on new sets: these
     ring by themselves, and a queue that is not empty is not rung for what waits.
     """
-    scheduling.end_overdue()
-    rung = sweep(FUNCTIONS)
+    end_overdue()
+    rung = sweep()
     sweep_rounds()
     compare_sets()
     request_missing()
@@ -116,3 +167,178 @@ def tidy_daily() -> int:
     if max(deleted) < MOST_TIDIED:
         note_tidied(sum(deleted))
     return sum(deleted)
+
+
+# The check of what was submitted: unpacked with care, five examples answered, then kept.
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """What was submitted, looked through. file: what is kept of it; model: what can be asked."""
+
+    digest: str
+    size: int | None = None
+    file: Path | None = None
+    model: Runnable | None = None
+
+
+def check(submission: Submission) -> None:
+    """Check a claimed submission and queue its evaluations, or say what is wrong with it.
+
+    Raises LeaseLost; then nothing was stored.
+    """
+    watch = Heartbeat(submission)
+    try:
+        with scratch() as folder:
+            watch.begin(0.1, gettext_noop("reading the submission"))
+            arrived = RECEIVE[submission.kind](submission, folder, watch)
+            if arrived.model:
+                watch.begin(0.5, gettext_noop("answering five examples"))
+                _answer_five(submission, arrived.model, folder, watch)
+            watch.begin(0.9, gettext_noop("storing it"))
+            _accept(submission, arrived, watch)
+    except leases.LeaseLost:
+        raise
+    except REFUSALS as refused:
+        _refuse(submission, refused)
+    except EndpointError as error:
+        _refuse(submission, Refused(str(error)))
+    except (NotNow, Unavailable) as reason:
+        leases.wait(submission, str(reason))
+    except Exception as error:
+        logger.exception("%s", submission)
+        leases.try_again(submission, f"The platform failed ({type(error).__name__}).")
+
+
+def _refuse(submission: Submission, refused: Exception) -> None:
+    outcome = getattr(refused, "outcome", Outcome.REJECTED)
+    log = redacted(getattr(refused, "log", ""), texts=(), secrets=_secrets(submission))
+    leases.fail(submission, str(refused), outcome=outcome, log=log)
+    if submission.upload:
+        discard(submission.upload)
+
+
+def _secrets(submission: Submission) -> list[str]:
+    return [decrypt(submission.secret)] if submission.secret else []
+
+
+def _accept(submission: Submission, arrived: Arrived, watch: Heartbeat) -> None:
+    """Keep the checked files, end the check and queue the evaluations."""
+    if arrived.file:
+        with arrived.file.open("rb") as file:
+            kept = File(BeatingFile(file, watch.beat), arrived.file.name)  # type: ignore[arg-type]
+            submission.file.save(arrived.file.name, kept, save=False)
+    results = {"digest": arrived.digest, "size": arrived.size, "file": submission.file.name}
+    try:
+        with transaction.atomic():
+            if arrived.file and submission.owner:
+                check_stored(submission.upload, submission.owner, arrived.size or 0)
+            leases.finish(submission, outcome=Outcome.OK, **results)
+            request_runs(submission=submission, actor=submission.owner)
+    except BaseException:
+        if arrived.file:
+            submission.file.delete(save=False)
+        raise
+    if submission.upload:
+        discard(submission.upload)
+
+
+# What each kind brings.
+
+
+def _directory(submission: Submission, folder: Path, watch: Heartbeat) -> Arrived:
+    model = folder / "model"
+    with assemble(_upload(submission), watch.beat) as path:
+        bounded(partial(archives.unpack, path, model), UNPACKING, watch.beat)
+    remove_macos_files(model)
+    return _weights(submission.task, model, folder, watch)
+
+
+def _hub(submission: Submission, folder: Path, watch: Heartbeat) -> Arrived:
+    spec = ModelSpec(submission.name, submission.source, submission.revision)
+    left = bytes_left(submission.owner) if submission.owner else 0
+    most = min(MOST_BYTES, left)
+    model = during(lambda: fetch_public(spec, folder / "model", most), watch.beat)
+    return _weights(submission.task, model, folder, watch)
+
+
+def _weights(task: Task, model: Path, folder: Path, watch: Heartbeat) -> Arrived:
+    """A folder of weights; what is kept of it is a plain tar."""
+    model = bounded(partial(check_folder, model, task.config), READING, watch.beat)
+    kept = folder / "model.tar"
+    with kept.open("wb") as file:
+        pack(model, file, watch.beat)
+    digest = digest_of(model, watch.beat)
+    return Arrived(digest, kept.stat().st_size, kept, runnable(task.config, folder=model))
+
+
+def _image(submission: Submission, folder: Path, watch: Heartbeat) -> Arrived:
+    if engine() is None:
+        raise NotNow(gettext_noop("It waits for a worker with a container engine (Docker)."))
+    kept = None
+    if submission.upload:
+        kept = folder / "image.tar"
+        with assemble(submission.upload, watch.beat) as path:
+            bounded(partial(image_archives.check_image, path), UNPACKING, watch.beat)
+            shutil.move(path, kept)
+        found = during(partial(sandbox_images.load_image, kept), watch.beat)
+    else:
+        found = sandbox_images.pull_image(
+            submission.source, settings.SUBMISSION_PRIVATE_HOSTS, watch.beat
+        )
+    facts = sandbox_images.inspect_image(found)
+    # Known from here on, so that it is removed from the engine again whatever becomes of it.
+    Submission.objects.filter(pk=submission.pk).update(digest=facts.id)
+    if problems := sandbox_images.check_image(facts):
+        raise Refused("\n".join(problems))
+    model = runnable(submission.task.config, image=facts.id, adapter=submission.adapter)
+    return Arrived(facts.id, facts.size, kept, model)
+
+
+def _endpoint(submission: Submission, folder: Path, watch: Heartbeat) -> Arrived:
+    return Arrived("", model=runnable(submission.task.config))
+
+
+def _predictions(submission: Submission, folder: Path, watch: Heartbeat) -> Arrived:
+    version = submission.evaluation_set
+    assert version is not None  # the service sees to it
+    uids = [row["uid"] for row in input_rows(version)]
+    kept = folder / "predictions.jsonl.gz"
+    with assemble(_upload(submission), watch.beat) as path:
+        keep = partial(keep_predictions, submission.task.config, uids, path, kept)
+        digest = bounded(keep, ANSWERS, watch.beat)
+    return Arrived(digest, kept.stat().st_size, kept)
+
+
+def _upload(submission: Submission) -> Upload:
+    if submission.upload is None:
+        raise Refused(gettext_noop("The file is gone. Submit it again."))
+    return submission.upload
+
+
+RECEIVE: Mapping[str, Callable[[Submission, Path, Heartbeat], Arrived]] = {
+    Kind.DIRECTORY: _directory,
+    Kind.HUB: _hub,
+    Kind.IMAGE: _image,
+    Kind.ENDPOINT: _endpoint,
+    Kind.PREDICTIONS: _predictions,
+}
+
+
+def _answer_five(submission: Submission, model: Runnable, folder: Path, watch: Heartbeat) -> None:
+    """Have the model answer five examples that may be shown. Raises Refused and NotNow."""
+    answer_five(
+        submission.task.config,
+        model,
+        _runner(submission, model),
+        shown_inputs(submission.task),
+        machine_limits().for_check(),
+        folder,
+        watch.beat,
+    )
+
+
+def _runner(submission: Submission, model: Runnable) -> Runner:
+    if submission.kind == Kind.ENDPOINT:
+        return EndpointRunner(endpoint_for(submission))
+    return runner_for(model, key_of(submission))

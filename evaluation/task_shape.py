@@ -1,11 +1,20 @@
-"""From a task's examples to the rows that a model of its kind is trained on."""
+"""What a task asks of its models: what they read, what they answer, and rows to train them on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from evaluation.contract import Runnable
+from tasks.config.loading import dump_config
 from tasks.config.schema import TaskConfig
 from tasks.targets.serving.spec import FIELDS, PAIR, SEQUENCE, SPAN
+
+PARTS = (
+    *("version", "name", "language", "goal", "context", "input", "output", "verdict", "metrics"),
+    "support",
+)
+"""What of a configuration tells what models read and answer."""
 
 
 class Untrainable(ValueError):
@@ -77,3 +86,49 @@ def released_row(shape: Shape, line: Mapping[str, Any]) -> dict[str, Any] | None
     answer = fields.get(shape.answer) if shape.labels is None else line["label"]
     row = training_row(shape, fields, answer)
     return row and {**row, "group": line["anon_uid"] or line["uid"]}
+
+
+def runnable(
+    config: TaskConfig,
+    *,
+    folder: Path | None = None,
+    image: str | None = None,
+    adapter: str = "jsonl",
+) -> Runnable:
+    """A model with what the task asks of it: fields in order, answer field, labels."""
+    return Runnable(
+        folder=folder,
+        image=image,
+        adapter=adapter,
+        fields=config.ordered_fields,
+        output=config.answer_field,
+        labels=labels_of(config),
+    )
+
+
+def text_for_models(config: TaskConfig) -> str:
+    """The configuration without what concerns people alone; a check by it is the same."""
+    return dump_config(TaskConfig(**{name: getattr(config, name) for name in PARTS}))
+
+
+def model_for(config: TaskConfig) -> dict[str, Any]:
+    """What a model of the task must be: what it reads, in order, and what it may answer.
+
+    kind: of a folder of weights; None where no folder can be run. type: of the answer's field.
+    """
+    try:
+        kind = shape_of(config).kind
+    except Untrainable:
+        kind = None
+    return {
+        "kind": kind,
+        "type": config.component(config.answer_field).type,
+        "fields": config.ordered_fields,
+        "output": config.answer_field,
+        "labels": labels_of(config),
+    }
+
+
+def labels_of(config: TaskConfig) -> tuple[str, ...] | None:
+    """The labels among which the task's models choose; None where they answer freely."""
+    return tuple(label.value for label in config.labels(config.answer_field)) or None

@@ -3,7 +3,7 @@
 from django.conf import settings
 from django.core.validators import RegexValidator
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from dynabench.accounts.models import Annotator
@@ -114,3 +114,43 @@ class Snapshot(models.Model):
 
     def __str__(self) -> str:
         return f"snapshot {self.number} of {self.task.code}"
+
+
+class Contestant(models.Model):
+    """A model that is compared with others in an arena."""
+
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="contestants")
+    name = models.CharField(max_length=100)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["task", "name"], name="contestant_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Comparison(models.Model):
+    """A voter's choice between the answers of two models, who did not know which was whose."""
+
+    class Winner(models.TextChoices):
+        LEFT = "left"
+        RIGHT = "right"
+        TIE = "tie"
+        BOTH_BAD = "both_bad"
+
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="comparisons")
+    uid = models.CharField(max_length=100, help_text="Of the source; unique in the task.")
+    voter = models.ForeignKey(Annotator, on_delete=models.PROTECT, related_name="+")
+    left = models.ForeignKey(Contestant, on_delete=models.CASCADE, related_name="+")
+    right = models.ForeignKey(Contestant, on_delete=models.CASCADE, related_name="+")
+    winner = models.CharField(max_length=8, choices=Winner)
+    stored_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["task", "uid"], name="comparison_once"),
+            models.CheckConstraint(condition=~Q(left=F("right")), name="comparison_of_two"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.left} or {self.right}: {self.winner}"

@@ -1,5 +1,6 @@
 from django.urls import path
 
+from leaderboard.arena import views as arena_views
 from leaderboard.board import views as board_views
 from leaderboard.compare import views as compare_views
 from leaderboard.forks import views as fork_views
@@ -11,6 +12,7 @@ app_name = "leaderboard"
 urlpatterns = [
     path("leaderboards/", snapshot_views.index, name="index"),
     path("t/<slug:code>/leaderboard/", board_views.board, name="board"),
+    path("t/<slug:code>/arena/", arena_views.arena, name="arena"),
     path("t/<slug:code>/leaderboard/embed/", snapshot_views.embed, name="embed"),
     path("t/<slug:code>/leaderboard/forks/", fork_views.forks, name="forks"),
     path(

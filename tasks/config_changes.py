@@ -102,6 +102,10 @@ def check_change(task: Task, text: str) -> tuple[TaskConfig | None, list[Problem
     config, problems = check_config(text)
     if config is None:
         return None, problems
+    old = _stored(task.config_text)
+    if old is not None and old.kind != config.kind:
+        kept = Finding(("kind",), "a task keeps its kind", f"write `kind: {old.kind}`")
+        return None, [read_yaml(text).problem(kept), *problems]
     why, found = refused_changes(task, task.config_text, config)
     if not found:
         return config, problems

@@ -13,8 +13,8 @@ logger = logging.getLogger(__name__)
 
 
 def mail_members(task: Task, roles: Collection[str], subject: str, text: str) -> None:
-    """Mail each member of the task who has one of the roles, after the commit."""
-    members = task.members.filter(role__in=roles, user__is_active=True)
+    """Mail each member of the task with one of the roles that counts, after the commit."""
+    members = task.members.standing().filter(role__in=roles, user__is_active=True)
     for address in members.values_list("user__email", flat=True):
         transaction.on_commit(partial(_send, subject, text, address))
 
@@ -22,5 +22,5 @@ def mail_members(task: Task, roles: Collection[str], subject: str, text: str) ->
 def _send(subject: str, text: str, address: str) -> None:
     try:
         send_mail(" ".join(subject.split()), text, None, [address])
-    except Exception:  # mail servers fail in many ways, and what is told of is none the worse
+    except Exception:  # mail servers fail in many ways; what the mail reports stands
         logger.exception("No mail could be sent to a member")

@@ -10,6 +10,7 @@ from django.db import models
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 
@@ -59,6 +60,11 @@ class Task(models.Model):
         """The parsed configuration."""
         return parsed_config(self.config_text)
 
+    @cached_property
+    def roles(self) -> dict[int, str | None]:
+        """The roles that were asked of this object, by user; see `tasks.permissions.role_of`."""
+        return {}
+
     @property
     def is_sensitive(self) -> bool:
         """Whether people pass a content gate first."""
@@ -90,7 +96,7 @@ class MemberQuerySet(models.QuerySet["TaskMember"]):
     def with_standing(self) -> Self:
         """Each with `stands`: the role counts once the address that it was given to is confirmed.
 
-        Otherwise whoever signed up with somebody's address would get the role that is theirs.
+        Otherwise anybody who signed up with somebody's address would get the role that is theirs.
         """
         confirmed = EmailAddress.objects.filter(
             user=OuterRef("user"), email__iexact=OuterRef("address"), verified=True
@@ -209,7 +215,7 @@ class Generator(models.Model):
     """A model that suggests texts to those who write for a task; nobody tries to fool it."""
 
     task = models.OneToOneField(Task, on_delete=models.CASCADE, related_name="generator")
-    name = models.SlugField(max_length=60, help_text="People read it beside a suggestion.")
+    name = models.SlugField(max_length=60, help_text="People read it with a suggestion.")
     adapter = models.CharField(max_length=40, default="openai_chat")
     url = models.URLField(max_length=500)
     options = models.JSONField(default=dict, blank=True, help_text="Of the adapter.")

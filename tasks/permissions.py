@@ -11,11 +11,16 @@ READERS = frozenset(Role) - {Role.ANNOTATOR}
 
 
 def role_of(user: Person, task: Task) -> str | None:
-    """The user's role in the task; None for everybody else, and while the role waits."""
+    """The user's role in the task; None for everybody else, and while the role waits.
+
+    It is asked once for each `task` object, which lives no longer than a request.
+    """
     if not user.is_authenticated:
         return None
-    member = TaskMember.objects.standing().filter(task=task, user=user).first()
-    return member.role if member else None
+    if user.pk not in task.roles:
+        members = TaskMember.objects.standing().filter(task=task, user=user)
+        task.roles[user.pk] = members.values_list("role", flat=True).first()
+    return task.roles[user.pk]
 
 
 def can_see(user: Person, task: Task) -> bool:

@@ -1,9 +1,10 @@
 """Writes about tasks: making them, their configuration and their members."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils.translation import gettext as _
 
@@ -52,8 +53,8 @@ def create_task(
     One of Dynabench 1.0 is converted. Raises ConfigError, Refused.
     """
     config, text, notes = usable(config_text)
-    told = {"config_text": text, "name": config.name, "summary": config.summary, **fields}
-    task, created = Task.objects.get_or_create(code=code, defaults=told)
+    values = {"config_text": text, "name": config.name, "summary": config.summary, **fields}
+    task, created = Task.objects.get_or_create(code=code, defaults=values)
     if not created:
         raise Refused(
             _("There is a task %(code)s. Take another code.") % {"code": code},
@@ -62,6 +63,29 @@ def create_task(
         )
     log(actor, "task.created", task, fields=sorted(fields), diff=diff("", text)[:LONGEST_DIFF])
     return task, notes
+
+
+def make_imported(code: str, config_text: str, owner: Callable[[], User | None]) -> Task:
+    """Make a task for data from elsewhere, hidden until its owner has looked at it.
+
+    owner: asked once the task can be made. Raises Refused. No lock, a unique code.
+    """
+    task = Task(code=code, name=title_of(code), config_text=config_text, is_visible=False)
+    try:
+        task.full_clean()
+    except ValidationError as error:
+        raise Refused(f"{code!r} cannot be a task: {' '.join(error.messages)}") from None
+    user = owner()
+    task.save(force_insert=True)
+    if user:
+        TaskMember.objects.create(task=task, user=user, role=TaskMember.Role.OWNER)
+    log(None, "task.created", task, user=user.email if user else "")
+    return task
+
+
+def title_of(code: str) -> str:
+    """A name for a task that has none."""
+    return code.replace("-", " ").capitalize()
 
 
 @transaction.atomic
@@ -74,7 +98,7 @@ def change_task(*, task: Task, actor: User, fields: Mapping[str, bool]) -> None:
 def save_config(*, task: Task, text: str, base: str, actor: User) -> Task:
     """Check a configuration and store it; `base` is the digest of the text that was edited.
 
-    Locks the task, so that of two editors one is told. Raises ConfigStale, ConfigError.
+    Locks the task, so that one of two editors is refused. Raises ConfigStale, ConfigError.
     """
     locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     config = checked(locked, text, base=base)[0]
@@ -115,8 +139,8 @@ def change_members(
     A new role counts once its person has confirmed the address that it is given to. Locks the
     task, so that two owners cannot remove each other. Raises Refused.
     """
-    Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
-    if not can_own(actor, task):
+    locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
+    if not can_own(actor, locked):
         raise Refused(_("You do not own this task any more."), code="members")
     there = {member.pk: member for member in task.members.all()}
     if not there.keys() >= {member.pk for member in (*changed, *removed)}:

@@ -188,21 +188,22 @@ class OwnerDecision(Choice):
         return f"{self.owner} on {self.example}"
 
 
-class Judging(models.Model):
+class RoundPolicy(models.Model):
     """How a round is judged: its policy, and how far its examples were put into the queue."""
 
     round = models.OneToOneField(
-        Round, on_delete=models.CASCADE, primary_key=True, related_name="judging"
+        Round, on_delete=models.CASCADE, primary_key=True, related_name="round_policy"
     )
     policy = models.JSONField()  # the fields of validation.rules.consensus.Policy
     filled_to = models.BigIntegerField(default=0)  # an example's id
     model = models.JSONField(null=True)  # the fields of validation.rules.posterior.Fitted
 
     class Meta:
-        verbose_name_plural = "judging"
+        db_table = "validation_judging"
+        verbose_name_plural = "round policies"
 
     def __str__(self) -> str:
-        return f"judging of {self.round}"
+        return f"policy of {self.round}"
 
     @property
     def fitted(self) -> Fitted | None:

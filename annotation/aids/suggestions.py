@@ -96,8 +96,8 @@ def take(*, assignment: Assignment, action: Action, typed: Mapping[str, Any]) ->
     last = assignment.suggestions.last()
     if last is None:
         return
-    last.deed = action
-    last.save(update_fields=["deed"])
+    last.action = action
+    last.save(update_fields=["action"])
     if action != Action.IGNORE:
         field = assignment.round.task.config.text_field
         save_draft(assignment=assignment, inputs={**typed, field: last.text})

@@ -55,7 +55,7 @@ class ReportSerializer(serializers.ModelSerializer[Report]):
 
 
 def shown() -> QuerySet[Report]:
-    """Reports with all that is told of them."""
+    """Reports with all that the API shows of them."""
     return Report.objects.select_related("annotator", "context__round__task")
 
 
@@ -73,8 +73,8 @@ class NewReport(APIView):
         context, annotator = find_given(request, pk)
         asked = {"comment": "", **read(NewReportSerializer, request)}
         made = report_context(annotator=annotator, context=context, **asked)
-        told = ReportSerializer(shown().get(pk=made.pk))
-        return Response(told.data, status.HTTP_201_CREATED)
+        body = ReportSerializer(shown().get(pk=made.pk))
+        return Response(body.data, status.HTTP_201_CREATED)
 
 
 class ReportsQuery(serializers.Serializer[Any]):

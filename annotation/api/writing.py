@@ -105,7 +105,7 @@ class NewExampleView(APIView):
             parent=parent,
             by_program=is_program(request),
         )
-        return told(request, settle(attempt) if is_mine else attempt)
+        return attempt_response(request, settle(attempt) if is_mine else attempt)
 
 
 def _own_assignment(request: Request, pk: int) -> Assignment:
@@ -149,7 +149,7 @@ def _key(request: Request) -> UUID:
     return UUID(bytes=digest.digest()[:16])
 
 
-def told(request: Request, attempt: Attempt) -> Response:
+def attempt_response(request: Request, attempt: Attempt) -> Response:
     """What came of an attempt. Raises Refused when it has failed."""
     if attempt.state == Attempt.State.DONE:
         return Response(ExampleSerializer(_shown(attempt).example).data, 201)

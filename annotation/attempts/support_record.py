@@ -29,6 +29,6 @@ def _suggested(suggestions: list[Suggestion], text: str) -> dict[str, Any]:
     if not suggestions:
         return {}
     used = [one for one in suggestions if one.text.split() == text.split()]
-    taken = [one for one in suggestions if one.deed in (Action.USE, Action.EDIT)]
-    deed = Action.USE if used else Action.EDIT if taken else Action.IGNORE
-    return {"suggestion": deed.value, "suggested_by": (used or taken or suggestions)[-1].source}
+    taken = [one for one in suggestions if one.action in (Action.USE, Action.EDIT)]
+    action = Action.USE if used else Action.EDIT if taken else Action.IGNORE
+    return {"suggestion": action.value, "suggested_by": (used or taken or suggestions)[-1].source}

@@ -5,6 +5,7 @@ import string
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any, Literal
 
 from tasks.config.schema import VerdictRule
@@ -18,7 +19,10 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 @dataclass(frozen=True)
 class TargetVerdict:
-    """One target: fooled (None: the author has to say) and token F1 (0-1, None for other rules)."""
+    """One target: fooled (None: the author has to say), and the score that the rule compares.
+
+    score: 0-1, token F1 or the share of pairs in order; None for rules without a score.
+    """
 
     fooled: bool | None
     score: float | None = None
@@ -59,6 +63,18 @@ def squad_f1(prediction: str, gold: str) -> float:
 def exact_match(prediction: str, gold: str) -> bool:
     """Whether two answers are equal once normalised: SQuAD's EM. Verdicts compare unnormalised."""
     return squad_normalise(prediction) == squad_normalise(gold)
+
+
+def pairs_in_order(said: Sequence[str], true: Sequence[str]) -> float:
+    """The share (0-1) of pairs that two orders of the same texts agree on: (1 + Kendall's τ) ÷ 2.
+
+    >>> pairs_in_order(["b", "a", "c", "d"], ["a", "b", "c", "d"])  # one of six is swapped
+    0.8333333333333334
+    """
+    place = {text: number for number, text in enumerate(said)}
+    pairs = list(combinations(true, 2))
+    apart = sum(place[better] > place[worse] for better, worse in pairs)
+    return 1 - apart / len(pairs)
 
 
 def judge(
@@ -116,6 +132,10 @@ def _verdict(
             for name in rule.fields
         )
         return TargetVerdict(any(list(differs)))
+    if rule.type == "rank":
+        said, true = _field(output, rule.field), _field(expected, rule.field, "example")
+        share = pairs_in_order(said, true)
+        return TargetVerdict(share < rule.threshold, share)
     score = squad_f1(
         _text(_field(output, rule.field)), _text(_field(expected, rule.field, "example"))
     )

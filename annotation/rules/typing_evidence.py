@@ -10,8 +10,12 @@ from collections.abc import Mapping
 
 LONGEST = 86_400.0  # seconds
 
-# An address with a dot behind the @; nine digits or more, which may stand in groups.
-_PERSONAL = re.compile(r"[\w.+-]+@[\w-]+\.\w+|(?<![\w.,])\+?\d(?:[ ()/.-]{0,2}\d){8,}")
+# An address with a dot behind the @; nine digits or more, which may stand in groups but are no
+# decimal such as 3.14159265.
+_ADDRESS = r"[\w.+-]+@[\w-]+\.\w+"
+_DECIMAL = r"(?:0|[1-9]\d*)\.\d+(?![()/.-]{0,2}\d)"
+_PHONE = rf"(?<![\w.,])(?!{_DECIMAL})\+?\d(?:[ ()/.-]{{0,2}}\d){{8,}}"
+_PERSONAL = re.compile(f"{_ADDRESS}|{_PHONE}")
 
 
 def typing_evidence(sent: Mapping[str, str], characters: int) -> dict[str, float] | None:

@@ -44,7 +44,7 @@ def support(request: HttpRequest, code: str) -> HttpResponse:
     if want not in _allowed(task.config):
         raise Http404
     assignment = posted_assignment(request, annotator, task)
-    inputs, said, status = typed(task.config, request.POST), "", 200
+    inputs, said, status = typed(task.config, assignment.context.fields, request.POST), "", 200
     save_draft(assignment=assignment, inputs=inputs)
     try:
         if want == "examples":

@@ -12,17 +12,21 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop, ngettext, override
 
 from annotation.models import Report
+from annotation.writing import widgets
 from tasks.config.components import Component
 from tasks.config.loading import validate_inputs
 from tasks.config.schema import TaskConfig
-from tasks.config.values import check_value
+from tasks.config.values import check_value, is_empty
 
 UNCHANGED = gettext_noop("Change the given sentence before you submit")
 CHALLENGE = "support-challenge"  # no field of a task has a hyphen in its name
 
 
-def form_field(component: Component) -> forms.Field:
-    """The Django field of one component; what is required is checked by `validate_inputs`."""
+def form_field(component: Component, context: Mapping[str, Any]) -> forms.Field:
+    """The Django field of one component; what is required is checked by `validate_inputs`.
+
+    context: its texts are what people choose among, where the component says so.
+    """
     asked = component.kind.form_input(component)
     common: dict[str, Any] = {
         "label": component.title,
@@ -31,14 +35,20 @@ def form_field(component: Component) -> forms.Field:
     }
     if asked is None:  # of an earlier release; nobody can fill it
         return forms.CharField(disabled=True, **common)
-    if asked.choices:
-        common["choices"] = asked.choices
-    widget = getattr(forms, asked.widget)
+    widget = _named(asked.widget)
     if asked.template:
         own = {"template_name": asked.template, "title": component.title}
         widget = type(asked.widget, (_Titled, widget), own)
-    field: forms.Field = getattr(forms, asked.field)(widget=widget(asked.attrs), **common)
+    field: forms.Field = _named(asked.field)(widget=widget(asked.attrs), **common)
+    choices = asked.choices or [(text, text) for text in component.kind.offered(component, context)]
+    if choices:  # a field with choices hands them on to its widget
+        holder: Any = field if isinstance(field, forms.ChoiceField) else field.widget
+        holder.choices = choices
     return field
+
+
+def _named(name: str) -> Any:
+    return getattr(widgets, name, None) or getattr(forms, name)
 
 
 class _Titled:
@@ -69,7 +79,7 @@ class ComponentForm(forms.Form):
         super().__init__(data, initial=initial)
         self.components, self.context = components, context or {}
         for component in components:
-            self.fields[component.name] = form_field(component)
+            self.fields[component.name] = form_field(component, self.context)
             # The label says "(optional)" only where the configuration does.
             self.fields[component.name].widget.is_required_by_task = component.required
             if component.placeholder:
@@ -81,7 +91,7 @@ class ComponentForm(forms.Form):
         """What was typed, without what was left empty."""
         names = (component.name for component in self.components)
         found = {name: _one_newline(self.cleaned_data.get(name)) for name in names}
-        return {name: value for name, value in found.items() if value not in (None, "", [])}
+        return {name: value for name, value in found.items() if not is_empty(value)}
 
     def clean(self) -> dict[str, Any]:
         """Check the values. Of a stretch the first place is meant."""
@@ -113,13 +123,13 @@ def unchanged_fields(config: TaskConfig, inputs: Mapping[str, Any], given: str) 
     ]
 
 
-def typed(config: TaskConfig, data: QueryDict) -> dict[str, Any]:
+def typed(config: TaskConfig, context: Mapping[str, Any], data: QueryDict) -> dict[str, Any]:
     """The fields as a draft keeps them: nothing is checked."""
     found: dict[str, Any] = {}
     for component in config.input:
-        is_list = component.kind.is_list
-        value: Any = data.getlist(component.name) if is_list else data.get(component.name, "")
-        found[component.name] = value[:10_000]
+        widget = form_field(component, context).widget
+        value = _one_newline(widget.value_from_datadict(data, {}, component.name))
+        found[component.name] = value[:10_000] if isinstance(value, str | list) else value
         start = data.get(f"{component.name}_start", "")
         if component.type == "span" and value and start.isdecimal():
             end = int(start) + len(value)

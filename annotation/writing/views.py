@@ -158,7 +158,8 @@ def draft(request: HttpRequest, pk: int) -> HttpResponse:
         pk=pk,
         annotator=annotator_of(request.user),  # type: ignore[arg-type]
     )
-    inputs = typed(assignment.round.task.config, request.POST)
+    context = assignment.context.fields
+    inputs = typed(assignment.round.task.config, context, request.POST)
     save_draft(assignment=assignment, inputs=inputs)
     values = {"round": assignment.round, "is_part": True}
     return render(request, "annotation/_draft_saved.html", values)

@@ -32,7 +32,7 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
         """Send one, or tell the person that it could not be sent; notices are only logged."""
         try:
-            super().send_mail(template_prefix, email, context)
+            super().send_mail(template_prefix, email, {"site_url": settings.SITE_URL, **context})
         except OSError as error:  # smtplib's errors, too
             logger.error("The mail %s could not be sent: %s", template_prefix, error)
             self._not_sent(template_prefix.removeprefix(MAIL), email)
@@ -44,11 +44,11 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
         if sends_mail(settings.EMAIL_BACKEND) or mail not in ONLY_BY_MAIL | CONFIRMING:
             return
         request.is_mail_logged = True
-        told = _(
+        message = _(
             "This site sends no mails: it writes them to the log of its web server (./run keeps "
             "it in var/logs/web.log). Look there for the mail to %(email)s and its link."
         )
-        messages.warning(request, told % {"email": email})
+        messages.warning(request, message % {"email": email})
 
     def _not_sent(self, mail: str, email: str) -> None:
         request = context.request
@@ -59,11 +59,11 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
         if mail in CONFIRMING:
             request.is_mail_down = True
             ratelimit.clear(request, action="confirm_email", key=email.lower())
-            told = _(
+            message = _(
                 "The mail to %(email)s could not be sent: our mail server does not answer. Ask for "
                 "it again in a few minutes, under Account, E-mail addresses, or by signing in."
             )
-            messages.error(request, told % {"email": email})
+            messages.error(request, message % {"email": email})
 
     def add_message(
         self,
@@ -102,7 +102,7 @@ class MfaAdapter(DefaultMFAAdapter):  # type: ignore[misc]
     error_messages: ClassVar = {
         **DefaultMFAAdapter.error_messages,
         "unverified_email": gettext_lazy(
-            "Confirm your e-mail address first: under Account, E-mail addresses, choose “Re-send "
-            "Verification” and follow the link in the mail."
+            "Confirm your e-mail address first: under Account, E-mail addresses, choose “Send the "
+            "link again” and follow the link in the mail."
         ),
     }

@@ -93,8 +93,8 @@ class MeView(APIView):
     @extend_schema(operation_id="me_get", responses=Me)
     def get(self, request: Request) -> Response:
         """Who the token is of, what it may do and when it ends."""
-        told = {"pseudonym": annotator_of(person(request)).pseudonym, "token": request.auth}
-        return Response(Me(told).data)
+        body = {"pseudonym": annotator_of(person(request)).pseudonym, "token": request.auth}
+        return Response(Me(body).data)
 
 
 class Tokens(generics.ListAPIView[ApiToken]):

@@ -97,16 +97,16 @@ def _digest(request: Request) -> str:
 def _begin(user: User, key: str, digest: str) -> IdempotentAnswer:
     """The row of a key, new or with an answer in it."""
     now = timezone.now()
-    told = {"digest": digest, "begun_at": now}
+    columns = {"digest": digest, "begun_at": now}
     try:
         with transaction.atomic():
-            return IdempotentAnswer.objects.create(user=user, key=key, **told)
+            return IdempotentAnswer.objects.create(user=user, key=key, **columns)
     except IntegrityError:
         pass
     mine = IdempotentAnswer.objects.filter(user=user, key=key)
     old = mine.filter(begun_at__lt=now - KEPT)
     dead = mine.filter(status=None, digest=digest, begun_at__lt=now - LEASE)
-    if old.update(status=None, body=None, **told) or dead.update(**told):
+    if old.update(status=None, body=None, **columns) or dead.update(**columns):
         return mine.get()
     row = mine.first()
     if row is None or (row.digest == digest and row.status is None):

@@ -105,7 +105,7 @@ class LogEntry(models.Model):
         on_delete=models.SET_NULL,
         null=True,
         blank=True,
-        related_name="deeds",
+        related_name="+",
     )
     action = models.CharField(max_length=60, db_index=True)
     target = models.CharField(max_length=200)

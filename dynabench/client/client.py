@@ -61,8 +61,8 @@ class Methods(Tasks, Models, Boards, Writing, Owning, Releasing, Moderating, Hoo
 
 def _arguments(call: Call) -> dict[str, Any]:
     """Of `httpx.Client.stream`."""
-    told = {"params": call.params or None, "headers": call.headers, "content": call.content}
-    return told if call.json is None else {**told, "json": call.json}
+    arguments = {"params": call.params or None, "headers": call.headers, "content": call.content}
+    return arguments if call.json is None else {**arguments, "json": call.json}
 
 
 class DynabenchClient(Methods, Blocking):

@@ -55,11 +55,11 @@ def forget_key(url: str) -> bool:
     return had
 
 
-def _keep(told: Mapping[str, Any]) -> None:
+def _keep(credentials: Mapping[str, Any]) -> None:
     file = keys_file()
     file.parent.mkdir(parents=True, exist_ok=True)
     new = file.with_suffix(".new")
     new.unlink(missing_ok=True)
     with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as target:
-        json.dump(told, target)
+        json.dump(credentials, target)
     new.replace(file)

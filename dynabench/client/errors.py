@@ -110,27 +110,27 @@ BY_STATUS: Mapping[int, type[DynabenchError]] = {
 def error_of(response: httpx.Response) -> DynabenchError:
     """The exception for an answer that is none of success."""
     status = response.status_code
-    told = _told(response)
-    if told is None and status < 400:
+    problem = _problem_of(response)
+    if problem is None and status < 400:
         where = response.headers.get("Location", "another address")
         return ServerError(f"The server sends us on to {where}: set DYNABENCH_URL.", status=status)
-    if told is None:
+    if problem is None:
         name = HTTPStatus(status).phrase if status in set(HTTPStatus) else "unknown"
         message = f"{response.url} answered {status} ({name}) and nothing that we understand."
-        told = {"message": message, "code": "", "fields": {}}
+        problem = {"message": message, "code": "", "fields": {}}
     default = ServerError if status >= 500 else Refused
-    kind = BY_CODE.get(told["code"]) or BY_STATUS.get(status, default)
-    error = kind(told["message"], code=told["code"], status=status, fields=told["fields"])
+    kind = BY_CODE.get(problem["code"]) or BY_STATUS.get(status, default)
+    error = kind(problem["message"], code=problem["code"], status=status, fields=problem["fields"])
     if isinstance(error, RateLimited):
         error.retry_after = retry_after(response) or 0
     return error
 
 
-def _told(response: httpx.Response) -> dict[str, Any] | None:
+def _problem_of(response: httpx.Response) -> dict[str, Any] | None:
     """What an answer in the API's one shape of errors says."""
     try:
-        told = response.json()["error"]
-        return {"message": told["message"], "code": told["code"], "fields": told["fields"]}
+        problem = response.json()["error"]
+        return {"message": problem["message"], "code": problem["code"], "fields": problem["fields"]}
     except (ValueError, KeyError, TypeError):
         return None
 

@@ -16,19 +16,19 @@ class Hooks(Asking):
         return self._all("/webhooks/")
 
     @method
-    def create_webhook(self, **told: Unpack[types.WebhookNew]) -> Flow[types.WebhookMade]:
+    def create_webhook(self, **webhook: Unpack[types.WebhookNew]) -> Flow[types.WebhookMade]:
         """Make one, such as `url="https://…", events=["round.closed"], task="nli"`.
 
         Its `secret` is shown here and never again. Raises Invalid, Refused.
         """
-        return self._write("POST", "/webhooks/", told)
+        return self._write("POST", "/webhooks/", webhook)
 
     @method
     def change_webhook(
-        self, webhook_id: int, **told: Unpack[types.WebhookChange]
+        self, webhook_id: int, **changes: Unpack[types.WebhookChange]
     ) -> Flow[types.Webhook]:
         """Change its `url` or `events`, or switch it off with `is_on=False`. Raises Invalid."""
-        return self._write("PATCH", f"/webhooks/{webhook_id}/", told)
+        return self._write("PATCH", f"/webhooks/{webhook_id}/", changes)
 
     @method
     def delete_webhook(self, webhook_id: int) -> Flow[None]:

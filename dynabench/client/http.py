@@ -77,8 +77,8 @@ class Asking:
         raise failure
 
     def _get(self, path: str, **params: Any) -> Flow[Any]:
-        told = {name: value for name, value in params.items() if value is not None}
-        return _data((yield from self._send(lambda: Call("GET", path, told))))
+        given = {name: value for name, value in params.items() if value is not None}
+        return _data((yield from self._send(lambda: Call("GET", path, given))))
 
     def _write(
         self,

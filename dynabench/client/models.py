@@ -46,8 +46,8 @@ class Models(Uploading, Following):
     ) -> Flow[str]:
         """Submit a file of JSON lines that answers a set's inputs; the model's id."""
         file = Path(path)
-        told = {"evaluation_set": evaluation_set}
-        return self._submit(task, "predictions", name or file, card, told, file)
+        fields = {"evaluation_set": evaluation_set}
+        return self._submit(task, "predictions", name or file, card, fields, file)
 
     @method
     def submit_image(
@@ -62,12 +62,12 @@ class Models(Uploading, Following):
 
         adapter: how it is asked: `jsonl`, `dynalab` or `dynabench2`.
         """
-        told, path = {"adapter": adapter}, Path(image)
+        fields, path = {"adapter": adapter}, Path(image)
         if path.is_file():
-            return self._submit(task, "image", name or path, card, told, path)
+            return self._submit(task, "image", name or path, card, fields, path)
         path = Path(str(image).partition("@")[0])
-        told["source"] = str(image)
-        return self._submit(task, "image", name or path, card, told)
+        fields["source"] = str(image)
+        return self._submit(task, "image", name or path, card, fields)
 
     @method
     def submit_hub(
@@ -79,8 +79,8 @@ class Models(Uploading, Following):
         **card: Unpack[types.Card],
     ) -> Flow[str]:
         """Submit a model of the hub by its id and full commit; the model's id."""
-        told = {"source": source, "revision": revision}
-        return self._submit(task, "hub", name or Path(source), card, told)
+        fields = {"source": source, "revision": revision}
+        return self._submit(task, "hub", name or Path(source), card, fields)
 
     @method
     def submit_endpoint(
@@ -96,8 +96,8 @@ class Models(Uploading, Following):
 
         secret: a bearer token that it asks for; the server keeps it encrypted and shows it nobody.
         """
-        told = {"source": url, "adapter": adapter, "secret": secret}
-        return self._submit(task, "endpoint", name, card, told)
+        fields = {"source": url, "adapter": adapter, "secret": secret}
+        return self._submit(task, "endpoint", name, card, fields)
 
     def _submit(
         self,
@@ -105,7 +105,7 @@ class Models(Uploading, Following):
         kind: str,
         name: str | Path,
         card: types.Card,
-        told: dict[str, str],
+        fields: dict[str, str],
         file: Path | None = None,
     ) -> Flow[str]:
         """The new model's id. name: a path gives one that was not taken before.
@@ -114,11 +114,11 @@ class Models(Uploading, Following):
         """
         if file:
             yield from self._check_quota(task, (yield Work(lambda: size_of(file))))
-            told |= {"upload": (yield from self._upload(file))}
+            fields |= {"upload": (yield from self._upload(file))}
         if isinstance(name, Path):
             now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
             name = f"{own_name(name)[:80]} {now}"
-        body = {"kind": kind, "name": name, "card": card, **told}
+        body = {"kind": kind, "name": name, "card": card, **fields}
         model: types.WholeModel = yield from self._write("POST", f"/tasks/{task}/models/", body)
         return model["id"]
 
@@ -224,8 +224,8 @@ class Models(Uploading, Following):
     @method
     def hide_names(self, model_id: str, until: date | None) -> Flow[types.WholeModel]:
         """Hide the names of model and owner before a day; None shows them from now on."""
-        told = {"until": until.isoformat() if until else None}
-        return self._write("POST", f"/models/{model_id}/anonymous/", told)
+        body = {"until": until.isoformat() if until else None}
+        return self._write("POST", f"/models/{model_id}/anonymous/", body)
 
     @method
     def run_again(self, model_id: str, run_id: str) -> Flow[types.Run]:

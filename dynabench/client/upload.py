@@ -32,8 +32,8 @@ class Uploading(Asking):
         here = [one for one in known if (one["file_name"], one["size"]) == (name, size)]
         upload = here[0] if here else None
         if upload is None:
-            told = {"file_name": name, "size": size}
-            upload = yield from self._write("POST", "/uploads/", told)
+            body = {"file_name": name, "size": size}
+            upload = yield from self._write("POST", "/uploads/", body)
         with bytes_shown(file_name, size, upload["received"], is_shown=self.progress) as show:
             yield from self._send_pieces(file, upload, show)
         return upload["id"]

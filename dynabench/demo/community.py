@@ -6,10 +6,13 @@ from random import Random
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import Q
+from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import Annotator, User, confirm_address
 from dynabench.demo.people import Judge, Writer
 from dynabench.demo.texts import contexts
+from dynabench.lib.errors import Refused
 from tasks.contexts.services import store_contexts
 from tasks.models import SIMULATED, Round, Task, TaskMember
 from tasks.rounds.loop import register_target
@@ -28,17 +31,23 @@ def new_id(chance: Random) -> UUID:
     return UUID(int=chance.getrandbits(128), version=4)
 
 
-def make_task() -> tuple[Task, User]:
-    """The task and its simulated owner; who owns an official task owns it too."""
-    task, _ = create_task(code=SIMULATED, config_text=TASK.read_text(), actor=None)
-    owner = make_user("sim-owner")
+def make_task(actor: User | None = None) -> Task:
+    """The task; the actor and those who own an official task own it too. Raises Refused."""
+    if Task.objects.filter(code=SIMULATED).exists():
+        raise Refused(_("There is a demo. Take it away first, as docs/demo.md says."))
+    task, _notes = create_task(code=SIMULATED, config_text=TASK.read_text(), actor=actor)
     role = TaskMember.Role.OWNER
     official = TaskMember.objects.filter(task__is_official=True, role=role)
-    people = User.objects.filter(pk__in=official.values("user"))
-    TaskMember.objects.bulk_create(
-        TaskMember(task=task, user=user, role=role) for user in (owner, *people)
-    )
-    return task, owner
+    people = User.objects.filter(Q(pk__in=official.values("user")) | Q(pk=actor and actor.pk))
+    TaskMember.objects.bulk_create(TaskMember(task=task, user=user, role=role) for user in people)
+    return task
+
+
+def make_owner(task: Task) -> User:
+    """The task's simulated owner."""
+    owner = make_user("sim-owner")
+    TaskMember.objects.create(task=task, user=owner, role=TaskMember.Role.OWNER)
+    return owner
 
 
 def make_user(name: str) -> User:

@@ -11,20 +11,20 @@ from django.conf import settings
 from django.db import connection
 
 from dynabench.demo.after import evaluate, next_round, open_round, release
-from dynabench.demo.community import first_round, make_people, make_task
+from dynabench.demo.community import first_round, make_owner, make_people
 from dynabench.demo.entrants import publish_entrants, submit_entrants
 from dynabench.demo.past import date_back
 from dynabench.demo.people import crowd
 from dynabench.demo.play import Community
-from dynabench.demo.server import model_server
 from dynabench.lib.errors import Refused
 from evaluation.training.shipped import install_starter
 from leaderboard.board.tables import public_table
 from leaderboard.jobs import renew_boards
-from tasks.models import SIMULATED, Task
+from tasks.models import Task
 from validation.statistics.report import task_report
 
-Tell = Callable[[str], None]
+Tell = Callable[[float, str], None]
+"""Gets the share that is done (0-1), and what comes next."""
 
 
 @dataclass(frozen=True)
@@ -38,40 +38,39 @@ class Size:
 
 
 def run_demo(
-    seed: int, tell: Tell, size: Size = Size(), base: Path | None = None
+    task: Task, seed: int, tell: Tell, size: Size = Size(), base: Path | None = None
 ) -> dict[str, Any]:
-    """Make the task, play its rounds and fill its board; returns the report.
+    """Play the rounds of the new task and fill its board; returns the report.
 
-    base: the folder of the first target; by default sentiment's starter. Raises Refused where there
-    is a demo already.
+    base: the folder of the first target; by default sentiment's starter. Raises Refused where
+    the task is not new.
     """
     started = time.monotonic()
-    if Task.objects.filter(code=SIMULATED).exists():
-        raise Refused("There is a demo. manage.py forget_demo takes it away.")
+    if task.rounds.exists():
+        raise Refused("It broke off. Take the demo away, then fill it again.")
     base = base or install_starter("sentiment", settings.HOME)
     seed_chance(seed)
-    chance = random.Random(seed)
-    task, owner = make_task()
+    chance, owner = random.Random(seed), make_owner(task)
     writers, judges = crowd(seed, size.writers, size.judges)
     people = Community(owner, writers, judges, make_people([*writers, *judges]), chance)
     round = first_round(task, owner, base, size.tries, chance)
-    with model_server():
-        for number in range(1, size.rounds + 1):
-            tell(f"round {number}: people write and judge")
-            round = open_round(round, owner)
-            people.play(round)
-            round.refresh_from_db()
-            date_back(round, size.rounds - number)
-            tell(f"round {number}: its release and the next target")
-            release(round, owner, seed)
-            round = next_round(round, owner, seed, size.tries)
-        tell("evaluations")
-        evaluate(task)
-        entrants = submit_entrants(task)
-        evaluate(task)
-        publish_entrants(entrants)
-        renew_boards()
-        open_round(round, owner)
+    for number in range(1, size.rounds + 1):
+        done = (number - 1) / (size.rounds + 1)
+        tell(done, f"round {number}: people write and judge")
+        round = open_round(round, owner)
+        people.play(round)
+        round.refresh_from_db()
+        date_back(round, size.rounds - number)
+        tell(done + 0.5 / (size.rounds + 1), f"round {number}: its release and the next target")
+        release(round, owner, seed)
+        round = next_round(round, owner, seed, size.tries)
+    tell(size.rounds / (size.rounds + 1), "evaluations")
+    evaluate(task)
+    entrants = submit_entrants(task)
+    evaluate(task)
+    publish_entrants(entrants)
+    renew_boards()
+    open_round(round, owner)
     return {**_report(task, size), "seconds": int(time.monotonic() - started)}
 
 

@@ -13,6 +13,7 @@ from tasks.models import Round
 from validation.models import Consensus, GoldAnswer, JudgeLease, Skip, Validation
 
 WEEK = timedelta(days=7)
+AWAY = 20  # people are at work for one in so many hours of it
 
 
 @transaction.atomic
@@ -31,8 +32,12 @@ def date_back(round: Round, weeks: int) -> None:
             for column in columns:
                 setattr(row, column, moved(getattr(row, column)))
         rows.model._default_manager.bulk_update(changed, columns, batch_size=100)
+    examples = list(Example.objects.filter(round=round, shown_at__isnull=False))
+    for one in examples:
+        one.shown_at = one.created_at - (one.created_at - one.shown_at) / AWAY  # type: ignore[operator]
+    Example.objects.bulk_update(examples, ["shown_at"], batch_size=100)
     for answers in (Validation.objects.filter(example__round=round), _gold_answers(round)):
-        answers.update(seconds=F("seconds") * factor)
+        answers.update(seconds=F("seconds") * factor / AWAY)
 
 
 def _dated(round: Round) -> Iterator[tuple[QuerySet[Any], Sequence[str]]]:

@@ -1,4 +1,4 @@
-"""The model server, for as long as the demo needs one where no site runs."""
+"""In the place of a site that does not run: a model server, and a queue that stays empty."""
 
 import socket
 import subprocess
@@ -9,15 +9,18 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
+from dynabench.lib.queue import silence
+
 
 @contextmanager
-def model_server() -> Iterator[None]:
-    """A server answers at MODEL_SERVER_URL, or soon will: the site's, or one until the end."""
+def site_or_substitute() -> Iterator[None]:
+    """A server answers at MODEL_SERVER_URL, or soon will: the site's, or one until the end.
+
+    Where no site runs, no messages are left for the workers of a later one.
+    """
     url = urlsplit(settings.MODEL_SERVER_URL)
     host, port = url.hostname or "127.0.0.1", url.port or 80
-    with socket.socket() as probe:
-        runs = probe.connect_ex((host, port)) == 0
-    if runs:
+    if is_taken(host, port):
         yield
         return
     log = settings.HOME / "logs" / "models.log"
@@ -29,7 +32,14 @@ def model_server() -> Iterator[None]:
             command, cwd=settings.BASE_DIR, stdout=file, stderr=subprocess.STDOUT
         )
     try:
-        yield
+        with silence():
+            yield
     finally:
         process.terminate()
         process.wait()
+
+
+def is_taken(host: str, port: int) -> bool:
+    """Whether a program answers at the address."""
+    with socket.socket() as probe:
+        return probe.connect_ex((host, port)) == 0

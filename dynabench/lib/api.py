@@ -39,20 +39,20 @@ def answer_error(error: Exception, context: Mapping[str, Any]) -> Response | Non
     from rest_framework.views import exception_handler  # at the top it would import this module
 
     outage = outage_of(error)
-    told = error
+    problem = error
     if isinstance(error, Refused):
-        told = Problem(str(error), error.code, error.status, wait=error.wait, field=error.field)
+        problem = Problem(str(error), error.code, error.status, wait=error.wait, field=error.field)
     elif outage:
-        told = Problem(outage.told, outage.code, outage.status, wait=outage.wait_seconds)
-    response = exception_handler(told, dict(context))
+        problem = Problem(outage.told, outage.code, outage.status, wait=outage.wait_seconds)
+    response = exception_handler(problem, dict(context))
     if response is None:
         return None
     if outage:
         note_reason(response, outage, error)
-    return _told(response, told)
+    return _problem_response(response, problem)
 
 
-def _told(response: Response, error: Exception) -> Response:
+def _problem_response(response: Response, error: Exception) -> Response:
     """The response in the one shape of errors."""
     if isinstance(error, Http404):
         error = exceptions.NotFound()
@@ -112,9 +112,9 @@ def _unknown(shape: Any, data: Any) -> dict[str, Any]:
     if not isinstance(shape, Serializer) or not isinstance(data, Mapping):
         return {}
     known = {name: field for name, field in shape.fields.items() if not field.read_only}
-    told = {name: [no_such(known)] for name in data.keys() - known.keys()}
+    unknown = {name: [no_such(known)] for name in data.keys() - known.keys()}
     inner = {name: _unknown(field, data[name]) for name, field in known.items() if name in data}
-    return told | {name: some for name, some in inner.items() if some}
+    return unknown | {name: some for name, some in inner.items() if some}
 
 
 def no_such(known: Iterable[str]) -> str:

@@ -55,8 +55,8 @@ class Bodies(MiddlewareMixin):
             return None
         most = max(usual, _most_of(request, view))
         if size > most:
-            told = _("A request here has at most %(most)s bytes; this one has %(size)s.")
-            words = told % {"most": f"{most:,}", "size": f"{size:,}"}
+            message = _("A request here has at most %(most)s bytes; this one has %(size)s.")
+            words = message % {"most": f"{most:,}", "size": f"{size:,}"}
             return refusal(request, 413, "too_large", words)
         try:
             check_room(size)

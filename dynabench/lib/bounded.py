@@ -72,7 +72,7 @@ def bounded(
     if not PLACES.acquire(timeout=PLACE_SECONDS):
         raise Unavailable(BUSY, wait=60)
     try:
-        code, told = _run(pickle.dumps((check, bounds)), bounds.seconds, beat)
+        code, output = _run(pickle.dumps((check, bounds)), bounds.seconds, beat)
     finally:
         PLACES.release()
     if code in (None, -signal.SIGXCPU):
@@ -82,7 +82,7 @@ def bounded(
         raise OutOfBounds(BROKEN)
     if code > 0:
         raise RuntimeError(f"The process of the check {check} ended with {code}.")
-    is_good, value = pickle.loads(told)  # noqa: S301 (what our own code wrote)
+    is_good, value = pickle.loads(output)  # noqa: S301 (what our own code wrote)
     if is_good:
         return value  # type: ignore[no-any-return]
     raise value
@@ -104,8 +104,8 @@ def _run(job: bytes, seconds: float, beat: Callable[[], object]) -> tuple[int | 
             try:
                 while True:
                     try:
-                        told, _ = process.communicate(timeout=BEAT_SECONDS)
-                        return process.returncode, told
+                        output, _ = process.communicate(timeout=BEAT_SECONDS)
+                        return process.returncode, output
                     except subprocess.TimeoutExpired:
                         if time.monotonic() > deadline:
                             return None, b""
@@ -138,7 +138,7 @@ def answer() -> None:
     os.dup2(2, 1)  # what a library prints is no answer
     check, bounds = pickle.load(sys.stdin.buffer)  # noqa: S301 (our parent wrote it)
     _limit(bounds)
-    output.write(_told(check))
+    output.write(_pickled(check))
     output.close()
 
 
@@ -151,7 +151,7 @@ def _limit(bounds: Bounds) -> None:
         resource.setrlimit(what, (most, most))
 
 
-def _told(check: Callable[[], Any]) -> bytes:
+def _pickled(check: Callable[[], Any]) -> bytes:
     """Whether it went well, and the result or what was raised, pickled."""
     try:
         return pickle.dumps((True, check()))

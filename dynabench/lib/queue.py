@@ -2,8 +2,12 @@
 
 import logging
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from uuid import UUID
 
+from django.conf import settings
+from django.db.models import Q
 from django.utils import timezone
 from django.utils.module_loading import import_string
 from django_q.brokers import get_broker
@@ -13,7 +17,21 @@ from django_q.scheduler import scheduler
 from django_q.signing import BadSignature, SignedPackage
 from django_q.tasks import async_task
 
+LONG = "long"
+"""The key of messages that wait until no other message does."""
 logger = logging.getLogger(__name__)
+_is_silent = False
+
+
+@contextmanager
+def silence() -> Iterator[None]:
+    """This process sends no messages until the end of the block: it does its jobs by itself."""
+    global _is_silent
+    _is_silent = True
+    try:
+        yield
+    finally:
+        _is_silent = False
 
 
 def enqueue(function: str, *ids: int | UUID) -> None:
@@ -22,12 +40,13 @@ def enqueue(function: str, *ids: int | UUID) -> None:
     A message may come twice, late or never: `function` first claims its row
     (`evaluation.queue.leases.claim`), and `leases.sweep` rings again for rows that nobody claimed.
     """
-    async_task(function, *ids)
+    if not _is_silent:
+        async_task(function, *ids, cluster=LONG if function in settings.LONG_JOBS else None)
 
 
 def is_empty() -> bool:
     """Whether no message waits to be fetched by a worker."""
-    return not get_broker().queue_size()
+    return not OrmQ.objects.exists()
 
 
 def every_minute(function: str) -> None:
@@ -41,8 +60,12 @@ def ring_schedules() -> None:
 
 
 def take() -> str | None:
-    """The oldest message, which is then gone: nobody has to acknowledge it. None: there is none."""
-    waiting = OrmQ.objects.filter(lock__lte=timezone.now()).order_by("pk")
+    """The oldest message, of long jobs last. It is then gone: nobody has to acknowledge it.
+
+    None: there is none.
+    """
+    waiting = OrmQ.objects.filter(lock__lte=timezone.now())
+    waiting = waiting.annotate(is_long=Q(key=LONG)).order_by("is_long", "pk")
     for pk, package in waiting.values_list("pk", "payload")[:10]:
         if OrmQ.objects.filter(pk=pk).delete()[0]:  # else another worker was faster
             return str(package)

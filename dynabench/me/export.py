@@ -88,7 +88,7 @@ def _about(user: User) -> dict[str, Section]:
         "webhooks": Webhook.objects.filter(user=user).values(
             "url", "events", "created_at", "on_since", task_code=F("task__code")
         ),
-        "deeds": LogEntry.objects.filter(actor=user).values("action", "created_at").iterator(),
+        "actions": LogEntry.objects.filter(actor=user).values("action", "created_at").iterator(),
         "decisions": decided.values(
             *("label", "verdict", "reason", "created_at", "withdrawn_at"),
             example_uuid=F("example__uuid"),
@@ -110,7 +110,9 @@ def _done(me: Annotator) -> dict[str, Section]:
         .values("goal", "challenge", "draft", "draft_saved_at", "assigned_at", "left_at", **task)
         .iterator(),
         "suggestions": Suggestion.objects.filter(assignment__annotator=me)
-        .values("text", "source", "deed", "asked_at", task_code=F("assignment__round__task__code"))
+        .values(
+            "text", "source", "action", "asked_at", task_code=F("assignment__round__task__code")
+        )
         .iterator(),
         "attempts": Attempt.objects.filter(annotator=me)
         .values("uuid", "inputs", "challenge", "support", "typing", "state", "failure", "asked_at")

@@ -29,7 +29,7 @@ def erase_work(annotator: Annotator) -> int:
 def purge_deleted() -> int:
     """Erase the work of everybody who has left; returns how many examples held words.
 
-    Whoever came by the site and has no user any more has left, be it by their own page or because
+    Who came by the site and has no user any more has left, by their own page or because
     an administrator deleted the user.
     """
     withdraw_all(owner=None)

@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 
 from annotation.models import Report
-from tasks.access import find_task
+from tasks.access import ANY, find_task
 from tasks.models import Round, Task
 from tasks.permissions import Person, can_moderate
 from tasks.targets.failures import failing
@@ -17,7 +17,7 @@ May = Callable[[Person, Task], bool]
 
 def owned_task(request: HttpRequest, code: str, may: May = can_moderate) -> Task:
     """The task, for moderators or those who `may`; for everybody else it is not there."""
-    return find_task(request, code, may)
+    return find_task(request, code, may, kinds=ANY)
 
 
 def owned_round(request: HttpRequest, code: str, number: int, may: May = can_moderate) -> Round:

@@ -106,8 +106,11 @@ class Authors(OfPeople):
     )
     def get(self, request: Request, code: str) -> Response:
         """All authors by pseudonym, those first whose work needs a look; for moderators."""
-        told = [_told(one, labels_check=labels_check(one)) for one in authors_of(self.rounds(code))]
-        return Response(AuthorSerializer(told, many=True).data)
+        body = [
+            _person_body(one, labels_check=labels_check(one))
+            for one in authors_of(self.rounds(code))
+        ]
+        return Response(AuthorSerializer(body, many=True).data)
 
 
 class Validators(OfPeople):
@@ -120,14 +123,14 @@ class Validators(OfPeople):
     )
     def get(self, request: Request, code: str) -> Response:
         """All validators by pseudonym, those first whose work needs a look; for moderators."""
-        told = [
-            _told(one, agreement_check=agreement_check(one), skipped=skipped(one))
+        body = [
+            _person_body(one, agreement_check=agreement_check(one), skipped=skipped(one))
             for one in validators_of(self.rounds(code))
         ]
-        return Response(ValidatorSerializer(told, many=True).data)
+        return Response(ValidatorSerializer(body, many=True).data)
 
 
-def _told(person: Person, **more: Any) -> dict[str, Any]:
+def _person_body(person: Person, **more: Any) -> dict[str, Any]:
     """What is known of a person, and of the rest why it is not."""
     values = {one.name: getattr(person, one.name) for one in fields(person)} | more
     notes = {name: one.reason for name, one in values.items() if isinstance(one, Undefined)}
@@ -184,13 +187,13 @@ class ActivityView(APIView):
         """What the dashboard shows besides the statistics; for members. Kept for half a minute."""
         task = find_task(request, code, can_read)
         now = activity(get_object_or_404(task.rounds, number=number))
-        told = {
+        body = {
             **vars(now),
             "days": _rows(("day", "tries", "fooled", "verified"), now.days),
             "labels": _rows(("label", "tries", "verified"), now.labels),
             "slices": _rows(("slice", "value", "tries", "verified"), now.slices),
         }
-        return Response(ActivitySerializer(told).data)
+        return Response(ActivitySerializer(body).data)
 
 
 def _rows(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:

@@ -8,13 +8,15 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
+from annotation.models import Example
+from dynabench.demo.services import can_offer
 from dynabench.lib.htmx import htmx_partial, render_page
 from dynabench.own import charts
 from dynabench.own.access import owned_task, waiting
 from dynabench.own.activity import CHALLENGE, TAG, Activity, count_activity
 from tasks.budgets import Used, spent
 from tasks.models import Round
-from tasks.permissions import can_read
+from tasks.permissions import can_own, can_read
 from validation.decisions.review_queue import without_consensus
 from validation.statistics.cache import Numbers, all_numbers, numbers_with
 
@@ -38,7 +40,15 @@ def dashboard(request: HttpRequest, code: str) -> HttpResponse:
     if not htmx_partial(request):  # the tiles show none of it
         values |= waiting(request, task)
         values["undecided"] = without_consensus(round) if round else 0
+        values["can_forget_demo"] = task.is_simulated and can_own(request.user, task)
+        values["can_offer_demo"] = _is_empty(rounds, values) and can_offer(request.user)
     return render_page(request, "own/dashboard.html", values, part="tiles")
+
+
+def _is_empty(rounds: list[Round], values: dict[str, Any]) -> bool:
+    """Whether nothing was written in the task; asked only where the shown round has nothing."""
+    tries = values.get("numbers", {}).get("collected")
+    return not tries and not Example.objects.filter(round__in=rounds).exists()
 
 
 def _chosen(rounds: list[Round], wanted: str) -> Round | None:

@@ -45,13 +45,13 @@ def _apply(request: HttpRequest, round: Round) -> HttpResponse:
     except services.RoundReleased as error:  # the page says so above the form
         return _show(request, round, form, status=error.status)
     if changed is None:
-        told = _(
+        message = _(
             "Round %(number)d has a new policy. A worker counts its votes again; look at the "
             "numbers in some minutes."
         )
     else:
-        told = _("Round %(number)d has a new policy. Examples that changed: %(changed)d.")
-    messages.success(request, told % {"number": round.number, "changed": changed})
+        message = _("Round %(number)d has a new policy. Examples that changed: %(changed)d.")
+    messages.success(request, message % {"number": round.number, "changed": changed})
     return redirect("own:policy", code=round.task.code, number=round.number)
 
 

@@ -107,6 +107,6 @@ def _shown_vote(config: TaskConfig, vote: Validation, outcome: str) -> ShownVote
         (_("After seeing the author's label"), f"{reveal} {changed}".strip()),
         (_("Why"), vote.reveal_comment),
     ]
-    told = [(title, words) for title, words in notes if words]
+    details = [(title, words) for title, words in notes if words]
     name = shown_name(vote.validator)
-    return ShownVote(name, said(config, vote, outcome), vote.seconds, told, vote.by_program)
+    return ShownVote(name, said(config, vote, outcome), vote.seconds, details, vote.by_program)

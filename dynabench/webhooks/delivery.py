@@ -57,8 +57,8 @@ def note_events() -> int:
         return 0
     found = happened(min(_since(hook) for hook in hooks))
     wanted = [(hook, one) for hook in hooks for one in found if _is_wanted(hook, one)]
-    told = Delivery.objects.filter(webhook__in=hooks, key__in={one.key for _, one in wanted})
-    known = set(told.values_list("webhook", "key"))
+    known_ones = Delivery.objects.filter(webhook__in=hooks, key__in={one.key for _, one in wanted})
+    known = set(known_ones.values_list("webhook", "key"))
     new = [
         Delivery(webhook=hook, due_at=now, **vars(one))
         for hook, one in wanted
@@ -158,15 +158,15 @@ def _post(delivery: Delivery) -> Said:
 def _note(delivery: Delivery, said: Said) -> None:
     """What came of a try: done, another try later, or given up."""
     now = timezone.now()
-    told = {"status": said.status, "error": said.error[:500], "tried_at": now}
+    columns = {"status": said.status, "error": said.error[:500], "tried_at": now}
     if not said.error:
-        if _end(delivery, state=State.SENT, **told):
+        if _end(delivery, state=State.SENT, **columns):
             Webhook.objects.filter(pk=delivery.webhook_id).update(failing_since=None)
         return
     if delivery.tries > len(WAITS):
-        _end(delivery, state=State.GIVEN_UP, **told)
+        _end(delivery, state=State.GIVEN_UP, **columns)
     else:
-        _end(delivery, due_at=now + WAITS[delivery.tries - 1], **told)
+        _end(delivery, due_at=now + WAITS[delivery.tries - 1], **columns)
     _note_failure(delivery.webhook, said, now)
 
 

@@ -1,4 +1,4 @@
-"""Submitted models: submitting, what is told of them, and what their owners do."""
+"""Submitted models: submitting them, reading about them, and what their owners do."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -114,13 +114,13 @@ class TaskModels(OfTask, Models):
         409 with the code `quota` when you have submitted all models of a day.
         """
         task = find_task(request, code, can_annotate)
-        told = read(NewModelSerializer, request)
+        fields = read(NewModelSerializer, request)
         assert isinstance(request.user, User)
         annotator_of(request.user)  # the public name of who submits
-        told["card"] = Card(**told.get("card", {}))
-        told["upload"] = _upload(request.user, told.get("upload"))
-        told["evaluation_set"] = _version(task, told.get("evaluation_set"))
-        made = submissions.submit_model(task=task, owner=request.user, **told)
+        fields["card"] = Card(**fields.get("card", {}))
+        fields["upload"] = _upload(request.user, fields.get("upload"))
+        fields["evaluation_set"] = _version(task, fields.get("evaluation_set"))
+        made = submissions.submit_model(task=task, owner=request.user, **fields)
         return Response(whole(request, made.pk), status.HTTP_201_CREATED)
 
 
@@ -261,11 +261,11 @@ class QuotaView(APIView):
         task = find_task(request, code, can_annotate)
         assert isinstance(request.user, User)
         quota = remaining_quota(request.user, task)
-        told = {
+        body = {
             "left": quota.left,
             "most": settings.SUBMISSIONS_PER_DAY,
             "most_refused": settings.REFUSED_SUBMISSIONS_PER_DAY,
             "free_at": quota.free_at,
             "largest_bytes": largest_of(request.user),
         }
-        return Response(QuotaSerializer(told).data)
+        return Response(QuotaSerializer(body).data)

@@ -27,9 +27,8 @@ from dynabench.lib.downloads import lines
 from evaluation.api.models import NewestFirst
 from evaluation.api.schema import JSON_LINES, writes
 from evaluation.models import EvaluationRun, Score
-from evaluation.runs.scheduling import expected_wait_seconds, queue_positions
 from evaluation.runs.selectors import counting
-from evaluation.runs.services import run_again
+from evaluation.runs.services import expected_wait_seconds, queue_positions, run_again
 from evaluation.sets.seen_in_training import trained_on
 from evaluation.sets.shown_scores import readable, sealed_versions, told
 from evaluation.submissions.visibility import (

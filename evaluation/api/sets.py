@@ -23,7 +23,6 @@ from dynabench.lib.api import read
 from dynabench.lib.downloads import lines
 from dynabench.lib.errors import Refused
 from evaluation.api.schema import JSON_LINES, writes
-from evaluation.inference.requests import model_for, text_for_models
 from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.sandbox.limits import CHECK_SECONDS
 from evaluation.sets.forms import LARGEST
@@ -32,6 +31,7 @@ from evaluation.sets.selectors import input_lines, newest_versions, open_version
 from evaluation.sets.services import ABOUT, change_set, create_set_of, make_version
 from evaluation.sets.source_services import take_round
 from evaluation.submissions.selectors import shown_inputs
+from evaluation.task_shape import model_for, text_for_models
 from evaluation.uploads.chunked import UploadRefused, assemble, discard, open_uploads
 from tasks.access import find_edited, find_task
 from tasks.api.tasks import OfTask
@@ -210,8 +210,8 @@ def _made_of(
         with assemble(upload) as path:
             make(SetFile(path, upload.file_name, task.config))
     except WrongLines as error:
-        told = [f"line {one.line}: {one.message}" for one in error.errors]
-        raise serializers.ValidationError({"upload": told}) from None
+        messages = [f"line {one.line}: {one.message}" for one in error.errors]
+        raise serializers.ValidationError({"upload": messages}) from None
     except (FileError, UploadRefused) as error:
         raise serializers.ValidationError({"upload": [str(error)]}) from None
     discard(upload)
@@ -263,7 +263,7 @@ class CheckInputs(APIView):
     def get(self, request: Request, code: str) -> Response:
         """The five examples that a new model is asked, and its limits, to check it at home."""
         task = find_task(request, code)
-        told = {
+        body = {
             "inputs": shown_inputs(task),
             "model": model_for(task.config),
             "config_text": text_for_models(task.config),
@@ -271,4 +271,4 @@ class CheckInputs(APIView):
             "cpus": settings.EVALUATION_CPUS,
             "seconds": CHECK_SECONDS,
         }
-        return Response(CheckSerializer(told).data)
+        return Response(CheckSerializer(body).data)

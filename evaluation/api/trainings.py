@@ -170,9 +170,9 @@ class Trainings(generics.ListAPIView[TrainingRun]):
     def post(self, request: Request, code: str) -> Response:
         """Train the next target; ask for it again to see how far it is. One at a time."""
         task, editor = find_edited(request, code)
-        told = read(NewTrainingSerializer, request)
-        told["base"], told["revision"] = _base(task, told)
-        run = request_training(task=task, actor=editor, **told)
+        fields = read(NewTrainingSerializer, request)
+        fields["base"], fields["revision"] = _base(task, fields)
+        run = request_training(task=task, actor=editor, **fields)
         run.refresh_from_db()
         return Response(TrainingSerializer(run).data, status.HTTP_202_ACCEPTED)
 

@@ -84,10 +84,10 @@ class Uploads(generics.ListAPIView[Upload]):
         asked = read(NewUploadSerializer, request)
         assert isinstance(request.user, User)
         made = begin_upload(request.user, **asked)
-        return Response(told(made.pk), status.HTTP_201_CREATED)
+        return Response(upload_body(made.pk), status.HTTP_201_CREATED)
 
 
-def told(pk: UUID) -> Any:
+def upload_body(pk: UUID) -> Any:
     """An upload as it is now."""
     return UploadSerializer(with_received(Upload.objects.filter(pk=pk)).get()).data
 
@@ -109,7 +109,7 @@ class UploadView(APIView):
     @extend_schema(operation_id="uploads_get", responses=UploadSerializer)
     def get(self, request: Request, pk: UUID) -> Response:
         """How much of it is here."""
-        return Response(told(self._found(request, pk).pk))
+        return Response(upload_body(self._found(request, pk).pk))
 
     @extend_schema(
         operation_id="uploads_put",
@@ -128,7 +128,7 @@ class UploadView(APIView):
         asked.is_valid(raise_exception=True)
         stream = request.data if hasattr(request.data, "read") else BytesIO()
         add_piece(one, asked.validated_data["offset"], stream, announced_bytes(request))
-        return Response(told(one.pk))
+        return Response(upload_body(one.pk))
 
     @writes("uploads_delete", None, None, 204)
     def delete(self, request: Request, pk: UUID) -> Response:

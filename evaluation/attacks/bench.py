@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from evaluation.contract import MIB, Beat, Ending, InvalidOutput, Outcome, Runnable
-from evaluation.inference.answers import Answers
+from evaluation.inference.exchange import Answers
 from evaluation.sandbox.containers import RUNTIME_IMAGE, DockerRunner, list_ours, remove
 from evaluation.sandbox.engine import connect
 from evaluation.sandbox.images import has_image

@@ -20,8 +20,7 @@ from django.template import Context, Engine
 
 from evaluation.attacks.bench import LIMITS, Bench, Breach, Seen, expect
 from evaluation.contract import MIB, Answer, Outcome, Usage
-from evaluation.inference.answers import DIGITS
-from evaluation.inference.requests import Sent
+from evaluation.inference.exchange import DIGITS, Sent
 from evaluation.sandbox.containers import LABEL, PREFIX, Ours, list_ours, remove
 from evaluation.sandbox.engine import connect
 from evaluation.sandbox.images import (
@@ -276,8 +275,8 @@ def engine_down(bench: Bench) -> str:
     """No engine answers at the address."""
     nowhere = f"unix://{bench.folder}/nowhere.sock"
     with _worker(bench.key(), bench.image, "examples", DOCKER_HOST=nowhere) as worker:
-        told, _ = worker.communicate()
-    expect(told.split()[-1:] == [Outcome.INFRASTRUCTURE], told)
+        output, _ = worker.communicate()
+    expect(output.split()[-1:] == [Outcome.INFRASTRUCTURE], output)
     return "infrastructure"
 
 

@@ -22,8 +22,7 @@ from evaluation.contract import (
     SetRow,
     Usage,
 )
-from evaluation.inference.answers import Answers
-from evaluation.inference.requests import Sent, Tell, answers_for, labels_of, ticking
+from evaluation.inference.exchange import Answers, Sent, Tell, answers_for, ticking
 from evaluation.sandbox.limits import Limits
 from evaluation.sandbox.logs import redacted
 from evaluation.sandbox.monitor import Runner
@@ -32,6 +31,7 @@ from evaluation.scoring.paraphrase import KIND as PARAPHRASE
 from evaluation.scoring.paraphrase import Paraphrase, paraphrased
 from evaluation.scoring.perturb import Family, Reading, Variant, variants
 from evaluation.scoring.robustness import Perturbed, delta_numbers
+from evaluation.task_shape import labels_of
 from tasks.config.schema import TaskConfig
 
 SCORING = gettext_noop("scoring")
@@ -247,5 +247,5 @@ def prediction_line(uid: str, answer: Answer | None, **more: str) -> bytes:
 def read_predictions(lines: Iterable[bytes]) -> Iterator[Answer | None]:
     """The answers in the lines of a predictions file, in the order of the set."""
     for line in lines:
-        told = orjson.loads(line)
-        yield None if told["answer"] is None else Answer(told["answer"], told["prob"])
+        row = orjson.loads(line)
+        yield None if row["answer"] is None else Answer(row["answer"], row["prob"])

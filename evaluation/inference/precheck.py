@@ -1,7 +1,7 @@
 """The check of a model before it is accepted: it is looked through and answers five examples.
 
 Needs no database and no Django: a worker checks every submission with it
-(`evaluation.submissions.intake`), and submitters can run the same check here:
+(`evaluation.jobs`), and submitters can run the same check here:
 
     python -m evaluation.inference.precheck MODEL --config task.yaml --inputs five.jsonl
     python -m evaluation.inference.precheck --config task.yaml \\
@@ -23,12 +23,12 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.contract import Answer, Beat, Ending, InvalidOutput, Outcome, Runnable
-from evaluation.inference.answers import Answers
-from evaluation.inference.requests import Sent, answers_for, runnable
+from evaluation.inference.exchange import Answers, Sent, answers_for
 from evaluation.sandbox.choose import has_engine, runner_for
 from evaluation.sandbox.limits import Limits
 from evaluation.sandbox.logs import visible
 from evaluation.sandbox.monitor import Runner
+from evaluation.task_shape import runnable
 from evaluation.uploads.model_folders import check_folder
 from tasks.config.loading import load_config
 from tasks.config.parsing import ConfigError
@@ -263,9 +263,9 @@ def _model(asked: argparse.Namespace) -> dict[str, Any]:
             Path(folder),
             lambda: None,
         )
-    told = [found and {"answer": found.value, "prob": found.prob} for found in answers]
+    shown = [found and {"answer": found.value, "prob": found.prob} for found in answers]
     report = _report(Outcome.OK, ending.sentence, ending.log, [*ending.warnings])
-    return report | vars(ending.usage) | {"runner": runner.name, "answers": told}
+    return report | vars(ending.usage) | {"runner": runner.name, "answers": shown}
 
 
 def _predictions(asked: argparse.Namespace) -> dict[str, Any]:

@@ -15,6 +15,8 @@ class Dataset(Job):
     The row is a job until it is done; from then on neither it nor its items and files change.
     """
 
+    function = "evaluation.jobs.build_dataset"
+
     round = models.ForeignKey(Round, on_delete=models.PROTECT, related_name="datasets")
     version = models.PositiveIntegerField()
     options = models.JSONField(default=dict)  # the fields of `evaluation.releases.build.Options`

@@ -16,7 +16,7 @@ class EvaluationSet(models.Model):
 
     class Access(models.TextChoices):
         SCORING = "scoring", _("scoring: counts for the leaderboard")
-        STANDARD = "standard", _("standard: shown beside it")
+        STANDARD = "standard", _("standard: shown next to it")
         HIDDEN = "hidden", _("hidden: for the task's owners only")
 
     class Source(models.TextChoices):

@@ -1,5 +1,7 @@
 """Work for queue workers: what every kind of job has."""
 
+from typing import ClassVar
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
@@ -12,6 +14,9 @@ class Job(models.Model):
 
     Moved by `evaluation.queue.leases` alone. Lost: nobody saw the end, which is not a failure.
     """
+
+    function: ClassVar[str]
+    """What a worker calls with the row's id, dotted."""
 
     class State(models.TextChoices):
         QUEUED = gettext_noop("queued")

@@ -23,6 +23,8 @@ class EvaluationRun(Job):
     Exactly one set of scores comes of it, stored in the transaction that ends it.
     """
 
+    function = "evaluation.jobs.evaluate_next"
+
     class Suite(models.TextChoices):
         PLAIN = "plain", _("as it is")
         ROBUSTNESS = "robustness", _("perturbed: robustness")

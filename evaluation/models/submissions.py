@@ -63,6 +63,8 @@ class Submission(Job):
     done means accepted, failed means refused (`outcome`, `error`). Its evaluations are runs.
     """
 
+    function = "evaluation.jobs.check_submission"
+
     class Kind(models.TextChoices):
         DIRECTORY = "directory", _("a model directory (Hugging Face layout, safetensors)")
         IMAGE = "image", _("a Docker image")

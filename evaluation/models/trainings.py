@@ -9,6 +9,8 @@ from tasks.models import Round, TargetModel, Task
 class TrainingRun(Job):
     """A training of a task's next target, and its report."""
 
+    function = "evaluation.jobs.run_training"
+
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="training_runs")
     round = models.ForeignKey(
         Round, on_delete=models.SET_NULL, null=True, blank=True, related_name="+",

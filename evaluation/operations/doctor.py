@@ -101,8 +101,8 @@ def check_disk() -> Iterator[Finding]:
 def check_media() -> Iterator[Finding]:
     """Every file that a row names is in the storage and what was stored; reads all of them."""
     found = list(damages())
-    for path, row, told in found:
-        yield Finding("media", "bad", f"{path} of {row} {told}")
+    for path, row, fault in found:
+        yield Finding("media", "bad", f"{path} of {row} {fault}")
     if not found:
         yield Finding("media", "ok", "every stored file is there and what was stored")
 
@@ -121,23 +121,25 @@ def check_engine() -> Iterator[Finding]:
     if found.has_runsc:
         yield Finding("runsc", "ok", "submitted models run in gVisor")
     else:
-        told = "not installed: a flaw in the kernel is open to models (docs/operators.md)"
-        yield Finding("runsc", "note", told)
+        sentence = "not installed: a flaw in the kernel is open to models (docs/operators.md)"
+        yield Finding("runsc", "note", sentence)
     yield check_runtime_image()
 
 
 def check_runtime_image() -> Finding:
     """It is there, and of what this version would put into it."""
     if not has_image(RUNTIME_IMAGE):
-        told = "Model folders need it: run scripts/runtime_image.sh."
-        return Finding("runtime image", "note", told)
+        sentence = "Model folders need it: run scripts/runtime_image.sh."
+        return Finding("runtime image", "note", sentence)
     done = subprocess.run([IMAGE_SCRIPT, "--is-current"], capture_output=True, text=True)
     if done.returncode == OUTDATED:
-        told = "It was built of other sources or pins: run scripts/runtime_image.sh to rebuild it."
-        return Finding("runtime image", "note", told)
+        sentence = (
+            "It was built of other sources or pins: run scripts/runtime_image.sh to rebuild it."
+        )
+        return Finding("runtime image", "note", sentence)
     if done.returncode:
-        told = f"Whether it is of this version is not known: {done.stderr.strip()[-300:]}"
-        return Finding("runtime image", "note", told)
+        sentence = f"Whether it is of this version is not known: {done.stderr.strip()[-300:]}"
+        return Finding("runtime image", "note", sentence)
     return Finding("runtime image", "ok", RUNTIME_IMAGE)
 
 

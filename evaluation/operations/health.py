@@ -106,10 +106,10 @@ PARTS: dict[str, Callable[[], Finding]] = {
 
 def parts() -> dict[str, str]:
     """Each part: ok, down, or unknown where only the database, which is down, could tell."""
-    told = {}
+    states = {}
     for name, check in PARTS.items():
         try:
-            told[name] = "down" if check().state == "bad" else "ok"
+            states[name] = "down" if check().state == "bad" else "ok"
         except (DatabaseError, InterfaceError):
-            told[name] = "unknown"
-    return told
+            states[name] = "unknown"
+    return states

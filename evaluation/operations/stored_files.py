@@ -90,14 +90,14 @@ def _check(
             yield Damage(path, _named(row), f"has {found} bytes, not {size}")
             return
         with default_storage.open(path) as file:
-            told = digest(file)
+            actual = digest(file)
     except FileNotFoundError:
         yield Damage(path, _named(row), "is missing")
     except UNREADABLE as error:
         yield Damage(path, _named(row), f"is damaged: {error}")
     else:
-        if expected and told != expected:
-            yield Damage(path, _named(row), f"is damaged: its digest is {told}, not {expected}")
+        if expected and actual != expected:
+            yield Damage(path, _named(row), f"is damaged: its digest is {actual}, not {expected}")
 
 
 def _check_set(version: EvaluationSetVersion) -> Iterator[Damage]:
@@ -113,8 +113,8 @@ def _check_set(version: EvaluationSetVersion) -> Iterator[Damage]:
             for line in pair:
                 digest.update(line)
     if digest.hexdigest() != version.sha256:
-        told = f"one of them is damaged: their digest is not {version.sha256}"
-        yield Damage(" and ".join(names), _named(version), told)
+        message = f"one of them is damaged: their digest is not {version.sha256}"
+        yield Damage(" and ".join(names), _named(version), message)
 
 
 def _named(row: Model) -> str:

@@ -19,8 +19,8 @@ LONG = timedelta(days=1)  # longer than any run
 def installation() -> str:
     """Tells this installation's containers from others', and from tests', on the same engine."""
     database = connection.settings_dict
-    told = f"{settings.SECRET_KEY}/{database['HOST']}/{database['PORT']}/{database['NAME']}"
-    return hashlib.sha256(told.encode()).hexdigest()[:8]
+    message = f"{settings.SECRET_KEY}/{database['HOST']}/{database['PORT']}/{database['NAME']}"
+    return hashlib.sha256(message.encode()).hexdigest()[:8]
 
 
 def key_of(job: EvaluationRun | Submission) -> str:

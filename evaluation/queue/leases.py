@@ -74,8 +74,10 @@ def _mine(job: Job, **changes: Any) -> None:
 
     What people read of it names no folder of this server.
     """
-    told = {name: without_places(changes[name]) for name in changes.keys() & READ if changes[name]}
-    changes |= told
+    cleaned = {
+        name: without_places(changes[name]) for name in changes.keys() & READ if changes[name]
+    }
+    changes |= cleaned
     mine = type(job)._default_manager.filter(
         pk=job.pk, state=State.RUNNING, lease_token=job.lease_token
     )
@@ -87,8 +89,8 @@ def _mine(job: Job, **changes: Any) -> None:
 
 def heartbeat(job: Job, progress: float | None = None, message: str | None = None) -> None:
     """Keep the lease and tell how far the work is (0-1). Raises LeaseLost."""
-    told = {"progress": progress, "message": message and message[:200]}
-    changes = {name: value for name, value in told.items() if value is not None}
+    news = {"progress": progress, "message": message and message[:200]}
+    changes = {name: value for name, value in news.items() if value is not None}
     _mine(job, lease_until=timezone.now() + LEASE_TIME, **changes)
     is_at_work()
 
@@ -209,15 +211,14 @@ def end_overdue(jobs: QuerySet[Any], **results: Any) -> int:
     return _end(jobs.filter(state=State.RUNNING), State.FAILED, **results)
 
 
-def sweep(functions: dict[type[Job], str]) -> int:
+def sweep() -> int:
     """Put jobs whose worker died back into the queue, and ring for all that wait.
 
-    `functions` names what does each kind. After MAX_ATTEMPTS a job is lost. While messages wait
-    in the queue nothing is rung, so they never pile up; the next sweep rings. Returns how many
-    messages were sent.
+    After MAX_ATTEMPTS a job is lost. While messages wait in the queue nothing is rung, so they
+    never pile up; the next sweep rings. Returns how many messages were sent.
     """
     rung, now, quiet = 0, timezone.now(), is_empty()
-    for kind, function in functions.items():
+    for kind in kinds():
         rows = kind._default_manager.all()
         expired = rows.filter(state=State.RUNNING, lease_until__lt=now)
         unseen = {"outcome": Outcome.INFRASTRUCTURE} if hasattr(kind, "outcome") else {}
@@ -229,7 +230,7 @@ def sweep(functions: dict[type[Job], str]) -> int:
         )
         expired.update(state=State.QUEUED, lease_token=None, lease_until=None, not_before=now)
         for pk in rows.filter(ready(kind)).values_list("pk", flat=True) if quiet else ():
-            enqueue(function, pk)
+            enqueue(kind.function, pk)
             rung += 1
     return rung
 

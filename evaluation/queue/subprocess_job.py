@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
+from io import TextIOBase
 from typing import IO, Any
 
 from django.conf import settings
@@ -26,6 +27,7 @@ logger = logging.getLogger(__name__)
 BEAT_SECONDS = 2.0
 TIME_LIMIT_SECONDS = 5 * 3600.0
 Show = Callable[[float, str], None]
+Work = Callable[[Show], dict[str, Any]]
 
 
 def carry_out(job: Job, arguments: Iterable[str], show: Show | None = None) -> None:
@@ -42,36 +44,53 @@ def carry_out(job: Job, arguments: Iterable[str], show: Show | None = None) -> N
         command, stdout=subprocess.PIPE, cwd=settings.BASE_DIR, env=environment
     ) as process:
         assert process.stdout is not None
-        told: dict[str, Any] = {}
-        reader = threading.Thread(target=_read, args=[process.stdout, told], daemon=True)
+        news: dict[str, Any] = {}
+        reader = threading.Thread(target=_read, args=[process.stdout, news], daemon=True)
         reader.start()
         try:
-            code = _watch(process, job, told, show)
+            code = _watch(process, job, news, show)
         finally:
             process.kill()
             reader.join()
-    if code == 0 and "report" in told:
-        leases.finish(job, report=told["report"])
+    if code == 0 and "report" in news:
+        leases.finish(job, report=news["report"])
     else:
-        leases.fail(job, told.get("error") or _ending(code))
+        leases.fail(job, news.get("error") or _ending(code))
 
 
-def _read(lines: IO[bytes], told: dict[str, Any]) -> None:
+def tell(
+    out: TextIOBase, work: Work, failures: type[Exception] | tuple[type[Exception], ...]
+) -> None:
+    """In that process: do the work, and write its progress and its report or failure to `out`."""
+
+    def say(**words: Any) -> None:
+        out.write(json.dumps(words) + "\n")
+        out.flush()
+
+    try:
+        report = work(lambda share, words: say(progress=share, message=words))
+    except failures as error:
+        say(error=str(error))
+    else:
+        say(report=report)
+
+
+def _read(lines: IO[bytes], news: dict[str, Any]) -> None:
     """Keep the last word on everything; what is not ours is the log of a library."""
     for line in lines:
         try:
-            told.update(json.loads(line))
+            news.update(json.loads(line))
         except (ValueError, TypeError):
             logger.info("%s", line.decode(errors="replace").rstrip())
 
 
 def _watch(
-    process: "subprocess.Popen[bytes]", job: Job, told: dict[str, Any], show: Show | None
+    process: "subprocess.Popen[bytes]", job: Job, news: dict[str, Any], show: Show | None
 ) -> int | None:
     """Keep the lease until the process ends; its exit status, None when it took too long."""
     deadline = time.monotonic() + TIME_LIMIT_SECONDS
     while True:
-        leases.heartbeat(job, told.get("progress"), told.get("message"))
+        leases.heartbeat(job, news.get("progress"), news.get("message"))
         if show:
             show(job.progress, job.message)
         try:

@@ -31,6 +31,7 @@ LICENSES = {
 HUB_SPLIT = {TRAIN: "train", DEV: "validation", TEST: "test", PROGRAM: "program"}
 HIDDEN_TEST = "test-unlabelled"
 """The name of a private test split's public files."""
+SIMULATION = "Simulated: programs wrote and judged all rows of this release."
 CONTEXT = json.loads(Path(__file__).with_name("croissant_context.json").read_text())
 """Names of Croissant's format, as its specification gives them."""
 HUB_SIZES = {  # below so many rows
@@ -58,13 +59,20 @@ def write_cards(dataset: Dataset, folder: Path, numbers: Numbers, private: Seque
         "croissant.json": _dumped(croissant(dataset, public, folder)),
         "benchmark_card.json": _dumped(benchmark_card(dataset, numbers)),
         "README.md": readme(dataset, numbers, has_tasks=bool(tasks)),
-        **tasks,
+        **(_marked(tasks) if round.task.is_simulated else tasks),
     }
     for name, text in texts.items():
         (folder / name).write_text(text)
     sums = {path.name: digest_of(path) for path in sorted(folder.iterdir())}
     lines = "".join(f"{digest}  {name}\n" for name, digest in sums.items())
     (folder / "SHA256SUMS").write_text(lines)
+
+
+def _marked(tasks: Mapping[str, str]) -> Mapping[str, str]:
+    """The files of a simulated task, those of Python too, with a file that SHA256SUMS names."""
+    comment = f"# {SIMULATION}\n"
+    marked = {name: comment * name.endswith(".py") + text for name, text in tasks.items()}
+    return {**marked, "SIMULATED.txt": f"{SIMULATION}\n"}
 
 
 def _dumped(value: Any) -> str:

@@ -157,7 +157,7 @@ class Freezer:
         uid, parent = example.uid or str(example.uuid), example.parent__uuid
         inputs = orjson.loads(example.inputs_text)
         metadata = orjson.loads(example.metadata_text)
-        label = example.consensus__label or _text(inputs.get(self._answer))
+        label = example.consensus__label or _text(self._right(example, inputs, outputs))
         shown, created = example.shown_at, example.created_at
         row = {
             "uid": uid,
@@ -189,6 +189,13 @@ class Freezer:
         }
         to_balance = label if self._balanced else ""
         return Frozen(example.pk, uid, example.annotator_id, to_balance, row["validated"], row)
+
+    def _right(self, example: Any, inputs: Row, outputs: Sequence[Any]) -> Any:
+        """The author's answer. Where authors give none, the model's if it is right, else empty."""
+        if self._answer in inputs:
+            return inputs[self._answer]
+        is_right = example.outcome == Example.Outcome.NOT_FOOLED
+        return orjson.loads(outputs[0][3]).get(self._answer, "") if is_right and outputs else ""
 
     def _answers(self, outputs: Sequence[Any]) -> Row:
         """What the targets said; Dynabench's two fields are of the first one."""

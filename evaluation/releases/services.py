@@ -96,7 +96,7 @@ def request_release(*, round: Round, options: Options, actor: User | None) -> Da
                 "error": "",
             },
         )
-        enqueue("evaluation.jobs.build_dataset", dataset.pk)
+        enqueue(dataset.function, dataset.pk)
     return dataset
 
 

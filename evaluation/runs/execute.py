@@ -2,8 +2,10 @@
 
 import gzip
 import logging
+import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -14,7 +16,18 @@ from django.core.files.storage import default_storage
 from django.db import transaction
 from django.utils.translation import gettext_noop
 
-from evaluation.contract import Answer, Evaluated, Number, Outcome
+from dynabench.lib.encryption import Unreadable, decrypt
+from dynabench.lib.scratch import scratch
+from evaluation.contract import (
+    ENDPOINT_ADAPTERS,
+    Answer,
+    Beat,
+    Evaluated,
+    Number,
+    Outcome,
+    Runnable,
+)
+from evaluation.heartbeat import CHUNK, BeatingFile
 from evaluation.inference.evaluate import (
     Attempt,
     Question,
@@ -26,19 +39,32 @@ from evaluation.inference.evaluate import (
 from evaluation.models import EvaluationRun, Score, Submission
 from evaluation.models.runs import predictions_path
 from evaluation.queue import leases
-from evaluation.queue.attempt_keys import TEMPORARY
-from evaluation.runs.model_source import CannotFetch, machine_limits, model_of
-from evaluation.runs.scheduling import overdue
-from evaluation.runs.selectors import counting
-from evaluation.sandbox.choose import NO_ENGINE, NoEngine, has_engine
-from evaluation.sandbox.images import ImageRefused
+from evaluation.queue.attempt_keys import TEMPORARY, key_of
+from evaluation.runs.model_cache import digest_of, kept, unpack
+from evaluation.runs.selectors import counting, is_remote
+from evaluation.runs.services import overdue
+from evaluation.sandbox import images
+from evaluation.sandbox.choose import NO_ENGINE, NoEngine, has_engine, runner_for
+from evaluation.sandbox.endpoint import EndpointRunner
+from evaluation.sandbox.limits import Limits
+from evaluation.sandbox.monitor import Runner
 from evaluation.scoring.metrics import METRICS
 from evaluation.sets.selectors import set_rows
 from evaluation.sets.shown_scores import may_show
-from tasks.targets.endpoints.base import EndpointError
+from evaluation.task_shape import runnable
+from tasks.models import TargetModel
+from tasks.targets.connect import endpoint_of, spec_of
+from tasks.targets.endpoints.base import QA_KIND, Endpoint, EndpointConfig, EndpointError
+from tasks.targets.endpoints.registry import build
+from tasks.targets.serving.errors import MisconfiguredError
+from tasks.targets.serving.spec import find_weights
 
 logger = logging.getLogger(__name__)
-Suite = EvaluationRun.Suite
+Kind, Suite = Submission.Kind, EvaluationRun.Suite
+
+
+class CannotFetch(Exception):
+    """A submission is not there as it was checked; the message says why."""
 
 
 class NoPlainRun(Exception):
@@ -66,7 +92,7 @@ def evaluated(run: EvaluationRun, folder: Path, heartbeat: leases.Heartbeat) -> 
     """
     submission, rows = run.submission, partial(set_rows, run.version)
     question = Question(submission.task.config, rows, run.seed, settings.SP_BLEU_MODEL)
-    if submission.kind == Submission.Kind.PREDICTIONS:
+    if submission.kind == Kind.PREDICTIONS:
         with submission.file.open("rb") as file, gzip.open(file) as lines:
             return score_file(question, lines, heartbeat.tell, folder)
     plain = None if run.suite == Suite.PLAIN else _plain_run(run)
@@ -105,6 +131,113 @@ def _answers(run: EvaluationRun) -> Iterator[Answer | None]:
         yield from read_predictions(lines)
 
 
+def machine_limits() -> Limits:
+    """What a model may use on a whole set, as this installation has it."""
+    return Limits.of_machine(
+        settings.EVALUATION_MEMORY_GIB, settings.EVALUATION_CPUS, settings.EVALUATION_SECONDS
+    )
+
+
+@contextmanager
+def model_of(
+    submission: Submission, job: EvaluationRun | Submission, beat: Beat
+) -> Iterator[tuple[Runnable, Runner]]:
+    """The model of a submission, and the runner for it; both stay for as long as the block lasts.
+
+    job: the claimed run or check for which it is run. Not for predictions, which need no runner.
+    Raises CannotFetch, EndpointError, ImageRefused, NoEngine and what `beat` raises.
+    """
+    config = submission.task.config
+    with ExitStack() as stack:
+        if is_remote(submission):
+            yield runnable(config), EndpointRunner(endpoint_for(submission))
+            return
+        if submission.kind == Kind.IMAGE:
+            adapter = submission.adapter
+            model = runnable(config, image=_image(submission, beat), adapter=adapter)
+        elif submission.target:
+            model = runnable(config, folder=_target_folder(submission.target))
+        else:
+            model = runnable(config, folder=stack.enter_context(_folder(submission, beat)))
+        yield model, runner_for(model, key_of(job))
+
+
+def endpoint_for(submission: Submission) -> Endpoint:
+    """The endpoint at which a submission, or the target that it stands for, is asked.
+
+    Raises EndpointError(misconfigured) and CannotFetch.
+    """
+    if submission.target:
+        return endpoint_of(submission.target)
+    try:
+        secret = decrypt(submission.secret)
+    except Unreadable as error:
+        raise CannotFetch(f"The endpoint's secret cannot be read: {error}") from None
+    config = submission.task.config
+    component = config.component(config.answer_field)
+    is_span = component.type == "span"
+    asked = runnable(config)
+    return build(
+        ENDPOINT_ADAPTERS[submission.adapter],
+        EndpointConfig(
+            url=submission.source,
+            fields=asked.fields,
+            output=asked.output,
+            labels=asked.labels,
+            answer=component,
+            kind=QA_KIND if is_span else "remote",
+            secret=secret or None,
+            options={"passage_field": component.reference} if is_span else {},
+            allow_private_hosts=tuple(settings.SUBMISSION_PRIVATE_HOSTS),
+        ),
+    )
+
+
+def _target_folder(target: TargetModel) -> Path:
+    """The files of a target, where the model server finds them too."""
+    try:
+        return find_weights(spec_of(target))[0]
+    except MisconfiguredError as error:
+        raise CannotFetch(str(error)) from None
+
+
+def _image(submission: Submission, beat: Beat) -> str:
+    """The image's id, once the engine has exactly what was checked.
+
+    A name may stand for something else by now; the id cannot.
+    """
+    if images.has_image(submission.digest):
+        return submission.digest
+    if submission.file:
+        with scratch() as folder:
+            archive = folder / "image.tar"
+            with submission.file.open("rb") as stored, archive.open("wb") as copy:
+                shutil.copyfileobj(BeatingFile(stored, beat), copy, CHUNK)
+            found = images.load_image(archive)
+    else:
+        found = images.pull_image(submission.source, settings.SUBMISSION_PRIVATE_HOSTS, beat)
+    if found != submission.digest:
+        raise CannotFetch(
+            f"The image is {found} now, but {submission.digest} was checked. Submit it again."
+        )
+    return found
+
+
+def _folder(submission: Submission, beat: Beat) -> AbstractContextManager[Path]:
+    """The checked files of a model, in this machine's cache."""
+    if not submission.file:
+        raise CannotFetch(gettext_noop("The model's files are gone."))
+
+    def fill(folder: Path) -> None:
+        with submission.file.open("rb") as stored:
+            unpack(stored, folder, beat)
+        if digest_of(folder, beat) != submission.digest:
+            raise CannotFetch(gettext_noop("The stored files are not those that were checked."))
+
+    cache, most = settings.MODEL_CACHE, settings.MODEL_CACHE_BYTES
+    return kept(cache, submission.digest, fill, most, beat)
+
+
 def store(run: EvaluationRun, found: Evaluated) -> None:
     """Store how a run ended, with its scores, in one transaction; the lease decides.
 
@@ -115,7 +248,7 @@ def store(run: EvaluationRun, found: Evaluated) -> None:
         leases.try_again(run, ending.sentence)
         return
     notes = [f"{number.metric}: {number.note}" for number in found.numbers if number.note]
-    told = {
+    results = {
         "outcome": ending.outcome,
         "runner": found.runner,
         "limit": ending.limit[:100],
@@ -125,7 +258,7 @@ def store(run: EvaluationRun, found: Evaluated) -> None:
         "usage": asdict(ending.usage),
     }
     if found.predictions is None:
-        leases.fail(run, ending.sentence, **told)
+        leases.fail(run, ending.sentence, **results)
         return
     kept = predictions_path(run, "")
     if not default_storage.exists(kept):  # the database may have been away at an earlier try
@@ -133,7 +266,7 @@ def store(run: EvaluationRun, found: Evaluated) -> None:
             kept = default_storage.save(kept, File(file))
     try:
         with transaction.atomic():
-            leases.finish(run, predictions=kept, is_shown=may_show(run), **told)
+            leases.finish(run, predictions=kept, is_shown=may_show(run), **results)
             scores = [_score(run, number) for number in found.numbers]
             Score.objects.bulk_create(scores, batch_size=500)
     except leases.LeaseLost:
@@ -157,9 +290,9 @@ def _store_failure(run: EvaluationRun, error: Exception) -> None:
             leases.fail(run, str(error), outcome=Outcome.INFRASTRUCTURE)
         case leases.Overdue():
             leases.fail(run, **overdue())
-        case CannotFetch() | EndpointError() | ImageRefused():
+        case CannotFetch() | EndpointError() | images.ImageRefused():
             leases.try_again(run, str(error))
         case _:
             logger.error("%s", run, exc_info=error)
-            told = f"The platform failed ({type(error).__name__}). The worker's log says more."
-            leases.try_again(run, told)
+            message = f"The platform failed ({type(error).__name__}). The worker's log says more."
+            leases.try_again(run, message)

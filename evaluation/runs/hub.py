@@ -21,9 +21,9 @@ def fetch_public(spec: ModelSpec, into: Path, most_bytes: int) -> Path:
     check_pinned(spec)
     from huggingface_hub import HfApi, snapshot_download
 
-    told: dict[str, Any] = {"repo_id": spec.source, "revision": spec.revision, "token": False}
+    where: dict[str, Any] = {"repo_id": spec.source, "revision": spec.revision, "token": False}
     try:
-        found = HfApi().model_info(**told, files_metadata=True).siblings or []
+        found = HfApi().model_info(**where, files_metadata=True).siblings or []
         wanted = [one for one in found if any(fnmatch(one.rfilename, kind) for kind in HUB_FILES)]
         size = sum(one.size or 0 for one in wanted)
         if size > most_bytes:
@@ -32,7 +32,7 @@ def fetch_public(spec: ModelSpec, into: Path, most_bytes: int) -> Path:
                 f"{most_bytes / GIB:.2f} GiB are taken."
             )
         check_room(size)
-        snapshot_download(**told, allow_patterns=HUB_FILES, local_dir=into)
+        snapshot_download(**where, allow_patterns=HUB_FILES, local_dir=into)
     except (MisconfiguredError, Unavailable):
         raise
     except Exception as error:  # the hub's client raises many kinds

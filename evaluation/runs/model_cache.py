@@ -5,7 +5,6 @@ import hashlib
 import os
 import shutil
 import tarfile
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from typing import IO, Any
 
 from evaluation.contract import Beat
 from evaluation.heartbeat import CHUNK, BeatingFile
+from evaluation.training.folders import atomic_folder
 
 WAIT_SECONDS = 0.5
 
@@ -34,20 +34,12 @@ def kept(
         while not folder.exists():  # between two locks somebody may remove it again
             _wait(lock, fcntl.LOCK_EX, beat)
             if not folder.exists():
-                _fill(folder, fill)
+                with atomic_folder(folder) as made:
+                    fill(made)
             _wait(lock, fcntl.LOCK_SH, beat)
             _make_room(cache, most_bytes)
         os.utime(lock.name)
         yield folder
-
-
-def _fill(folder: Path, fill: Callable[[Path], None]) -> None:
-    """Fill it aside, so that it is there wholly or not at all."""
-    with tempfile.TemporaryDirectory(dir=folder.parent) as aside:
-        filled = Path(aside) / folder.name
-        filled.mkdir()
-        fill(filled)
-        filled.rename(folder)
 
 
 def _wait(lock: IO[str], kind: int, beat: Beat) -> None:

@@ -109,8 +109,8 @@ class DockerRunner:
                 if error is monitor.beat_error:
                     raise
                 logger.warning("The engine failed", exc_info=error)
-                told = f"The engine that runs models failed: {error}"[:500]
-                return Ending(Outcome.INFRASTRUCTURE, sentence=told)
+                sentence = f"The engine that runs models failed: {error}"[:500]
+                return Ending(Outcome.INFRASTRUCTURE, sentence=sentence)
 
         return monitor.ending(watched)
 
@@ -120,8 +120,8 @@ class DockerRunner:
         try:
             image = client.images.get(model.image or RUNTIME_IMAGE)
         except ImageNotFound:
-            told = NO_IMAGE if model.image else NO_RUNTIME
-            return Ending(Outcome.INFRASTRUCTURE, sentence=told)
+            sentence = NO_IMAGE if model.image else NO_RUNTIME
+            return Ending(Outcome.INFRASTRUCTURE, sentence=sentence)
         if model.folder:
             with readable(model.folder, inputs.parent, monitor.patiently) as folder:
                 return self._in(client, monitor, image, replace(model, folder=folder), inputs)
@@ -269,7 +269,7 @@ class _News:
                 self.actions.add(event["Action"])
                 if event["Action"] == "die":
                     self.over.set()
-                elif event["Action"] == "oom":  # may be told after the death that it caused
+                elif event["Action"] == "oom":  # may be reported after the death that it caused
                     self.oom.set()
         self.over.set()
 

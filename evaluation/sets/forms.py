@@ -64,8 +64,8 @@ class FileForm(forms.Form):
         if file is None:
             self.stored = mine.filter(pk=known).first() if known else None
             if self.stored is None and "file" not in self.errors:
-                told = gettext("Choose the file again.") if known else gettext("Choose a file.")
-                self.add_error("file", told)
+                message = gettext("Choose the file again.") if known else gettext("Choose a file.")
+                self.add_error("file", message)
             return
         for before in mine.filter(pk=self.session[KEPT]) if KEPT in self.session else ():
             discard(before)
@@ -84,8 +84,8 @@ class FileForm(forms.Form):
         if self.preview is None:
             return
         if self.preview.errors:
-            told = gettext("Some lines are wrong. Mend them and choose the file again.")
-            self.add_error("file", told)
+            message = gettext("Some lines are wrong. Mend them and choose the file again.")
+            self.add_error("file", message)
         elif not self.preview.size:
             self.add_error("file", gettext("There is no example in it."))
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from dynabench.lib.words import gettext_noop
 from evaluation.contract import MIB, SetRow
-from tasks.config.components import FIELD_TYPES, Component, FieldType
+from tasks.config.components import Component
 from tasks.config.parsing import nearest
 from tasks.config.schema import TaskConfig
 from tasks.config.values import check_value
@@ -37,7 +37,7 @@ MOST_ERRORS = 20
 MOST_LINES = 5_000_000
 LONGEST_LINE = 4 * MIB
 UID_LENGTH = 200
-BESIDE = ("uid", "tag", "tags", "language", "challenge", "metadata", "input_id")
+EXTRAS = ("uid", "tag", "tags", "language", "challenge", "metadata", "input_id")
 NESTED = ("context", "input", "inputs")
 NO_ANSWER = gettext_noop("its votes agree on no answer")
 WITHDRAWN = gettext_noop("it was withdrawn")
@@ -59,9 +59,9 @@ class WrongLines(FileError):
         self.errors = errors
 
     def __str__(self) -> str:
-        told = f"line {self.errors[0].line}: {self.errors[0].message}"
+        first = f"line {self.errors[0].line}: {self.errors[0].message}"
         more = f" ({len(self.errors) - 1} more)" if len(self.errors) > 1 else ""
-        return f"{told}{more}"
+        return f"{first}{more}"
 
 
 @dataclass
@@ -133,8 +133,8 @@ class RowMaker:
         self._slices = config.slices
         self._policy = Policy.from_votes(config.validation.votes)
         parts = (*config.context, *config.input, *config.output)
-        self.kinds: Mapping[str, FieldType] = {part.name: part.kind for part in parts}
-        self.known = (*self.kinds, *(name for name in BESIDE if name not in self.kinds))
+        self.parts: Mapping[str, Component] = {part.name: part for part in parts}
+        self.known = (*self.parts, *(name for name in EXTRAS if name not in self.parts))
 
     def make(
         self,
@@ -160,12 +160,12 @@ class RowMaker:
                 inputs[part.name] = value
                 problems += _problems(part, value, fields)
         gold = _gold(self._answer, answer, fields, problems)
-        beside = {
+        extras = {
             "tag": _tags(tags, problems),
             "language": _said(language),
             "challenge": _said(challenge),
         }
-        slices = self._slices_of(fields, gold, beside)
+        slices = self._slices_of(fields, gold, extras)
         uid = _uid(uid, inputs, problems)
         told = [[*values] for values in slices.values()]
         if not problems and (reason := unstorable([inputs, [*gold], uid, told])):
@@ -180,7 +180,7 @@ class RowMaker:
             return self._released(row)
         if row.get("validations") is not None:
             return self._history(row)
-        flat = _flat(row, self.kinds)
+        flat = _flat(row, self.parts)
         for name in flat:
             if name not in self.known:
                 raise BadRow(f"there is no field `{name}`; {nearest(name, self.known)}")
@@ -202,8 +202,8 @@ class RowMaker:
             **_object(context.get("context_json", "{}"), "context_json"),
             **_object(row["input_json"], "input_json"),
         }
-        beside = {"tag": row.get("tag"), "challenge": row.get("challenge")}
-        return self.released(row.get("uid"), fields, row.get("label"), **beside)
+        extras = {"tag": row.get("tag"), "challenge": row.get("challenge")}
+        return self.released(row.get("uid"), fields, row.get("label"), **extras)
 
     def released(
         self, uid: Any, fields: Mapping[str, Any], label: Any, *, tag: Any, challenge: Any
@@ -236,16 +236,16 @@ class RowMaker:
         self,
         fields: Mapping[str, Any],
         gold: Iterable[Any],
-        beside: Mapping[str, tuple[str, ...]],
+        extras: Mapping[str, tuple[str, ...]],
     ) -> dict[str, tuple[str, ...]]:
         found = {}
         for name in self._slices:
             if name == self._answer.name:
                 values = _said(next(iter(gold), None))
-            elif name in self.kinds:
+            elif name in self.parts:
                 values = _said(fields.get(name))
             else:
-                values = beside[name]
+                values = extras[name]
             if values:
                 found[name] = tuple(dict.fromkeys(value[:TAG_LENGTH] for value in values))
         return found
@@ -317,10 +317,11 @@ def _header(cells: list[str], maker: RowMaker) -> list[str]:
 
 def _cell(name: str, cell: str, maker: RowMaker) -> Any:
     """A cell as a value: text, a number, or JSON of a list or an object."""
-    kind = maker.kinds.get(name, FIELD_TYPES["text"])
-    if kind.is_text and name != "tags":
+    part = maker.parts.get(name)
+    if part and part.kind.is_text and name != "tags":
         return cell
-    as_json = kind.cell == "number" or kind.is_list or cell.lstrip().startswith(("[", "{"))
+    as_json = part and (part.kind.cell == "number" or part.kind.is_list(part))
+    as_json = as_json or cell.lstrip().startswith(("[", "{"))
     return strict_json(cell) if as_json else cell
 
 
@@ -368,7 +369,7 @@ def _gold(
 ) -> tuple[Any, ...]:
     """Every right answer; a span is its text alone, as models answer it."""
     many = isinstance(answer, list | tuple)
-    if part.kind.is_list and part.reference is None:  # a list is one answer; of lists, many
+    if part.kind.is_list(part):  # a list is one answer; of lists, many
         many = many and bool(answer) and all(isinstance(item, list) for item in answer)
         empty = answer is None
     else:

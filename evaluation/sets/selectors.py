@@ -47,8 +47,8 @@ def input_lines(version: EvaluationSetVersion) -> Iterator[bytes]:
 def set_rows(version: EvaluationSetVersion) -> Iterator[SetRow]:
     """The examples of a version in order, with right answers and slices. Streams."""
     with version.gold.open("rb") as file, gzip.GzipFile(fileobj=file) as lines:
-        for told, kept in zip(input_rows(version), map(orjson.loads, lines), strict=True):
-            if told["uid"] != kept["uid"]:
-                raise ValueError(f"{version}: the files differ at {told['uid']}.")
+        for given, kept in zip(input_rows(version), map(orjson.loads, lines), strict=True):
+            if given["uid"] != kept["uid"]:
+                raise ValueError(f"{version}: the files differ at {given['uid']}.")
             slices = {name: tuple(values) for name, values in kept["slices"].items()}
-            yield SetRow(told["uid"], told["inputs"], tuple(kept["gold"]), slices)
+            yield SetRow(given["uid"], given["inputs"], tuple(kept["gold"]), slices)

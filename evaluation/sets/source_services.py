@@ -85,8 +85,8 @@ def version_of_closed_round(round: Round, actor: User | None = None) -> Evaluati
         return None
     maker = RowMaker(round.task.config)
     columns = ("uuid", "uid", "inputs", "context__fields", "consensus__label")
-    beside = ("context__tag", "challenge")
-    found = examples.order_by("pk").values_list(*columns, *beside).iterator(chunk_size=2000)
+    extras = ("context__tag", "challenge")
+    found = examples.order_by("pk").values_list(*columns, *extras).iterator(chunk_size=2000)
     answer = round.task.config.answer_field
     rows = (
         _made(
@@ -107,13 +107,13 @@ def version_of_closed_round(round: Round, actor: User | None = None) -> Evaluati
 
 
 def _made(
-    maker: RowMaker, uid: str, fields: Mapping[str, Any], label: Any, beside: Mapping[str, Any]
+    maker: RowMaker, uid: str, fields: Mapping[str, Any], label: Any, extras: Mapping[str, Any]
 ) -> SetRow | None:
     """An example that people wrote; None where it fits the configuration no more.
 
-    beside: its tag and challenge; releases from before there were challenges have none.
+    extras: its tag and challenge; releases from before there were challenges have none.
     """
-    tag, challenge = beside["tag"], beside.get("challenge")
+    tag, challenge = extras["tag"], extras.get("challenge")
     try:
         return maker.released(uid, fields, label, tag=tag, challenge=challenge)
     except BadRow as error:
@@ -153,7 +153,9 @@ def sweep_rounds() -> list[EvaluationSetVersion]:
     """Make each version that is missing: of rounds that are over, of releases, of seeds.
 
     A few queries when nothing is missing. What fails is logged and tried at the next sweep.
+    Sets whose rows have all been published are opened.
     """
+    _open_published()
     wanted = [
         *(partial(version_of_closed_round, round) for round in _closed_without()),
         *(partial(version_of_release, dataset) for dataset in _releases_without()),
@@ -168,6 +170,19 @@ def sweep_rounds() -> list[EvaluationSetVersion]:
         else:
             made += [version] if version else []
     return made
+
+
+def _open_published() -> None:
+    """Sets of rounds that were released whole into train and dev are no secret any more."""
+    published = DatasetItem.objects.filter(
+        example=OuterRef("pk"), dataset__state=Dataset.State.DONE
+    )
+    secret = _verified(OuterRef("round")).filter(~Exists(published.exclude(split=TEST)))
+    released = EvaluationSetVersion.objects.filter(
+        evaluation_set=OuterRef("pk"), dataset__isnull=False
+    )
+    sealed = EvaluationSet.objects.filter(round__state=Round.State.RELEASED, answers_public=False)
+    sealed.filter(~Exists(released), ~Exists(secret)).update(may_leave=True, answers_public=True)
 
 
 def _verified(round: Any) -> QuerySet[Example]:

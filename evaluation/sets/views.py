@@ -65,7 +65,7 @@ def _added(request: HttpRequest, form: FileForm) -> EvaluationSetVersion | None:
     if request.method != "POST":
         return None
     if form.is_valid() and "add" in request.POST and (version := form.add()):
-        messages.success(request, _told(version))
+        messages.success(request, _stored_message(version))
         return version
     form.look()
     return None
@@ -120,7 +120,9 @@ def set_take(request: HttpRequest, code: str, name: str) -> HttpResponse:
         version = take_round(
             round=one.round, actor=user, reason=request.POST.get("reason", "")[:500]
         )
-        messages.success(request, _told(version) if version else _("Nothing is verified."))
+        messages.success(
+            request, _stored_message(version) if version else _("Nothing is verified.")
+        )
     return redirect("evaluation:set", code=code, name=name)
 
 
@@ -146,11 +148,11 @@ def open_inputs(request: HttpRequest, code: str, pk: int) -> StreamingHttpRespon
     return lines(input_lines(version), name)
 
 
-def _told(version: EvaluationSetVersion) -> str:
-    told = ngettext(
+def _stored_message(version: EvaluationSetVersion) -> str:
+    message = ngettext(
         "%(version)s: %(size)s example.", "%(version)s: %(size)s examples.", version.size
     )
-    return told % {"version": version, "size": f"{version.size:,}"}
+    return message % {"version": version, "size": f"{version.size:,}"}
 
 
 def _status(form: Any) -> int:

@@ -87,9 +87,9 @@ def _write(rows: Iterable[SetRow], folder: Path) -> Written:
             size += 1
             for name, values in row.slices.items():
                 counts[name].update(values)
-            told = {"uid": row.uid, "inputs": row.inputs}
+            shown = {"uid": row.uid, "inputs": row.inputs}
             kept = {"uid": row.uid, "gold": row.gold, "slices": row.slices}
-            for file, value in ((inputs, told), (gold, kept)):
+            for file, value in ((inputs, shown), (gold, kept)):
                 line = orjson.dumps(value) + b"\n"
                 digest.update(line)
                 file.write(line)

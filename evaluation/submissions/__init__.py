@@ -1,4 +1,4 @@
-"""Models that people submit: the form, quota and check, the pages, and who may see what.
+"""Models that people submit: the form and quota, the pages, and who may see what.
 
 The top of the room: the API, jobs and other rooms import it.
 """

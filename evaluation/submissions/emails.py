@@ -23,10 +23,10 @@ def tell_ends() -> int:
     """Mail the owners of models whose check has refused them or whose last run is over; how many.
 
     The sweep calls it, so it does not matter who saw the end. No lock: of several sweeps, the one
-    whose update hits mails. While the mail server is away nobody is told; the next sweep tries
+    whose update hits mails. While the mail server is away nobody gets a mail; the next sweep tries
     again.
     """
-    told = 0
+    sent = 0
     over = ended(_untold()).exclude(state=State.CANCELLED)
     for submission in over.select_related("owner", "task"):
         mine = Submission.objects.filter(pk=submission.pk)
@@ -35,11 +35,11 @@ def tell_ends() -> int:
         try:
             _send(*_mail(submission))
         except AWAY as error:
-            logger.error("The mail server is away; owners of models are told later: %s", error)
+            logger.error("The mail server is away; mails to owners of models wait: %s", error)
             mine.update(told_at=None)
             break
-        told += 1
-    return told
+        sent += 1
+    return sent
 
 
 def _untold() -> QuerySet[Submission]:

@@ -120,8 +120,8 @@ class SubmitForm(forms.Form):
     def wanted(self) -> dict[str, Any]:
         """Arguments of `submit_model`, without the file, once the form is valid."""
         left_out = ("upload", "upload_id")
-        told = {name: value for name, value in self.cleaned_data.items() if name not in left_out}
-        return {"kind": self.kind, **told}
+        fields = {name: value for name, value in self.cleaned_data.items() if name not in left_out}
+        return {"kind": self.kind, **fields}
 
 
 FILES = {

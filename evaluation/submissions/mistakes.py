@@ -10,10 +10,10 @@ from django.utils.translation import gettext
 
 from evaluation.contract import Answer, SetRow
 from evaluation.inference.evaluate import read_predictions
-from evaluation.inference.requests import labels_of
 from evaluation.models import EvaluationRun
 from evaluation.scoring.metrics import Metric, Unavailable, metric_of
 from evaluation.sets.selectors import set_rows
+from evaluation.task_shape import labels_of
 from tasks.config.schema import TaskConfig
 
 SHOWN = 20

@@ -8,7 +8,7 @@ from django.utils.translation import gettext_noop, ngettext
 
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, Submission
-from evaluation.runs.scheduling import expected_wait_seconds, queue_positions
+from evaluation.runs.services import expected_wait_seconds, queue_positions
 from evaluation.submissions.selectors import latest
 
 State = EvaluationRun.State
@@ -28,7 +28,7 @@ class Progress:
 
     @property
     def key(self) -> str:
-        """Changes when people should be told."""
+        """Changes when people should hear of it."""
         return f"{self.phase}: {self.sentence}"
 
 
@@ -83,8 +83,8 @@ def with_wait(progress: Progress, runs: Sequence[EvaluationRun]) -> Progress:
     if seconds is None:
         sentence = _("Number %(position)d in the queue.") % {"position": position}
     else:
-        told = {"position": position, "time": in_words(seconds)}
-        sentence = _("Number %(position)d in the queue, %(time)s to wait.") % told
+        values = {"position": position, "time": in_words(seconds)}
+        sentence = _("Number %(position)d in the queue, %(time)s to wait.") % values
     return replace(progress, sentence=sentence, position=position, wait_seconds=seconds)
 
 
@@ -95,8 +95,8 @@ def _ended(submission: Submission, runs: Sequence[EvaluationRun]) -> Progress:
     if good == len(runs):
         sentence = _("Scored on every set.")
     elif good:
-        told = {"good": good, "total": len(runs)}
-        sentence = _("%(good)d of %(total)d evaluations gave scores.") % told
+        values = {"good": good, "total": len(runs)}
+        sentence = _("%(good)d of %(total)d evaluations gave scores.") % values
     else:
         return Progress("failed", _("No evaluation gave a score."), is_over=True)
     if submission.is_published:
@@ -146,6 +146,6 @@ def in_words(seconds: float) -> str:
         return _("less than a minute")
     if seconds < 5400:
         minutes = round(seconds / 60)
-        told = ngettext("about %(minutes)d minute", "about %(minutes)d minutes", minutes)
-        return told % {"minutes": minutes}
+        message = ngettext("about %(minutes)d minute", "about %(minutes)d minutes", minutes)
+        return message % {"minutes": minutes}
     return _("about %(hours).1f hours") % {"hours": seconds / 3600}

@@ -1,4 +1,4 @@
-"""What must be told of a model for each kind of submission."""
+"""What each kind of submission requires."""
 
 import re
 from collections.abc import Collection

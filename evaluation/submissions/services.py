@@ -28,7 +28,6 @@ from tasks.models import Task
 
 State = Submission.State
 Kind = Submission.Kind
-CHECK = "evaluation.jobs.check_submission"
 WITHDRAWN = "withdrawn"
 MOST_ANONYMOUS = timedelta(days=366)
 
@@ -66,6 +65,8 @@ def submit_model(
     are a file of the model of that name (`files_of`). Raises Refused.
     """
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
+    if task.config.kind == "arena":
+        raise Refused(_("Nobody submits a model to an arena."), code="arena")
     if upload is not None:
         if known := Submission.objects.filter(upload=upload, owner=owner, task=task).first():
             return known
@@ -85,18 +86,18 @@ def submit_model(
         secret=encrypt(secret),
         **vars(card),
     )
-    _check_told(submission)
+    _check_source(submission)
     _check_name(submission)
     check_quota(task, owner)
     files = files_of(submission)  # of the same model
     submission.anonymous_until = files.aggregate(until=Max("anonymous_until"))["until"]
     submission.save(force_insert=True)
     log(owner, "submission.handed_in", submission, kind=kind)
-    enqueue(CHECK, submission.pk)
+    enqueue(submission.function, submission.pk)
     return submission
 
 
-def _check_told(submission: Submission) -> None:
+def _check_source(submission: Submission) -> None:
     task, kind, version = submission.task, submission.kind, submission.evaluation_set
     if kind not in Kind or kind == Kind.TARGET:
         raise Invalid(_("Choose what you submit."), field="kind")
@@ -112,8 +113,10 @@ def _check_told(submission: Submission) -> None:
     if found:
         raise Invalid(_(found[1]), field=found[0])
     if version and not open_versions(task).filter(pk=version.pk).exists():
-        told = _("Predictions are for the newest version of a set whose inputs may be downloaded.")
-        raise Invalid(told, field="evaluation_set")
+        message = _(
+            "Predictions are for the newest version of a set whose inputs may be downloaded."
+        )
+        raise Invalid(message, field="evaluation_set")
     if kind == Kind.ENDPOINT and not task.evaluation_sets.filter(may_leave=True).exists():
         raise Invalid(
             _("No set of this task may be sent to an endpoint. Submit the model itself."),
@@ -138,15 +141,17 @@ def _check_name(submission: Submission) -> None:
     if version := submission.evaluation_set:  # for another set it is a file of the same model
         alive = alive.exclude(~Q(evaluation_set=version), kind=Kind.PREDICTIONS)
     if alive.filter(state__in=[State.QUEUED, State.RUNNING, State.DONE]).exists():
-        told = _("You submitted a model of this name. Choose another, such as one with a version.")
-        raise Invalid(told, field="name")
+        message = _(
+            "You submitted a model of this name. Choose another, such as one with a version."
+        )
+        raise Invalid(message, field="name")
 
 
 def check_quota(task: Task, owner: User) -> None:
     """Raises Refused where the person may not submit a model to the task now."""
     quota = remaining_quota(owner, task)
     if not quota.left:
-        told = _(
+        message = _(
             "You have reached today's %(most)d models for this task, or %(refused)d that were "
             "refused."
         ) % {
@@ -155,8 +160,8 @@ def check_quota(task: Task, owner: User) -> None:
         }
         if quota.free_at:
             free_at = {"time": f"{quota.free_at:%H:%M}"}
-            told += " " + _("The next one is free at %(time)s UTC.") % free_at
-        raise Refused(told, code="quota")
+            message += " " + _("The next one is free at %(time)s UTC.") % free_at
+        raise Refused(message, code="quota")
 
 
 def remaining_quota(owner: User, task: Task) -> Quota:

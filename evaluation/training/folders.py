@@ -19,3 +19,14 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+@contextmanager
+def shared_folder(path: Path) -> Iterator[Path]:
+    """As `atomic_folder`, where other processes may make the same folder: the first one stays."""
+    try:
+        with atomic_folder(path) as folder:
+            yield folder
+    except OSError:
+        if not path.exists():
+            raise

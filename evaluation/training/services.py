@@ -24,7 +24,6 @@ from tasks.targets.connect import serving_of
 
 SEED = "seed"
 MOST_WEIGHT = 100
-RUN_TRAINING = "evaluation.jobs.run_training"
 
 
 class TrainingRefused(Refused):
@@ -108,7 +107,7 @@ def request_training(
     run = TrainingRun.objects.create(task=task, options=options, requested_by=actor)
     log(actor, "training.requested", run, weights=dict(weights))
     if ring:
-        enqueue(RUN_TRAINING, run.pk)
+        enqueue(run.function, run.pk)
     return run
 
 
@@ -125,8 +124,8 @@ def _check_weights(task: Task, weights: Mapping[str, float]) -> Mapping[str, int
                     _("%(task)s has no seed rows. Leave them out.") % {"task": task.code}
                 )
         elif name not in known:
-            told = {"task": task.code, "name": name.replace("round", "round ")}
-            raise TrainingRefused(_("%(task)s has no %(name)s.") % told)
+            values = {"task": task.code, "name": name.replace("round", "round ")}
+            raise TrainingRefused(_("%(task)s has no %(name)s.") % values)
         elif name not in released:
             number = name.removeprefix("round")
             raise TrainingRefused(

@@ -7,6 +7,7 @@ of the model without its weights, so that nothing has to be exported at the firs
 import hashlib
 import json
 import shutil
+from collections.abc import Collection
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +17,7 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from evaluation import seeds
-from evaluation.training.folders import atomic_folder
+from evaluation.training.folders import shared_folder
 from evaluation.training.low_rank import Weights, merge
 from tasks.targets.serving.registry import identify
 from tasks.targets.serving.spec import ModelSpec, open_folder
@@ -73,7 +74,7 @@ def install_starter(code: str, home: Path) -> Path:
     """
     shipped, folder = shipped_folder(code), starter_folder(code, home)
     if not folder.exists():
-        with atomic_folder(folder) as made:
+        with shared_folder(folder) as made:
             if unpack(shipped, made) != read_report(shipped)["weights_sha256"]:
                 raise RuntimeError(
                     f"The starter of {code} has other weights than its report says. Is {ENCODER} "
@@ -82,6 +83,13 @@ def install_starter(code: str, home: Path) -> Path:
             shutil.copyfile(shipped / REPORT, made / REPORT)
     fill_graph(shipped, folder, home / "serving")
     return folder
+
+
+def remove_starters(home: Path, kept: Collection[str]) -> None:
+    """Delete the unpacked folders of earlier starters; kept: folders that are still in use."""
+    for folder in (home / "models" / "starters").glob("*/[!.]*"):  # a dot: it is being unpacked
+        if str(folder) not in kept:
+            shutil.rmtree(folder)
 
 
 def unpack(shipped: Path, folder: Path) -> str:
@@ -104,7 +112,7 @@ def fill_graph(shipped: Path, folder: Path, cache: Path) -> None:
         return
     weights = load_file(folder / MODEL)
     layout = json.loads((shipped / LAYOUT).read_bytes())
-    with atomic_folder(exports) as made:
+    with shared_folder(exports) as made:
         with (made / EXTERNAL).open("wb") as file:
             for name, is_turned in layout["weights"]:
                 file.write((weights[name].T if is_turned else weights[name]).tobytes())

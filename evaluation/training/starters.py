@@ -60,7 +60,7 @@ def _options(learning_rate: float = 2e-4, **changes: Any) -> TrainingOptions:
 
 STARTERS = {
     "nli": Starter(PAIR, _options(labels=("entailment", "neutral", "contradiction"), epochs=1)),
-    "qa": Starter(SPAN, _options(epochs=3, max_length=384, window=48), rank=21),
+    "qa": Starter(SPAN, _options(epochs=3, max_length=384, window=48, dev_share=0.05), rank=21),
     "sentiment": Starter(
         SEQUENCE,
         _options(learning_rate=1e-4, labels=("positive", "negative", "neutral"), epochs=4),
@@ -196,10 +196,10 @@ def _train_all(codes: Sequence[str]) -> None:
 def _start(code: str) -> tuple[Connection, SpawnProcess]:
     """A process that trains one, and where it says how far it is."""
     context = multiprocessing.get_context("spawn")  # torch's threads do not survive a fork
-    steps, told = context.Pipe(duplex=False)
-    process = context.Process(target=_train_one, args=(code, told), daemon=True)
+    steps, sink = context.Pipe(duplex=False)
+    process = context.Process(target=_train_one, args=(code, sink), daemon=True)
     process.start()
-    told.close()  # so that its end is heard
+    sink.close()  # so that its end is heard
     return steps, process
 
 

@@ -43,8 +43,8 @@ def training(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         with as_form_error(form):
             target = register_trained(run=run, actor=user, **form.cleaned_data)
-            told = {"target": target, "number": form.cleaned_data["number"]}
-            messages.success(request, _("%(target)s is a target of round %(number)d now.") % told)
+            names = {"target": target, "number": form.cleaned_data["number"]}
+            messages.success(request, _("%(target)s is a target of round %(number)d now.") % names)
             return redirect("evaluation:training", code=code, pk=pk)
     values = {"task": task, "run": run, "form": form, "report": run.report, **_shown(run)}
     return render_page(

@@ -125,8 +125,12 @@ def _no_quota(owner: User, left: int) -> str:
         "Your files here may have %(most)g GiB in all, and %(left)d bytes are left of that. "
         "Discard an upload, or withdraw a model."
     )
-    told = words % {"most": _quota(owner) / GIB, "left": left}
-    return told if has_confirmed_address(owner) else f"{told} {_('Confirm your address for more.')}"
+    message = words % {"most": _quota(owner) / GIB, "left": left}
+    return (
+        message
+        if has_confirmed_address(owner)
+        else f"{message} {_('Confirm your address for more.')}"
+    )
 
 
 def received(upload: Upload) -> int:

@@ -43,10 +43,10 @@ class LeaderboardView(APIView):
         matrix = matrix_for(request, task, "mode", "fork", prefixes=(METRIC, SET))
         found = asked_of(request, task, matrix)
         version = version_of(task, matrix, found.weighting.query, found.mode)
-        return versioned(request, version, lambda: _told(task, matrix, found))
+        return versioned(request, version, lambda: _board_body(task, matrix, found))
 
 
-def _told(task: Task, matrix: "Matrix", found: Asked) -> dict[str, Any]:
+def _board_body(task: Task, matrix: "Matrix", found: Asked) -> dict[str, Any]:
     from leaderboard.board.ranked import ranked
     from leaderboard.board.tables import as_table
 
@@ -66,7 +66,7 @@ class RoundsMatrixView(APIView):
         matrix, seen = matrix_for(request, task), seen_rounds([task])
         kept = all_numbers(seen)
 
-        def told() -> dict[str, Any]:
+        def body() -> dict[str, Any]:
             from leaderboard.rounds.matrix import as_json, rounds_of
 
             found = as_json(matrix, rounds_of(matrix, seen, kept))
@@ -74,4 +74,4 @@ class RoundsMatrixView(APIView):
 
         states = [(round.number, round.state) for round in seen]
         people = [(pk, one.numbers) for pk, one in sorted(kept.items())]
-        return versioned(request, version_of(task, matrix, states, people), told)
+        return versioned(request, version_of(task, matrix, states, people), body)

@@ -50,10 +50,10 @@ class CompareView(APIView):
         is_editor = can_edit(request.user, task)
         name, page = request.query_params.get("set", ""), asked_page(request.query_params)
 
-        def told() -> dict[str, Any]:
-            return _told(task, matrix, pair, name, page, is_editor=is_editor)
+        def body() -> dict[str, Any]:
+            return _body(task, matrix, pair, name, page, is_editor=is_editor)
 
-        return versioned(request, version_of(task, matrix, is_editor), told)
+        return versioned(request, version_of(task, matrix, is_editor), body)
 
 
 def _pair(request: Request, matrix: "Matrix") -> tuple[int, int]:
@@ -71,7 +71,7 @@ def _pair(request: Request, matrix: "Matrix") -> tuple[int, int]:
     return first, second
 
 
-def _told(
+def _body(
     task: Task, matrix: "Matrix", pair: tuple[int, int], name: str, page: int, *, is_editor: bool
 ) -> dict[str, Any]:
     from leaderboard.compare.models import compared, example_page, runs_of

@@ -76,14 +76,14 @@ class Forks(generics.ListAPIView[models.Weights]):
 
         task = find_task(request, code)
         asked = read(NewFork, request)
-        told: dict[str, Any] = asked
+        fields: dict[str, Any] = asked
         start = start_of(task, score_matrix(task), None)
         try:
             made = services.save_weights(
                 task=task,
                 owner=_user(request),
-                weighting=_weighting(told.pop("metrics"), told.pop("sets"), start),
-                **told,
+                weighting=_weighting(fields.pop("metrics"), fields.pop("sets"), start),
+                **fields,
             )
         except WeightsError as error:
             field = "sets" if error.fields[0].startswith(SET) else "metrics"

@@ -19,5 +19,5 @@ class PeopleView(APIView):
         """
         task, me = enter(request, code)
         team = team_week(task) if task.config.context else None
-        told = {"in_ranking": me.in_ranking, "team": team, "places": places_of(task, me)}
-        return Response(People(told).data)
+        body = {"in_ranking": me.in_ranking, "team": team, "places": places_of(task, me)}
+        return Response(People(body).data)

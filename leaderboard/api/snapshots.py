@@ -100,7 +100,7 @@ class SnapshotView(APIView):
         page = reverse("leaderboard:snapshot", args=[code, number])
         address = request.build_absolute_uri(page)
 
-        def told() -> dict[str, Any]:
+        def body() -> dict[str, Any]:
             last = task.snapshots.filter(number__lt=number).first()
             return {
                 **ListedSnapshot(found).data,
@@ -109,4 +109,4 @@ class SnapshotView(APIView):
                 "table": found.table,
             }
 
-        return versioned(request, f"{found.sha256} {address}", told)
+        return versioned(request, f"{found.sha256} {address}", body)

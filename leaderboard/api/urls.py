@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from leaderboard.api.arenas import ArenaView
 from leaderboard.api.boards import LeaderboardView, RoundsMatrixView
 from leaderboard.api.comparisons import CompareView
 from leaderboard.api.forks import Forks, ForkView
@@ -12,6 +13,7 @@ from leaderboard.api.snapshots import RefreezeView, Snapshots, SnapshotView
 BOARD = "tasks/<slug:code>/leaderboard/"
 urlpatterns = [
     path("models/<uuid:pk>/results/", ResultsView.as_view(), name="results"),
+    path("tasks/<slug:code>/arena/", ArenaView.as_view(), name="arena"),
     path(BOARD, LeaderboardView.as_view(), name="leaderboard"),
     path(f"{BOARD}compare/", CompareView.as_view(), name="leaderboard-compare"),
     path(f"{BOARD}rounds/", RoundsMatrixView.as_view(), name="leaderboard-rounds"),

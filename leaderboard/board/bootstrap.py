@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from evaluation.contract import Answer
 from evaluation.inference.evaluate import read_predictions
-from evaluation.inference.requests import labels_of
 from evaluation.models import EvaluationRun
 from evaluation.scoring.metrics import Metric, Unavailable, metric_of
 from evaluation.scoring.metrics.base import Sums, divide
 from evaluation.scoring.robustness import is_same
 from evaluation.sets.selectors import set_rows
 from evaluation.sets.shown_scores import CONSISTENCY
+from evaluation.task_shape import labels_of
 from leaderboard.board.matrix import DRAWS
 from tasks.config.schema import TaskConfig
 

@@ -199,15 +199,15 @@ def _error(
     if not viewer.is_inside or submission.withdrawn_at:
         return None
     if submission.state != Submission.State.DONE:
-        return _told(submission, submission.outcome, limit="", measured="")
+        return _job_body(submission, submission.outcome, limit="", measured="")
     failed = (
         as_seen(run, viewer)
         for run in latest(runs)
         if run.is_over and run.outcome != Outcome.OK and may_see_scores(run, viewer)
     )
     run = next(failed, None)
-    return _told(run, run.outcome, limit=run.limit, measured=run.measured) if run else None
+    return _job_body(run, run.outcome, limit=run.limit, measured=run.measured) if run else None
 
 
-def _told(job: Submission | EvaluationRun, outcome: str, **hit: str) -> dict[str, Any]:
+def _job_body(job: Submission | EvaluationRun, outcome: str, **hit: str) -> dict[str, Any]:
     return {"outcome": outcome or job.state, "sentence": job.error, **hit, "log": job.log}

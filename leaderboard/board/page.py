@@ -44,6 +44,8 @@ DRAWN = 100
 """Places in the plot that are not on the frontier, at most."""
 LEAST_DRAWN = 3
 """Models that make a plot."""
+LEAST_SPAN = 0.25
+"""From the lightest to the darkest cell of a column, as a share of its greatest value."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +65,14 @@ class Column:
     scale: Place
 
     def shade(self, cell: Cell) -> int | None:
-        """How dark a cell is: the darkest has the best value."""
+        """How dark a cell is: the darkest has the best value, and near values look alike."""
         if cell.value is None:
             return None
-        share = along(cell.value, self.scale) / 100
-        return heat(1 - share if self.is_less_better else share)
+        low, high = self.scale
+        span = max(high - low, LEAST_SPAN * high)
+        if self.is_less_better:
+            return heat(1 - along(cell.value, (low, low + span)) / 100)
+        return heat(along(cell.value, (high - span, high)) / 100)
 
 
 @dataclass(frozen=True)
@@ -93,7 +98,7 @@ def shown(matrix: Matrix, asked: Asked, was: Weighting | None) -> dict[str, Any]
         "matrix": matrix,
         "asked": asked,
         "ranked": board,
-        "told": _told(matrix, board, asked, was),
+        "told": _effect(matrix, board, asked, was),
         "page": page,
         "columns": found,
         "scale": _reach(board.rows[0].scores) if board.rows else None,
@@ -113,12 +118,16 @@ def shown(matrix: Matrix, asked: Asked, was: Weighting | None) -> dict[str, Any]
     }
 
 
-def _told(matrix: Matrix, board: Ranked, asked: Asked, was: Weighting | None) -> str:
+def _effect(matrix: Matrix, board: Ranked, asked: Asked, was: Weighting | None) -> str:
     """What the weights did since the reader saw the board, or compared with those it opens with."""
     if (was or asked.start) == asked.weighting:
         return ""
-    told = " ".join(moved(ranked(matrix, was or asked.start, asked.mode), board))
-    return told if was else _("Compared with the weights it opens with: %(told)s") % {"told": told}
+    sentences = " ".join(moved(ranked(matrix, was or asked.start, asked.mode), board))
+    return (
+        sentences
+        if was
+        else _("Compared with the weights it opens with: %(told)s") % {"told": sentences}
+    )
 
 
 def _links(asked: Asked, page: Page[RankedModel]) -> dict[str, str]:
@@ -256,8 +265,8 @@ def results(matrix: Matrix, opened: str) -> list[SetResults]:
 def plane(ranked: Ranked, matrix: Matrix, asked: Asked) -> Mapping[str, Any]:
     """Two metrics against each other: the plot, its table, and which metrics these are."""
     usual = {"x": "throughput", "y": matrix.main}
-    told = {axis: asked.options.get(axis, "") for axis in usual}
-    x, y = (told[axis] if told[axis] in matrix.metrics else usual[axis] for axis in usual)
+    chosen = {axis: asked.options.get(axis, "") for axis in usual}
+    x, y = (chosen[axis] if chosen[axis] in matrix.metrics else usual[axis] for axis in usual)
     points = {
         str(row.place): {name: row.metrics[name].value for name in (x, y)} for row in ranked.rows
     }

@@ -53,7 +53,7 @@ def asked(query: Query, start: Weighting) -> Asked:
     options = {name: query[name][-1] for name in OPTIONS if any(query.get(name, ()))}
     if options.get("mode", MODES[0]) not in MODES:
         raise WeightsError(f"mode: choose among {', '.join(MODES)}.", "mode")
-    return Asked(start, read(_told(query, start, settled), start), options)
+    return Asked(start, read(_chosen(query, start, settled), start), options)
 
 
 def before(query: Query, start: Weighting) -> Weighting | None:
@@ -62,7 +62,7 @@ def before(query: Query, start: Weighting) -> Weighting | None:
     Raises WeightsError.
     """
     is_form = any(len(texts) > 1 for texts in query.values())
-    return read(_told(query, start, lambda texts: texts[0]), start) if is_form else None
+    return read(_chosen(query, start, lambda texts: texts[0]), start) if is_form else None
 
 
 def settled(texts: Sequence[str]) -> str:
@@ -76,15 +76,17 @@ def settled(texts: Sequence[str]) -> str:
     return next((text for text in reversed(texts) if text != texts[0]), texts[0])
 
 
-def _told(query: Query, start: Weighting, choose: Callable[[Sequence[str]], str]) -> dict[str, str]:
+def _chosen(
+    query: Query, start: Weighting, choose: Callable[[Sequence[str]], str]
+) -> dict[str, str]:
     """The weights that a query tells. What is as the form rounded the start stays unrounded."""
     opening = {
         prefix + name: shown(weight)
         for prefix, weights in ((METRIC, start.metrics), (SET, start.sets))
         for name, weight in weights.items()
     }
-    told = {name: choose(query[name]) for name in opening if query.get(name)}
-    return {name: text for name, text in told.items() if text != opening[name]}
+    chosen = {name: choose(query[name]) for name in opening if query.get(name)}
+    return {name: text for name, text in chosen.items() if text != opening[name]}
 
 
 def shown(weight: float) -> str:

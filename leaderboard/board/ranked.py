@@ -354,12 +354,12 @@ def _notices(matrix: Matrix, rule: Rule, rates: Rates) -> Iterator[str]:
         yield gettext_noop(
             "A round is still being judged: the numbers of its set are provisional and may change."
         )
-    told = {notice.partition(" ")[0]: notice for notice in rates.notices}
+    by_name = {notice.partition(" ")[0]: notice for notice in rates.notices}
     reason = "the reference models show no exchange rate for it"
     for name, weight in rule.weights.items():
         if weight and not rates.values.get(name):
             other = f"{name} is left out and the other weights count more: {reason}."
-            yield told.get(name, other)
+            yield by_name.get(name, other)
     if rule.mode == "robust" and not matrix.frozen:
         yield gettext_noop(
             "The exchange rates are not frozen yet: each further model may change all scores."

@@ -125,7 +125,7 @@ def public_table(task: Task, weighting: Weighting | None = None) -> dict[str, An
 @lru_cache
 def code_version() -> str:
     """The version of this installation, and a digest of the files that make the numbers."""
-    told = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text())
+    project = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text())
     files = sorted(path for pattern in CODE for path in Path(settings.BASE_DIR).glob(pattern))
     found = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
-    return f"{told['project']['version']} ({found[:12]})"
+    return f"{project['project']['version']} ({found[:12]})"

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
@@ -15,13 +16,14 @@ from leaderboard.board.exports import Table
 from leaderboard.board.opening import start_of
 from leaderboard.board.query import Asked, Query, asked, before, typed
 from leaderboard.scoring.weights import METRIC, SET, Weighting, WeightsError
-from tasks.access import find_task
+from tasks.access import ANY, find_task
 from tasks.models import Task
 
 if TYPE_CHECKING:  # it loads numpy
     from leaderboard.board.matrix import Matrix
 
-FILES: Mapping[str, tuple[Callable[[Table, str], str], str, str]] = {
+Files = Mapping[str, tuple[Callable[[Table, str], str], str, str]]
+FILES: Files = {
     "csv": (lambda table, _: exports.as_csv(table), "csv", "text/csv"),
     "json": (lambda table, _: exports.as_json(table), "json", "application/json"),
     "latex": (exports.as_latex, "tex", "application/x-tex"),
@@ -35,7 +37,9 @@ def board(request: HttpRequest, code: str) -> HttpResponse:
     """The models of a task, ranked by the weights in the URL."""
     from leaderboard.board.matrix import score_matrix
 
-    task = find_task(request, code)
+    task = find_task(request, code, kinds=ANY)
+    if task.config.kind == "arena":
+        return redirect("leaderboard:arena", code)
     matrix = score_matrix(task, request.user if _wants_own(request) else None)
     query, start = dict(request.GET.lists()), start_of(task, matrix, request.GET.get("fork"))
     try:
@@ -75,12 +79,14 @@ def _file(request: HttpRequest, task: Task, matrix: "Matrix", found: Asked) -> H
     return as_file(table, found.options["format"], f"{task.code}-leaderboard", address)
 
 
-def as_file(table: Table, format: str, name: str, address: str) -> HttpResponse:
-    """A board as a file in one of FILES, or a sentence that there is no such."""
-    if format not in FILES:
+def as_file(
+    table: Table, format: str, name: str, address: str, files: Files = FILES
+) -> HttpResponse:
+    """A board as one of the files, or a sentence that there is no such."""
+    if format not in files:
         text = _("No format %(format)r: choose csv, json or latex.") % {"format": format[:20]}
         return sentence(text, 400)
-    write, suffix, kind = FILES[format]
+    write, suffix, kind = files[format]
     return attachment(write(table, address), f"{name}.{suffix}", kind)
 
 

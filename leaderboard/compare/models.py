@@ -302,8 +302,8 @@ def measured(config: TaskConfig, pair: Pair) -> Measured:
     values: dict[str, set[str]] = defaultdict(set)
     names = [component.name for component in config.context]
     for place, (row, *answers) in enumerate(side_by_side(pair)):
-        told = [row.inputs[name] for name in names if row.inputs.get(name)]
-        contexts.append(hash(orjson.dumps(told or place)))  # without a context each is its own
+        given = [row.inputs[name] for name in names if row.inputs.get(name)]
+        contexts.append(hash(orjson.dumps(given or place)))  # without a context each is its own
         for metric in metrics:
             for column, answer in zip(grades[metric.name], answers, strict=True):
                 column.append(_graded(metric, answer, row))
@@ -342,8 +342,8 @@ def _graded(metric: Metric, answer: Answer | None, row: SetRow) -> float:
 
 def _parts(row: SetRow, values: dict[str, set[str]]) -> Iterator[str]:
     """The slices of an example, of each field the first MOST_VALUES values."""
-    for field, told in row.slices.items():
-        for value in set(told):
+    for field, tags in row.slices.items():
+        for value in set(tags):
             if value in values[field] or len(values[field]) < MOST_VALUES:
                 values[field].add(value)
                 yield f"{field}={value}"

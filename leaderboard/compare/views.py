@@ -58,10 +58,17 @@ def _sides(
     asked: Mapping[str, str],
     errors: Mapping[str, str],
 ) -> Iterator[tuple[str, str, UUID | None, str | None]]:
-    """Of each side its field, its label, the chosen model's id, and what is wrong with it."""
+    """Of each side its field, its label, its model's id, and what is wrong with it.
+
+    Where none is chosen that is the first by name that the other side does not have.
+    """
+    chosen = {
+        side: matrix.models[places[text]].id for side, text in asked.items() if text in places
+    }
+    by_name = sorted(matrix.models, key=lambda model: model.name)
+    free = (model.id for model in by_name if model.id not in chosen.values())
     for side, title in SIDES.items():
-        at = places.get(asked[side])
-        yield side, gettext(title), None if at is None else matrix.models[at].id, errors.get(side)
+        yield side, gettext(title), chosen.get(side) or next(free, None), errors.get(side)
 
 
 def places_of(matrix: "Matrix") -> dict[str, int]:

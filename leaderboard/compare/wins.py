@@ -40,9 +40,9 @@ def _row(matrix: Matrix, one: int, others: list[int], more: str) -> Iterator[Hea
             yield Heat("–")
             continue
         first, second = matrix.models[one], matrix.models[other]
-        told = {"first": first.name, "second": second.name, "share": f"{share:.0%}"}
-        words = _("%(first)s against %(second)s: %(share)s") % told
-        yield Heat(told["share"], share, f"?a={first.id}&b={second.id}{more}", words)
+        values = {"first": first.name, "second": second.name, "share": f"{share:.0%}"}
+        words = _("%(first)s against %(second)s: %(share)s") % values
+        yield Heat(values["share"], share, f"?a={first.id}&b={second.id}{more}", words)
 
 
 def _wins(matrix: Matrix, one: int, other: int) -> float | None:

@@ -34,16 +34,16 @@ def save_weights(
             field="name",
         )
     check(weighting)
-    told = {
+    columns = {
         "description": description,
         "metrics": dict(weighting.metrics),
         "evaluation_sets": dict(weighting.sets),
     }
-    if Weights.objects.filter(task=task, name=name, owner=owner).update(**told):
+    if Weights.objects.filter(task=task, name=name, owner=owner).update(**columns):
         return Weights.objects.get(task=task, name=name)
     try:
         with transaction.atomic():
-            return Weights.objects.create(task=task, name=name, owner=owner, **told)
+            return Weights.objects.create(task=task, name=name, owner=owner, **columns)
     except IntegrityError:
         raise Refused(
             gettext("Somebody else has weights named %(name)s in this task. Take another name.")

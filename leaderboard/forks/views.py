@@ -59,9 +59,9 @@ def _wanted(request: HttpRequest, task: Task) -> Asked:
     from leaderboard.board.matrix import score_matrix
 
     start = start_of(task, score_matrix(task), request.GET.get("fork"))
-    told = request.POST if request.method == "POST" else request.GET
+    query = request.POST if request.method == "POST" else request.GET
     try:
-        return asked(dict(told.lists()), start)
+        return asked(dict(query.lists()), start)
     except WeightsError as error:
         if request.method == "POST":
             raise BadRequest(str(error)) from None

@@ -83,7 +83,7 @@ class Change:
         """What may be concluded."""
         if self.points.low is None or self.points.high is None or self.points.value is None:
             return _("not known")
-        told = {
+        values = {
             "points": f"{abs(self.points.value):.1f}",
             "newest": self.newest,
             "oldest": self.oldest,
@@ -94,7 +94,7 @@ class Change:
             sentence = _("%(points)s points worse on round %(newest)d than on round %(oldest)d")
         else:
             sentence = _("no clear difference between rounds %(oldest)d and %(newest)d")
-        return sentence % told
+        return sentence % values
 
 
 class RoundCell(NamedTuple):
@@ -135,8 +135,8 @@ class Rounds:
         if not known:
             return _("No round has a vMER yet, so nothing can be said about progress.")
         last = known[-1]
-        told = {"number": last.number, "progress": last.progress}
-        return _("Round %(number)d: %(progress)s.") % told
+        values = {"number": last.number, "progress": last.progress}
+        return _("Round %(number)d: %(progress)s.") % values
 
 
 def rounds_of(matrix: Matrix, rounds: Sequence[Round], kept: Mapping[int, Kept]) -> Rounds:

@@ -12,7 +12,7 @@ class Progress(StrEnum):
 
     FIRST = "first"  # nothing to compare it with
     BETTER = "better"
-    STALLED = "stalled"  # fools as often as the one before, as far as can be told
+    STALLED = "stalled"  # fools as often as the one before, as far as the numbers show
     WORSE = "worse"
     NOISE = "noise"  # as many labels may be wrong as examples fooled
     UNKNOWN = "unknown"  # a vMER is missing

@@ -79,8 +79,8 @@ def check_names(fields: Collection[str], start: Weighting) -> None:
         for field in sorted(one for one in fields if one.startswith(prefix)):
             name = field.removeprefix(prefix)
             if name not in known:
-                told = f"There is no {what} {name[:60]!r}. Choose among: {', '.join(known)}."
-                raise WeightsError(told, field)
+                message = f"There is no {what} {name[:60]!r}. Choose among: {', '.join(known)}."
+                raise WeightsError(message, field)
 
 
 def _read(query: Mapping[str, str], field: str, start: float) -> float:

@@ -17,6 +17,7 @@ from dynabench.accounts.models import User
 from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.middleware import policy
 from evaluation.submissions.selectors import counts_of, seen_by_all
+from leaderboard.arena.board import sizes_of
 from leaderboard.board.exports import bibtex
 from leaderboard.board.views import as_file
 from leaderboard.models import Board, Snapshot
@@ -41,8 +42,11 @@ class SnapshotForm(forms.Form):
 def index(request: HttpRequest) -> HttpResponse:
     """The boards of all tasks that this person may see, with their first models."""
     tasks = list(listed_tasks(request.user))
-    tops, counts = tops_of(tasks), counts_of(tasks)
-    boards = [(task, tops.get(task.pk), counts.get(task.pk, 0)) for task in tasks]
+    tops, sizes = tops_of(tasks), sizes_of(tasks)
+    counts = {**counts_of(tasks), **{pk: size.models for pk, size in sizes.items()}}
+    boards = [
+        (task, tops.get(task.pk), counts.get(task.pk, 0), sizes.get(task.pk)) for task in tasks
+    ]
     boards.sort(key=lambda board: -board[2])
     return render(request, "leaderboard/index.html", {"boards": boards})
 

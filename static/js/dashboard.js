@@ -1,4 +1,4 @@
-// The dashboard's numbers come anew every 30 seconds while the page is seen, until it is paused.
+// The dashboard's numbers come again every 30 seconds while the page is seen, until it is paused.
 // They never take the focus: while something in them has it, they stay as they are.
 "use strict";
 

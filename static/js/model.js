@@ -1,4 +1,4 @@
-// A model's state comes anew every five seconds until it is over: not while nobody looks at it.
+// A model's state comes again every five seconds until it is over: not while nobody looks at it.
 "use strict";
 
 document.addEventListener("htmx:beforeRequest", (event) => {

@@ -135,8 +135,10 @@ document.addEventListener("input", ({ target }) => {
 // Times are the reader's; the page says UTC, and keeps it as the title.
 const localTimes = () => document.querySelectorAll("time[data-local]").forEach((one) => {
   const style = one.dataset.local === "time" ? {} : { dateStyle: "medium" };
+  const { lang } = document.documentElement;
   one.title = one.textContent;
-  one.textContent = new Intl.DateTimeFormat(document.documentElement.lang, { ...style, timeStyle: "short" }).format(new Date(one.dateTime));
+  // As the server writes days in charts and tables: 23 Nov 2026.
+  one.textContent = new Intl.DateTimeFormat(lang === "en" ? "en-GB" : lang, { ...style, timeStyle: "short" }).format(new Date(one.dateTime));
   delete one.dataset.local;
 });
 document.addEventListener("DOMContentLoaded", localTimes);

@@ -107,7 +107,7 @@
   document.addEventListener("pointerup", () => setTimeout(finish));
   document.addEventListener("touchend", () => setTimeout(finish));
 
-  // A tap on a word chooses it, a second tap the stretch up to there, a third begins anew.
+  // A tap on a word chooses it, a second tap the stretch up to there, a third begins again.
   document.addEventListener("click", (event) => {
     const found = parts(), place = found?.passage.contains(event.target) && selected();
     if (!place || place[0] !== place[1]) return;

@@ -20,7 +20,7 @@ from tasks.contexts.files import Summary, histogram
 from tasks.contexts.services import FINISHED, import_contexts, preview_contexts
 from tasks.contexts.uploads import MAX_BYTES, UploadGone, keep_upload, kept_upload
 from tasks.line_files import FileError
-from tasks.models import Round, RoundTarget, TargetModel
+from tasks.models import Round, RoundTarget, TargetModel, Task
 from tasks.rounds.fixed import lifted
 from tasks.rounds.services import change_round
 from tasks.rounds.states import NEXT_STATES, set_round_state
@@ -46,6 +46,12 @@ class RoundForm(forms.ModelForm):  # type: ignore[type-arg]
         if parents:
             earlier = Round.objects.filter(number__lt=self.instance.number)
             parents.queryset = earlier.filter(task=self.instance.task_id).select_related("task")
+
+    def clean_task(self) -> Task:
+        task: Task = self.cleaned_data["task"]
+        if task.config.kind == "arena":
+            raise ValidationError("An arena has no rounds. Import comparisons into it.", "arena")
+        return task
 
 
 class LoopFormSet(BaseInlineFormSet):  # type: ignore[type-arg]

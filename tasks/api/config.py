@@ -12,7 +12,7 @@ from rest_framework.views import APIView
 from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken
 from dynabench.lib.api import read
-from tasks.access import find_edited, find_task
+from tasks.access import ANY, find_edited, find_task
 from tasks.config.loading import json_schema
 from tasks.config.parsing import MAX_BYTES, ConfigError, Problem
 from tasks.config_changes import check_change, checked, diff, digest, fixed_parts
@@ -65,13 +65,15 @@ class ConfigView(APIView):
     @extend_schema(operation_id="config_get", responses=ConfigSerializer)
     def get(self, request: Request, code: str) -> Response:
         """The text, for the task's members."""
-        task = find_task(request, code, can_read)
-        return Response(ConfigSerializer(_told(task, check_change(task, task.config_text)[1])).data)
+        task = find_task(request, code, can_read, kinds=ANY)
+        return Response(
+            ConfigSerializer(_config_body(task, check_change(task, task.config_text)[1])).data
+        )
 
     @write("config_save", NewConfigSerializer, ChangedConfigSerializer)
     def put(self, request: Request, code: str) -> Response:
         """Check another text and store it. A text that is refused gets a message for each line."""
-        task, editor = find_edited(request, code)
+        task, editor = find_edited(request, code, kinds=ANY)
         asked = read(NewConfigSerializer, request)
         text = asked["config_text"].replace("\r\n", "\n")
         version, before = asked["version"], task.config_text
@@ -81,8 +83,8 @@ class ConfigView(APIView):
                 task = save_config(task=task, text=text, base=version, actor=editor)
         except ConfigError as error:
             raise wrong_text(error) from None
-        told = {**_told(task, warnings), "config_text": text, "diff": diff(before, text)}
-        return Response(ChangedConfigSerializer(told).data)
+        body = {**_config_body(task, warnings), "config_text": text, "diff": diff(before, text)}
+        return Response(ChangedConfigSerializer(body).data)
 
 
 def wrong_text(error: ConfigError) -> serializers.ValidationError:
@@ -91,7 +93,7 @@ def wrong_text(error: ConfigError) -> serializers.ValidationError:
     return serializers.ValidationError({"config_text": found})
 
 
-def _told(task: Task, warnings: list[Problem]) -> dict[str, Any]:
+def _config_body(task: Task, warnings: list[Problem]) -> dict[str, Any]:
     why, fixed = fixed_parts(task)
     return {
         "config_text": task.config_text,

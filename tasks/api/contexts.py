@@ -111,9 +111,9 @@ class Contexts(generics.ListAPIView[Context]):
 
 def _lines(found: Summary) -> list[str]:
     """What is wrong with each line."""
-    told = [f"line {error.line}: {error.message}" for error in found.errors]
-    more = found.error_count - len(told)
-    return [*told, f"{more} more lines are wrong"] if more else told
+    messages = [f"line {error.line}: {error.message}" for error in found.errors]
+    more = found.error_count - len(messages)
+    return [*messages, f"{more} more lines are wrong"] if more else messages
 
 
 class ContextChangeSerializer(serializers.Serializer[Any]):

@@ -22,7 +22,7 @@ from tasks.targets.services import remove_generator, set_generator
 class GeneratorSerializer(serializers.Serializer[Any]):
     """How a generator is reached."""
 
-    name = serializers.CharField(help_text="People read it beside a suggestion; it stays.")
+    name = serializers.CharField(help_text="People read it with a suggestion; it stays.")
     adapter = serializers.CharField(help_text=f"One of: {', '.join(GENERATORS)}.")
     url = serializers.CharField()
     options = serializers.DictField(default=dict, help_text="Of the adapter.")
@@ -41,7 +41,7 @@ class GeneratorView(APIView):
 
     @extend_schema(operation_id="generator_get", responses=GeneratorSerializer)
     def get(self, request: Request, code: str) -> Response:
-        """How it is set up, for the task's members; no secret is told."""
+        """How it is set up, for the task's members; without secrets."""
         task = find_task(request, code, can_read)
         return Response(GeneratorSerializer(get_object_or_404(Generator, task=task)).data)
 

@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken, User
 from dynabench.lib.api import read
-from tasks.access import find_task
+from tasks.access import ANY, find_task
 from tasks.models import Task, TaskMember
 from tasks.permissions import can_own, can_read
 from tasks.services import account_of, change_members
@@ -52,7 +52,7 @@ class _OfMembers(APIView):
 
     def owned(self, code: str) -> Task:
         """The task, for those who name its members."""
-        return find_task(self.request, code, can_own)
+        return find_task(self.request, code, can_own, kinds=ANY)
 
     def change(self, task: Task, **members: list[TaskMember]) -> None:
         """As `change_members`, by the person of this request. Raises Refused."""
@@ -68,7 +68,7 @@ class Members(_OfMembers, generics.ListAPIView[TaskMember]):
     queryset = TaskMember.objects.none()
 
     def get_queryset(self) -> QuerySet[TaskMember]:
-        task = find_task(self.request, self.kwargs["code"], can_read)
+        task = find_task(self.request, self.kwargs["code"], can_read, kinds=ANY)
         return task.members.with_standing().select_related("user")
 
     @write("members_add", NewMemberSerializer, {201: MemberSerializer})

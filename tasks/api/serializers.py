@@ -221,8 +221,8 @@ class RoundSerializer(serializers.ModelSerializer[Round]):
         return [one.number for one in round.parents.all() if knows or one.state not in PLANNED]
 
     def to_representation(self, round: Round) -> dict[str, Any]:
-        told = super().to_representation(round)
-        return told if self.context["knows"] else {**told, **dict.fromkeys(MONEY)}
+        shown = super().to_representation(round)
+        return shown if self.context["knows"] else {**shown, **dict.fromkeys(MONEY)}
 
 
 def shown_targets(round: Round, knows: bool) -> list[str]:

@@ -40,10 +40,10 @@ class TargetModelSerializer(serializers.ModelSerializer[TargetModel]):
 
     def to_representation(self, target: TargetModel) -> dict[str, Any]:
         """Of a folder of this server only editors read more than the name: they set it."""
-        told = super().to_representation(target)
+        shown = super().to_representation(target)
         if not getattr(self.context.get("view"), "may_edit", True):
-            told["source"] = shown_source(target.source)
-        return told
+            shown["source"] = shown_source(target.source)
+        return shown
 
 
 def _text(words: str) -> serializers.CharField:
@@ -87,7 +87,7 @@ def _settings(asked: dict[str, Any], target: TargetModel) -> dict[str, Any]:
 
 @extend_schema_view(get=extend_schema(operation_id="target_models_list"))
 class TargetModels(generics.ListAPIView[TargetModel]):
-    """All targets and how they are set up, for the task's members; no secret is told."""
+    """All targets and how they are set up, for the task's members; without secrets."""
 
     write_scope = ApiToken.Scope.OWN
     serializer_class = TargetModelSerializer
@@ -168,15 +168,15 @@ class TargetTestView(APIView):
 
     @write("target_models_test", TargetInputsSerializer, TargetTestSerializer)
     def post(self, request: Request, code: str, pk: int) -> Response:
-        """Send the target one example. Nothing is stored; the answer is told, or the failure."""
+        """Send the target one example. Returns the answer or the failure; nothing is stored."""
         task, _ = find_edited(request, code)
         target = get_object_or_404(task.targets.select_related("task"), pk=pk)
         form = InputForm(target, read(TargetInputsSerializer, request)["inputs"])
         if not form.is_valid():
             raise serializers.ValidationError({"inputs": form.errors})  # type: ignore[dict-item]
-        told: dict[str, Any] = {"answer": None, "failure": None}
+        body: dict[str, Any] = {"answer": None, "failure": None}
         try:
-            told["answer"] = send_test(target, form.cleaned_data)
+            body["answer"] = send_test(target, form.cleaned_data)
         except NoAnswer as error:
-            told["failure"] = error
-        return Response(TargetTestSerializer(told).data)
+            body["failure"] = error
+        return Response(TargetTestSerializer(body).data)

@@ -14,7 +14,7 @@ from rest_framework.views import APIView
 from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken, User
 from dynabench.lib.api import read, wanted
-from tasks.access import find_edited, find_task
+from tasks.access import ANY, find_edited, find_task
 from tasks.api.config import wrong_text
 from tasks.api.serializers import (
     FullTaskSerializer,
@@ -91,8 +91,8 @@ class Tasks(generics.ListAPIView[Task]):
             task, notes = create_task(actor=request.user, **asked)
         except ConfigError as error:
             raise wrong_text(error) from None
-        told = MadeTaskSerializer(_whole(task), context={"role": None, "notes": notes})
-        return Response(told.data, status.HTTP_201_CREATED)
+        body = MadeTaskSerializer(_whole(task), context={"role": None, "notes": notes})
+        return Response(body.data, status.HTTP_201_CREATED)
 
 
 def _whole(task: Task) -> Task:
@@ -110,14 +110,14 @@ class TaskView(APIView):
     @extend_schema(operation_id="tasks_get", responses=FullTaskSerializer)
     def get(self, request: Request, code: str) -> Response:
         """What the task asks, what models read and answer, how it is scored, and its rounds."""
-        task = _whole(find_task(request, code))
+        task = _whole(find_task(request, code, kinds=ANY))
         role = role_of(request.user, task)
         return Response(FullTaskSerializer(task, context={"role": role}).data)
 
     @write("tasks_change", TaskChangeSerializer, FullTaskSerializer)
     def patch(self, request: Request, code: str) -> Response:
         """Show the task or hide it, let people try it out or not; for its editors."""
-        task, editor = find_edited(request, code)
+        task, editor = find_edited(request, code, kinds=ANY)
         change_task(task=task, actor=editor, fields=read(TaskChangeSerializer, request))
         return self.get(request, code)
 

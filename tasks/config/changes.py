@@ -45,7 +45,7 @@ def _section(old: TaskConfig, new: TaskConfig, section: str) -> Iterator[Finding
 
 
 def _component(old: Component, new: Component, loc: Loc) -> Iterator[Finding]:
-    for key in ("type", "reference", "single"):
+    for key in ("type", "reference", "single", "rank"):
         was, now = getattr(old, key), getattr(new, key)
         if was != now:
             message = f"stored values of `{old.name}` have the {key} {was}"

@@ -230,6 +230,22 @@ def _verdict(config: TaskConfig) -> Iterator[Finding]:
         yield from _once(at, rule.fields, "a field is named twice", "name it once")
     if rule.type == "string_f1":
         yield from _string_f1(config, fix)
+    if rule.type == "rank":
+        yield from _own_rule(config, fix)
+
+
+def _own_rule(config: TaskConfig, fix: str) -> Iterator[Finding]:
+    """A rule that compares the values of one type of field."""
+    rule = config.verdict
+    assert rule.type == "rank"
+    if rule.field not in config.target_fields:
+        yield Finding(("verdict", "field"), f'"{rule.field}" is not both input and output', fix)
+        return
+    field = config.component(rule.field)
+    if field.kind.rule(field) != rule.type:
+        message = f"{rule.field}, a field of type {field.type}, cannot be compared by {rule.type}"
+        fit = field.kind.rule(field) or "exact_match"
+        yield Finding(("verdict", "type"), message, f"use {fit}")
 
 
 def _string_f1(config: TaskConfig, fix: str) -> Iterator[Finding]:
@@ -345,11 +361,42 @@ def unfinished(config: TaskConfig) -> Iterator[Finding]:
 
     Tasks that were stored with one can be read, so `load_config` takes them; nobody may store one.
     """
+    groups = {"context": config.context, "input": config.input, "output": config.output}
     for loc, component in _each(config):
         place = str(loc[0])
         if not component.works_in(place):
             message = f"a field of type {component.type} does not work in the {place} yet"
             yield Finding((*loc, "type"), message, f"use one of: {', '.join(types_of(place))}")
+        else:
+            yield from component.kind.unfinished(loc, component, groups)
+    yield from _unfit_rule(config)
+    yield from _unfit_metrics(config)
+
+
+def _unfit_rule(config: TaskConfig) -> Iterator[Finding]:
+    """Values that are compared as if they were one label."""
+    if config.verdict.type != "exact_match":
+        return
+    for index, name in enumerate(config.verdict.fields):
+        field = config.component(name)
+        if rule := field.kind.rule(field):
+            message = f"{name}, a field of type {field.type}, is seldom equal"
+            fix = f"use {{type: {rule}, field: {name}}}"
+            yield Finding(("verdict", "fields", index), message, fix)
+
+
+def _unfit_metrics(config: TaskConfig) -> Iterator[Finding]:
+    """Metrics that cannot score such an answer."""
+    answer = config.component(config.answer_field)
+    own = answer.kind.metrics(answer)
+    special = {name for kind in FIELD_TYPES.values() for name in kind.own_metrics}
+    others = ", ".join(own) if answer.kind.rule(answer) else "one for any answer, such as accuracy"
+    also = ((("metrics", "also", n), name) for n, name in enumerate(config.metrics.also))
+    for at, name in ((("metrics", "main"), config.metrics.main), *also):
+        fits = name in own if answer.kind.rule(answer) else name in own or name not in special
+        if not fits:
+            message = f"{name} cannot score {answer.name}, a field of type {answer.type}"
+            yield Finding(at, message, f"use {others}")
 
 
 def types_of(place: str) -> list[str]:
@@ -359,6 +406,8 @@ def types_of(place: str) -> list[str]:
 
 def advice(config: TaskConfig) -> Iterator[Finding]:
     """What is possible but rarely meant."""
+    if config.kind == "arena":
+        return
     if not config.instructions.strip():
         yield Finding(("instructions",), "there are no instructions", "say what people should do")
     for kind in ("good", "bad"):

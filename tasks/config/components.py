@@ -123,6 +123,8 @@ class Component(Part):
     """The choices."""
     reference: Name | None = None
     """span, spans: a context text; prob: the labels' field; candidates: those of the context."""
+    rank: bool = False
+    """candidates: all of them, best first, instead of one."""
     tags: Many[Words] = ()
     """spans: the names that a stretch of text can get."""
     minimum: float | None = None
@@ -157,7 +159,10 @@ class Component(Part):
 
 
 class FormInput(NamedTuple):
-    """How a form asks for a value: classes of `django.forms` by name, since this is pure."""
+    """How a form asks for a value: classes by name, since this is pure.
+
+    They are those of `annotation.writing.widgets` and of `django.forms`.
+    """
 
     field: str = "CharField"
     widget: str = "TextInput"
@@ -184,8 +189,6 @@ class FieldType(ABC):
 
     is_text: ClassVar[bool] = False
     """Written freely: people may start from it, and slices, generators and training read it."""
-    is_list: ClassVar[bool] = False
-    """A single value is a list."""
     is_read: ClassVar[bool] = True
     """A model reads it in the input. A choice or number may be the very answer, so it does not."""
     in_prompt: ClassVar[bool] = False
@@ -196,6 +199,8 @@ class FieldType(ABC):
     """How a page shows a context."""
     category: ClassVar[str] = "other"
     """The Hugging Face Hub's task category where it is the answer."""
+    own_metrics: ClassVar[tuple[str, ...]] = ()
+    """Metrics that score answers of this type alone."""
     missing: ClassVar[str] = "Enter {title}"
     """What is said of an empty field."""
 
@@ -235,6 +240,32 @@ class FieldType(ABC):
     ) -> Iterator[Finding]:
         """What does not fit in a configuration; groups: those of context, input, output."""
         yield from ()
+
+    def unfinished(
+        self, loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
+    ) -> Iterator[Finding]:
+        """As `findings`, but only of what nobody may store any more; stored tasks are read."""
+        yield from ()
+
+    def is_list(self, component: Component) -> bool:
+        """Whether a single value is a list."""
+        return False
+
+    def offered(self, component: Component, context: Mapping[str, Any]) -> Sequence[str]:
+        """The texts of the context among which people choose."""
+        return ()
+
+    def check_shape(self, component: Component, value: Any) -> list[str]:
+        """As `check`, where the context is not known."""
+        return self.check(component, value, {})
+
+    def rule(self, component: Component) -> str:
+        """The one verdict rule that can compare such values; empty: equality can."""
+        return ""
+
+    def metrics(self, component: Component) -> tuple[str, ...]:
+        """Those of `own_metrics` that score such an answer."""
+        return self.own_metrics
 
     def stored(self, component: Component, typed: Any, context: Mapping[str, Any]) -> Any:
         """The value of what a form's field was filled with."""
@@ -278,3 +309,13 @@ def refers(loc: Loc, component: Component, names: Sequence[str], what: str) -> I
         yield Finding(loc, f"a {component.type} needs a reference", fix)
     elif component.reference not in names:
         yield Finding((*loc, "reference"), f'"{component.reference}" is not {what}', fix)
+
+
+def refers_to_given(
+    loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
+) -> Iterator[Finding]:
+    """What is wrong with a reference to a field of the context that may be empty."""
+    for given in groups["context"]:
+        if given.name == component.reference and not given.required:
+            message = f"{given.name} may be empty, so there may be nothing to choose from"
+            yield Finding((*loc, "reference"), message, f"make {given.name} required")

@@ -10,11 +10,25 @@ from pydantic import TypeAdapter, ValidationError
 from tasks.config.checks import advice, findings, unfinished
 from tasks.config.components import FIELD_TYPES
 from tasks.config.messages import in_order, problems_of
-from tasks.config.parsing import ConfigError, Document, Problem, dump_yaml, read_yaml
+from tasks.config.parsing import ConfigError, Document, Finding, Problem, dump_yaml, read_yaml
 from tasks.config.schema import METRICS, TaskConfig
 from tasks.config.values import NEEDLESS, check_value, is_empty, missing_message
 
 _config: TypeAdapter[TaskConfig] = TypeAdapter(TaskConfig)
+
+
+ARENA: Mapping[str, Any] = {
+    "goal": {"text": "Compare two answers"},
+    "input": [{"name": "prompt", "type": "long_text"}],
+    "output": [{"name": "answer", "type": "long_text"}],
+    "verdict": {"type": "ask_user"},
+    "metrics": {"main": "exact_match"},
+}
+"""What the configuration of an arena leaves out: its comparisons are imported."""
+ARENA_KEYS = (
+    *("version", "kind", "name", "summary", "language", "instructions", "content_warning"),
+    "about",
+)
 
 
 def load_config(text: str) -> TaskConfig:
@@ -23,8 +37,15 @@ def load_config(text: str) -> TaskConfig:
 
 
 def _config_in(document: Document) -> TaskConfig:
+    data = document.data
+    if isinstance(data, dict) and data.get("kind") == "arena":
+        fix = f"use these: {', '.join(ARENA_KEYS)}"
+        needless = [Finding((key,), f"an arena has no {key}", fix) for key in data]
+        if refused := [one for one in needless if one.loc[0] not in ARENA_KEYS]:
+            raise ConfigError(in_order(map(document.problem, refused)))
+        data = {**ARENA, **data}
     try:  # as JSON, because only there do pydantic's strict rules take a mapping for a model
-        config = _config.validate_json(json.dumps(document.data))
+        config = _config.validate_json(json.dumps(data))
     except ValidationError as error:
         raise ConfigError(problems_of(error, document, json_schema())) from None
     if found := findings(config):
@@ -34,7 +55,9 @@ def _config_in(document: Document) -> TaskConfig:
 
 def dump_config(config: TaskConfig) -> str:
     """The configuration as YAML; `load_config` gives the same one back."""
-    return dump_yaml(_config.dump_python(config, mode="json", exclude_defaults=True))
+    data = _config.dump_python(config, mode="json", exclude_defaults=True)
+    left_out = ARENA if config.kind == "arena" else ()
+    return dump_yaml({key: value for key, value in data.items() if key not in left_out})
 
 
 def check_config(text: str) -> tuple[TaskConfig | None, list[Problem]]:
@@ -87,4 +110,8 @@ def json_schema() -> dict[str, Any]:
     }
     output = {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/Output"}]}
     schema["properties"]["output"]["items"] = output
+    required = [key for key in schema["required"] if key in ARENA]
+    schema["required"] = [key for key in schema["required"] if key not in ARENA]
+    is_arena = {"properties": {"kind": {"const": "arena"}}, "required": ["kind"]}
+    schema |= {"if": is_arena, "then": {}, "else": {"required": required}}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

@@ -114,13 +114,21 @@ class StringF1(Part):
     """From the first to the second number, both included, the author is asked."""
 
 
+class Rank(Part):
+    """Fooled if the share of pairs that both orders agree on is below the threshold."""
+
+    type: Literal["rank"]
+    field: Name
+    threshold: Annotated[float, Field(gt=0, le=1)] = 1.0
+
+
 class AskUser(Part):
     """The author says whether the model was right."""
 
     type: Literal["ask_user"]
 
 
-VerdictRule = Annotated[ExactMatch | StringF1 | AskUser, Field(discriminator="type")]
+VerdictRule = Annotated[ExactMatch | StringF1 | Rank | AskUser, Field(discriminator="type")]
 
 
 class Metrics(Part):
@@ -261,6 +269,8 @@ class TaskConfig:
     """A task as its owner describes it."""
 
     version: Literal[1]
+    kind: Literal["examples", "arena"] = "examples"
+    """examples: people write and judge examples; arena: models are compared in pairs."""
     name: Annotated[Words, Field(max_length=100)]
     summary: Annotated[str, Field(max_length=200)] = ""
     """One sentence for the task list."""

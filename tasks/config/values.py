@@ -28,6 +28,20 @@ def check_value(component: Component, value: Any, context: Mapping[str, Any]) ->
     return component.kind.check(component, value, context)
 
 
+def check_answer(
+    component: Component, value: Any, context: Mapping[str, Any] | None = None
+) -> list[str]:
+    """What is wrong with a model's answer; without a context as far as its shape tells.
+
+    Labels, texts and spans, which models answer otherwise than people, have checks of their own.
+    """
+    if component.kind.is_text or component.type in ("multiclass", "span"):
+        return []
+    if context is None:
+        return component.kind.check_shape(component, value)
+    return check_value(component, value, context)
+
+
 def is_empty(value: Any) -> bool:
     """Whether a field was left empty.
 

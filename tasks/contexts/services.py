@@ -77,8 +77,8 @@ def preview_contexts(*, round: Round, lines: Iterable[bytes], file_name: str) ->
     A process of its own reads it, within bounds, because others made the file.
     """
     if round.state in FINISHED:
-        told = {"round": round, "state": _(round.state)}
-        raise Refused(_("%(round)s is %(state)s and takes no contexts.") % told)
+        values = {"round": round, "state": _(round.state)}
+        raise Refused(_("%(round)s is %(state)s and takes no contexts.") % values)
     config = round.task.config
     if not config.context:
         raise Refused(_("The task's configuration has no context fields."))

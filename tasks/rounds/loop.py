@@ -63,8 +63,8 @@ def check_asked(asked: Sequence[TargetModel]) -> None:
     now = {target.pk: target for target in rows.select_for_update(of=("self",), no_key=True)}
     for target in asked:
         if model_to_dict(now[target.pk]) != model_to_dict(target):
-            told = {"target": target.name}
-            raise RoundError(_("%(target)s was changed at the same moment. Try again.") % told)
+            values = {"target": target.name}
+            raise RoundError(_("%(target)s was changed at the same moment. Try again.") % values)
 
 
 @transaction.atomic

@@ -38,6 +38,8 @@ def plan_round(
     Locks the task, so that two owners get two numbers. Raises Refused without contexts to copy.
     """
     Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
+    if task.config.kind == "arena":
+        raise Refused(_("An arena has no rounds. Import comparisons into it."), code="arena")
     last = task.rounds.aggregate(last=Max("number"))["last"] or 0
     made = Round.objects.create(task=task, number=last + 1, **fields)
     noted = set_targets(made, targets)

@@ -125,11 +125,13 @@ def close_if_due(*, round: Round) -> Round:
 
 
 def _check_can_open(round: Round) -> None:
+    if round.task.config.kind == "arena":
+        raise RoundError(_("An arena has no rounds. Import comparisons into it."))
     others = round.task.rounds.exclude(pk=round.pk)
     live = others.filter(state__in=[State.OPEN, State.PAUSED]).first()
     if live:
-        told = {"number": live.number, "state": _(live.state)}
-        raise RoundError(_("Round %(number)d is %(state)s. Close it first.") % told)
+        values = {"number": live.number, "state": _(live.state)}
+        raise RoundError(_("Round %(number)d is %(state)s. Close it first.") % values)
     if not round.task.config.context:  # one empty context a round; an import has it retired
         empty = round.contexts.filter(digest=context_digest({}))
         if not empty.update(is_retired=False):

@@ -56,8 +56,8 @@ def ask_targets(targets: Sequence[TargetModel], round: Round) -> dict[str, str]:
 
 
 def _words(target: TargetModel, error: NoAnswer) -> str:
-    told = {"target": target.name, "why": str(error), "detail": error.detail}
-    return _("%(target)s: %(why)s %(detail)s") % told
+    values = {"target": target.name, "why": str(error), "detail": error.detail}
+    return _("%(target)s: %(why)s %(detail)s") % values
 
 
 def _inputs(round: Round) -> Mapping[str, Any] | None:

@@ -37,6 +37,7 @@ def endpoint_of(target: TargetModel) -> Endpoint:
         fields=config.model_fields,
         output=answer.name,
         labels=answer.values or None,
+        answer=answer,
         kind=QA_KIND if is_span else "remote",
         secret=secret_of(target),
         options={**target.options, **({"passage_field": answer.reference} if is_span else {})},

@@ -64,11 +64,11 @@ def _tell(failure: TargetFailure, now: datetime) -> bool:
     if not _untold(now).filter(pk=failure.pk).update(told_at=now):
         return False
     target, task = failure.target, failure.target.task
-    told = {"target": target.name, "task": task.name, "count": failure.count}
-    subject = _("%(task)s: the target %(target)s fails") % told
+    values = {"target": target.name, "task": task.name, "count": failure.count}
+    subject = _("%(task)s: the target %(target)s fails") % values
     lines = [
         _("%(target)s failed %(count)d times while people wrote for %(task)s. It said last:")
-        % told,
+        % values,
         failure.detail,
         _("Meanwhile nobody gets a verdict. Mend the target, or pause the round, here:"),
         settings.SITE_URL + reverse("own:rounds", args=[task.code]),

@@ -32,8 +32,8 @@ def add_target(*, task: Task, actor: User, fields: Mapping[str, Any]) -> TargetM
     Raises Refused.
     """
     _check_settings(actor, None, fields, "target")
-    told = {**fields, "task": task}
-    target, created = TargetModel.objects.get_or_create(name=fields["name"], defaults=told)
+    values = {**fields, "task": task}
+    target, created = TargetModel.objects.get_or_create(name=fields["name"], defaults=values)
     if not created:
         raise Refused(_("Another target has this name. Take another one."), code="target")
     log(actor, "target.registered", target, fields=sorted(fields))
@@ -84,8 +84,8 @@ def check_same_model(target: TargetModel, fields: Mapping[str, Any]) -> None:
             "Round %(number)d was opened with %(target)s, so its %(names)s cannot change. Register "
             "the other model under another name."
         )
-        told = {"number": round.number, "target": target.name, "names": ", ".join(another)}
-        raise Refused(words % told, code="target")
+        values = {"number": round.number, "target": target.name, "names": ", ".join(another)}
+        raise Refused(words % values, code="target")
 
 
 def _made_another(target: TargetModel, wanted: Mapping[str, Any]) -> list[str]:

@@ -146,10 +146,10 @@ def test_odd_bodies(editor, body):
 
 def test_a_context_is_retired_and_handed_out_again(editor, nli):
     context = nli.contexts.first()
-    for retired, deed in ((True, "contexts.retired"), (False, "contexts.returned")):
+    for retired, action in ((True, "contexts.retired"), (False, "contexts.returned")):
         told = editor.patch(f"{URL}{context.pk}/", {"is_retired": retired}).json()
         assert (told["id"], told["is_retired"]) == (context.pk, retired)
-        assert LogEntry.objects.get(action=deed).data["contexts"] == [context.pk]
+        assert LogEntry.objects.get(action=action).data["contexts"] == [context.pk]
     assert editor.patch(f"{URL}{context.pk}/", {}).status_code == 422
 
 

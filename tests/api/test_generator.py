@@ -47,8 +47,10 @@ def test_it_is_made_changed_and_taken_away(editor, alice):
     assert editor.delete(URL).status_code == editor.delete(URL).status_code == 204
     assert not Generator.objects.exists()
     noted = LogEntry.objects.filter(action__startswith="generator.").order_by("pk")
-    deeds = list(noted.values_list("action", "actor"))
-    assert deeds == [(f"generator.{one}", alice.pk) for one in ("registered", "changed", "removed")]
+    actions = list(noted.values_list("action", "actor"))
+    assert actions == [
+        (f"generator.{one}", alice.pk) for one in ("registered", "changed", "removed")
+    ]
 
 
 @pytest.mark.parametrize(

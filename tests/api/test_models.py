@@ -12,7 +12,7 @@ from django.utils import timezone
 from evaluation.inference.precheck import check_predictions
 from evaluation.models import EvaluationRun, Score, Submission
 from evaluation.queue import leases
-from evaluation.runs.scheduling import claim_next
+from evaluation.runs.services import claim_next
 from evaluation.uploads.chunked import add_file
 from tests.support.api_errors import error
 from tests.support.api_models import (

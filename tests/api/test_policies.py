@@ -15,7 +15,7 @@ from tests.support.policy_pages import POLICIES, judged, stored  # noqa: F401
 from tests.support.query_counts import check, fill_review
 from validation.decisions import policy_preview, services
 from validation.decisions.services import derive_round
-from validation.models import Judging, QueueItem
+from validation.models import QueueItem, RoundPolicy
 
 pytestmark = pytest.mark.usefixtures("few_are_enough")
 
@@ -33,13 +33,13 @@ def test_who_may(bobs, bob, judged, role):
     assert bobs.put(URL, TRIED).status_code == status
     assert bobs.put(URL, STRICT).status_code == status
     rule = "strict" if status == 200 else "at-least"
-    assert Judging.objects.get().policy["rule"] == rule
+    assert RoundPolicy.objects.get().policy["rule"] == rule
 
 
 def test_without_an_account_or_the_scope_nothing_changes(anybody, api_of, alice, judged):
     assert anybody.get(URL).status_code == anybody.put(URL, STRICT).status_code == 401
     error(api_of(alice, "read", "annotate", "submit").put(URL, STRICT), 403, "scope")
-    assert Judging.objects.get().policy["rule"] == "at-least"
+    assert RoundPolicy.objects.get().policy["rule"] == "at-least"
 
 
 def test_the_policy_in_force_is_told(api, alice, judged):
@@ -50,11 +50,11 @@ def test_the_policy_in_force_is_told(api, alice, judged):
         "threshold": 0.8,
         "words": "at least 3 equal votes of 5 votes",
     }
-    Judging.objects.all().delete()
+    RoundPolicy.objects.all().delete()
     votes = judged.task.config.validation.votes
     told = api.get(URL).json()
     assert (told["rule"], told["needed"], told["of"]) == (votes.rule, votes.needed, votes.of)
-    assert not Judging.objects.exists()
+    assert not RoundPolicy.objects.exists()
 
 
 def test_a_dry_run_tells_what_changes_and_stores_nothing(api, judged):
@@ -72,7 +72,7 @@ def test_a_dry_run_tells_what_changes_and_stores_nothing(api, judged):
     assert first["example"] == str(Example.objects.first().uuid)
     assert (first["before"]["state"], first["after"]["state"]) == ("undecided", "decided")
     assert (first["after"]["label"], first["after"]["is_verified"]) == ("neutral", True)
-    assert (stored(), Judging.objects.get().policy["rule"]) == (before, "at-least")
+    assert (stored(), RoundPolicy.objects.get().policy["rule"]) == (before, "at-least")
     assert not LogEntry.objects.filter(action="policy.changed").exists()
 
 
@@ -144,7 +144,7 @@ def test_a_round_too_large_to_try_it_on_says_how_else(api, judged, monkeypatch):
 def test_what_no_policy_can_be(api, judged, asked, field):
     found = error(api.put(URL, asked), 422, "invalid")
     assert set(found["fields"]) == {field}
-    assert Judging.objects.get().policy["rule"] == "at-least"
+    assert RoundPolicy.objects.get().policy["rule"] == "at-least"
 
 
 def test_a_closed_round_needs_no_number_of_votes(api, judged):
@@ -157,7 +157,7 @@ def test_a_released_round_stays_but_can_be_tried(api, judged):
     Round.objects.update(state="released")
     assert api.put(URL, TRIED).json()["changed"] == 3
     error(api.put(URL, STRICT), 409, "released")
-    assert Judging.objects.get().policy["rule"] == "at-least"
+    assert RoundPolicy.objects.get().policy["rule"] == "at-least"
 
 
 def test_a_task_with_verdicts_takes_no_dawid_skene(api, alice, qa):

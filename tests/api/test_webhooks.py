@@ -110,8 +110,8 @@ def test_a_program_has_neither_secret_nor_deliveries_of_others(api, bob, nli):
     theirs, secret = create_webhook(user=bob, url="https://a.test", events=ALL)
     send_test(webhook=theirs)
     address = f"{API}{theirs.pk}/"
-    for deed in ("secret/", f"deliveries/{Delivery.objects.get().pk}/again/"):
-        assert api.post(f"{address}{deed}").status_code == 404
+    for action in ("secret/", f"deliveries/{Delivery.objects.get().pk}/again/"):
+        assert api.post(f"{address}{action}").status_code == 404
     assert decrypt(Webhook.objects.get().secret) == secret
 
 
@@ -119,7 +119,7 @@ def test_both_take_the_scope(api_of, alice, hook):
     client = api_of(alice, "read", "own")
     send_test(webhook=hook)
     address = f"{API}{hook.pk}/"
-    for deed in ("secret/", f"deliveries/{Delivery.objects.get().pk}/again/"):
-        reply = client.post(f"{address}{deed}")
+    for action in ("secret/", f"deliveries/{Delivery.objects.get().pk}/again/"):
+        reply = client.post(f"{address}{action}")
         assert (reply.status_code, reply.json()["error"]["code"]) == (403, "scope")
     assert decrypt(Webhook.objects.get().secret) == hook.key

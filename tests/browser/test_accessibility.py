@@ -1,6 +1,7 @@
 """Every page, and what each swap brings, read by axe in light and dark, wide and narrow."""
 
 import pytest
+from django.core.cache import cache
 from playwright.sync_api import expect
 
 from annotation.models import Example
@@ -22,6 +23,7 @@ from tests.browser.conftest import (
     verdict,
     visit,
 )
+from tests.support.arenas import compare, make_arena
 from tests.support.factories import scripted_target
 
 TASKS = ["nli", "qa", "hate-speech"]  # the fields of sentiment are of the types of nli's
@@ -151,6 +153,17 @@ def test_entrances(open_page, transactional_db, path):
 
 def test_pages_about_ones_account(page):
     for path in OWN_PAGES:
+        visit(page, path)
+        audit(page)
+
+
+def test_the_board_of_an_arena(page, transactional_db):
+    task = make_arena("duel")
+    visit(page, "/t/duel/arena/")
+    audit(page)
+    compare(task, "w1 a b left", "w2 b c tie", "w3 c a left", "w1 x y left")
+    cache.clear()
+    for path in ("/t/duel/arena/", "/t/duel/data/", "/leaderboards/"):
         visit(page, path)
         audit(page)
 

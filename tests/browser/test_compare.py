@@ -34,6 +34,7 @@ def task(settings, tmp_path):
 def test_two_models_beside_each_other(page, alice, task):
     visit(page, f"{BOARD}compare/")
     audit(page)
+    page.get_by_label("Second model").select_option("Ada")
     page.get_by_role("button", name="Compare").click()
     expect(page.locator(".error-summary")).to_be_focused()
     audit(page)

@@ -64,3 +64,43 @@ def test_without_a_script_a_slider_is_a_number(sure, alice, open_page):
     submit_button(page).click()
     expect(verdict(page)).to_be_visible()
     assert Example.objects.get().inputs["sure"] == 0.5
+
+
+OFFERS = ["By bus,\nat six.", "On foot."]
+CANDIDATES = """
+version: 1
+name: Which way
+instructions: Write.
+goal: {text: Write something}
+context:
+  - {name: offers, type: candidates, label: Offers}
+input:
+  - {name: text, type: long_text, label: Your text}
+  - {name: best, type: candidates, label: The best, reference: offers}
+  - {name: order, type: candidates, label: Your order, reference: offers, rank: true}
+output: [best]
+verdict: {type: exact_match, fields: [best]}
+metrics: {main: accuracy}
+"""
+
+
+@pytest.mark.parametrize("javascript", [True, False], ids=["script", "no-script"])
+def test_candidates_are_chosen_and_ranked(javascript, alice, open_page):
+    task = Task.objects.create(code="way", name="Which way", config_text=CANDIDATES)
+    round = Round.objects.create(task=task, number=1, state="open")
+    ContextFactory(round=round, fields={"offers": OFFERS})
+    scripted_target(round, output={"best": OFFERS[1]})
+    page = open_page(alice, java_script_enabled=javascript)
+    page.set_viewport_size({"width": 320, "height": 640})
+    visit(page, "/t/way/write/")
+    if javascript:
+        audit(page)
+    text_box(page).fill("Something.")
+    page.get_by_role("group", name="The best").get_by_label("By bus").check()
+    ranking = page.get_by_role("group", name="Your order")
+    ranking.get_by_label("By bus").select_option("2")
+    ranking.get_by_label("On foot").select_option("1")
+    submit_button(page).click()
+    expect(verdict(page)).to_be_visible()
+    inputs = Example.objects.get().inputs
+    assert (inputs["best"], inputs["order"]) == (OFFERS[0], OFFERS[::-1])

@@ -6,8 +6,8 @@ import zipfile
 import pytest
 from playwright.sync_api import Page, expect
 
+from evaluation import jobs
 from evaluation.models import Submission, Upload
-from evaluation.submissions import intake
 from evaluation.submissions import views as submission_views
 from tests.browser.conftest import audit, make_round, visit
 from tests.support.serving_models import tiny_model
@@ -52,7 +52,7 @@ def hand_in(page: Page) -> None:
 
 
 def test_from_the_file_to_the_scores(page, task, archive, monkeypatch):
-    monkeypatch.setattr(intake, "engine", lambda: None)
+    monkeypatch.setattr(jobs, "engine", lambda: None)
     monkeypatch.setattr("evaluation.sandbox.engine.engine", lambda: None)
     monkeypatch.setattr(submission_views, "PIECE_BYTES", PIECE)
     make_set(task, "open", may_leave=True)

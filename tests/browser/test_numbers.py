@@ -1,4 +1,4 @@
-"""The numbers of a task in a browser: charts beside their tables, definitions one press away."""
+"""The numbers of a task in a browser: charts with their tables, definitions one press away."""
 
 import json
 from io import StringIO

@@ -117,7 +117,7 @@ def test_a_preview_takes_the_focus_and_stores_nothing(page, judged):
     expect(page.locator("#preview")).to_be_focused()
     expect(page.locator("#status")).to_have_text("3 examples would change")
     audit(page)
-    assert judged.judging.policy["rule"] == "plurality"
+    assert judged.round_policy.policy["rule"] == "plurality"
 
 
 @pytest.mark.parametrize("code", ["nli"], indirect=True)

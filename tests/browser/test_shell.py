@@ -203,6 +203,17 @@ def test_zoomed_and_spaced_out_nothing_is_clipped(open_page, alice, code):
     check_room(page)
 
 
+def test_times_are_written_as_days_in_charts_are(page, nli):
+    page.goto("/help/")
+    page.evaluate("""() => {
+        const one = document.createElement("time");
+        Object.assign(one, { id: "one", dateTime: "2026-11-23T12:00Z" }).dataset.local = "both";
+        document.body.append(one);
+        htmx.trigger(document.body, "htmx:afterSettle", { elt: document.body });
+    }""")
+    expect(page.locator("#one")).to_have_text(re.compile(r"^2[34] Nov 2026, \d\d:00$"))
+
+
 def test_the_style_guide(open_page, settings):
     settings.DEBUG = True
     page = open_page()

@@ -23,7 +23,7 @@ from tasks.services import save_config
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 from tests.support.races import races
 from validation.judging.services import cast_validation, lease_next
-from validation.models import Consensus, Judging, Validation
+from validation.models import Consensus, RoundPolicy, Validation
 from validation.rules.consensus import Vote
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -48,7 +48,7 @@ def annotators():
 
 def reopened(round, **changes):
     """The round, open and empty, for the next repetition."""
-    for table in (Validation, Judging, Consensus, Attempt, Example, Assignment, LogEntry):
+    for table in (Validation, RoundPolicy, Consensus, Attempt, Example, Assignment, LogEntry):
         table.objects.all().delete()
     Round.objects.update(state="open", writing_until=None, closed_at=None, **changes)
     round.refresh_from_db()

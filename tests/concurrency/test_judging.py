@@ -25,7 +25,7 @@ from tests.support.racing_votes import (
 )
 from validation.decisions.services import override_consensus, withdraw_override
 from validation.judging.services import cast_validation, lease_next, skip_example, undo_validation
-from validation.models import Consensus, JudgeLease, Judging, QueueItem, Validation
+from validation.models import Consensus, JudgeLease, QueueItem, RoundPolicy, Validation
 from validation.rules.consensus import Vote
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -39,7 +39,7 @@ def people():
 
 def forget():
     """An empty round for the next repetition."""
-    for table in (Validation, Judging, Example):  # the others go with their example
+    for table in (Validation, RoundPolicy, Example):  # the others go with their example
         table.objects.all().delete()
 
 

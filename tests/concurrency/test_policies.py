@@ -10,14 +10,14 @@ from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, U
 from tests.support.racing_votes import LABELS, POLICIES, examples
 from validation.decisions.policy_preview import preview
 from validation.decisions.services import change_policy, derive_round
-from validation.models import Consensus, Judging, Validation
+from validation.models import Consensus, RoundPolicy, Validation
 from validation.rules.consensus import Policy, decide
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_the_last_policy_holds_for_every_example(at_once, monkeypatch):
-    """Lock: the examples, in `derive_round`; each hundred of them reads the policy anew."""
+    """Lock: the examples, in `derive_round`; each hundred of them reads the policy again."""
     monkeypatch.setattr("validation.decisions.services.CHUNK", 5)
     round = RoundFactory(task=TaskFactory(code="nli"))
     ContextFactory(round=round)
@@ -36,7 +36,7 @@ def test_the_last_policy_holds_for_every_example(at_once, monkeypatch):
 
     for _ in range(4):
         at_once(apply, list(zip(owners, POLICIES, strict=True)))
-        policy = Policy(**Judging.objects.get(round=round).policy)
+        policy = Policy(**RoundPolicy.objects.get(round=round).policy)
         stored = Consensus.objects.in_bulk()
         for example in Example.objects.prefetch_related("validations"):
             said = decide([vote.vote for vote in example.validations.all()], policy)

@@ -10,9 +10,9 @@ from django.utils import timezone
 from dynabench.lib.errors import Refused
 from evaluation import jobs
 from evaluation.contract import Ending, Evaluated, Outcome, Usage
+from evaluation.jobs import evaluate_next
 from evaluation.models import EvaluationRun, Score
 from evaluation.queue import leases
-from evaluation.runs import scheduling
 from evaluation.runs import services as runs
 from evaluation.runs.execute import execute, store
 from evaluation.sets.shown_scores import shown_of
@@ -59,7 +59,7 @@ def test_eight_workers_take_forty_runs_once_each(task, at_once, repeat):
 
     def work(_):
         taken = []
-        while run := scheduling.claim_next():
+        while run := runs.claim_next():
             taken.append(run.pk)
             leases.finish(run, outcome=Outcome.OK)
         return taken
@@ -74,14 +74,14 @@ def test_nobodys_many_runs_starve_another(task, at_once, repeat):
     """Eight workers come at once. Alice was first with 36 runs; Bob and Carol have two each."""
     alice, bob, carol = (UserFactory() for _ in range(3))
     queue_runs(task, [alice] * 36 + [bob, carol] * 2)
-    first = at_once(lambda _: scheduling.claim_next(), range(8))
+    first = at_once(lambda _: runs.claim_next(), range(8))
     owners = Counter(run.submission.owner for run in first)
     assert owners == {alice: 4, bob: 2, carol: 2}
 
 
 def test_forty_runs_have_one_set_of_scores_each(task, at_once, runner):
     queued = queue_runs(task, [UserFactory() for _ in range(5)] * 8)
-    at_once(lambda _: [jobs.evaluate_next(None) for _ in queued], range(8))
+    at_once(lambda _: [evaluate_next(None) for _ in queued], range(8))
     assert set(EvaluationRun.objects.values_list("state", "outcome")) == {(State.DONE, "ok")}
     scores = Counter(Score.objects.filter(metric="accuracy", slice="").values_list("run"))
     assert scores == {(run.pk,): 1 for run in queued}
@@ -92,10 +92,10 @@ def test_forty_runs_have_one_set_of_scores_each(task, at_once, runner):
 def test_two_workers_of_one_run_store_one_set_of_scores(task, at_once, runner, repeat):
     """The first was taken for dead while it asked; both finish at the same instant."""
     queue_runs(task, [None])
-    first = scheduling.claim_next()
+    first = runs.claim_next()
     EvaluationRun.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
     jobs.sweep_all()
-    second = scheduling.claim_next()
+    second = runs.claim_next()
 
     def finish(run):
         try:
@@ -112,14 +112,14 @@ def test_two_workers_of_one_run_store_one_set_of_scores(task, at_once, runner, r
 
 def test_a_zombie_that_comes_back_before_the_new_worker_ends_stores_nothing(task, runner):
     queue_runs(task, [None])
-    zombie = scheduling.claim_next()
+    zombie = runs.claim_next()
     EvaluationRun.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
     jobs.sweep_all()
     for _ in range(2):  # while it is queued, and while another has it
         with pytest.raises(leases.LeaseLost):
             execute(zombie)
         assert not Score.objects.exists()
-        another = scheduling.claim_next()
+        another = runs.claim_next()
     assert another is None
 
 
@@ -142,7 +142,7 @@ def test_a_run_is_cancelled_while_its_model_answers(task, runner, monkeypatch, r
         from django.db import connection
 
         try:
-            execute(scheduling.claim_next())
+            execute(runs.claim_next())
         except leases.LeaseLost as error:
             lost.append(error)
         finally:
@@ -169,7 +169,7 @@ def test_a_run_is_asked_for_once_by_eight_sweeps(task, at_once):
 
 def test_a_run_is_repeated_once_from_many_tabs(task, at_once):
     (run,) = queue_runs(task, [None])
-    leases.fail(scheduling.claim_next(), "no disk", outcome=Outcome.INFRASTRUCTURE)
+    leases.fail(runs.claim_next(), "no disk", outcome=Outcome.INFRASTRUCTURE)
 
     def again(_):
         try:
@@ -190,7 +190,7 @@ def test_results_that_end_at_once_are_shown_as_often_as_the_bound_says(task, at_
     file = tmp_path / "answers"
     file.write_bytes(b"")
     found = Evaluated(Ending(Outcome.OK, Usage(1.0)), "docker", (), file)
-    claimed = [scheduling.claim_next() for _ in range(most + 4)]
+    claimed = [runs.claim_next() for _ in range(most + 4)]
     at_once(lambda run: store(run, found), claimed)
     assert EvaluationRun.objects.filter(outcome=Outcome.OK).count() == most + 4
     assert EvaluationRun.objects.filter(is_shown=True).count() == most

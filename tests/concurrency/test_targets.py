@@ -72,7 +72,7 @@ def test_a_round_opens_with_the_target_that_answered(at_once, monkeypatch):
     monkeypatch.setattr(states, "ask_targets", answered)
     monkeypatch.setattr(states, "log", slow)
 
-    def deed(what):
+    def action(what):
         try:
             if what == "open":
                 set_round_state(round=round, state="open", actor=None)
@@ -87,7 +87,7 @@ def test_a_round_opens_with_the_target_that_answered(at_once, monkeypatch):
         Round.objects.update(state="ready", opened_at=None)
         TargetModel.objects.update(options={"label": "neutral"})
         asked.clear()
-        at_once(deed, ["open", "entailment"])
+        at_once(action, ["open", "entailment"])
         if Round.objects.get().state == "open":
             assert TargetModel.objects.get().options == {"label": "neutral"}
 

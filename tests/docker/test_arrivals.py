@@ -11,7 +11,7 @@ from evaluation.jobs import check_submission
 from evaluation.models import EvaluationRun, Submission
 from evaluation.queue.attempt_keys import installation
 from evaluation.queue.cleanup import tidy
-from evaluation.runs.model_source import CannotFetch, model_of
+from evaluation.runs.execute import CannotFetch, model_of
 from evaluation.sandbox.containers import list_ours
 from evaluation.sandbox.engine import connect
 from evaluation.sandbox.images import has_image

@@ -10,7 +10,7 @@ import pytest
 
 from evaluation.attacks.bench import LABELS, LIMITS, SIZE, Bench
 from evaluation.contract import MIB, Beat, Outcome, Runnable
-from evaluation.inference.answers import Answers
+from evaluation.inference.exchange import Answers
 from evaluation.sandbox import usage as sandbox_usage
 from evaluation.sandbox.containers import PREFIX, DockerRunner, list_ours, remove
 from evaluation.sandbox.engine import connect, engine

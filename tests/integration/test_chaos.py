@@ -142,7 +142,7 @@ class Person:
         self.pseudonym = user.annotator.pseudonym
         self._name, self._choose = f"Person {number}", random.Random(number)
         self._client = httpx.Client(
-            base_url=f"{url}/api/v1", timeout=30, headers={"X-CSRFToken": CSRF},
+            base_url=f"{url}/api/v1", timeout=30, verify=False, headers={"X-CSRFToken": CSRF},
             cookies={"sessionid": browser.cookies["sessionid"].value, "csrftoken": CSRF},
         )  # fmt: skip
         self.sent = 0

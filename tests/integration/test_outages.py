@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -19,6 +20,8 @@ from tests.support.parts import PATIENCE, Postgres, Redis, free_port, postgres_s
 
 pytestmark = pytest.mark.servers
 PAGES = ("/", "/help/", "/api/v1/tasks/")
+# There is no TLS, and reading the certificates of authorities takes longer than an answer.
+get = partial(httpx.get, timeout=PATIENCE, verify=False)
 
 
 def environment(home: Path, postgres: Postgres, redis: Redis) -> dict[str, str]:
@@ -65,7 +68,7 @@ def web(env: dict[str, str], log: Path):
 
 def answers(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/healthz/", timeout=PATIENCE).status_code == 200
+        return get(f"{url}/healthz/").status_code == 200
     except httpx.TransportError:
         return False
 
@@ -78,7 +81,7 @@ def until(true) -> None:
 
 
 def parts(url: str) -> dict[str, str]:
-    return httpx.get(f"{url}/readyz/", timeout=PATIENCE).json()["parts"]
+    return get(f"{url}/readyz/").json()["parts"]
 
 
 class Load:
@@ -153,12 +156,12 @@ def test_without_a_database_it_is_named_and_what_needs_none_goes_on(site):
         load.sees(5)
         until(lambda: parts(url)["database"] == "down")  # what is told may be a second old
         assert answers(url)
-        page = httpx.get(f"{url}/", timeout=PATIENCE)
+        page = get(f"{url}/")
         assert (page.status_code, "database" in page.text) == (503, True)
-        told = httpx.get(f"{url}/api/v1/tasks/", timeout=PATIENCE)
+        told = get(f"{url}/api/v1/tasks/")
         assert told.json()["error"]["code"] == "database"
         postgres.start()
-        until(lambda: httpx.get(f"{url}/", timeout=PATIENCE).status_code == 200)
+        until(lambda: get(f"{url}/").status_code == 200)
         until(lambda: parts(url)["database"] == "ok")
     assert load.statuses("/help/") == {200}
     assert load.statuses("/") == {200, 503}

@@ -3,7 +3,7 @@
 from random import Random
 
 from annotation.models import Example
-from dynabench.demo.community import make_people, make_task, plan
+from dynabench.demo.community import make_owner, make_people, make_task, plan
 from dynabench.demo.loop import seed_chance
 from dynabench.demo.people import crowd
 from dynabench.demo.play import Community
@@ -20,7 +20,8 @@ def played_round(seed: int = 1, tries: int = 40) -> Round:
     """The demo's first round, written, judged and closed."""
     seed_chance(seed)
     chance = Random(seed)
-    task, owner = make_task()
+    task = make_task()
+    owner = make_owner(task)
     writers, judges = crowd(seed, 12, 8)
     people = Community(owner, writers, judges, make_people([*writers, *judges]), chance)
     round = plan_round(task=task, actor=owner, fields=plan(tries))

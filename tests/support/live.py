@@ -17,7 +17,8 @@ from django.db import InterfaceError, OperationalError, connection
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 60  # seconds in which a process has started or ended; the machine may be busy
-LONG_PATIENCE = 180  # and in which what was killed is done again
+# What was killed is done again after its lease of two minutes and a sweep, on a busy machine.
+LONG_PATIENCE = 420
 AWAY = (OperationalError, InterfaceError)
 
 
@@ -74,7 +75,7 @@ def _wait_for(url: str, home: Path) -> None:
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         try:
-            httpx.get(f"{url}/healthz/", timeout=PATIENCE)
+            httpx.get(f"{url}/healthz/", timeout=PATIENCE, verify=False)  # no TLS, and quick
             return
         except httpx.TransportError:
             time.sleep(0.1)

@@ -4,11 +4,11 @@ from dataclasses import asdict
 
 from tasks.models import Round
 from validation.decisions.services import derive_round
-from validation.models import Judging
+from validation.models import RoundPolicy
 from validation.rules.consensus import Policy
 
 
 def rederive(*, round: Round, policy: Policy) -> int:
     """Decide the whole round by the policy; returns how many examples changed."""
-    Judging.objects.update_or_create(round=round, defaults={"policy": asdict(policy)})
+    RoundPolicy.objects.update_or_create(round=round, defaults={"policy": asdict(policy)})
     return derive_round(round=round)

@@ -87,7 +87,8 @@ class Process:
 
     def wait_for(self, path: str) -> None:
         """Until the path answers 200."""
-        for _ in range(900):
+        end = time.monotonic() + 300  # a busy machine takes its time to export a model
+        while time.monotonic() < end:
             assert self.process.poll() is None, self.log.read_text()
             try:
                 if self.call(path)[0] == 200:

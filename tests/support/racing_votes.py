@@ -5,7 +5,7 @@ from django.db.models import Count, Q
 
 from annotation.models import Example
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory
-from validation.models import Consensus, Judging, QueueItem, Validation
+from validation.models import Consensus, QueueItem, RoundPolicy, Validation
 from validation.rules.consensus import Policy, Vote, decide, votes_still_needed
 
 LABELS = ("entailment", "neutral", "contradiction")
@@ -37,7 +37,7 @@ def examples(round, authors, count):
 
 def check_all():
     """Everything stored follows from the votes, and every place in the queue is accounted for."""
-    policy = Policy(**Judging.objects.get().policy)
+    policy = Policy(**RoundPolicy.objects.get().policy)
     rows = {row.example_id: row for row in Consensus.objects.all()}
     votes: dict[int, list[Vote]] = {}
     for vote in Validation.objects.all():

@@ -50,8 +50,8 @@ def work_off() -> None:
         evaluate_next(run.pk)
 
 
-def url_of(submission, deed=""):
-    return f"/m/{submission.pk}/{deed}"
+def url_of(submission, action=""):
+    return f"/m/{submission.pk}/{action}"
 
 
 def answered(run, *answers):

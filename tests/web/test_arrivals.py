@@ -17,14 +17,14 @@ from django.core.files.storage import FileSystemStorage, default_storage
 
 from dynabench.lib import bounded
 from dynabench.lib.bounded import Bounds
+from evaluation import jobs
 from evaluation.contract import MIB, Ending, Outcome, Usage
 from evaluation.heartbeat import CHUNK, BeatingFile, nothing
 from evaluation.inference import precheck
 from evaluation.jobs import check_submission
 from evaluation.models import EvaluationRun, Submission, Upload
 from evaluation.queue import leases
-from evaluation.runs.model_source import CannotFetch, endpoint_for, model_of
-from evaluation.submissions import intake
+from evaluation.runs.execute import CannotFetch, endpoint_for, model_of
 from evaluation.submissions.quota import Charge, charge_of
 from evaluation.submissions.selectors import shown_inputs
 from evaluation.submissions.services import cancel, submit_model
@@ -47,7 +47,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 def _places(settings, tmp_path, monkeypatch):
     """Files below the test's folder; no engine, so that folders run in a process of ours."""
     settings.MEDIA_ROOT, settings.MODEL_CACHE = tmp_path / "media", tmp_path / "cache"
-    monkeypatch.setattr(intake, "engine", lambda: None)
+    monkeypatch.setattr(jobs, "engine", lambda: None)
     monkeypatch.setattr("evaluation.sandbox.engine.engine", lambda: None)
 
 
@@ -165,7 +165,7 @@ def test_what_a_check_cannot_bear_is_refused_and_counts(
     bounds, written, said, task, alice, folder, monkeypatch
 ):
     monkeypatch.setattr(bounded, "BEAT_SECONDS", 0.01)
-    monkeypatch.setattr(intake, "READING", bounds)
+    monkeypatch.setattr(jobs, "READING", bounds)
     data = zipped(folder, **{"dynabench.json": written})
     submission = checked(hand_in(task, alice, data=data))
     assert (submission.state, submission.outcome) == (State.FAILED, "rejected")
@@ -199,7 +199,7 @@ class Answering:
 
 
 def answering(monkeypatch, *told, **more):
-    monkeypatch.setattr(intake, "_runner", lambda *_: Answering(*told, **more))
+    monkeypatch.setattr(jobs, "_runner", lambda *_: Answering(*told, **more))
 
 
 def right(id, number):
@@ -269,7 +269,7 @@ def test_what_fails_again_and_again_is_our_fault(task, alice, monkeypatch):
     def broken(*_):
         raise OSError("disk")
 
-    monkeypatch.setattr(intake, "_runner", broken)
+    monkeypatch.setattr(jobs, "_runner", broken)
     submission = endpoint(task, alice)
     for _ in range(leases.MAX_ATTEMPTS):
         Submission.objects.update(not_before=None)

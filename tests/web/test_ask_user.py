@@ -6,6 +6,7 @@ import pytest
 from django.utils import timezone
 
 from annotation.models import Example
+from evaluation.releases.rows import Freezer, releasable
 from tasks.models import Round, Task, TaskMember
 from tests.support.factories import ContextFactory, UserFactory, scripted_target
 from tests.support.writing import ok, signed_in
@@ -95,6 +96,16 @@ def test_a_vote_on_the_models_answer_confirms_its_author_or_not(
     assert stored == (answer, verified, error)
     (case,) = replay(ask, policy_of(ask))  # the whole round replay says the same
     assert (case.status.is_verified, case.status.is_validated_error) == (verified, error)
+
+
+@pytest.mark.parametrize(
+    ("claim", "answer", "label"),
+    [("right", "correct", "At Lund Bridge."), ("wrong", "incorrect", "")],
+)
+def test_a_release_names_the_models_answer_as_right_only_if_it_is(ask, alice, claim, answer, label):
+    judges(written(alice, claim), answer)
+    ((frozen,),) = Freezer(ask).chunks(releasable(ask))
+    assert (frozen.row["label"], frozen.row["model_wrong"]) == (label, claim == "wrong")
 
 
 def test_what_judges_read_does_not_tell_what_the_author_says(ask, alice, bob):

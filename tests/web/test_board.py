@@ -243,7 +243,15 @@ def test_the_best_cell_of_a_column_is_the_darkest(client, models):
     lines = client.get(URL).context["lines"]
     shades = {line.row.model.name: {c.name: shade for c, shade, *_ in line.cells} for line in lines}
     assert (shades["Model 2"]["accuracy"], shades["Model 0"]["accuracy"]) == (4, 0)
-    assert (shades["Model 2"]["memory"], shades["Model 0"]["memory"]) == (0, 4)
+    assert shades["Model 2"]["memory"] < shades["Model 0"]["memory"] == 4
+
+
+def test_near_values_of_a_column_look_alike(client, task):
+    version = set_version(task, "round-1", size=40)
+    for name, accuracy in (("Better", 0.81), ("Near", 0.8), ("Worse", 0.6)):
+        measured(accepted_model(task, name=name, is_published=True), version, accuracy)
+    shades = [line.cells[0][1] for line in client.get(URL).context["lines"]]
+    assert shades == [4, 4, 0]
 
 
 def test_two_models_are_no_plot(client, task):

@@ -1,4 +1,4 @@
-"""Two models beside each other: tests, slices, examples, and who sees what of them."""
+"""Two models side by side: tests, slices, examples, and who sees what of them."""
 
 # ruff: noqa: F811  (fixtures are named where they are used)
 
@@ -93,6 +93,16 @@ def test_the_form_offers_the_boards_models(client, pair):
     page = client.get(URL).text
     assert re.findall(r"<option[^>]*>([^<]+)<", page) == ["Ada", "Ben"] * 2
     assert 'aria-label="Differences"' not in page
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [({}, ("Ada", "Ben")), ({"a": "Ben"}, ("Ben", "Ada")), ({"b": "Ada"}, ("Ben", "Ada"))],
+)
+def test_the_form_opens_with_two_different_models(client, pair, asked, shown):
+    ids = {model.name: str(model.pk) for model in pair}
+    page = client.get(URL, {side: ids[name] for side, name in asked.items()}).text
+    assert re.findall(r'<option value="(\S+)"\s+selected', page) == [ids[name] for name in shown]
 
 
 def test_metrics_are_tested_on_the_same_examples(client, pair):
@@ -342,6 +352,13 @@ def test_what_cannot_be_compared(client, task, pair):
     task.is_visible = False
     task.save()
     assert ask(client, pair).status_code == 404
+
+
+def test_with_one_model_there_is_a_way_to_another(client, task):
+    accepted_model(task, name="Ada", is_published=True)
+    page = client.get(URL).text
+    assert 'href="/t/nli/submit/"' in page
+    assert 'name="a"' not in page
 
 
 def test_query_count_of_comparing(as_alice, task):

@@ -1,16 +1,23 @@
 """The simulated community: what it leaves in the tables, how it is marked, and its end."""
 
+import re
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.apps import apps
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import transaction
+from django.urls import URLResolver, get_resolver
 from django.utils import timezone
 
 from annotation.models import Example, Report
+from dynabench.accounts.models import User
+from dynabench.demo.after import release
 from dynabench.demo.past import date_back
-from tasks.models import Round, TaskMember
+from dynabench.lib.throttles import ScopeThrottle
+from tasks.models import Round
 from tests.support.demo import played_round, rows, votes
 from tests.support.factories import UserFactory
 from validation.models import Gold, GoldAnswer, Validation
@@ -49,15 +56,48 @@ def test_the_seed_decides_the_rows():
         assert found[0][1] == found[1][1]
 
 
-def test_each_page_says_that_it_is_simulated(client):
-    task = played_round(tries=10).task
-    owner = UserFactory()
-    TaskMember.objects.create(task=task, user=owner, role="owner")
-    client.force_login(owner)
-    for path in ("t/{}/", "t/{}/leaderboard/", "own/{}/", "own/{}/review/", "own/{}/rounds/"):
-        page = client.get("/" + path.format(task.code))
-        assert page.status_code == 200
-        assert "Simulated: programs" in page.text, path
+NAME = r"<(?:\w+:)?(\w+)>"
+
+
+def addresses(**known: str) -> Iterator[str]:
+    """All addresses of the site that name a task and nothing that is not known."""
+
+    def walk(patterns: Iterable[Any], before: str = "/") -> Iterator[str]:
+        for one in patterns:
+            route = before + str(one.pattern)
+            if isinstance(one, URLResolver):
+                yield from walk(one.url_patterns, route)
+            elif {"code"} <= {*re.findall(NAME, route)} <= known.keys():
+                yield re.sub(NAME, lambda found: known[found[1]], route)
+
+    return walk(get_resolver().url_patterns)
+
+
+def test_each_page_and_file_says_that_it_is_simulated(client, monkeypatch):
+    """In its text or the name under which it is saved; of the API's answers the address says it."""
+    monkeypatch.setattr(ScopeThrottle, "allow_request", lambda self, request, view: True)
+    round = played_round(tries=40)
+    release(round, User.objects.get(email="sim-owner@demo.invalid"), seed=1)
+    client.force_login(UserFactory(is_superuser=True))
+    files = round.datasets.get().files.values_list("name", flat=True)
+    known = {"code": round.task.code, "number": "1", "version": "1"}
+    doors = {door for name in files for door in addresses(**known, name=name)}
+    people = f"/own/{round.task.code}/annotators/"
+    doors |= {f"{people}{who}.csv" for who in ("authors", "validators")}
+    board = f"/t/{round.task.code}/leaderboard/"
+    doors |= {f"{board}?format={one}" for one in ("csv", "json", "latex")}
+    doors |= {f"{board}rounds/?format={one}" for one in ("csv", "json")}
+    opened = set()
+    for door in sorted(doors):
+        answer = client.get(door)
+        if answer.status_code == 200:
+            opened.add(door)
+            name = answer.get("Content-Disposition", "")
+            found = answer.getvalue().lower() + name.encode()
+            assert b"simulated" in found or (door.startswith("/api/") and not name), door
+    assert {door for door in doors if "?" in door or door.endswith((".csv", ".jsonl"))} <= opened
+    assert len([door for door in opened if "/data/" in door]) > len(files)
+    assert len(opened) > 60
     assert "simulated" in client.get("/").text.lower()
 
 
@@ -94,10 +134,12 @@ def test_a_played_round_is_dated_over_the_week_before():
     assert round.closed_at < now - week + timedelta(minutes=1)
     for vote in Validation.objects.select_related("example"):
         assert vote.example.created_at < vote.created_at
-        assert vote.seconds > 1
+        assert vote.seconds > 0
+    work = [one.created_at - one.shown_at for one in round.examples.all()]
+    assert timedelta(0) < max(work) < week / 20  # nobody writes all week long
 
 
 def test_another_demo_is_refused_while_there_is_one():
     played_round(tries=5)
-    with pytest.raises(Exception, match="forget_demo"):
+    with pytest.raises(CommandError):
         call_command("demo")

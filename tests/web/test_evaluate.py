@@ -111,7 +111,7 @@ def test_a_model_that_fails_ends_with_one_and_is_reported(runner, as_json):
 
 def test_a_perturbed_suite_that_fails_is_the_outcome(runner):
     def answer(inputs):
-        if "Person" not in inputs["premise"]:  # a twin in other letters
+        if "Person" not in inputs["premise"]:  # a variant in other letters
             return "no label"
         return "neutral"
 

@@ -11,7 +11,10 @@ from annotation.models import Example
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.errors import Refused
+from evaluation import jobs
 from evaluation.models import Dataset, DatasetItem, EvaluationSet, EvaluationSetVersion
+from evaluation.releases.build import Options
+from evaluation.releases.services import request_release
 from evaluation.sets import services, source_services
 from evaluation.sets.parsing import WrongLines
 from evaluation.sets.selectors import input_rows, latest_version, set_rows
@@ -226,6 +229,31 @@ def test_a_release_without_test_rows_has_no_version(released):
     DatasetItem.objects.filter(split="test").delete()
     assert sweep_rounds() == []
     assert version_of_release(released) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "is_public"),
+    [
+        (Options(), True),
+        (Options(train=1), False),  # the other row is in no file
+        (Options(test=1, private_test=True), False),
+    ],
+)
+def test_a_set_is_no_secret_once_all_of_its_rows_are_published(
+    nli, monkeypatch, options, is_public
+):
+    examples = [verified(nli, number) for number in range(2)]
+    nli.state = "closed"
+    nli.save()
+    sweep_rounds()
+    dataset = request_release(round=nli, options=options, actor=None)
+    jobs.build_dataset(dataset.pk)
+    monkeypatch.setattr(source_services, "version_of_release", lambda dataset: None)
+    assert sweep_rounds() == []
+    (version,) = EvaluationSetVersion.objects.all()
+    assert version.size == len(examples)
+    assert version.is_sealed != is_public
+    assert version.evaluation_set.may_leave == is_public
 
 
 def test_one_round_that_fails_stops_no_other(released, monkeypatch, caplog):

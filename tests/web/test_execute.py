@@ -12,12 +12,11 @@ from django.utils import timezone
 
 from evaluation import jobs
 from evaluation.contract import Ending, Outcome, Runnable, Usage
-from evaluation.models import EvaluationRun, Score, Submission
+from evaluation.models import EvaluationRun, Score, Submission, TrainingRun
 from evaluation.queue import leases
-from evaluation.runs.execute import execute
-from evaluation.runs.model_source import CannotFetch
-from evaluation.runs.scheduling import claim_next
+from evaluation.runs.execute import CannotFetch, execute
 from evaluation.runs.selectors import cost_cents, counting
+from evaluation.runs.services import claim_next
 from evaluation.sandbox import choose as runners
 from evaluation.sandbox import containers, images
 from tests.support.evaluations import (
@@ -271,7 +270,7 @@ def test_the_perturbed_runs_are_rung_for_when_the_plain_one_is_over(task, versio
 
 def test_a_check_that_waits_goes_before_runs(task, monkeypatch):
     alice, order = UserFactory(), []
-    monkeypatch.setattr(jobs.intake, "check", lambda one: order.append(one.name))
+    monkeypatch.setattr(jobs, "check", lambda one: order.append(one.name))
     monkeypatch.setattr(jobs, "execute", lambda run: order.append("a run"))
     queued_run(accepted_model(task, alice), set_version(task))
     for name in ("later", "first"):
@@ -283,3 +282,16 @@ def test_a_check_that_waits_goes_before_runs(task, monkeypatch):
     )
     jobs.evaluate_next(None)
     assert order == ["first", "a run"]
+
+
+def test_trainings_and_runs_take_turns(task, monkeypatch):
+    order = []
+    monkeypatch.setattr(jobs, "carry_out", lambda run, command: order.append(f"training {run.pk}"))
+    monkeypatch.setattr(jobs, "execute", lambda run: order.append("a run"))
+    version = set_version(task)
+    for _ in range(2):
+        queued_run(accepted_model(task), version)
+    first, second = (TrainingRun.objects.create(task=task, options={}).pk for _ in range(2))
+    for _ in range(3):
+        jobs.evaluate_next(None)
+    assert order == [f"training {first}", "a run", f"training {second}", "a run"]

@@ -25,7 +25,12 @@ from validation.models import Validation
 
 PASSAGE = "The bus stops at Tarn at six."
 CHOICES = {"labels": [{"value": "a", "display": "the first"}, "b"]}
+OFFERS = ["By bus,\nat six.", "On foot."]
+VARIANTS = {"input": ["ranking"], "output": ["ranking"]}  # place: further shapes of a type
+TYPES = {"ranking": "candidates"}  # variant: its type
 KEYS = {
+    "candidates": {"reference": "offers"},
+    "ranking": {"reference": "offers", "rank": True},
     "span": {"reference": "passage"},
     "spans": {"reference": "passage"},
     "multiclass": CHOICES,
@@ -38,11 +43,15 @@ VALUES = {  # type: what the form sends, what is stored
     "text": ("one line", "one line"),
     "long_text": ("several\r\nlines", "several\nlines"),
     "span": ("Tarn", SPAN),
+    "candidates": (OFFERS[0].replace("\n", "\r\n"), OFFERS[0]),
+    "ranking": (["2", "1"], OFFERS[::-1]),
     "multiclass": ("a", "a"),
     "multilabel": (["a", "b"], ["a", "b"]),
     "number": ("0", 0.0),
     "slider": ("2.5", 2.5),
 }
+RULES = {"ranking": "rank"}  # of a target field, where equality is none
+METRICS = {"ranking": "pair_accuracy"}
 COLUMNS = {"context": "context_json", "input": "input_json", "metadata": "metadata_json"}
 REFUSED = {place: [k for k in FIELD_TYPES if k not in types_of(place)] for place in PLACES}
 
@@ -50,7 +59,12 @@ REFUSED = {place: [k for k in FIELD_TYPES if k not in types_of(place)] for place
 def config_text(place, *kinds):
     """A task with one field of each type in this place, named after its type."""
     parts = [
-        {"name": f"a_{kind}", "type": kind, "label": f"The {kind}", **KEYS.get(kind, {})}
+        {
+            "name": f"a_{kind}",
+            "type": TYPES.get(kind, kind),
+            "label": f"The {kind}",
+            **({} if place == "context" and kind == "candidates" else KEYS.get(kind, {})),
+        }
         for kind in kinds
     ]
     label = {"name": "label", "type": "multiclass", "label": "Your label", "labels": ["yes", "no"]}
@@ -60,11 +74,14 @@ def config_text(place, *kinds):
         "name": "Walk",
         "instructions": "Write.",
         "goal": {"text": "Write something"},
-        "context": [{"name": "passage", "type": "text", "label": "Passage"}],
+        "context": [
+            {"name": "passage", "type": "text", "label": "Passage"},
+            {"name": "offers", "type": "candidates", "label": "Offers"},
+        ],
         "input": [{"name": "text", "type": "long_text", "label": "Text"}, *targets],
         "output": ["label"] if targets == [label] else [*targets],
-        "verdict": {"type": "exact_match", "fields": [one["name"] for one in targets]},
-        "metrics": {"main": "accuracy"},
+        "verdict": _rule(targets, *kinds),
+        "metrics": {"main": METRICS.get(kinds[0], "accuracy") if targets is parts else "accuracy"},
         "validation": {"votes": {"needed": 1}},
     }
     if place == "metadata":
@@ -79,21 +96,32 @@ def config_text(place, *kinds):
     return json.dumps(config, indent=1)
 
 
+def _rule(targets, kind, *others):
+    if targets[0]["name"] == f"a_{kind}" and kind in RULES:
+        return {"type": RULES[kind], "field": f"a_{kind}"}
+    return {"type": "exact_match", "fields": [one["name"] for one in targets]}
+
+
+def kinds_in(place):
+    """The types that work there, with the further shapes of some."""
+    return [*types_of(place), *VARIANTS.get(place, [])]
+
+
 def opened(text, **fields):
     """An open round of a task of that configuration, and a client of its owner."""
     owner = UserFactory(email="owner@example.com")
     task = Task.objects.create(code="walk", name="Walk", config_text=text)
     TaskMember.objects.create(task=task, user=owner, role="owner")
     round = Round.objects.create(task=task, number=1, state="open")
-    ContextFactory(round=round, fields={"passage": PASSAGE, **fields})
+    ContextFactory(round=round, fields={"passage": PASSAGE, "offers": OFFERS, **fields})
     return round, signed_in(owner)
 
 
 @pytest.mark.parametrize(
     ("place", "kinds"),
     [
-        *((place, types_of(place)) for place in PLACES if place != "output"),
-        *(("output", [kind]) for kind in types_of("output")),  # a model gives one answer
+        *((place, kinds_in(place)) for place in PLACES if place != "output"),
+        *(("output", [kind]) for kind in kinds_in("output")),  # a model gives one answer
     ],
 )
 @pytest.mark.django_db
@@ -108,7 +136,8 @@ def walk(place, kinds, alice, bob):
     config, problems = check_config(text)
     assert config, problems
     sent = {f"a_{kind}": VALUES[kind][0] for kind in kinds if kind in VALUES}
-    stored = {f"a_{kind}": VALUES[kind][1] for kind in kinds if kind in VALUES}
+    values = {**VALUES, **({"candidates": ("", OFFERS)} if place == "context" else {})}
+    stored = {f"a_{kind}": values[kind][1] for kind in kinds if kind in values}
     round, as_owner = opened(text, **(stored if place == "context" else {}))
     is_target = place == "output" and kinds != ["prob"]
     answer = {"label": "no"}
@@ -338,3 +367,56 @@ def test_what_an_opened_task_has_stays_fixed_even_if_it_is_refused_now(nli):
     other = load_config(config_text("context", "text"))
     assert refused_changes(nli.task, text, other)[1]
     assert not refused_changes(nli.task, text, load_config(text))[1]
+
+
+@pytest.mark.parametrize(
+    ("place", "old", "new", "path"),
+    [
+        ("output", '"type": "rank"', '"type": "rank", "threshold": 0', "verdict.threshold"),
+        ("output", '"pair_accuracy"', '"accuracy"', "metrics.main"),
+        ("input", '"accuracy"', '"pair_accuracy"', "metrics.main"),
+        ("input", '"main": "accuracy"', '"main": "accuracy", "also": ["pair_accuracy"]',
+         "metrics.also[0]"),
+        ("input", '"reference": "offers"', '"reference": "passage"', "input[2].reference"),
+        ("input", '"reference": "offers",', "", "input[2]"),
+        ("input", '"label": "Offers"', '"label": "Offers", "required": false',
+         "input[2].reference"),
+        ("input", '"label": "Offers"', '"label": "Offers", "rank": true', "context[1].rank"),
+        ("output", '"type": "rank",', '"type": "exact_match",', "verdict.field"),
+    ],
+)  # fmt: skip
+def test_a_ranking_that_cannot_work_is_refused(place, old, new, path):
+    text = config_text(place, "ranking")
+    assert old in text
+    config, problems = check_config(text.replace(old, new))
+    assert config is None
+    assert path in [one.path for one in problems if one.severity == "error"]
+
+
+@pytest.mark.django_db
+def test_a_model_that_answers_no_candidate_fails_the_attempt(alice):
+    round, _ = opened(config_text("output", "candidates"))
+    scripted_target(round, output={"a_candidates": "By boat."})
+    client = signed_in(alice)
+    ok(client.get("/t/walk/write/"))
+    form = {"attempt_key": "1e3a54b0-4c2b-4f7e-9c2a-0d6c4a3b2f10", "goal": "", "text": "Some."}
+    form |= {"assignment": Assignment.objects.get().pk, "a_candidates": OFFERS[0]}
+    assert 'id="failed"' in client.post("/t/walk/write/", form, **HTMX).text
+    assert not Example.objects.exists()
+
+
+@pytest.mark.django_db
+def test_places_that_make_no_order_are_refused_and_kept(alice):
+    round, _ = opened(config_text("input", "ranking"))
+    scripted_target(round, output={"label": "no"})
+    client = signed_in(alice)
+    ok(client.get("/t/walk/write/"))
+    assignment = Assignment.objects.get()
+    form = {"attempt_key": "1e3a54b0-4c2b-4f7e-9c2a-0d6c4a3b2f10", "goal": "", "text": "Some."}
+    form |= {"assignment": assignment.pk, "label": "yes", "a_ranking": ["2", "2"]}
+    shown = client.post("/t/walk/write/", form, **HTMX).text
+    assert 'id="id_a_ranking_error"' in shown
+    assert shown.count('value="2" selected') == 2
+    ok(client.post(f"/draft/{assignment.pk}/", form))
+    assert client.get("/t/walk/write/").text.count('value="2" selected') == 2
+    assert not Example.objects.exists()

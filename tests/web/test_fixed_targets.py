@@ -56,14 +56,14 @@ def test_the_database_refuses_each_write(opened, target, state):
     other = another(opened.task)
     Round.objects.update(state=state)
     rows = RoundTarget.objects.filter(round=opened)
-    for deed in (
+    for action in (
         lambda: RoundTarget.objects.create(round=opened, target=other),
         lambda: rows.update(target=other),
         lambda: rows.update(position=3),
         lambda: rows.delete(),
     ):
         with pytest.raises(IntegrityError), transaction.atomic():
-            deed()
+            action()
     assert names(opened) == ["scripted"]
 
 

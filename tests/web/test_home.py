@@ -51,3 +51,7 @@ def test_it_shows_no_text_before_the_release(nli, released):
 def test_sensitive_tasks_come_last_and_show_no_text(hate, nli):
     first, last = cards_of([hate.task, nli.task])
     assert (first.task, last.task, last.teaser) == (nli.task, hate.task, None)
+
+
+def test_a_page_without_an_icon_gets_ours(client):
+    assert client.get("/favicon.ico").url.endswith("favicon.svg")

@@ -25,11 +25,13 @@ from tasks.models import Context, Round, TargetModel, Task
 from tasks.rounds.forms import RoundForm
 from tasks.rounds.services import plan_round
 from tasks.rounds.states import set_round_state
+from tests.support.arenas import make_arena
 from tests.support.factories import UserFactory, importing
 from tests.support.policies import rederive
+from validation.decisions.services import override_consensus, withdraw_override
 from validation.judging.services import fill_queue
-from validation.models import Consensus, Judging, Validation
-from validation.rules.consensus import Policy
+from validation.models import Consensus, RoundPolicy, Validation
+from validation.rules.consensus import Policy, Vote
 
 ROOT = Path(__file__).parents[2]
 
@@ -71,7 +73,15 @@ def write(tmp_path):
 
 def counts():
     models = (Task, Round, Context, Annotator, TargetModel, Example, TargetOutput, Validation)
-    return [model.objects.count() for model in (*models, Consensus, Judging, LogEntry)]
+    return [model.objects.count() for model in (*models, Consensus, RoundPolicy, LogEntry)]
+
+
+def test_an_arena_takes_no_examples(db, write):
+    make_arena("mood")
+    before = counts()
+    with pytest.raises(CommandError, match="import_comparisons"):
+        run(write(row()))
+    assert counts() == before
 
 
 def test_a_row_becomes_history(db, write):
@@ -244,7 +254,7 @@ def test_policies_decide(db, write):
         run(file, "--task", code, "--create", "--policy", policy)
         rows = Consensus.objects.filter(round__task__code=code)
         assert rows.filter(state="decided").count() == decided
-        judging = Judging.objects.get(round__task__code=code)
+        judging = RoundPolicy.objects.get(round__task__code=code)
         assert Policy(**judging.policy) == Policy.parse(policy)
     with pytest.raises(CommandError, match="'most'"):
         run(file, "--policy", "most")
@@ -256,6 +266,11 @@ def test_dawid_skene_decides_over_the_whole_round(db, write):
     run(write(*rows), "--create", "--policy", "dawid-skene:0.9")
     assert Consensus.objects.filter(state="decided").count() == 60
     assert Consensus.objects.filter(label="positive").count() == 30
+    assert RoundPolicy.objects.get().fitted.votes == 300
+    owner, example = UserFactory(), Example.objects.first()
+    override_consensus(example=example, owner=owner, choice=Vote(label="negative"))
+    withdraw_override(example=example, owner=owner)
+    assert Consensus.objects.get(example=example).label == "positive"
 
 
 def test_history_can_be_decided_by_another_policy(db, write):

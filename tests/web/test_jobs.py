@@ -7,6 +7,7 @@ from io import StringIO
 from unittest.mock import Mock
 
 import pytest
+from django.conf import settings
 from django.core.management import CommandError, call_command, get_commands
 from django.db import OperationalError, connections, transaction
 from django.utils import timezone
@@ -149,9 +150,10 @@ def test_a_message_is_undone_with_its_transaction(run):
 
 
 def test_every_kind_of_job_has_its_function():
-    assert jobs.FUNCTIONS.keys() == set(leases.kinds())
-    assert {EvaluationRun, Submission} < jobs.FUNCTIONS.keys()
-    assert all(map(callable, map(import_string, jobs.FUNCTIONS.values())))
+    functions = {kind: kind.function for kind in leases.kinds()}
+    assert {EvaluationRun, Submission} < functions.keys()
+    assert len(set(functions.values())) == len(functions)
+    assert all(map(callable, map(import_string, functions.values())))
 
 
 @pytest.mark.django_db(transaction=True)
@@ -173,6 +175,20 @@ def test_a_message_is_taken_once_by_many_workers():
     assert sorted(task["args"][0] for task in taken) == list(range(20))
     assert queue.is_empty()
     assert not OrmQ.objects.exists()
+
+
+def test_long_jobs_wait_until_no_other_message_does(db):
+    names = ["evaluation.jobs.evaluate_next", "evaluation.jobs.build_dataset"]
+    for number, name in enumerate([*names, *names]):
+        enqueue(name, number)
+    assert not queue.is_empty()
+    taken = [SignedPackage.loads(queue.take())["args"][0] for _ in range(4)]
+    assert taken == [1, 3, 0, 2]
+    assert queue.is_empty()
+
+
+def test_every_long_job_is_known():
+    assert {kind.function for kind in leases.kinds()} > settings.LONG_JOBS
 
 
 @pytest.mark.django_db(transaction=True)

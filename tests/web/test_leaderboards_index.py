@@ -33,7 +33,7 @@ def boards(page):
 def test_tasks_with_models_come_first(client, tasks):
     response = client.get(URL)
     assert boards(response.text) == ["nli", "qa"]
-    assert [models for _task, _top, models in response.context["boards"]] == [1, 0]
+    assert [models for _task, _top, models, _size in response.context["boards"]] == [1, 0]
     assert response.context["boards"][0][1].rows == [("1", "Ada", 71.25)]
     assert 'href="/t/qa/submit/"' in response.text
     assert 'href="/t/nli/submit/"' not in response.text

@@ -113,8 +113,8 @@ def test_check_39_the_export_holds_my_items_and_nobody_elses(client, life, alice
     counts = {name: len(found[name]) for name in ("judgements", "skips", "handed_out", "attempts")}
     assert counts == {"judgements": 1, "skips": 1, "handed_out": 2, "attempts": 1}
     assert [goal["amount"] for goal in found["weekly_goals"]] == [7]
-    deeds = [deed["action"] for deed in found["deeds"]]
-    assert deeds == ["webhook.created", "token.created", "round.closed"]
+    actions = [one["action"] for one in found["actions"]]
+    assert actions == ["webhook.created", "token.created", "round.closed"]
     assert [(token["name"], token["scopes"]) for token in found["tokens"]] == [
         ("Alice's laptop", ["read"])
     ]
@@ -175,13 +175,15 @@ EXPORTED = {
 }  # fmt: skip
 LEFT_OUT = {
     "accounts.idempotentanswer.user": "for a day; what it says is exported where it belongs",
-    "admin.logentry.user": "a deed as an administrator, which is the site's record",
-    "tasks.contextbatch.imported_by": "a deed for a task; in the log too",
-    "validation.gold.made_by": "a deed for a task; in the log too",
-    "evaluation.dataset.requested_by": "a deed for a task; in the log too",
-    "evaluation.trainingrun.requested_by": "a deed for a task; in the log too",
-    "evaluation.evaluationsetversion.made_by": "a deed for a task; in the log too",
-    "leaderboard.snapshot.made_by": "a deed for a task; in the log too",
+    "admin.logentry.user": "an action as an administrator, which is the site's record",
+    "tasks.contextbatch.imported_by": "an action in a task; in the log too",
+    "validation.gold.made_by": "an action in a task; in the log too",
+    "evaluation.dataset.requested_by": "an action in a task; in the log too",
+    "evaluation.trainingrun.requested_by": "an action in a task; in the log too",
+    "evaluation.evaluationsetversion.made_by": "an action in a task; in the log too",
+    "demo.demorun.requested_by": "an action on the site: who asked for the simulated task",
+    "leaderboard.comparison.voter": "imported: the voters have no account",
+    "leaderboard.snapshot.made_by": "an action in a task; in the log too",
     "evaluation.submission.requested_by": "who is its owner",
     "evaluation.evaluationrun.requested_by": "who asked for a run of a model; in the log too",
     "validation.queueitem.author": "the example is exported",

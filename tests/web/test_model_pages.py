@@ -117,12 +117,12 @@ def test_every_role_may_do_what_it_may(client, model, role):
     Submission.objects.filter(pk=model.pk).update(is_published=True)
     client = visit_as(client, role, model)
     mine, nobody = role == "owner", role == "stranger"
-    for deed in ("card/", "withdraw/"):
-        assert client.get(url_of(model, deed)).status_code == (
+    for action in ("card/", "withdraw/"):
+        assert client.get(url_of(model, action)).status_code == (
             302 if nobody else 200 if mine else 404
         )
-    for deed in ("unpublish/", "publish/", "cancel/", "anonymous/", "card/", "withdraw/"):
-        status = client.post(url_of(model, deed), {"license": "MIT"}).status_code
+    for action in ("unpublish/", "publish/", "cancel/", "anonymous/", "card/", "withdraw/"):
+        status = client.post(url_of(model, action), {"license": "MIT"}).status_code
         assert status == (302 if mine or nobody else 404)
     assert Submission.objects.filter(withdrawn_at=None).exists() != mine
 

@@ -300,8 +300,8 @@ def test_s10_who_somebody_is_is_never_read_from_what_they_send(world, others):
 def test_s10_others_models_are_not_changed_published_or_deleted(world, others):
     model = f"{V1}models/{world.ids['models'][0]}/"
     before = Submission.objects.values().get(pk=world.ids["models"][0])
-    for deed in ("publish", "unpublish", "cancel", "withdraw", "anonymous"):
-        assert others.post(f"{model}{deed}/", {}).status_code == 404
+    for action in ("publish", "unpublish", "cancel", "withdraw", "anonymous"):
+        assert others.post(f"{model}{action}/", {}).status_code == 404
     assert others.patch(model, {"card": {"description": "mine"}}).status_code == 404
     assert Submission.objects.values().get(pk=world.ids["models"][0]) == before
 

@@ -155,11 +155,6 @@ def test_thin_slices_come_first(as_alice, busy):
         ]
     )
     assert f"Passage: {third.fields['premise']}" in untried(html)
-    busy.examples.update(retracted_at=timezone.now())
-    cache.clear()
-    html = as_alice.get(URL).text
-    assert not slices(html)
-    assert untried(html)
 
 
 def test_challenges_are_slices_also_those_that_nobody_took_up(as_alice, busy):
@@ -206,15 +201,17 @@ def test_the_cost_of_a_failure_is_drawn_by_round(as_alice, busy):
     assert [re.sub("<.*?>", "", cost).strip() for cost in found] == ["2.10", "unknown"]
 
 
-def test_numbers_that_are_not_known_say_so(as_alice, busy):
+def test_a_round_without_examples_has_a_next_step_in_the_place_of_tiles(as_alice, busy):
     Example.objects.update(retracted_at=timezone.now())
     cache.clear()
     html = as_alice.get(URL).text
-    found = tiles(html)
-    assert tries(html) == "0"
-    assert found["vMER"] == "unknown (no examples)"
-    assert found["Median to write"] == "unknown"
-    assert found["Waiting for votes"] == "0"
+    assert not tiles(html)
+    assert 'href="/t/nli/write/"' in html.split('id="tiles"')[1]
+    busy.state = "closed"
+    busy.save()
+    html = as_alice.get(URL).text
+    assert not tiles(html)
+    assert 'href="/own/nli/rounds/"' in html.split('id="tiles"')[1]
 
 
 def test_the_tiles_come_alone_and_take_no_focus(as_alice, busy):

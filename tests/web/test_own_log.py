@@ -13,7 +13,7 @@ URL = "/own/nli/log/"
 
 
 @pytest.fixture
-def deeds(nli, bob):
+def actions(nli, bob):
     set_round_state(round=nli, state="paused", actor=bob)
     set_retired(contexts=nli.contexts.all(), is_retired=True, actor=bob)
     log(bob, "member.added", nli.task, user="carol@example.com")
@@ -32,7 +32,7 @@ def deeds(nli, bob):
         ("viewer", ["member.added"], ["bob@example.com", "carol@example.com", "gold.marked"]),
     ],
 )
-def test_what_members_read(as_alice, alice, nli, deeds, role, shown, hidden):
+def test_what_members_read(as_alice, alice, nli, actions, role, shown, hidden):
     TaskMember.objects.create(task=nli.task, user=alice, role=role)
     page = as_alice.get(URL).text
     for words in [*shown, "round.paused", "contexts.retired", "round.old"]:

@@ -20,7 +20,7 @@ from validation.decisions import policy_preview, services
 from validation.decisions.consensus_rows import policy_of
 from validation.decisions.policy_preview import in_words, preview
 from validation.decisions.services import derive_round, override_consensus
-from validation.models import Consensus, Judging, QueueItem
+from validation.models import Consensus, QueueItem, RoundPolicy
 from validation.rules.consensus import Policy, Vote
 
 pytestmark = pytest.mark.usefixtures("few_are_enough")
@@ -42,7 +42,7 @@ def test_a_preview_tells_what_changes_and_stores_nothing(as_alice, judged, heade
     assert "20.0%" in response.text  # vMER now: 1 of 5
     assert "40.0%" in response.text  # by this policy: 2 of 5
     assert ("<html" in response.text) == (not headers)
-    assert (stored(), Judging.objects.get().policy["rule"]) == (before, "at-least")
+    assert (stored(), RoundPolicy.objects.get().policy["rule"]) == (before, "at-least")
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
@@ -119,7 +119,7 @@ def test_a_policy_that_cannot_be_is_refused(as_alice, judged, given, field, meth
     assert response.status_code == 422
     assert 'id="error-summary"' in response.text
     assert [*response.context["form"].errors] == [field]
-    assert Judging.objects.get().policy["rule"] == "at-least"
+    assert RoundPolicy.objects.get().policy["rule"] == "at-least"
 
 
 def test_a_closed_round_needs_no_number_of_votes(as_alice, judged):
@@ -132,7 +132,7 @@ def test_a_released_round_stays(as_alice, judged):
     page = as_alice.get(URL, STRICT).text
     assert "Apply this policy" not in page
     assert as_alice.post(URL, STRICT).status_code == 409
-    assert Judging.objects.get().policy["rule"] == "at-least"
+    assert RoundPolicy.objects.get().policy["rule"] == "at-least"
 
 
 def test_a_task_with_verdicts_offers_no_dawid_skene(client, alice, qa):
@@ -141,7 +141,7 @@ def test_a_task_with_verdicts_offers_no_dawid_skene(client, alice, qa):
     page = client.get("/own/qa/rounds/1/policy/").text
     assert "dawid-skene" not in page
     assert 'value="plurality"' in page
-    assert not Judging.objects.exists()
+    assert not RoundPolicy.objects.exists()
 
 
 @pytest.mark.parametrize("role", [None, "viewer", "moderator"])
@@ -153,7 +153,7 @@ def test_only_editors_come_in(client, judged, role):
     assert client.get(URL).status_code == 404
     assert client.get(URL, STRICT).status_code == 404
     assert client.post(URL, STRICT).status_code == 404
-    assert Judging.objects.get().policy["rule"] == "at-least"
+    assert RoundPolicy.objects.get().policy["rule"] == "at-least"
 
 
 def test_another_round_is_not_there(as_alice, judged):

@@ -216,7 +216,7 @@ def test_a_name_of_somebody_else_is_another_model(babylm, alice, bob):
     assert len(score_matrix(babylm).models) == 2
 
 
-def test_deeds_are_of_all_files(babylm, alice):
+def test_actions_are_of_all_files(babylm, alice):
     files = [hand_in(babylm, alice, "Baby", name, right(1)) for name in SUBTASKS]
     EvaluationRun.objects.filter(submission=files[2]).update(state="failed", outcome="timeout")
     submissions.publish(submission=files[0], actor=alice)

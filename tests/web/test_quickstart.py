@@ -12,6 +12,8 @@ from django.core.management import CommandError, call_command
 
 from dynabench.management.commands import quickstart
 from dynabench.management.commands.quickstart import Processes
+from evaluation.models import TrainingRun
+from evaluation.training.shipped import starter_folder
 from evaluation.training.starters import STARTERS
 from tasks.models import Round, TargetModel, Task
 from tasks.services import install_official_tasks
@@ -130,8 +132,9 @@ def test_what_an_owner_took_back_is_not_opened(installed):
 
 
 def test_another_starter_does_not_take_the_place_of_one_that_was_asked(
-    installed, monkeypatch, tmp_path, capsys
+    installed, monkeypatch, settings, tmp_path, capsys
 ):
+    settings.HOME = tmp_path
     Round.objects.update(opened_at="2026-01-01T00:00Z")
     TargetModel.objects.update(source="/models/starters/old", adapter="http", url="")
     monkeypatch.setattr(quickstart, "install_starter", lambda code, home: tmp_path)
@@ -140,16 +143,30 @@ def test_another_starter_does_not_take_the_place_of_one_that_was_asked(
     assert "The starter of " in capsys.readouterr().out
 
 
+def test_old_starters_are_deleted_unless_something_uses_them(
+    installed, monkeypatch, settings, tmp_path
+):
+    settings.HOME = tmp_path
+    nli = tmp_path / "models/starters/nli"
+    old, asked, base, unpacking = (nli / name for name in ("old", "asked", "base", ".new-x7"))
+    for folder in (old, asked, base, unpacking):
+        folder.mkdir(parents=True)
+    Round.objects.update(opened_at="2026-01-01T00:00Z")
+    TargetModel.objects.filter(name="starter-nli").update(source=str(asked), adapter="http", url="")
+    task = Task.objects.get(code="nli")
+    TrainingRun.objects.create(task=task, options={"base": str(base)})
+
+    def install(code, home):
+        starter_folder(code, home).mkdir(parents=True)
+        return starter_folder(code, home)
+
+    monkeypatch.setattr(quickstart, "install_starter", install)
+    quickstart.Command()._starters()
+    assert set(nli.iterdir()) == {asked, base, unpacking, starter_folder("nli", tmp_path)}
+
+
 def test_setting_up_starts_the_model_server_alone(monkeypatch, settings, tmp_path):
     started = []
     settings.HOME = tmp_path
     monkeypatch.setattr(Processes, "_start", lambda self, name: started.append(name))
     assert list(Processes(8000, only_models=True).urls) == started == ["models"]
-
-
-def test_the_site_outlives_its_demo(processes, monkeypatch):
-    monkeypatch.setattr(quickstart, "MANAGE", [sys.executable, "-c", ""])
-    processes.start_demo()
-    assert processes.running["demo"].args[-1] == "demo"
-    assert processes.running["demo"].wait() == 0
-    processes._check_alive()

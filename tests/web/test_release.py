@@ -226,7 +226,7 @@ def test_a_killed_job_leaves_nothing_to_see_and_runs_again(closed, monkeypatch):
     closed.refresh_from_db()
     assert closed.state == "closed"
     Dataset.objects.update(lease_until=timezone.now() - leases.LEASE_TIME)
-    leases.sweep({Dataset: "evaluation.jobs.build_dataset"})
+    leases.sweep()
     build_dataset(asked.pk)
     asked.refresh_from_db()
     assert (asked.state, asked.items.count()) == ("done", 56)

@@ -6,7 +6,7 @@ import pytest
 from evaluation.contract import SetRow
 from evaluation.models import EvaluationRun, Score
 from evaluation.runs.execute import execute
-from evaluation.runs.scheduling import claim_next
+from evaluation.runs.services import claim_next
 from leaderboard import jobs
 from leaderboard.board import bootstrap as resampling
 from leaderboard.board.bootstrap import CHUNK, resampled

@@ -123,13 +123,13 @@ def test_nothing_new_is_handed_out_after_the_closing(as_alice, alice, bob, nli, 
     close(nli)
     mine = Assignment.objects.get()
     mine.round.refresh_from_db()
-    for who, deed in (
+    for who, action in (
         (alice, lambda: assign(annotator=annotator_of(alice), round=nli, fresh=True)),
         (bob, lambda: assign(annotator=annotator_of(bob), round=nli)),
         (alice, lambda: change_goal(assignment=mine)),
     ):
         with pytest.raises(RoundClosed):
-            deed()
+            action()
         assert who
     for want in ("passage", "goal", "edit"):
         assert as_alice.post("/t/nli/write/next/", {"want": want}, **HTMX).status_code == 410
@@ -239,9 +239,9 @@ def test_counts_only_what_has_a_limit(nli, django_assert_num_queries):
 
 
 def test_without_a_budget_a_submit_and_a_vote_need_no_query_more(as_alice, bob, nli, target):
-    def queries_of(deed):
+    def queries_of(action):
         with CaptureQueriesContext(connection) as queries:
-            deed()
+            action()
         return len(queries)
 
     send(as_alice, "One statement.")

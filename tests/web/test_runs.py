@@ -13,15 +13,18 @@ from evaluation import jobs
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, Submission
 from evaluation.queue import leases
-from evaluation.runs.scheduling import (
+from evaluation.runs.selectors import counting
+from evaluation.runs.services import (
     GRACE,
     claim_next,
+    ensure_targets,
     expected_wait_seconds,
     queue_positions,
+    request_missing,
+    request_runs,
     ring_suites,
+    run_again,
 )
-from evaluation.runs.selectors import counting
-from evaluation.runs.services import ensure_targets, request_missing, request_runs, run_again
 from tasks.models import TargetModel
 from tests.support.evaluations import accepted_model, queued_run, set_version
 from tests.support.factories import RoundFactory, TaskFactory, scripted_target

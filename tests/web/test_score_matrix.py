@@ -356,8 +356,9 @@ def test_more_models_cost_no_more_queries(task, alice, django_assert_num_queries
     with django_assert_num_queries(9):
         score_matrix(task, alice)
     fill_board(task, first=2, models=9, sets=("round-1", "round-2", "round-3", "round-4"))
+    another_time = type(task).objects.get(pk=task.pk)
     with django_assert_num_queries(9):
-        score_matrix(task, alice)
+        score_matrix(another_time, alice)
 
 
 def test_scores_without_a_value_are_not_run(task):

@@ -14,7 +14,7 @@ from evaluation.contract import Ending, Outcome, Usage
 from evaluation.models import EvaluationRun, EvaluationSet, Score
 from evaluation.queue import leases
 from evaluation.runs.execute import execute
-from evaluation.runs.scheduling import claim_next
+from evaluation.runs.services import claim_next
 from evaluation.sets.sealing import Shown, rounded
 from evaluation.sets.selectors import set_rows
 from evaluation.sets.services import change_set

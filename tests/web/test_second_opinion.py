@@ -20,7 +20,7 @@ from tests.support.policies import rederive
 from tests.web.conftest import HTMX
 from validation.decisions.policy_preview import preview
 from validation.decisions.second_opinion import second_opinion
-from validation.models import Consensus, Judging, QueueItem
+from validation.models import Consensus, QueueItem, RoundPolicy
 from validation.rules.agreement import MOST_CHOICES
 from validation.rules.consensus import Policy, Vote
 from validation.rules.rates import Undefined
@@ -39,7 +39,7 @@ def test_the_policy_decides_by_the_posterior(client, nli, bob, judged):
     example = write(nli, bob, 50)
     client.force_login(judged[0])
     judge(client, "label:entailment", **HTMX)
-    live = Judging.objects.get().fitted.posterior([(annotator_of(judged[0]).pk, "entailment")])
+    live = RoundPolicy.objects.get().fitted.posterior([(annotator_of(judged[0]).pk, "entailment")])
     now = Consensus.objects.get(pk=example.pk)
     assert (now.state == "decided") == (live["entailment"] >= POLICY.threshold)
     client.force_login(judged[1])
@@ -71,7 +71,7 @@ def test_without_labels_nothing_is_decided(nli, bob):
     assert isinstance(second_opinion(nli), Undefined)
     voted(write(nli, bob), Vote(verdict="flagged"), by=[UserFactory()])
     rederive(round=nli, policy=POLICY)
-    assert Judging.objects.get().fitted is None
+    assert RoundPolicy.objects.get().fitted is None
     assert Consensus.objects.get().state == "undecided"
 
 
@@ -92,14 +92,14 @@ def test_a_preview_decides_as_applying_the_policy_does(nli, bob, labels, decided
 
 def test_the_model_is_refitted_when_votes_have_come(nli, bob, judged):
     rederive(round=nli, policy=POLICY)
-    before = Judging.objects.get().fitted
+    before = RoundPolicy.objects.get().fitted
     call_command("refit_second_opinions", stdout=(out := StringIO()))
     assert out.getvalue() == ""
     for number in range(100, 103):
         voted(write(nli, bob, number), ENTAILMENT, ENTAILMENT, ENTAILMENT, by=judged)
     call_command("refit_second_opinions", stdout=out)
     assert "nli round 1" in out.getvalue()
-    now = Judging.objects.get().fitted
+    now = RoundPolicy.objects.get().fitted
     assert (before.votes, now.votes) == (80, 89)
     assert Consensus.objects.filter(state="decided", label="entailment").count() == 13
 

@@ -11,6 +11,7 @@ from annotation.models import Assignment, Attempt, Example, Suggestion
 from dynabench.accounts.services import annotator_of
 from tasks.models import Round
 from tasks.targets.connect import generator_endpoint
+from tasks.targets.endpoints import live
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.scripted import ScriptedEndpoint
 from tests.support.factories import (
@@ -55,21 +56,21 @@ def test_a_suggestion_is_shown_with_its_source_and_three_answers(as_alice, muse,
         assert f'name="want" value="{name}"' in response.text
     assert "Half a text</textarea>" in as_alice.get("/t/nli/write/").text
     kept = Suggestion.objects.get()
-    assert (kept.text, kept.source, kept.deed) == (MUSE, "muse", "")
+    assert (kept.text, kept.source, kept.action) == (MUSE, "muse", "")
     assert kept.fingerprint == {"digest": "scripted"}
 
 
-@pytest.mark.parametrize("deed", ["use", "edit"])
-def test_a_text_that_is_taken_stands_in_the_form(as_alice, muse, headers, deed):
+@pytest.mark.parametrize("action", ["use", "edit"])
+def test_a_text_that_is_taken_stands_in_the_form(as_alice, muse, headers, action):
     want(as_alice, "suggestion", **headers)
-    response = want(as_alice, deed, **headers)
+    response = want(as_alice, action, **headers)
     assert f">\n{MUSE}</textarea>" in response.text
     assert "A suggestion<" not in response.text
     box = re.search(r"<textarea[^>]*>", response.text)[0]
-    assert ("autofocus" in box) == (deed == "edit")
+    assert ("autofocus" in box) == (action == "edit")
     button = re.search(r'<button id="submit"[^>]*>', response.text)[0]
-    assert ("autofocus" in button) == (deed == "use")
-    assert Suggestion.objects.get().deed == deed
+    assert ("autofocus" in button) == (action == "use")
+    assert Suggestion.objects.get().action == action
 
 
 def test_a_text_that_is_ignored_changes_nothing(as_alice, muse, headers):
@@ -78,7 +79,7 @@ def test_a_text_that_is_ignored_changes_nothing(as_alice, muse, headers):
     assert "put aside" in response.text
     assert MUSE not in response.text
     assert "My very own text</textarea>" in as_alice.get("/t/nli/write/").text
-    assert Suggestion.objects.get().deed == "ignore"
+    assert Suggestion.objects.get().action == "ignore"
 
 
 SENT = {
@@ -94,13 +95,13 @@ SENT = {
 
 @pytest.mark.parametrize("case", SENT)
 def test_what_became_of_it_is_kept_with_what_was_sent(as_alice, muse, case):
-    pressed, text, deed = SENT[case]
+    pressed, text, action = SENT[case]
     want(as_alice, "suggestion")
     if pressed:
         want(as_alice, pressed)
     Assignment.objects.update(challenge=None)
     as_alice.post("/t/nli/write/", open_form(as_alice, text=text), **HTMX)
-    support = {"suggestion": deed, "suggested_by": "muse"}
+    support = {"suggestion": action, "suggested_by": "muse"}
     assert Example.objects.get().support == Attempt.objects.get().support == support
 
 
@@ -163,6 +164,7 @@ def test_after_three_failures_a_generator_is_left_alone(as_alice, muse, monkeypa
         return ask(self, batch, deadline_seconds=deadline_seconds)
 
     monkeypatch.setattr(ScriptedEndpoint, "predict", counted)
+    monkeypatch.setattr(live, "FIRST_PAUSE", 60)
     muse.options = {"fail": "down"}
     muse.save()
     answers = [want(as_alice, "suggestion", **HTMX).status_code for _ in range(5)]

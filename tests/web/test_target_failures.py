@@ -8,6 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from tasks.models import TargetFailure, TargetModel, TaskMember
+from tasks.targets.endpoints import live
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.failures import failing, note_failure, tell_failures
 from tests.support.factories import scripted_target
@@ -61,7 +62,8 @@ def test_a_busy_target_is_no_fault(as_alice, nli, target, reason):
     assert not TargetFailure.objects.exists()
 
 
-def test_a_target_that_is_left_alone_keeps_what_it_said(as_alice, nli, target):
+def test_a_target_that_is_left_alone_keeps_what_it_said(as_alice, nli, target, monkeypatch):
+    monkeypatch.setattr(live, "FIRST_PAUSE", 60)
     TargetModel.objects.update(options={"fail": "down"})
     for number in range(5):
         as_alice.post(

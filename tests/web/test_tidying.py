@@ -38,7 +38,7 @@ def test_sessions_that_ended_go_with_their_traces(alice):
     assert {one.session_key for one in UserSession.objects.all()} == {"lives", "being-made"}
 
 
-def test_old_deeds_about_ones_own_go(alice):
+def test_old_actions_on_oneself_go(alice):
     for action in ("token.created", "submission.handed_in", "task.changed", "consensus.overridden"):
         LogEntry.objects.filter(pk=log(alice, action, "x").pk).update(created_at=days_ago(366))
     log(alice, "token.created", "of today")

@@ -5,8 +5,9 @@ from allauth.account.models import EmailAddress
 
 from dynabench.accounts.models import confirm_address
 from dynabench.lib.errors import Refused
+from tasks.mails import mail_members
 from tasks.models import TaskMember
-from tasks.permissions import role_of
+from tasks.permissions import can_edit, can_own, can_read, can_see, role_of
 from tasks.services import change_members
 from tests.support.factories import PASSWORD
 
@@ -77,3 +78,28 @@ def test_an_owner_who_waits_is_none(owner, somebody, nli):
     confirm_address(somebody)
     change_members(task=nli.task, actor=owner, removed=[mine])
     assert role_of(somebody, nli.task) == "owner"
+
+
+def test_a_role_is_asked_once_for_a_request(owner, bob, nli, django_assert_num_queries):
+    with django_assert_num_queries(2):
+        assert [can_edit(owner, nli.task), can_own(owner, nli.task)] == [True, True]
+        assert [can_read(bob, nli.task), can_see(bob, nli.task)] == [False, False]
+
+
+def test_a_role_that_was_lost_meanwhile_names_no_members(owner, bob, nli):
+    assert can_own(owner, nli.task)
+    TaskMember.objects.update(role="viewer")
+    with pytest.raises(Refused, match="any more"):
+        add(owner, nli.task, bob)
+
+
+def test_nobody_is_mailed_for_a_role_that_waits(
+    owner, somebody, nli, mailoutbox, django_capture_on_commit_callbacks
+):
+    add(owner, nli.task, somebody)
+    for told in (["alice@example.com"], ["alice@example.com", ADDRESS]):
+        mailoutbox.clear()
+        with django_capture_on_commit_callbacks(execute=True):
+            mail_members(nli.task, ["owner", "editor"], "Fails", "See there.")
+        assert sorted(one.to[0] for one in mailoutbox) == told
+        confirm_address(somebody)

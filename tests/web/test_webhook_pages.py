@@ -95,8 +95,8 @@ def test_nobody_elses_webhook_is_there(client, bob, hook, nli):
     page = f"{HOOKS}{hook.pk}/"
     delivery = Delivery.objects.get().pk
     assert client.get(page).status_code == 404
-    for deed in ("test/", "switch/", "secret/", "delete/", f"deliveries/{delivery}/again/"):
-        assert client.post(f"{page}{deed}").status_code == 404
+    for action in ("test/", "switch/", "secret/", "delete/", f"deliveries/{delivery}/again/"):
+        assert client.post(f"{page}{action}").status_code == 404
     assert decrypt(Webhook.objects.get().secret) == hook.key
     assert hook.url not in client.get(HOOKS).text
     assert Webhook.objects.get().is_on

@@ -76,11 +76,11 @@ class ReviewView(APIView):
         }
         found = to_review(rounds.values(), Kind(asked["kind"]), asked["after"], asked["page_size"])
         here = request.build_absolute_uri()
-        told = {
+        body = {
             "next": replace_query_param(here, "after", found.after) if found.after else None,
             "results": _items(found, rounds),
         }
-        return Response(ReviewSerializer(told, context={"full": True}).data)
+        return Response(ReviewSerializer(body, context={"full": True}).data)
 
 
 def _items(found: ReviewPage, rounds: Mapping[int, Round]) -> list[dict[str, Any]]:

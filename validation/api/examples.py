@@ -29,7 +29,7 @@ UNJUDGED = "unjudged"
 
 
 def shown(examples: QuerySet[Example]) -> QuerySet[Example]:
-    """With all that is told of them, but for the round: three queries for a page."""
+    """With all that the API shows of them, but for the round: three queries for a page."""
     joined = examples.select_related("context", "annotator", "parent", "consensus")
     return joined.prefetch_related(with_outputs())
 

@@ -155,8 +155,8 @@ class VotesView(OfExample):
         services.cast_validation(
             validator=validator, example=example, by_program=is_program(request), **said
         )
-        told = OwnValidationSerializer(page.own_vote(validator, uuid))
-        return Response(told.data, status.HTTP_201_CREATED)
+        body = OwnValidationSerializer(page.own_vote(validator, uuid))
+        return Response(body.data, status.HTTP_201_CREATED)
 
 
 def _said(example: Example, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -172,8 +172,8 @@ def _said(example: Example, asked: Mapping[str, Any]) -> dict[str, Any]:
             raise serializers.ValidationError(dict.fromkeys(more, wrong))
         return {"vote": Vote(**{kind: value})}
     metadata = asked.get("metadata", {})
-    told = {"flag_comment": asked.get("comment", ""), "flag_reason": asked.get("flag_reason", "")}
-    form = page.flag_form(example, {**metadata, **told, "example": example.uuid})
+    flag = {"flag_comment": asked.get("comment", ""), "flag_reason": asked.get("flag_reason", "")}
+    form = page.flag_form(example, {**metadata, **flag, "example": example.uuid})
     _check(form, metadata)
     return form.said
 
@@ -210,9 +210,9 @@ class OwnVoteView(OfExample):
     def patch(self, request: Request, uuid: UUID) -> Response:
         """Answer what is asked after the vote. The vote stays as it is."""
         vote = self.vote(uuid)
-        told = read(AfterwardsSerializer, request)
-        metadata = told.pop("metadata", {})
-        form = page.after_form(vote, {**metadata, **told})
+        fields = read(AfterwardsSerializer, request)
+        metadata = fields.pop("metadata", {})
+        form = page.after_form(vote, {**metadata, **fields})
         _check(form, metadata)
         services.answer_afterwards(validation=vote, reveal=form.revealed, metadata=form.inputs)
         return Response(OwnValidationSerializer(vote).data)

@@ -147,13 +147,13 @@ class PolicyView(APIView):
         asked = read(NewPolicySerializer, request)
         form = PolicyForm(round, asked)
         check_form(form)
-        told: dict[str, Any] = {"policy": form.policy, "preview": None}
+        body: dict[str, Any] = {"policy": form.policy, "preview": None}
         if asked["dry_run"]:
-            told["preview"] = _preview(round, form.policy)
-            told["changed"] = told["preview"]["changed"]
+            body["preview"] = _preview(round, form.policy)
+            body["changed"] = body["preview"]["changed"]
         else:
-            told["changed"] = apply_policy(round=round, owner=editor, policy=form.policy)
-        return Response(ChangedPolicySerializer(told).data)
+            body["changed"] = apply_policy(round=round, owner=editor, policy=form.policy)
+        return Response(ChangedPolicySerializer(body).data)
 
 
 def _preview(round: Round, policy: Policy) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from annotation.models import Example, TargetOutput
 from tasks.models import Round
-from validation.models import Consensus, Gold, Judging, OwnerDecision, QueueItem, Validation
+from validation.models import Consensus, Gold, OwnerDecision, QueueItem, RoundPolicy, Validation
 from validation.rules.claims import check_claim, label_field
 from validation.rules.consensus import Policy, decide, votes_still_needed
 from validation.rules.posterior import Fitted
@@ -23,21 +23,23 @@ DERIVED = (
 )
 
 
-def judging_of(round: Round) -> Judging:
+def round_policy_of(round: Round) -> RoundPolicy:
     """The row of how the round is judged, made with the task's policy if it is missing; no lock."""
-    judging = Judging.objects.filter(round=round).first()
-    if judging is None:
+    stored = RoundPolicy.objects.filter(round=round).first()
+    if stored is None:
         policy = Policy.from_votes(round.task.config.validation.votes)
-        judging, _ = Judging.objects.get_or_create(round=round, defaults={"policy": asdict(policy)})
-    return judging
+        stored, _ = RoundPolicy.objects.get_or_create(
+            round=round, defaults={"policy": asdict(policy)}
+        )
+    return stored
 
 
 def policy_of(round: Round) -> Policy:
     """The policy that decides in the round now: its own, else that of the task's configuration."""
-    judging = Judging.objects.filter(round=round).first()
-    if judging is None:
+    stored = RoundPolicy.objects.filter(round=round).first()
+    if stored is None:
         return Policy.from_votes(round.task.config.validation.votes)
-    return Policy(**judging.policy)
+    return Policy(**stored.policy)
 
 
 def lock_example(example: Example) -> Example:
@@ -48,7 +50,7 @@ def lock_example(example: Example) -> Example:
     """
     if connection.features.has_select_for_update:  # SQLite has locked the whole database
         Example.objects.select_for_update(no_key=True).values_list("pk").get(pk=example.pk)
-    locked = Example.objects.select_related("round__judging", "consensus").get(pk=example.pk)
+    locked = Example.objects.select_related("round__round_policy", "consensus").get(pk=example.pk)
     locked.round.task = example.round.task
     return locked
 
@@ -62,10 +64,16 @@ def derive_one(example: Example, votes: Sequence[Validation], freed: int = 0) ->
     by_owner = None
     if before and before.decided_by == Consensus.DecidedBy.OWNER:
         by_owner = example.owner_decisions.filter(withdrawn_at__isnull=True).first()
-    judging = getattr(example.round, "judging", None) or judging_of(example.round)
+    stored = getattr(example.round, "round_policy", None) or round_policy_of(example.round)
     model_label = _model_labels([example]).get(example.pk)
     now = derived(
-        example, votes, Policy(**judging.policy), by_owner, before, model_label, judging.fitted
+        example,
+        votes,
+        Policy(**stored.policy),
+        by_owner,
+        before,
+        model_label,
+        stored.fitted,
     )
     _store([now], freed)
 
@@ -145,8 +153,8 @@ def _store(rows: Sequence[Consensus], freed: int = 0) -> None:
 
 def derive_all(examples: Sequence[Example]) -> int:
     """Store the decisions of a round's locked examples; returns how many changed."""
-    judging = judging_of(examples[0].round)
-    policy, fitted = Policy(**judging.policy), judging.fitted
+    stored = round_policy_of(examples[0].round)
+    policy, fitted = Policy(**stored.policy), stored.fitted
     before = Consensus.objects.in_bulk([example.pk for example in examples])
     by_owner = {
         decision.example_id: decision

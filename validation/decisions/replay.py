@@ -16,6 +16,7 @@ from validation.decisions.second_opinion import fitted
 from validation.models import Consensus, OwnerDecision, Validation
 from validation.rules.claims import check_claim
 from validation.rules.consensus import Decision, Policy, Vote, decide
+from validation.rules.posterior import Fitted
 from validation.rules.round_counts import Cell
 
 UNDECIDED = gettext_noop("undecided")
@@ -74,12 +75,14 @@ def text_of(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def replay(round: Round, policy: Policy) -> Iterator[ReplayedExample]:
+def replay(round: Round, policy: Policy, model: Fitted | None = None) -> Iterator[ReplayedExample]:
     """Each example of the round that is not retracted, by id. An owner's decision wins.
 
-    Memory is bounded, except that dawid-skene fits its model to all votes of the round at once.
+    model: by which dawid-skene decides; None: it is fitted to the votes of the round, which are
+    then in memory at once.
     """
-    model = fitted(round) if policy.rule == "dawid-skene" else None
+    if policy.rule == "dawid-skene" and model is None:
+        model = fitted(round)
     owners = {
         row.example_id: row.vote
         for row in OwnerDecision.objects.filter(

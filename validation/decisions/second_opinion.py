@@ -9,8 +9,8 @@ from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import Annotator
 from tasks.models import Round
-from validation.decisions.consensus_rows import judging_of
-from validation.models import Judging, Validation
+from validation.decisions.consensus_rows import round_policy_of
+from validation.models import RoundPolicy, Validation
 from validation.rules.agreement import MOST_CHOICES, code_votes
 from validation.rules.dawid_skene import Aggregation, dawid_skene
 from validation.rules.posterior import Fitted
@@ -93,17 +93,18 @@ def fitted(round: Round) -> Fitted | None:
     )
 
 
-def fit(*, round: Round) -> None:
+def fit(*, round: Round) -> Fitted | None:
     """Fit the model to the round's votes and store it for later votes; no lock."""
-    judging_of(round)
+    round_policy_of(round)
     model = fitted(round)
-    Judging.objects.filter(round=round).update(model=asdict(model) if model else None)
+    RoundPolicy.objects.filter(round=round).update(model=asdict(model) if model else None)
+    return model
 
 
-def is_stale(judging: Judging) -> bool:
+def is_stale(stored: RoundPolicy) -> bool:
     """Whether the round has a tenth more votes than its model is from, or has no model."""
-    fitted = judging.fitted
-    return fitted is None or _labels(judging.round).count() >= GROWTH * fitted.votes
+    fitted = stored.fitted
+    return fitted is None or _labels(stored.round).count() >= GROWTH * fitted.votes
 
 
 def _estimates(round: Round) -> Aggregation | Undefined:

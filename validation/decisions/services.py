@@ -14,7 +14,7 @@ from dynabench.lib.queue import enqueue
 from tasks.models import Round
 from validation.decisions.consensus_rows import derive_all, lock_example, policy_of
 from validation.decisions.second_opinion import fit
-from validation.models import Judging, OwnerDecision
+from validation.models import OwnerDecision, RoundPolicy
 from validation.rules.consensus import Policy, Vote
 
 CHUNK = 500
@@ -40,7 +40,7 @@ def change_policy(*, round: Round, owner: User, policy: Policy) -> None:
     No lock: a vote reads the policy under its example's lock.
     """
     with transaction.atomic():
-        Judging.objects.update_or_create(round=round, defaults={"policy": asdict(policy)})
+        RoundPolicy.objects.update_or_create(round=round, defaults={"policy": asdict(policy)})
         log(owner, "policy.changed", round, **asdict(policy))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from tasks.config.checks import RESERVED
 from tasks.config.loading import dump_config, load_config
+from tasks.services import title_of
 from validation.rules.consensus import Policy
 
 ANSWER = "label"
@@ -37,7 +38,7 @@ def created_config(
     answer = {"type": "multiclass", "labels": values} if is_choice else {"type": "long_text"}
     config: dict[str, Any] = {
         "version": 1,
-        "name": code.replace("-", " ").capitalize(),
+        "name": title_of(code),
         "goal": {"text": "Write an example that the model gets wrong"},
         "context": [{"name": name, "type": "text"} for name in context],
         "input": [

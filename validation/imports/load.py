@@ -20,9 +20,10 @@ from tasks.models import Context, ContextBatch, Round
 from validation.bulk_insert import Table
 from validation.decisions.consensus_rows import policy_of
 from validation.decisions.replay import replay
+from validation.decisions.second_opinion import fit
 from validation.imports.rows import BadRow, HistoryRow, parse_line
 from validation.imports.task import ImportedTask, ImportRefused, Options
-from validation.models import Consensus, Judging, QueueItem, Validation
+from validation.models import Consensus, QueueItem, RoundPolicy, Validation
 from validation.rules.claims import check_claim
 from validation.rules.consensus import Decision, Policy, Vote, decide, votes_still_needed
 
@@ -189,7 +190,7 @@ class _ImportedRound:
                 f"{self.round} is judged on the site. Leave --policy out, or import into another "
                 "round with --round."
             )
-        Judging.objects.update_or_create(round=self.round, defaults={"policy": asdict(policy)})
+        RoundPolicy.objects.update_or_create(round=self.round, defaults={"policy": asdict(policy)})
         return policy, changes or policy.rule == "dawid-skene"
 
     def _is_history(self) -> bool:
@@ -298,7 +299,8 @@ class _ImportedRound:
     def _decide_all(self) -> None:
         Consensus.objects.filter(round=self.round).delete()
         QueueItem.objects.filter(round=self.round).delete()
-        examples = replay(self.round, self._policy)
+        model = fit(round=self.round) if self._policy.rule == "dawid-skene" else None
+        examples = replay(self.round, self._policy, model)
         while some := list(islice(examples, BATCH)):
             Table(Consensus, CONSENSUS).insert(
                 (
@@ -316,11 +318,11 @@ class _ImportedRound:
 
         Where people write too, the queue looks again: ids of writers may lie between ours.
         """
-        judging = Judging.objects.filter(round=self.round)
+        stored = RoundPolicy.objects.filter(round=self.round)
         if self._is_history():
-            judging.update(filled_to=self._last)
+            stored.update(filled_to=self._last)
         else:
-            judging.filter(filled_to__gte=self._first).update(filled_to=self._first - 1)
+            stored.filter(filled_to__gte=self._first).update(filled_to=self._first - 1)
 
 
 def _digest(row: HistoryRow) -> str:

@@ -4,15 +4,16 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from django.core.exceptions import ValidationError
 from django.utils.text import slugify
 
 from dynabench.accounts.models import Annotator, User
-from dynabench.accounts.services import log
+from dynabench.lib.errors import Refused
 from tasks.config.parsing import ConfigError
-from tasks.models import TargetModel, TargetVersion, Task, TaskMember
+from tasks.models import TargetModel, TargetVersion, Task
+from tasks.services import make_imported
 from validation.bulk_insert import Table
 from validation.imports.config import MOST_LABELS, created_config
 from validation.imports.rows import HistoryRow
@@ -61,6 +62,10 @@ class ImportedTask:
         task = Task.objects.select_for_update(no_key=True).filter(code=code).first()
         if task is None:
             task = self._create(code, options)
+        if task.config.kind == "arena":
+            raise ImportRefused(
+                f"{code!r} is an arena, which has no examples. Use import_comparisons."
+            )
         self.task = task
         self.field = task.config.answer_field
         self._is_span = task.config.component(self.field).type == "span"
@@ -79,16 +84,10 @@ class ImportedTask:
                 "make it with --create."
             )
         text = created_config(code, (), (), (), options.policy, 0)
-        task = Task(code=code, name=code.replace("-", " ").capitalize(), config_text=text)
-        task.is_visible = False  # until its owner has looked at it
         try:
-            task.full_clean()
-        except ValidationError as error:
-            raise ImportRefused(f"{code!r} cannot be a task: {' '.join(error.messages)}") from None
-        owner = _owner(options.owner)
-        task.save()
-        TaskMember.objects.create(task=task, user=owner, role=TaskMember.Role.OWNER)
-        log(None, "task.created", task, user=owner.email)
+            task = make_imported(code, text, partial(_owner, options.owner))
+        except Refused as error:
+            raise ImportRefused(str(error)) from None
         self._created = True
         return task
 
@@ -125,7 +124,7 @@ class ImportedTask:
         if len(self._people) > MOST_REMEMBERED:
             self._people.clear()
         names = {
-            _fitting(f"{self.task.code}:{who}", 40): who
+            fitting(f"{self.task.code}:{who}", 40): who
             for who in wanted
             if who is not None and who not in self._people
         }
@@ -176,7 +175,7 @@ class ImportedTask:
         Task.objects.filter(pk=self.task.pk).update(config_text=text)
 
 
-def _fitting(name: str, longest: int) -> str:
+def fitting(name: str, longest: int) -> str:
     """The name, or its beginning and a digest of it."""
     if len(name) <= longest:
         return name

@@ -31,7 +31,7 @@ def rounds_to_fill(task: Task) -> Sequence[Round]:
     """The rounds with examples that nobody has looked at to queue them, oldest first."""
     last = Example.objects.filter(round=OuterRef("pk")).order_by("-pk").values("pk")[:1]
     rounds = judged_rounds(task).annotate(last=Subquery(last))
-    return list(rounds.filter(last__gt=Coalesce("judging__filled_to", 0)))
+    return list(rounds.filter(last__gt=Coalesce("round_policy__filled_to", 0)))
 
 
 def rounds_with_places(task: Task) -> Sequence[Round]:
@@ -243,7 +243,7 @@ def waiting_examples(rounds: Sequence[Round]) -> Counter[int]:
     share = {r.pk: r.task.config.validation.judge_not_fooled for r in rounds if r.pk in live}
     waiting = queued_examples(live)
     unseen = Example.objects.filter(
-        Q(round__judging__isnull=True) | Q(pk__gt=F("round__judging__filled_to")),
+        Q(round__round_policy__isnull=True) | Q(pk__gt=F("round__round_policy__filled_to")),
         Q(consensus__isnull=True) | Q(consensus__still_needed__gt=0),
         ~Exists(QueueItem.objects.filter(pk=OuterRef("pk"))),
         round__in=live,

@@ -17,10 +17,10 @@ from dynabench.accounts.models import Annotator
 from dynabench.lib.errors import Refused
 from tasks.models import Round, Task
 from tasks.rounds.states import close_if_due
-from validation.decisions.consensus_rows import derive_one, judging_of, lock_example
+from validation.decisions.consensus_rows import derive_one, lock_example, round_policy_of
 from validation.judging import blind, gold, queue, vote_caps
 from validation.judging.queue import Held, Place
-from validation.models import GoldAnswer, JudgeLease, Judging, QueueItem, Skip, Validation
+from validation.models import GoldAnswer, JudgeLease, QueueItem, RoundPolicy, Skip, Validation
 from validation.rules.consensus import Policy, Vote, votes_still_needed
 from validation.rules.gold_check import Check
 from validation.rules.sampling import is_judged, order_key
@@ -189,23 +189,23 @@ def _free(example_id: int, places: int) -> None:
 def fill_queue(*, round: Round) -> int:
     """Queue further examples of the round, those that have not been looked at; returns how many.
 
-    Locks the round's judging. An example enters its round under the round's lock, so ids grow as
+    Locks the round's policy. An example enters its round under the round's lock, so ids grow as
     examples become visible and a mark suffices.
     """
-    judging_of(round)
+    round_policy_of(round)
     share = round.task.config.validation.judge_not_fooled
     with transaction.atomic():
-        judging = Judging.objects.select_for_update(of=("self",)).get(round=round)
-        at_first = votes_still_needed([], Policy(**judging.policy))
+        stored = RoundPolicy.objects.select_for_update(of=("self",)).get(round=round)
+        at_first = votes_still_needed([], Policy(**stored.policy))
         items: list[QueueItem] = []
         while not items:
-            unseen = Example.objects.filter(round=round, pk__gt=judging.filled_to).order_by("pk")
+            unseen = Example.objects.filter(round=round, pk__gt=stored.filled_to).order_by("pk")
             rows = list(unseen.select_related("consensus", "gold")[:CHUNK])
             if not rows:
                 break
-            judging.filled_to = rows[-1].pk
+            stored.filled_to = rows[-1].pk
             items = [item for row in rows if (item := _queue_item(row, at_first, share))]
-            judging.save(update_fields=["filled_to"])
+            stored.save(update_fields=["filled_to"])
         QueueItem.objects.bulk_create(items, ignore_conflicts=True)
     return len(items)
 

@@ -28,14 +28,14 @@ def add(commands: Any) -> None:
 
 def init(args: argparse.Namespace) -> int:
     """Write the files and, if the libraries are there, make the model."""
-    told = client_for(args).check_inputs(args.task)
+    found = client_for(args).check_inputs(args.task)
     kind = "image" if args.image else "folder"
-    _refuse_unknown(args.task, told["model"], kind)
+    _refuse_unknown(args.task, found["model"], kind)
     folder = args.folder or Path(f"{args.task}-{'image' if args.image else 'model'}")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise CommandError(f"{folder} is there already. Name another folder after the task.")
     folder.mkdir(parents=True, exist_ok=True)
-    _write(args.task, told, EXAMPLES / kind, folder)
+    _write(args.task, found, EXAMPLES / kind, folder)
     made = kind == "folder" and _make_model(folder)
     names = sorted(f"{path.name}/" if path.is_dir() else path.name for path in folder.iterdir())
     tell(
@@ -59,12 +59,12 @@ def _refuse_unknown(task: str, model: Told, kind: str) -> None:
         )
 
 
-def _write(task: str, told: Told, examples: Path, folder: Path) -> None:
+def _write(task: str, found: Told, examples: Path, folder: Path) -> None:
     """All files; those of the examples with the task's names in them."""
     for path in examples.iterdir():
         if path.is_file():
             shutil.copy(path, folder)
-    model, inputs = told["model"], told["inputs"]
+    model, inputs = found["model"], found["inputs"]
     ids = [f"example-{number}" for number, _ in enumerate(inputs, 1)]
     asked = [{"id": id, "inputs": each} for id, each in zip(ids, inputs, strict=True)]
     answers = [{"id": id, **_answer(model, each)} for id, each in zip(ids, inputs, strict=True)]

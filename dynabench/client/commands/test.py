@@ -51,18 +51,18 @@ def add(commands: Any) -> None:
 def test(args: argparse.Namespace) -> int:
     """Have the five examples of the server answered, and say what it would say."""
     _refuse_lacking(args)
-    told = client_for(args).check_inputs(args.task)
+    found = client_for(args).check_inputs(args.task)
     with TemporaryDirectory() as name, _handed_in(args.model) as model:
         folder = Path(name)
-        (folder / "task.yaml").write_text(told["config_text"], encoding="utf-8")
-        lines = "".join(json.dumps({"inputs": each}) + "\n" for each in told["inputs"])
+        (folder / "task.yaml").write_text(found["config_text"], encoding="utf-8")
+        lines = "".join(json.dumps({"inputs": each}) + "\n" for each in found["inputs"])
         (folder / "inputs.jsonl").write_text(lines, encoding="utf-8")
         report = _check(
             model,
             f"--config={folder / 'task.yaml'}",
             f"--inputs={folder / 'inputs.jsonl'}",
-            f"--memory-gib={told['memory_gib']}",
-            f"--cpus={told['cpus']}",
+            f"--memory-gib={found['memory_gib']}",
+            f"--cpus={found['cpus']}",
             f"--adapter={args.adapter}",
             *([f"--runner={args.runner}"] if args.runner else []),
         )

@@ -7,8 +7,13 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
+from dynabench.demo.community import make_task
 from dynabench.demo.loop import run_demo
+from dynabench.demo.models import DemoRun
+from dynabench.demo.server import site_or_substitute
+from dynabench.lib.errors import Refused
 from dynabench.lib.refusals import as_command_error
+from evaluation.queue.subprocess_job import tell
 
 
 class Command(BaseCommand):
@@ -17,11 +22,15 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--seed", type=int, default=0, help="random seed")
         parser.add_argument("--json", action="store_true", help="print the report as JSON")
+        parser.add_argument("--run", type=int, help="for queue workers: do a claimed filling")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if options["run"]:
+            self._work(options["run"], options["seed"])
+            return
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # its model server ends with it
-        with as_command_error():
-            found = run_demo(options["seed"], self.stderr.write)
+        with as_command_error(), site_or_substitute():
+            found = run_demo(make_task(), options["seed"], self._show)
         if options["json"]:
             self.stdout.write(json.dumps(found))
             return
@@ -32,3 +41,11 @@ class Command(BaseCommand):
                 f"model, {one['verified_fooled']} verified, vMER {vmer}"
             )
         self.stdout.write(f"{found['models']} models on the board; {found['seconds']:.0f} seconds")
+
+    def _show(self, share: float, words: str) -> None:
+        self.stderr.write(f"{share:4.0%} {words}")
+
+    def _work(self, pk: int, seed: int) -> None:
+        """Fill the task here, for a worker that watches."""
+        task = DemoRun.objects.select_related("task").get(pk=pk).task
+        tell(self.stdout, lambda show: run_demo(task, seed, show), Refused)

@@ -4,7 +4,6 @@ import logging
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -21,11 +20,14 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from dynabench.accounts.models import User, confirm_address
+from dynabench.demo.server import is_taken
+from dynabench.demo.services import request_demo
 from dynabench.lib.errors import Refused
 from dynabench.lib.queue import every_minute
-from evaluation.training.shipped import install_starter
+from evaluation.models import Job, TrainingRun
+from evaluation.training.shipped import install_starter, remove_starters, starter_folder
 from evaluation.training.starters import STARTERS
-from tasks.models import SIMULATED, Round, Task, TaskMember
+from tasks.models import SIMULATED, Round, TargetModel, Task, TaskMember
 from tasks.rounds.loop import register_target
 from tasks.rounds.states import set_round_state
 from tasks.services import install_official_tasks
@@ -82,8 +84,8 @@ class Command(BaseCommand):
             self.stdout.write(f"\nDynabench is at http://localhost:{port}/  (Ctrl-C stops it)")
             self.stdout.write(FIRST_STEP)
             if demo and not Task.objects.filter(code=SIMULATED).exists():
+                request_demo(None)
                 self.stdout.write(f"It fills as you watch: http://localhost:{port}/t/{SIMULATED}/")
-                processes.start_demo()
             processes.watch()
         finally:
             processes.stop()
@@ -106,6 +108,7 @@ class Command(BaseCommand):
                 )
             except Refused as error:  # a round was opened with another starter
                 self.stdout.write(f"The starter of {code} stays what it is. {error}")
+        remove_starters(settings.HOME, starters_in_use())
 
     def _open_rounds(self) -> None:
         """Open the first rounds that were never opened; one whose target is silent stays ready."""
@@ -141,6 +144,16 @@ def first_rounds() -> list[Round]:
     """The official tasks' first rounds that are ready and were never opened."""
     rounds = Round.objects.filter(task__is_official=True, number=1, state=Round.State.READY)
     return list(rounds.filter(opened_at=None))
+
+
+def starters_in_use() -> set[str]:
+    """The folders of this version's starters, of all targets and of trainings to come."""
+    unfinished = TrainingRun.objects.filter(state__in=[Job.State.QUEUED, Job.State.RUNNING])
+    return {
+        *(str(starter_folder(code, settings.HOME)) for code in STARTERS),
+        *TargetModel.objects.values_list("source", flat=True),
+        *unfinished.values_list("options__base", flat=True),
+    }
 
 
 class Processes:
@@ -184,11 +197,6 @@ class Processes:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-
-    def start_demo(self) -> None:
-        """Let simulated people in; nobody waits for their end."""
-        self.commands["demo"] = [*MANAGE, "demo"]
-        self._start("demo")
 
     def wait_until_ready(self) -> None:
         """Return when web and model server answer; raises CommandError with the log to read."""
@@ -249,11 +257,10 @@ class Processes:
 
 def refuse_taken(variable: str, host: str, port: int) -> None:
     """Raise CommandError when another program answers at the address."""
-    with socket.socket() as probe:
-        if probe.connect_ex((host, port)) == 0:
-            raise CommandError(
-                f"Something runs at {host}:{port} already. Stop it, or set {variable} to another."
-            )
+    if is_taken(host, port):
+        raise CommandError(
+            f"Something runs at {host}:{port} already. Stop it, or set {variable} to another."
+        )
 
 
 def static_is_fresh() -> bool:

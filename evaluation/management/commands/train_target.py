@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from dynabench.lib.refusals import as_command_error
 from evaluation.models import TrainingRun
 from evaluation.queue import leases
-from evaluation.queue.subprocess_job import carry_out
+from evaluation.queue.subprocess_job import carry_out, tell
 from evaluation.training.report_text import report_lines
 from evaluation.training.services import (
     SEED,
@@ -113,17 +113,8 @@ class Command(BaseCommand):
         self.stderr.write(f"{progress:4.0%} {message}")
 
     def _work(self, pk: int) -> None:
-        """Train here and tell in lines of JSON; see `evaluation.queue.subprocess_job`."""
+        """Train here, for a worker that watches."""
         from evaluation.training.next_target import FAILURES, train_next  # loads torch
 
-        def say(**words: Any) -> None:
-            self.stdout.write(json.dumps(words))
-            self.stdout.flush()
-
         run = TrainingRun.objects.select_related("task").get(pk=pk)
-        try:
-            report = train_next(run, lambda share, words: say(progress=share, message=words))
-        except FAILURES as error:
-            say(error=str(error))
-        else:
-            say(report=report)
+        tell(self.stdout, lambda show: train_next(run, show), FAILURES)

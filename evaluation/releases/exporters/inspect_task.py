@@ -1,6 +1,6 @@
 """A released round of Dynabench for Inspect: `inspect eval inspect_task.py --model …`.
 
-This file is the same in every release; task.json and the JSON lines beside it say what is asked.
+This file is the same in every release; task.json and the JSON lines next to it say what is asked.
 """
 
 from pathlib import Path

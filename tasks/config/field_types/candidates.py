@@ -1,36 +1,79 @@
-"""Texts of which one is chosen. No page can ask for them yet."""
+"""Texts that compete: in the context a list of them; elsewhere the chosen one, or their order."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tasks.config.components import Component, FieldType, never_asked, plainly, refers
+from tasks.config.components import Component, FieldType, FormInput, plain, refers, refers_to_given
 from tasks.config.parsing import Finding, Loc
-from tasks.config.values import subject
+from tasks.config.values import FORBIDDEN, subject
 
 
 class Candidates(FieldType, name="candidates"):
-    """A list of texts; or the number of the chosen one, where it refers to such a list."""
+    """A list of texts; or one of the list that it refers to; or with `rank` all, best first."""
 
-    keys = ("reference",)
-    places = ()
-    is_list = True
+    keys = ("reference", "rank")
+    places = ("context", "input", "output")
+    own_metrics = ("pair_accuracy",)
     missing = "Choose {title}"
-    form_input = never_asked
-    display = plainly
+
+    def is_list(self, component: Component) -> bool:
+        return component.reference is None or component.rank
+
+    def offered(self, component: Component, context: Mapping[str, Any]) -> Sequence[str]:
+        return context.get(str(component.reference)) or ()
+
+    def check_shape(self, component: Component, value: Any) -> list[str]:
+        named = subject(component)
+        if not self.is_list(component):
+            return [] if isinstance(value, str) else [f"{named} must be one of the candidates"]
+        if component.rank and isinstance(value, Mapping):
+            return [f"{named}: give each text a place of its own, from 1 to {len(value)}"]
+        if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+            return [f"{named} must be a list of texts"]
+        if len(set(value)) < len(value):
+            return [f"{named} has the same text twice"]
+        return _unfit(named, value) if component.reference is None else []
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
-        named = subject(component)
-        if component.reference is not None:
-            offered = context.get(component.reference) or []
-            is_number = isinstance(value, int) and not isinstance(value, bool)
-            if is_number and 0 <= value < len(offered):
-                return []
-            return [f"{named} must be the number of a candidate, from 0 to {len(offered) - 1}"]
-        texts = isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
-        return [] if texts else [f"{named} must be a list of texts"]
+        wrong = self.check_shape(component, value)
+        if wrong or component.reference is None:
+            return wrong
+        named, offered = subject(component), self.offered(component, context)
+        if not component.rank:
+            return [] if value in offered else [f"{named} must be one of the candidates, unchanged"]
+        if sorted(value) == sorted(offered):
+            return []
+        return [f"{named} must hold each of the {len(offered)} candidates once, unchanged"]
+
+    def form_input(self, component: Component) -> FormInput:
+        if component.rank:
+            return FormInput("Field", "Ranking")
+        return FormInput("TextChoiceField", "RadioSelect")
+
+    def stored(self, component: Component, typed: Any, context: Mapping[str, Any]) -> Any:
+        """Of the places of texts, their order; places that make no order stay, to be refused."""
+        if not isinstance(typed, Mapping):
+            return typed
+        offered = self.offered(component, context)
+        places = {text: typed.get(text) for text in offered}
+        if sorted(map(str, places.values())) != sorted(map(str, range(1, len(offered) + 1))):
+            return places
+        return sorted(offered, key=lambda text: int(places[text]))  # type: ignore[arg-type]
+
+    def display(self, component: Component, value: Any) -> str:
+        if not isinstance(value, list | tuple):
+            return plain(value)
+        return "\n".join(f"{number}. {plain(text)}" for number, text in enumerate(value, 1))
 
     def described(self, component: Component) -> str:
-        return "a list of texts" if component.reference is None else "the number of the chosen one"
+        if component.reference is None:
+            return "a list of texts"
+        what = "the texts" if component.rank else "one of the texts"
+        return f"{what} of {component.reference}" + (", best first" if component.rank else "")
+
+    def stand_in(self, component: Component) -> Any:
+        texts = [f"({component.title} {letter})" for letter in "AB"]
+        return texts if component.reference is None else None
 
     def findings(
         self, loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
@@ -38,3 +81,33 @@ class Candidates(FieldType, name="candidates"):
         if component.reference is not None:
             offered = [one.name for one in groups["context"] if one.type == "candidates"]
             yield from refers(loc, component, offered, "candidates of the context")
+
+    def unfinished(
+        self, loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
+    ) -> Iterator[Finding]:
+        if loc[0] == "context" and (component.reference is not None or component.rank):
+            key = "rank" if component.rank else "reference"
+            message = "candidates of the context are a list of texts"
+            yield Finding((*loc, key), message, f"remove {key}")
+        elif loc[0] != "context" and component.reference is None:
+            message = "the answer is one of a list of texts"
+            yield Finding(loc, message, "add reference: NAME, of candidates of the context")
+        else:
+            yield from refers_to_given(loc, component, groups)
+
+    def metrics(self, component: Component) -> tuple[str, ...]:
+        return self.own_metrics if component.rank else ()
+
+    def rule(self, component: Component) -> str:
+        return "rank" if component.rank else ""
+
+
+def _unfit(named: str, texts: Sequence[str]) -> list[str]:
+    """What would keep people from choosing one of the texts."""
+    if len(texts) < 2:
+        return [f"{named} must hold at least two texts"]
+    if any(not text.strip() or text != text.strip() for text in texts):
+        return [f"{named} must hold no empty text, and no space before or after one"]
+    if any("\r" in text or FORBIDDEN.search(text) for text in texts):
+        return [f"{named} holds a control character; delete it"]
+    return []

@@ -12,7 +12,6 @@ class Chat(FieldType, name="chat"):
 
     keys = ()
     places = ()
-    is_list = True
     form_input = never_asked
     display = plainly
 
@@ -28,6 +27,9 @@ class Chat(FieldType, name="chat"):
             if not isinstance(turn["text"], str) or FORBIDDEN.search(turn["text"]):
                 return [f"{named}, turn {number}: the text must be a text"]
         return []
+
+    def is_list(self, component: Component) -> bool:
+        return True
 
     def described(self, component: Component) -> str:
         return "a list of turns, each with role and text"

@@ -49,7 +49,9 @@ class Multilabel(_Choice, name="multilabel"):
     """Any of the labels, each once."""
 
     places = ("input", "metadata")
-    is_list = True
+
+    def is_list(self, component: Component) -> bool:
+        return True
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
         named = subject(component)

@@ -66,9 +66,11 @@ class Spans(_Stretch, name="spans"):
 
     keys = ("reference", "tags")
     places = ()
-    is_list = True
     missing = "Mark {title} in the {reference}"
     form_input = never_asked
+
+    def is_list(self, component: Component) -> bool:
+        return True
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
         named = subject(component)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
+from tasks.config.values import check_answer
 from tasks.targets.endpoints.base import QA_KIND, EndpointConfig, rubbish
 
 MAX_DEPTH = 20
@@ -90,6 +91,8 @@ def read_output(
         return _span(config, str(item[config.passage_field]), found, first_place)
     if answer is None:
         raise rubbish(f"The output field {config.output!r} is null.")
+    for problem in check_answer(config.answer, answer, item) if config.answer else ():
+        raise rubbish(f"The output field {config.output!r}: {problem}.")
     return found
 
 

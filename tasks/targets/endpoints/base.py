@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from tasks.config.components import Component
+
 Reason = Literal["down", "slow", "busy", "rubbish", "refused", "misconfigured"]
 QA_KIND = "extractive-qa"
 GENERATOR = "generator"  # generates text
@@ -65,7 +67,8 @@ class EndpointConfig:
     """How to reach a target and what its answers must look like.
 
     fields: names of the input fields sent, in order; output: the target field answered;
-    labels: allowed answers, None for free or extractive ones; secret: bearer token;
+    labels: allowed answers, None for free or extractive ones; answer: the target field's
+    component, by which answers are checked, where it is known; secret: bearer token;
     options: adapter-specific; allow_private_hosts: True, or names, addresses and networks
     that may resolve to private addresses (an operator's decision, never a task owner's).
     """
@@ -74,6 +77,7 @@ class EndpointConfig:
     fields: tuple[str, ...]
     output: str
     labels: tuple[str, ...] | None = None
+    answer: Component | None = None
     kind: str = "remote"
     secret: str | None = field(default=None, repr=False)
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)

@@ -33,14 +33,26 @@ def test_nothing_is_larger_than_it_can_be(value, characters):
 
 @pytest.mark.parametrize(
     "text",
-    ["Write to ada.b+c@mill.example.org.", "Call +44 20 7946 0958 now", "Ring (030) 123 456 789"],
+    [
+        "Write to ada.b+c@mill.example.org.",
+        "Call +44 20 7946 0958 now",
+        "Ring (030) 123 456 789",
+        "0161.496.0000",
+        "030.12345678",
+        "Pi is 3.14159265, call +44.2079460958",
+    ],
 )
 def test_what_looks_personal(text):
     assert looks_personal(text)
 
 
 @pytest.mark.parametrize(
-    "text", ["In 1840 and 1850.", "It cost 12,000,000 in all.", "3 @ 4", "Room 12-34", "1 2 3 4"]
+    "text",
+    [
+        *("In 1840 and 1850.", "It cost 12,000,000 in all.", "3 @ 4", "Room 12-34", "1 2 3 4"),
+        *("Pi is 3.14159265358979.", "-0.333333333333", "3.14159265 2.718281828", "7.000000001e-9"),
+        "100,333333333",
+    ],
 )
 def test_what_does_not(text):
     assert not looks_personal(text)

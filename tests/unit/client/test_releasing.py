@@ -24,8 +24,8 @@ ROWS = [
 def meanwhile(monkeypatch):
     """`meanwhile(do, …)`: what happens at the server while the client waits, one after another."""
 
-    def told(*deeds):
-        waiting = iter(deeds)
+    def told(*actions):
+        waiting = iter(actions)
         monkeypatch.setattr("dynabench.client.client.sleep", lambda seconds: next(waiting)())
 
     return told

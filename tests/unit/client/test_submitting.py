@@ -23,7 +23,7 @@ PIECE = 1000
 
 @pytest.fixture
 def folder(tmp_path):
-    """Of a model, with what training leaves beside it."""
+    """Of a model, with what training leaves next to it."""
     folder = tmp_path / "my-model"
     (folder / "checkpoint-5").mkdir(parents=True)
     (folder / "config.json").write_text("{}")

@@ -1,11 +1,12 @@
-"""What is told of a task to who makes a model for it."""
+"""What a task asks of its models, for those who make one."""
 
 from pathlib import Path
 
 import pytest
 
-from evaluation.inference.requests import labels_of, model_for, text_for_models
-from evaluation.task_shape import shape_of
+from evaluation.contract import InvalidOutput
+from evaluation.inference.exchange import answers_for
+from evaluation.task_shape import labels_of, model_for, runnable, shape_of, text_for_models
 from tasks.config.loading import load_config
 from tasks.config.schema import TaskConfig
 
@@ -46,8 +47,22 @@ def test_what_a_model_must_be():
         "labels": None,
     }
     assert model_for(official("hate-speech"))["fields"] == ("text",)
+    model = runnable(official("hate-speech"))
+    assert (model.fields, model.labels) == (("text",), labels_of(official("hate-speech")))
 
 
 def test_no_folder_can_be_run_for_a_translation():
     told = model_for(load_config(TRANSLATION))
     assert (told["kind"], told["type"], told["output"]) == (None, "text", "target")
+
+
+def test_an_answer_of_another_type_is_checked_by_its_field_type():
+    topics = "{name: target, type: multilabel, labels: [news, sport]}"
+    config = load_config(
+        TRANSLATION.replace("{name: target, type: text}", topics).replace("bleu", "accuracy")
+    )
+    answers = answers_for(config, ["one", "two"])
+    answers.take(b'{"id": "one", "output": {"target": ["news"]}}')
+    with pytest.raises(InvalidOutput):
+        answers.take(b'{"id": "two", "output": {"target": "weather"}}')
+    assert answers.missing() == 1

@@ -18,7 +18,7 @@ LABELS = ("yes", "no")
 NAMES = ("accuracy_before", "accuracy_after", "drop", "consistency", "worst_case")
 
 
-def twins(gold: Any, said: Any, *after: tuple[str, Any]) -> Perturbed:
+def pair_of(gold: Any, said: Any, *after: tuple[str, Any]) -> Perturbed:
     def answer(value: Any) -> Answer | None:
         return None if value is None else Answer(value)
 
@@ -33,11 +33,11 @@ def deltas(pairs, metric: str = "accuracy", **options) -> dict[tuple[str, str], 
 
 
 SOME = [
-    twins("yes", "yes", ("typos", "yes"), ("case", "yes")),
-    twins("yes", "yes", ("typos", "no"), ("case", "yes"), ("spaces", "no")),
-    twins("no", "yes", ("typos", "no")),
-    twins("no", "yes", ("case", None)),
-    twins("no", "no"),  # without twins: in nothing
+    pair_of("yes", "yes", ("typos", "yes"), ("case", "yes")),
+    pair_of("yes", "yes", ("typos", "no"), ("case", "yes"), ("spaces", "no")),
+    pair_of("no", "yes", ("typos", "no")),
+    pair_of("no", "yes", ("case", None)),
+    pair_of("no", "no"),  # without variants: in nothing
 ]
 
 
@@ -56,7 +56,7 @@ def test_before_and_after_on_gold():
 
 
 def test_five_examples_that_all_stay_the_same_are_not_sure_to():
-    found = deltas([twins("yes", "yes", ("typos", "yes"))] * 5)["consistency", ""]
+    found = deltas([pair_of("yes", "yes", ("typos", "yes"))] * 5)["consistency", ""]
     assert (found.value, found.low, found.high) == (1, *wilson(5, 5))
 
 
@@ -69,23 +69,23 @@ def test_each_kind_by_itself():
 
 def test_a_majority_classifier_is_consistent_and_bad():
     """Dynabench gave it 100: it measured agreement with the model's own answer."""
-    pairs = [twins("yes" if n % 4 == 0 else "no", "yes", ("typos", "yes")) for n in range(40)]
+    pairs = [pair_of("yes" if n % 4 == 0 else "no", "yes", ("typos", "yes")) for n in range(40)]
     found = deltas(pairs)
     assert [found[name, ""].value for name in NAMES] == [0.25, 0.25, 0, 1, 0.25]
     assert found["accuracy_before", ""].note == ALWAYS_THE_SAME
     assert next(iter(found)) == ("accuracy_before", "")
     assert (found["consistency", ""].low, found["consistency", ""].high) == wilson(40, 40)
-    assert not deltas([*pairs, twins("no", "no", ("typos", "no"))])["accuracy_before", ""].note
+    assert not deltas([*pairs, pair_of("no", "no", ("typos", "no"))])["accuracy_before", ""].note
 
 
 def test_a_model_that_never_answers_is_not_consistent():
-    found = deltas([twins("yes", None, ("typos", None))])
+    found = deltas([pair_of("yes", None, ("typos", None))])
     assert found["consistency", ""].value == 0
     assert not found["accuracy_before", ""].note
 
 
 def test_graded_metrics_take_the_least_right_answer():
-    pairs = [twins("red fox", "red fox", ("typos", "fox"), ("case", "The Red Fox"))]
+    pairs = [pair_of("red fox", "red fox", ("typos", "fox"), ("case", "The Red Fox"))]
     found = deltas(pairs, "squad_f1", labels=None)
     assert found["squad_f1_before", ""].value == 1
     assert found["squad_f1_after", ""].value == pytest.approx((2 / 3 + 1) / 2)
@@ -96,7 +96,10 @@ def test_graded_metrics_take_the_least_right_answer():
 @pytest.mark.parametrize("metric", ["macro_f1", "matthews_correlation", "bleu", "chrf"])
 def test_metrics_of_a_corpus(metric):
     text = "a cat sat on the mat"
-    pairs = [twins(text, text, ("typos", text), ("case", "no")), twins("no", "no", ("typos", "no"))]
+    pairs = [
+        pair_of(text, text, ("typos", text), ("case", "no")),
+        pair_of("no", "no", ("typos", "no")),
+    ]
     found = deltas(pairs, metric, labels=(text, "no"))
     assert found[f"{metric}_before", ""].value == pytest.approx(1)
     assert 0 < found[f"{metric}_after", ""].value < 1
@@ -114,14 +117,14 @@ def test_tags_that_come_late_are_counted():
 
 
 def test_without_twins_there_is_nothing():
-    for pairs in ([], [twins("yes", "yes")]):
+    for pairs in ([], [pair_of("yes", "yes")]):
         found = deltas(pairs)
         assert [name for name, _ in found] == list(NAMES)
         assert {(one.value, one.n, one.note) for one in found.values()} == {(None, 0, NO_VARIANTS)}
 
 
 def test_what_is_not_defined_says_so():
-    found = deltas([twins("", "", ("typos", ""))], "bleu")
+    found = deltas([pair_of("", "", ("typos", ""))], "bleu")
     assert found["bleu_before", ""].value is None
     assert found["drop", ""].note == UNDEFINED
 
@@ -133,11 +136,11 @@ def test_a_metric_that_cannot_be_computed_says_what_it_needs():
 
 
 def test_intervals_are_of_clusters():
-    """Ten copies of each twin say no more than one: the interval does not shrink."""
+    """Ten copies of each variant say no more than one: the interval does not shrink."""
     chance = random.Random(2)
     said = [chance.choice(LABELS) for _ in range(100)]
-    one = deltas([twins("yes", "yes", ("typos", value)) for value in said], draws=1000)
-    ten = deltas([twins("yes", "yes", *[("typos", value)] * 10) for value in said], draws=1000)
+    one = deltas([pair_of("yes", "yes", ("typos", value)) for value in said], draws=1000)
+    ten = deltas([pair_of("yes", "yes", *[("typos", value)] * 10) for value in said], draws=1000)
     for name in ("accuracy_after", "drop", "consistency"):
         assert one[name, ""].value == ten[name, ""].value
         wide, same = (found[name, ""].high - found[name, ""].low for found in (one, ten))
@@ -152,7 +155,7 @@ def drawn(seed: int, count: int) -> Iterator[Perturbed]:
             (kind, chance.choice((*LABELS, None)))
             for kind in chance.sample(["typos", "case", "spaces"], chance.randrange(4))
         ]
-        yield twins(chance.choice(LABELS), chance.choice(LABELS), *after)
+        yield pair_of(chance.choice(LABELS), chance.choice(LABELS), *after)
 
 
 @settings(max_examples=15, deadline=None)

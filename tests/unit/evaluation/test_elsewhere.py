@@ -1,4 +1,4 @@
-"""What goes beside a release for the tools of others: people's words come out as they went in."""
+"""What goes with a release for the tools of others: people's words come out as they went in."""
 
 import json
 import math

@@ -16,7 +16,7 @@ from evaluation.inference.evaluate import (
     read_predictions,
     score_file,
 )
-from evaluation.inference.requests import Sent
+from evaluation.inference.exchange import Sent
 from evaluation.sandbox.limits import Limits
 from evaluation.scoring.robustness import NO_VARIANTS
 from tasks.config.loading import load_config

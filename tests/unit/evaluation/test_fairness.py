@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.runs.scheduling import Served, Waiting, in_turn
+from evaluation.runs.services import Served, Waiting, in_turn
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -1,5 +1,6 @@
 """Metrics against the libraries that define them, and cases by hand."""
 
+import itertools
 import math
 import warnings
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+from scipy.stats import kendalltau
 from sklearn.metrics import f1_score, matthews_corrcoef
 
 from evaluation.contract import SetRow
@@ -70,8 +72,8 @@ def test_every_metric_is_explained():
 
 @pytest.mark.parametrize("name", sorted(set(METRICS) - {"sp_bleu"}))
 def test_a_missing_answer_is_wrong(name):
-    text = "a cat sat on the mat"
-    metric = metric_of(name, (text, "no"))
+    text: Any = ["a", "b"] if name == "pair_accuracy" else "a cat sat on the mat"
+    metric = metric_of(name, (str(text), "no"))
     missing, right = (metric.statistic(value, row(text)) for value in (None, text))
     assert (metric.graded(missing), metric.graded(right)) == pytest.approx((0, 1))
     assert metric.value(metric.vectors([missing]))[0] <= 0
@@ -258,3 +260,26 @@ def test_dataperf_puts_very_many_tags_together():
 def test_nothing_said_where_nothing_is_right_has_no_bleu():
     assert math.isnan(one("bleu", "", ""))
     assert math.isnan(one("chrf", "", ""))
+
+
+def test_pairs_in_order_follow_kendalls_tau():
+    true = [*"abcd"]
+    for said in itertools.permutations(true):
+        tau = kendalltau([true.index(text) for text in said], range(4)).statistic
+        assert one("pair_accuracy", list(said), true) == pytest.approx((1 + tau) / 2)
+    assert one("pair_accuracy", ["a", "b"], true) == 0
+    assert one("pair_accuracy", ["a", "b"], ["b", "a"], ["a", "b"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "gold", "f1"),  # of rouge_score 0.1.2, without stemmer
+    [
+        ("The cat sat on the mat.", ["the mat sat on the cat"], 2 / 3),
+        ("a b c", ["c b a"], 1 / 3),
+        ("Tarn, at ten", ["Lund", "at ten, Tarn"], 2 / 3),
+        ("...", ["x"], 0.0),
+    ],
+)
+def test_rouge_l(said, gold, f1):
+    row = SetRow("1", {}, tuple(gold))
+    assert metric_of("rouge_l").statistic(said, row) == pytest.approx(f1)

@@ -24,12 +24,16 @@ def row(question: str, passage: str = "A long walk", gold: str = "yes") -> SetRo
 
 
 def test_a_field_in_other_words():
-    twin = paraphrased(says(who="Which man went"), row("Who went"), READING, seed=1)
-    assert twin.row.inputs == {"question": "Which man went", "passage": "A long walk"}
-    assert (twin.kind, twin.row.gold, twin.row.slices) == ("paraphrase", ("yes",), {"tag": ("a",)})
-    assert twin.distance == 7
-    assert "u1" not in twin.row.uid
-    assert twin == paraphrased(says(who="Which man went"), row("Who went"), READING, seed=1)
+    variant = paraphrased(says(who="Which man went"), row("Who went"), READING, seed=1)
+    assert variant.row.inputs == {"question": "Which man went", "passage": "A long walk"}
+    assert (variant.kind, variant.row.gold, variant.row.slices) == (
+        "paraphrase",
+        ("yes",),
+        {"tag": ("a",)},
+    )
+    assert variant.distance == 7
+    assert "u1" not in variant.row.uid
+    assert variant == paraphrased(says(who="Which man went"), row("Who went"), READING, seed=1)
 
 
 @pytest.mark.parametrize(
@@ -49,8 +53,8 @@ def test_what_would_change_the_answer_is_dropped(question, said, more):
 
 def test_the_passage_of_answers_stays():
     other = says(a="The walk", who="Which walk was long")
-    twin = paraphrased(other, row("Who", gold="walk"), IN_PASSAGE, seed=1)
-    assert twin.row.inputs == {"question": "Which walk was long", "passage": "A long walk"}
+    variant = paraphrased(other, row("Who", gold="walk"), IN_PASSAGE, seed=1)
+    assert variant.row.inputs == {"question": "Which walk was long", "passage": "A long walk"}
     assert paraphrased(other, row(""), IN_PASSAGE, seed=1) is None
 
 

@@ -1,4 +1,4 @@
-"""Perturbed twins: what each kind does, and what no kind may do."""
+"""Variants of a text: what each kind does, and what no kind may do."""
 
 import re
 import sys
@@ -25,7 +25,7 @@ from evaluation.scoring.perturbations.source import (
 LABELS = ("entailment", "neutral")
 
 
-def twins(text: str, family: str = "robustness", **options) -> dict[str, Variant]:
+def texts_of(text: str, family: str = "robustness", **options) -> dict[str, Variant]:
     row = options.pop("row", SetRow("u1", {"text": text}, ("neutral",)))
     drawn = {"seed": options.pop("seed", 3), "most": options.pop("most", 99)}
     reading = {
@@ -38,7 +38,7 @@ def twins(text: str, family: str = "robustness", **options) -> dict[str, Variant
 
 def said(kind: str, text: str, **options) -> str | None:
     """The text that a kind makes, or None where it changes nothing."""
-    one = twins(text, KINDS[kind].family, **options).get(kind)
+    one = texts_of(text, KINDS[kind].family, **options).get(kind)
     return one.row.inputs["text"] if one else None
 
 
@@ -82,7 +82,7 @@ LONG = "Yesterday several friends walked through beautiful gardens because they 
 def test_few_letters_change_and_never_the_first(kind):
     new = said(kind, LONG)
     assert [word[0] for word in new.split()] == [word[0] for word in LONG.split()]
-    assert 1 <= twins(LONG)[kind].distance <= 8
+    assert 1 <= texts_of(LONG)[kind].distance <= 8
 
 
 def test_a_neighbour_key_lies_beside():
@@ -153,7 +153,7 @@ def test_a_neutral_suffix(text, stop):
 
 def test_fillers_and_suffixes_come_into_the_longest_field_only():
     row = SetRow("u", {"one": "a long story of the sea", "two": "a short one"}, ("neutral",))
-    found = twins("", row=row, fields=("two", "one"))
+    found = texts_of("", row=row, fields=("two", "one"))
     for kind in ("filler", "neutral_suffix"):
         assert found[kind].row.inputs["two"] == "a short one"
         assert found[kind].row.inputs["one"] != row.inputs["one"]
@@ -168,7 +168,7 @@ def test_genders_and_names_go_back():
 
 def test_a_name_is_the_same_in_all_fields_and_of_its_band():
     row = SetRow("u", {"a": "Then Jamal met Aaliyah.", "b": "Is Aaliyah with Jamal?"}, ("neutral",))
-    found = twins("", "fairness", row=row, fields=("a", "b"))["given_names"].row.inputs
+    found = texts_of("", "fairness", row=row, fields=("a", "b"))["given_names"].row.inputs
     man, woman = re.fullmatch(r"Then (\w+) met (\w+)\.", found["a"]).groups()
     assert found["b"] == f"Is {woman} with {man}?"
     assert (man, woman) != ("Jamal", "Aaliyah")
@@ -224,7 +224,7 @@ def test_addresses_numbers_names_and_labels_stay():
     kept = ("somebody@example.org", "www.example.org", "neutral", "25", "#topics", "European Union",
             "Barack Obama", "NASA", "Marseille")  # fmt: skip
     for seed in range(5):
-        for kind, one in twins(text, seed=seed).items():
+        for kind, one in texts_of(text, seed=seed).items():
             if "case" not in kind:
                 for words in kept:
                     assert words in one.row.inputs["text"], kind
@@ -235,7 +235,7 @@ def test_a_text_in_capitals_has_no_names():
 
 
 def test_only_kinds_of_the_language():
-    german = twins("Gestern gingen Freunde spazieren", language="de-AT")
+    german = texts_of("Gestern gingen Freunde spazieren", language="de-AT")
     assert german
     assert all(KINDS[kind].languages == ("*",) for kind in german)
     assert set(EN) == {"en"}
@@ -246,17 +246,17 @@ def test_at_most_so_many_drawn_by_hash():
     chosen = set()
     for number in range(200):
         row = SetRow(f"u{number}", {"text": LONG}, ("neutral",))
-        four = twins(LONG, row=row, most=4)
+        four = texts_of(LONG, row=row, most=4)
         assert len(four) == 4
         chosen |= set(four)
-    assert chosen >= set(twins(LONG))
+    assert chosen >= set(texts_of(LONG))
 
 
 def test_what_is_no_text_or_the_answer_stays():
     row = SetRow(
         "u", {"text": "", "image": "x.png", "n": 3, "label": "some words here"}, ("neutral",)
     )
-    assert twins("", row=row, fields=("text", "n", "label", "none")) == {}
+    assert texts_of("", row=row, fields=("text", "n", "label", "none")) == {}
 
 
 PASSAGE = "It is not the river Thames in London; the museum opened near Paris in 1889, they said."
@@ -270,7 +270,7 @@ def passage_row(*gold, question: str = "What opened near that city") -> SetRow:
 def qa(row: SetRow, family: str = "robustness", **options) -> dict[str, Variant]:
     options = {"fields": ("question", "passage"), "answer_field": "answer",
                "passage_field": "passage", "labels": (), **options}  # fmt: skip
-    return twins("", family, row=row, **options)
+    return texts_of("", family, row=row, **options)
 
 
 def test_answers_are_found_again_in_the_passage():
@@ -386,7 +386,8 @@ def operations(work) -> int:
 @pytest.mark.parametrize("family", ["robustness", "fairness"])
 def test_a_text_of_twice_the_length_takes_twice_the_work(family, part):
     few, many = (
-        operations(partial(twins, part * (length // len(part)), family)) for length in (1500, 3000)
+        operations(partial(texts_of, part * (length // len(part)), family))
+        for length in (1500, 3000)
     )
     assert many < 2.5 * few
 
@@ -401,7 +402,7 @@ def test_long_edits_are_counted_place_by_place():
 
 
 def test_a_row_beyond_all_measure_has_no_twins():
-    assert twins("They do not know. " * 2000, most=1)
-    assert not twins("They do not know. " * 30_000, most=1)
+    assert texts_of("They do not know. " * 2000, most=1)
+    assert not texts_of("They do not know. " * 30_000, most=1)
     many = SetRow("u1", {"text": "a word " * 3000}, tuple("word" * 100 for _ in range(9)))
-    assert not twins("", row=many, passage_field="text")
+    assert not texts_of("", row=many, passage_field="text")

@@ -4,6 +4,7 @@ import json
 import shutil
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -84,6 +85,28 @@ def test_a_starter_is_installed_and_served_without_an_export(
     assert right / len(rows) == pytest.approx(
         shipped.read_report(folder)["held_out"][figure], abs=0.2
     )
+
+
+@pytest.mark.parametrize("moment", ["weights", "graph"])
+def test_two_first_starts_at_once_install_one_starter(
+    moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one installs while this one reads what its weights or its graph are made of."""
+    folder = shipped.starter_folder("sentiment", tmp_path)
+    files = {"weights": shipped.shipped_folder("sentiment") / shipped.DELTA}
+    files["graph"] = folder / shipped.MODEL
+
+    def slow_load(file: Path) -> Any:
+        if file == files[moment]:
+            with monkeypatch.context() as other:
+                other.setattr(shipped, "load_file", load_file)
+                shipped.install_starter("sentiment", tmp_path)
+        return load_file(file)
+
+    monkeypatch.setattr(shipped, "load_file", slow_load)
+    assert shipped.install_starter("sentiment", tmp_path) == folder
+    assert list(folder.parent.iterdir()) == [folder]
+    assert len(list((tmp_path / "serving" / "onnx").iterdir())) == 1
 
 
 def test_weights_that_are_not_those_of_the_report_are_refused(

@@ -110,7 +110,7 @@ def test_a_lost_lease_kills_the_process(run, program, tmp_path):
     def lose(progress, message):
         if progress == 0.5:
             TrainingRun.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
-            leases.sweep({TrainingRun: "evaluation.jobs.run_training"})
+            leases.sweep()
 
     with pytest.raises(LeaseLost):
         carry_out(run, [], lose)

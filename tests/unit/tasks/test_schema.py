@@ -55,12 +55,12 @@ def test_what_views_ask_of_a_configuration() -> None:
 
 
 def test_a_stored_field_that_does_not_work_is_read_and_no_more_stored() -> None:
-    config = load_config(FULL)
-    assert config.unfinished_input is None
-    found, (problem, *advice) = check_config(FULL)
+    text = FULL.replace("offers, type: candidates", "offers, type: chat")
+    assert load_config(text).unfinished_input is None
+    found, (problem, *advice) = check_config(text)
     assert (found, problem.path) == (None, "context[2].type")
     assert {one.severity for one in advice} <= {"warning"}
-    assert problem.line == FULL[: FULL.index("{name: offers")].count("\n") + 1
+    assert problem.line == text[: text.index("{name: offers")].count("\n") + 1
 
 
 def test_what_people_are_given_and_practise_on() -> None:
@@ -172,3 +172,25 @@ def test_the_smallest_task_of_the_reference_loads() -> None:
 def test_who_changes_what_was_read_changes_no_later_reading():
     read_yaml(MINIMAL).data["name"] = "Other"
     assert read_yaml(MINIMAL).data["name"] != "Other"
+
+
+ARENA = "version: 1\nkind: arena\nname: Duel\nsummary: Which is better?\n"
+
+
+def test_an_arena_needs_a_name_alone_and_stays_as_it_was_written():
+    config, problems = check_config(ARENA)
+    assert config is not None
+    assert (config.kind, problems) == ("arena", [])
+    assert load_config(dump_config(config)) == config
+    assert "goal" not in dump_config(config)
+
+
+@pytest.mark.parametrize("key", ["goal: {text: Write}", "limits: {}", "models: [a, b]"])
+def test_an_arena_refuses_what_it_does_not_use(key):
+    (problem,) = check_config(ARENA + key)[1]
+    assert (problem.path, problem.line) == (key.partition(":")[0], 5)
+
+
+def test_other_tasks_still_need_a_goal():
+    paths = {problem.path for problem in check_config("version: 1\nname: T\n")[1]}
+    assert {"goal", "input", "output", "verdict", "metrics"} <= paths

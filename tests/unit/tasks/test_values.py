@@ -12,6 +12,8 @@ from tasks.config.schema import TaskConfig
 from tests.unit.tasks.config_texts import FULL, MINIMAL
 
 CONTEXT = {"passage": "The red fox 🦊 saw the red fox.", "offers": ["one", "two"]}
+CHOSEN = {"type": "candidates", "reference": "offers"}
+RANKED = {**CHOSEN, "rank": True}
 GOOD: dict[str, Any] = {
     "text": "A long enough post",
     "label": "hate",
@@ -97,10 +99,21 @@ def one_field(**keys: Any) -> TaskConfig:
         ({"type": "chat"}, [{"role": "user", "text": 1}], "turn 1: the text"),
         ({"type": "candidates"}, ["one", "two"], None),
         ({"type": "candidates"}, ["one", 2], "a list of texts"),
-        ({"type": "candidates", "reference": "offers"}, 1, None),
-        ({"type": "candidates", "reference": "offers"}, 0, None),
-        ({"type": "candidates", "reference": "offers"}, 2, "from 0 to 1"),
-        ({"type": "candidates", "reference": "offers"}, "one", "from 0 to 1"),
+        ({"type": "candidates"}, ["one"], "at least two"),
+        ({"type": "candidates"}, ["one", "one"], "twice"),
+        ({"type": "candidates"}, ["one", " two"], "no space"),
+        ({"type": "candidates"}, ["one", ""], "no empty"),
+        ({"type": "candidates"}, ["one", "t\rwo"], "control character"),
+        (CHOSEN, "one", None),
+        (CHOSEN, "three", "one of the candidates"),
+        (CHOSEN, 1, "one of the candidates"),
+        (CHOSEN, ["one"], "one of the candidates"),
+        (RANKED, ["two", "one"], None),
+        (RANKED, ["two", "two"], "twice"),
+        (RANKED, ["two"], "each of the 2"),
+        (RANKED, ["two", "three"], "each of the 2"),
+        (RANKED, [1, 2], "a list of texts"),
+        (RANKED, {"one": "1", "two": "1"}, "a place of its own, from 1 to 2"),
     ],
 )
 def test_every_type_of_value(keys: dict[str, Any], value: Any, message: str | None) -> None:

@@ -8,17 +8,17 @@ from tasks.models import Round
 from validation.decisions.second_opinion import is_stale
 from validation.decisions.services import derive_round
 from validation.judging.queue import JUDGED_STATES
-from validation.models import Judging
+from validation.models import RoundPolicy
 
 
 class Command(BaseCommand):
     help = "Refit the rounds that are judged by dawid-skene and have a tenth more votes than before"
 
     def handle(self, *args: Any, **options: Any) -> None:
-        judged = Judging.objects.filter(
+        judged = RoundPolicy.objects.filter(
             round__state__in=JUDGED_STATES, policy__rule="dawid-skene"
         ).select_related("round__task")
-        for judging in judged:
-            if is_stale(judging):
-                changed = derive_round(round=Round.objects.get(pk=judging.round_id))
-                self.stdout.write(f"{judging.round}: {changed} examples are decided otherwise.")
+        for stored in judged:
+            if is_stale(stored):
+                changed = derive_round(round=Round.objects.get(pk=stored.round_id))
+                self.stdout.write(f"{stored.round}: {changed} examples are decided otherwise.")

@@ -11,7 +11,7 @@ import pytest
 
 from dynabench.client.commands import main
 from dynabench.client.commands import test as test_command
-from evaluation.inference.requests import answers_for
+from evaluation.inference.exchange import answers_for
 from tasks.config.loading import load_config
 from tasks.config.schema import TaskConfig
 from tests.unit.client.commands.conftest import ROOT

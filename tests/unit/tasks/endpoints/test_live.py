@@ -233,7 +233,7 @@ def step(breaker: Breaker, clock: Clock, event: str) -> None:
         ("down down down +1 down", True),
         ("down down down +1 down +1.9", True),
         ("down down down +1 down +2", False),
-        ("down down down +1 down +2 ok down down down +1", False),  # it begins anew
+        ("down down down +1 down +2 ok down down down +1", False),  # it begins again
         ("down down down +0.5 down +0.5", False),  # a late failure does not prolong the pause
         ("down down down +1 busy", False),
         ("down down down +1 refused", False),

@@ -473,20 +473,10 @@ def test_the_target_is_told_how_long_we_wait(
     assert least <= float(server.seen[0].headers["X-Deadline-Seconds"]) <= most
 
 
-def test_connections_are_kept_alive(serve: Serve) -> None:
-    ports = []
-
-    def behave(handler: Handler, seen: Seen) -> None:
-        ports.append(handler.client_address[1])
-        handler.send({})
-
-    target = client(serve(behave).url)
-    for _ in range(3):
-        ask(target)
-    assert len(set(ports)) == 1
-
-
-def test_forgotten_connections_are_not_used_again(serve: Serve) -> None:
+@pytest.mark.parametrize(("forgets", "opened"), [(False, 1), (True, 2)])
+def test_connections_are_kept_alive_until_forgotten(
+    serve: Serve, forgets: bool, opened: int
+) -> None:
     ports = []
 
     def behave(handler: Handler, seen: Seen) -> None:
@@ -496,6 +486,7 @@ def test_forgotten_connections_are_not_used_again(serve: Serve) -> None:
     transport = Transport()
     target = client(serve(behave).url, transport=transport)
     ask(target)
-    transport.forget()
+    if forgets:
+        transport.forget()
     ask(target)
-    assert len(set(ports)) == 2
+    assert len(set(ports)) == opened

@@ -1,29 +1,99 @@
-"""Strict reading of what a model answers: one JSON object a line, checked as it comes.
+"""What a model is sent, in random order, and the strict reading of what it answers, line by line.
 
-Pure: knows no task, no set and no right answer, so nothing of them can get into a message.
+Pure: knows no set and no right answer, so nothing of them can get into a message.
 """
 
 import json
 import math
 import os
+import random
+import secrets
 import tempfile
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
 
 import orjson
 
 from evaluation.contract import Answer, InvalidOutput
 from evaluation.sandbox.limits import Limits
+from evaluation.task_shape import labels_of
+from tasks.config.schema import TaskConfig
+from tasks.config.values import check_answer
 
 MISSING_SHARE = 0.01  # fewer than this may be missing; they count as wrong
 SUM_TOLERANCE = 1e-3  # of probabilities, as docs/targets.md
 DIGITS = 4  # of a probability; more could carry a hidden message out
 SHOWN = 40  # characters of what the model wrote that a message repeats
+EVERY = 500  # examples between two looks at the clock
 _NO_ANSWER = -1
+T = TypeVar("T")
 
 Check = Callable[[Any], Sequence[str]]
 """What is wrong with an answer's value, in words; empty when nothing is."""
+Tell = Callable[[float, str], None]
+"""Called often with progress (0-1) and message; an error that it raises ends the evaluation."""
+
+
+class Sent:
+    """The examples of one run as its model reads them: fresh ids, in an order by chance.
+
+    Neither says anything about the set. Memory keeps eight bytes of an example.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.size = path, 0
+        self._key = secrets.token_bytes(16)
+
+    def write(self, inputs: Iterable[Mapping[str, Any]], fields: Iterable[str], tell: Tell) -> None:
+        """Write `{"id": …, "inputs": …}` a line, of these fields only, shuffled."""
+        names, starts = tuple(fields), array("q", [0])
+        scratch = self.path.with_suffix(".set")
+        with scratch.open("wb") as file:
+            for each in ticking(inputs, tell, "writing the examples"):
+                line = orjson.dumps({name: each[name] for name in names if name in each})
+                starts.append(starts[-1] + file.write(line))
+        self.size = len(starts) - 1
+        places = array("q", range(self.size))
+        random.Random(secrets.randbits(128)).shuffle(places)
+        with scratch.open("rb") as source, self.path.open("wb") as target:
+            for place in ticking(places, tell, "writing the examples"):
+                line = os.pread(source.fileno(), starts[place + 1] - starts[place], starts[place])
+                id = self._id(place).encode()
+                target.write(b'{"id":"' + id + b'","inputs":' + line + b"}\n")
+        scratch.unlink()
+        self.path.chmod(0o644)  # the sandbox's user reads it
+
+    def ids(self) -> Iterator[str]:
+        """The ids in the order of the set."""
+        return map(self._id, range(self.size))
+
+    def _id(self, place: int) -> str:
+        return blake2b(place.to_bytes(8), key=self._key, digest_size=10).hexdigest()
+
+    def texts(self) -> Iterator[str]:
+        """Every text that the model was sent."""
+        with self.path.open("rb") as lines:
+            for line in lines:
+                yield from _texts(orjson.loads(line)["inputs"])
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | dict):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts(part)
+
+
+def ticking(items: Iterable[T], tell: Tell, message: str, progress: float = 0.0) -> Iterator[T]:
+    """The items; calls `tell` on the way, so that long work is watched."""
+    for number, item in enumerate(items):
+        if number % EVERY == 0:
+            tell(progress, message)
+        yield item
 
 
 class Answers:
@@ -201,6 +271,19 @@ class Answers:
 
     def _refuse(self, problem: str) -> NoReturn:
         raise InvalidOutput(f"Line {self.lines}: {problem}") from None
+
+
+def answers_for(config: TaskConfig, ids: Iterable[str]) -> Answers:
+    """What takes the answers to the task's answer field."""
+    return Answers(config.answer_field, labels_of(config), ids, check=_check_of(config))
+
+
+def _check_of(config: TaskConfig) -> Check | None:
+    """What checks values that are neither one label nor a text; None for those that are."""
+    part = config.component(config.answer_field)
+    if part.type in ("multiclass", "text", "long_text", "span"):
+        return None
+    return lambda value: check_answer(part, value)
 
 
 def _keys(value: Any) -> int:

@@ -1,0 +1,50 @@
+"""How long the ranking of an arena takes: 100,000 simulated comparisons of 100 models.
+
+See bench/README.md.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+import numpy as np  # noqa: E402
+
+from bench.machine import machine, versions  # noqa: E402
+from leaderboard.arena.ranking import counted, paired, rank_models  # noqa: E402
+from tests.support.arenas import simulated  # noqa: E402
+
+MODELS = 100
+BARS = {"fit seconds": 1.0, "report seconds": 10.0}  # at most
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="10,000 comparisons")
+    parser.add_argument("--json", action="store_true", help="print one object")
+    given = parser.parse_args()
+    voters = 200 if given.quick else 2000
+    votes = simulated(1, np.linspace(-2, 2, MODELS).tolist(), voters=voters, each=50)
+    started = time.process_time()
+    pairs, cells = paired(MODELS, votes.left, votes.right, votes.outcome)
+    pairs.fit(counted(pairs, cells))
+    fitted = time.process_time()
+    rank_models(MODELS, votes)
+    took = {"fit seconds": fitted - started, "report seconds": time.process_time() - fitted}
+    found = took | {"comparisons": len(votes.left), "bars": BARS}
+    if given.json:
+        told = found | {"machine": machine(), "versions": versions("numpy", "scipy")}
+        print(json.dumps(told, indent=2))
+        return
+    for name, seconds in took.items():
+        print(f"{name:15} {seconds:6.2f}   at most {BARS[name]:g}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""What pages weigh, whether they move while they load, and when they first show something.
+
+    python -m bench.pages --home FOLDER [--quick] [--json]   # a home with the demo; a copy is used
+
+Chromium visits each page with an empty cache. Fonts are left out of the weight.
+"""
+
+import argparse
+import gzip
+import json
+import shutil
+import statistics
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page, Response, sync_playwright
+
+from bench.machine import machine
+from scripts.pictures import DEMO, People, site
+
+PAGES = {
+    "home": "/",
+    "task": DEMO,
+    "write": f"{DEMO}write/",
+    "judge": f"{DEMO}judge/",
+    "board": f"{DEMO}leaderboard/",
+    "dashboard": "/own/demo-simulated/?round=3",
+}
+MOST_BYTES, MOST_SHIFT = 60_000, 0
+SHIFT = """() => new Promise(done => {
+    let sum = 0;
+    new PerformanceObserver(list => {
+        for (const one of list.getEntries()) if (!one.hadRecentInput) sum += one.value;
+    }).observe({type: "layout-shift", buffered: true});
+    setTimeout(() => done(sum), 500);
+})"""
+PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+
+
+def weight(response: Response) -> int:
+    """Bytes of an answer as a web server in front sends them: what is text is compressed."""
+    if response.request.resource_type == "font" or response.status != 200:
+        return 0
+    headers, sizes = response.headers, response.request.sizes()
+    head = sizes["responseHeadersSize"]
+    if "content-encoding" in headers:
+        return head + sizes["responseBodySize"]
+    return head + len(gzip.compress(response.body()))
+
+
+def visit(page: Page, path: str) -> dict[str, float]:
+    """Bytes, layout shift and milliseconds to the first paint of one visit."""
+    answers: list[Response] = []
+    page.on("response", lambda answer: answers.append(answer))
+    tools = page.context.new_cdp_session(page)
+    tools.send("Network.enable")
+    tools.send("Network.setCacheDisabled", {"cacheDisabled": True})
+    page.goto(path, wait_until="networkidle")
+    return {
+        "bytes": sum(map(weight, answers)),
+        "requests": len(answers),
+        "layout_shift": page.evaluate(SHIFT),
+        "first_paint_ms": page.evaluate(PAINT),
+    }
+
+
+def measure(people: People, visits: int) -> dict[str, dict[str, float]]:
+    """Medians over the visits of each page, as an owner sees it."""
+    known = people.page("admin@example.com").context
+    found = {}
+    for name, path in PAGES.items():
+        seen = []
+        for _ in range(visits):
+            page = known.new_page()
+            seen.append(visit(page, path))
+            page.close()
+        found[name] = {key: statistics.median(one[key] for one in seen) for key in seen[0]}
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--home", type=Path, required=True, help="a home with the demo")
+    parser.add_argument("--quick", action="store_true", help="one visit of each page, not five")
+    parser.add_argument("--json", action="store_true")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        home = shutil.copytree(asked.home, Path(folder) / "home")
+        with site(home) as url:
+            found = measure(People(playwright, url, home), 1 if asked.quick else 5)
+    report(found, as_json=asked.json)
+
+
+def report(found: dict[str, Any], *, as_json: bool) -> None:
+    """Print the figures; a page that is over a limit is named."""
+    if as_json:
+        print(json.dumps({"machine": machine(), "pages": found}))
+        return
+    for name, one in found.items():
+        is_over = one["bytes"] > MOST_BYTES or round(one["layout_shift"], 3) > MOST_SHIFT
+        print(
+            f"{name:10} {one['bytes'] / 1000:5.1f} kB, {one['requests']:.0f} requests, shift "
+            f"{one['layout_shift']:.3f}, first paint {one['first_paint_ms']:.0f} ms"
+            + (" OVER" if is_over else "")
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,24 @@
+"""Metrics of answers that put texts in order."""
+
+from typing import Any
+
+from annotation.rules.outcome import pairs_in_order
+from dynabench.lib.words import gettext_noop
+from evaluation.contract import SetRow
+from evaluation.scoring.metrics.base import Mean
+
+
+class PairAccuracy(Mean):
+    """The share of pairs of texts that are in the right order: (1 + Kendall's tau) ÷ 2.
+
+    An answer that leaves a text out, or is missing, is 0. Of several right orders the nearest.
+    """
+
+    name = "pair_accuracy"
+    title = gettext_noop("Pair accuracy")
+
+    def statistic(self, value: Any, row: SetRow) -> float:
+        if value is None:
+            return 0.0
+        orders = [gold for gold in row.gold if sorted(gold) == sorted(value)]
+        return max((pairs_in_order(value, gold) for gold in orders), default=0.0)

@@ -1,0 +1,67 @@
+"""The boards of arenas."""
+
+from django.utils.translation import gettext as _
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from dynabench.lib.api import check_query, versioned
+from dynabench.lib.errors import Unavailable
+from leaderboard.api.schemas import Named, Shape
+from leaderboard.arena.board import kept_table, report_body
+from tasks.access import find_task
+
+NATURAL = "A natural logarithm, 0 is the mean of the models; null: not known."
+
+
+class ArenaModel(Shape):
+    """A model's line; low, high: of the 95 % interval."""
+
+    name = serializers.CharField()
+    strength = serializers.FloatField(allow_null=True, help_text=NATURAL)
+    low = serializers.FloatField(allow_null=True)
+    high = serializers.FloatField(allow_null=True)
+    rank = serializers.IntegerField(allow_null=True, help_text="Shared ranks: 1, 1, 3.")
+    battles = serializers.IntegerField()
+    wins = serializers.IntegerField()
+    ties = serializers.IntegerField()
+
+
+class ArenaTable(Shape):
+    """The models of an arena by rank, then by strength."""
+
+    task = Named()
+    date = serializers.DateField(help_text="When the models were ranked.")
+    models = ArenaModel(many=True)
+    battles = serializers.IntegerField(help_text="Comparisons.")
+    voters = serializers.IntegerField()
+    is_bounded = serializers.BooleanField(
+        help_text="Some models won or lost everything; an imaginary one was added."
+    )
+    unconnected = serializers.ListField(
+        child=serializers.CharField(), help_text="Models that were never compared with most others."
+    )
+    wins = serializers.ListField(
+        child=serializers.ListField(child=serializers.FloatField(allow_null=True)),
+        help_text="Of the first ten models, the share of wins (0-1) against each of them.",
+    )
+
+
+class ArenaView(APIView):
+    is_public = True
+
+    @extend_schema(operation_id="arena_get", responses=ArenaTable)
+    def get(self, request: Request, code: str) -> Response:
+        """The models of an arena by their strength. It has an ETag.
+
+        503 while many comparisons are ranked for the first time.
+        """
+        check_query(request)
+        task = find_task(request, code, kinds=("arena",))
+        kept = kept_table(task)
+        if kept is None:
+            raise Unavailable(_("The models are being ranked. Ask again in a minute."), wait=60)
+        table = report_body(task, kept)
+        return versioned(request, repr(table), lambda: table)

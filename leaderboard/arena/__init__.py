@@ -1,0 +1,1 @@
+"""Arenas: models ranked by which of two answers people prefer. Import, ranking, board."""

@@ -1,0 +1,121 @@
+"""What pages and the API show of an arena, kept between requests. Without numpy until it ranks."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from django.db.models import Count
+from django.utils.translation import gettext as _
+
+from dynabench.lib.adaptive_cache import Kept, kept_many
+from dynabench.lib.charts import Heat
+from leaderboard.models import Comparison, Contestant
+from tasks.models import Task
+
+LARGE = 2_000
+"""With more comparisons a thread ranks the models."""
+MOST = 10
+"""Models in the matrix of wins: the first ones."""
+Table = Mapping[str, Any]
+"""A report for programs, with the shares of wins among the first models."""
+
+
+class Line(NamedTuple):
+    """A model of the table, and its strength with the ends of its interval."""
+
+    model: Mapping[str, Any]
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+class Size(NamedTuple):
+    """How much was compared in an arena."""
+
+    comparisons: int
+    models: int
+
+
+def kept_table(task: Task) -> Kept | None:
+    """The table of an arena; without comparisons it has no models.
+
+    None while a large one is made for the first time. At most three queries.
+    """
+    key = f"arena:{task.pk}"
+
+    def count(keys: Sequence[str]) -> Mapping[str, Any]:
+        return {key: _table(task)}
+
+    def is_slow(keys: Sequence[str]) -> bool:
+        return task.comparisons.all()[: LARGE + 1].count() > LARGE
+
+    return kept_many([key], count, is_slow).get(key)
+
+
+def _table(task: Task) -> Table:
+    from leaderboard.arena.report import report_of
+
+    if not task.comparisons.exists():
+        nothing: dict[str, Any] = {"models": [], "battles": 0, "voters": 0, "is_bounded": False}
+        return {**nothing, "unconnected": [], "wins": []}
+    report = report_of(task)
+    first = report.wins[:MOST, :MOST].tolist()
+    shares = [[None if share != share else share for share in row] for row in first]  # NaN
+    more = {"is_bounded": report.is_bounded, "unconnected": report.unconnected, "wins": shares}
+    return {**report.as_json, **more}
+
+
+def report_body(task: Task, kept: Kept) -> dict[str, Any]:
+    """The table with whose it is and of when."""
+    named = {"code": task.code, "name": task.name}
+    return {"task": named, "date": kept.counted_at.date().isoformat(), **kept.numbers}
+
+
+def lines_of(table: Table) -> list[Line]:
+    """The models as the page draws them."""
+    return [Line(one, one["strength"], one["low"], one["high"]) for one in table["models"]]
+
+
+def heats(table: Table) -> Iterator[tuple[str, list[Heat]]]:
+    """The rows of the matrix: by model its shares of wins against the first models."""
+    for model, shares in zip(table["models"], table["wins"], strict=False):
+        yield (
+            model["name"],
+            [Heat("–") if share is None else Heat(f"{share:.0%}", share) for share in shares],
+        )
+
+
+def notices(table: Table) -> list[str]:
+    """What one must know of the strengths."""
+    found = []
+    if table["is_bounded"]:
+        found.append(
+            _(
+                "Some models won or lost everything, so their strengths would be infinite. Each "
+                "model has half a win and half a loss added against an imaginary one."
+            )
+        )
+    if names := ", ".join(table["unconnected"]):
+        text = _("Never compared with most models, so without a strength: %(names)s.")
+        found.append(text % {"names": names})
+    if table["voters"] == 1:
+        found.append(_("One person voted, so there are no intervals and no ranks apart."))
+    return found
+
+
+def sizes_of(tasks: Collection[Task]) -> Mapping[int, Size]:
+    """Of each arena among the tasks how much was compared, now or a little ago.
+
+    No queries without an arena, otherwise at most two.
+    """
+    arenas = {f"arena-size:{one.pk}": one.pk for one in tasks if one.config.kind == "arena"}
+
+    def count(keys: Sequence[str]) -> Mapping[str, Size]:
+        wanted = [arenas[key] for key in keys]
+        counts = [
+            dict(rows.filter(task__in=wanted).values_list("task").annotate(Count("pk")))
+            for rows in (Comparison.objects.all(), Contestant.objects.all())
+        ]
+        return {key: Size(*(one.get(arenas[key], 0) for one in counts)) for key in keys}
+
+    kept = kept_many(list(arenas), count) if arenas else {}
+    return {arenas[key]: one.numbers for key, one in kept.items()}

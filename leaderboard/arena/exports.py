@@ -1,0 +1,43 @@
+"""An arena's board for other programs and for papers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from leaderboard.board.exports import csv_text, harmless, latex
+
+Table = Mapping[str, Any]
+COLUMNS = ("rank", "name", "strength", "low", "high", "battles", "wins", "ties")
+
+
+def as_csv(table: Table) -> str:
+    """A line for each model; what is not known is empty."""
+    models = ({**model, "name": harmless(model["name"])} for model in table["models"])
+    return csv_text([COLUMNS, *([model[name] for name in COLUMNS] for model in models)])
+
+
+def as_latex(table: Table, address: str = "") -> str:
+    """A table for a paper (package booktabs)."""
+    lines = [
+        rf"% {latex(table['task']['code'])} on {table['date']}: "
+        rf"{table['battles']} comparisons by {table['voters']} voters",
+        *([f"% {latex(address)}"] if address else []),
+        r"\begin{tabular}{rlrrrr}",
+        r"\toprule",
+        r"Rank & Model & Strength & Battles & Wins & Ties \\",
+        r"\midrule",
+        *(_latex_line(model) for model in table["models"]),
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _latex_line(model: Mapping[str, Any]) -> str:
+    value, low, high = (model[part] for part in ("strength", "low", "high"))
+    strength = "--" if value is None else f"${value:.2f}$"
+    if low is not None and high is not None:
+        strength += f" [${low:.2f}$, ${high:.2f}$]"
+    counts = (str(model[part]) for part in ("battles", "wins", "ties"))
+    return (
+        " & ".join([str(model["rank"] or "--"), latex(model["name"]), strength, *counts]) + r" \\"
+    )

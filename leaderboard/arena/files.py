@@ -1,0 +1,60 @@
+"""Files of comparisons: CSV with the columns id, worker, left, right and winner, read strictly."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from tasks.config.values import FORBIDDEN
+from tasks.line_files import BadRow, LineError, read_csv
+
+COLUMNS = ("id", "worker", "left", "right", "winner")
+WINNERS = ("left", "right", "tie", "both_bad")
+LONGEST = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A comparison of two models, by their names, and the line where it begins."""
+
+    number: int
+    id: str
+    worker: str
+    left: str
+    right: str
+    winner: str
+
+
+def read_comparisons(lines: Iterable[bytes]) -> Iterator[Line | LineError]:
+    """The comparisons of a file; other columns are ignored."""
+    for row in read_csv(lines, _header, _value):
+        yield row if isinstance(row, LineError) else _line(row.line, row.values)
+
+
+def _header(cells: list[str]) -> list[str]:
+    names = [cell.strip() for cell in cells]
+    if missing := [name for name in COLUMNS if name not in names]:
+        raise BadRow(f"no column `{missing[0]}`; the first line names {', '.join(COLUMNS)}")
+    if twice := [name for name in COLUMNS if names.count(name) > 1]:
+        raise BadRow(f"the column `{twice[0]}` is there twice; remove one of the two")
+    return names
+
+
+def _value(name: str, cell: str) -> str:
+    if name not in COLUMNS:
+        return cell
+    value = cell.strip()
+    if FORBIDDEN.search(value):
+        raise BadRow("a control character or half a character; delete it")
+    if len(value) > LONGEST:
+        raise BadRow(f"{len(value)} characters; use {LONGEST} at most")
+    if name == "winner" and value not in WINNERS:
+        raise BadRow(f"{value!r} is no winner; write one of: {', '.join(WINNERS)}")
+    return value
+
+
+def _line(number: int, values: Mapping[str, str]) -> Line | LineError:
+    for name in COLUMNS:
+        if name not in values:
+            return LineError(number, f"`{name}`: empty; fill it")
+    if values["left"] == values["right"]:
+        return LineError(number, "`right`: the same model as `left`; name two models")
+    return Line(number, *(values[name] for name in COLUMNS))

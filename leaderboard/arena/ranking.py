@@ -1,0 +1,251 @@
+"""Strengths of models that people compared in pairs: Bradley and Terry's model with ties.
+
+Davidson (1970): with d the strength of the left model minus that of the right one, the left one
+wins with weight exp(d/2), the right one with exp(-d/2), and neither with weight exp(tie). Without
+ties this is Bradley and Terry's model. docs/arena.md explains the rules. It loads numpy and scipy.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.special import stdtrit
+
+LEFT, RIGHT, TIE = range(3)
+DRAWS = 500
+FURTHEST = 30.0
+"""A strength or tie beyond this is on its way to infinity."""
+MOST_STEPS = 100
+CLOSE = 1e-10
+"""What a further step would add to the likelihood, at most."""
+HALF = 0.5
+"""The wins and the losses of each model against the imaginary one."""
+Floats = NDArray[np.floating[Any]]
+Places = NDArray[np.intp]
+
+
+class Votes(NamedTuple):
+    """Of each comparison the places of its two models, its outcome and the place of its voter."""
+
+    left: Places
+    right: Places
+    outcome: Places  # LEFT, RIGHT or TIE
+    voter: Places
+
+
+@dataclass(frozen=True)
+class Strength:
+    """A model's natural logarithm of strength with 95 %; the mean of the ranked models is 0.
+
+    None: the model was never compared with most others. low, high: None with one voter, too.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    rank: int | None
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """is_bounded: maximum likelihood was infinite, so an imaginary model was added."""
+
+    strengths: tuple[Strength, ...]
+    is_bounded: bool
+
+
+class Fit(NamedTuple):
+    """Strengths with mean 0 and the weight of a tie (its logarithm; None: there are no ties)."""
+
+    strengths: Floats
+    tie: float | None
+    is_bounded: bool
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The pairs of `count` models that were compared: the places of both, the first one smaller.
+
+    Counts have shape (pairs, 3): how often the first won, the second won, and neither.
+    """
+
+    count: int
+    first: Places
+    second: Places
+
+    @cached_property
+    def bounded(self) -> "Pairs":
+        """With an imaginary model at the end, compared with each other one."""
+        models = np.arange(self.count)
+        return Pairs(
+            self.count + 1,
+            np.append(self.first, models),
+            np.append(self.second, np.full(self.count, self.count)),
+        )
+
+    def fit(self, counts: Floats, start: Fit | None = None) -> Fit:
+        """Maximum likelihood; where that is infinite, an imaginary model is added.
+
+        Each model has half a win and half a loss against it.
+        """
+        found = self._climb(counts, start) if self._is_strong(counts) else None
+        if found:
+            return found
+        halves = np.tile([HALF, HALF, 0], (self.count, 1))
+        found = self.bounded._climb(np.vstack([counts, halves]), None)
+        assert found is not None  # each model has beaten and lost to the imaginary one
+        strengths = found.strengths[:-1]
+        return Fit(strengths - strengths.mean(), found.tie, is_bounded=True)
+
+    def _is_strong(self, counts: Floats) -> bool:
+        """Whether each group of models won or tied against the rest at least once (Ford 1957)."""
+        won, lost = counts[:, [0, 2]].any(axis=1), counts[:, [1, 2]].any(axis=1)
+        winners = np.append(self.first[won], self.second[lost])
+        losers = np.append(self.second[won], self.first[lost])
+        return _groups(self.count, winners, losers, "strong")[0] == 1
+
+    def _climb(self, counts: Floats, start: Fit | None) -> Fit | None:
+        """Newton's method with halved steps; None: the likelihood has no finite maximum."""
+        point = np.zeros(self.count + 1)
+        has_ties = bool(counts[:, 2].any())
+        if start and (start.tie is not None) == has_ties:
+            point = np.append(start.strengths, start.tie or 0.0)
+        value, chances = self._likelihood(counts, point, has_ties)
+        for _ in range(MOST_STEPS):
+            try:
+                step, gain = self._step(counts, chances, has_ties)
+            except LinAlgError:  # flat to the last digit: on its way to infinity
+                return None
+            if gain < CLOSE:
+                strengths = point[:-1] - point[:-1].mean()
+                return Fit(strengths, float(point[-1]) if has_ties else None, is_bounded=False)
+            before = value
+            while True:
+                value, chances = self._likelihood(counts, point + step, has_ties)
+                if value >= before - CLOSE:
+                    break
+                step /= 2
+            point = point + step
+            if np.abs(point).max() > FURTHEST:
+                break
+        return None
+
+    def _likelihood(self, counts: Floats, point: Floats, has_ties: bool) -> tuple[float, Floats]:
+        """The logarithm of the likelihood, and the chances of each pair's three outcomes."""
+        half = (point[self.first] - point[self.second]) / 2
+        tie = np.full_like(half, point[-1] if has_ties else -np.inf)
+        logs = np.column_stack([half, -half, tie])
+        logs -= np.logaddexp(np.logaddexp(half, -half), tie)[:, None]
+        total = counts[:, :2].ravel() @ logs[:, :2].ravel()
+        return float(total + (counts[:, 2] @ logs[:, 2] if has_ties else 0)), np.exp(logs)
+
+    def _step(self, counts: Floats, chances: Floats, has_ties: bool) -> tuple[Floats, float]:
+        """Newton's step, and what it would add to the likelihood, twice."""
+        played = counts.sum(axis=1)
+        lead = (chances[:, 0] - chances[:, 1]) / 2
+        curve = played * ((chances[:, 0] + chances[:, 1]) / 4 - lead**2)
+        size = self.count
+        hessian = np.zeros((size + 1, size + 1))
+        hessian[self.first, self.second] = hessian[self.second, self.first] = -curve
+        hessian[range(size), range(size)] = self._sums(curve, curve)
+        hessian[:size, :size] += max(curve.mean(), 1e-6)  # holds the mean where it is
+        slope = np.zeros(size + 1)
+        behind = (counts[:, 0] - counts[:, 1]) / 2 - played * lead
+        slope[:size] = self._sums(behind, -behind)
+        hessian[size, size] = 1.0
+        if has_ties:
+            ties = chances[:, 2]
+            cross = -played * ties * lead
+            hessian[:size, size] = hessian[size, :size] = self._sums(cross, -cross)
+            hessian[size, size] = played @ (ties * (1 - ties))
+            slope[size] = counts[:, 2].sum() - played @ ties
+        step: Floats = cho_solve(cho_factor(hessian), slope)
+        return step, float(step @ slope)
+
+    def _sums(self, of_first: Floats, of_second: Floats) -> Floats:
+        """By model the sum over its pairs."""
+        first = np.bincount(self.first, of_first, self.count)
+        second = np.bincount(self.second, of_second, self.count)
+        return (first + second).astype(float)
+
+
+def rank_models(count: int, votes: Votes, *, seed: int = 0, draws: int = DRAWS) -> Ranking:
+    """The strengths of `count` models, with intervals by a bootstrap over voters.
+
+    votes: at least one. The same votes and seed give the same numbers.
+    """
+    values, halves = np.full((2, count), np.nan)
+    group = largest_group(count, votes)
+    kept = np.isin(votes.left, group)
+    left, right, outcome, voter = (part[kept] for part in votes)
+    places = np.searchsorted(group, left), np.searchsorted(group, right)
+    pairs, cells = paired(len(group), *places, outcome)
+    fit = pairs.fit(counted(pairs, cells))
+    values[group] = fit.strengths
+    voters, voter = np.unique(voter, return_inverse=True)
+    if len(voters) > 1:
+        halves[group] = _half_widths(pairs, cells, voter, fit, np.random.default_rng(seed), draws)
+    lows, highs = values - halves, values + halves
+    parts = zip(*map(_known, (values, lows, highs)), _ranks(values, lows, highs), strict=True)
+    return Ranking(tuple(Strength(*part) for part in parts), fit.is_bounded)
+
+
+def _half_widths(
+    pairs: Pairs, cells: Places, voter: Places, fit: Fit, chance: np.random.Generator, draws: int
+) -> Floats:
+    """Student's t times the standard deviation of the strengths over draws of whole voters.
+
+    Its degrees of freedom: as many as voters of one size in effect, less one.
+    """
+    sizes = np.bincount(voter)
+    drawn = np.empty((draws, pairs.count))
+    for n in range(draws):
+        times = np.bincount(chance.integers(len(sizes), size=len(sizes)), minlength=len(sizes))
+        drawn[n] = pairs.fit(counted(pairs, cells, times[voter]), fit).strengths
+    freedom = max(sizes.sum() ** 2 / (sizes @ sizes) - 1, 1.0)
+    half: Floats = stdtrit(freedom, 0.975) * drawn.std(axis=0, ddof=1)
+    return half
+
+
+def paired(count: int, left: Places, right: Places, outcome: Places) -> tuple[Pairs, Places]:
+    """The pairs that were compared, and of each comparison its cell of their counts."""
+    first, second = np.minimum(left, right), np.maximum(left, right)
+    keys, pair = np.unique(first * count + second, return_inverse=True)
+    turned = np.where(outcome == TIE, TIE, outcome ^ (left > right))
+    return Pairs(count, keys // count, keys % count), 3 * pair + turned
+
+
+def counted(pairs: Pairs, cells: Places, times: Places | None = None) -> Floats:
+    """The counts of the pairs. times: how often each comparison counts; None: once."""
+    counts: Floats = np.bincount(cells, times, 3 * len(pairs.first)).reshape(-1, 3).astype(float)
+    return counts
+
+
+def largest_group(count: int, votes: Votes) -> Places:
+    """The places of the most models that comparisons connect; of equal groups the first one's."""
+    _, group = _groups(count, votes.left, votes.right, "weak")
+    return np.flatnonzero(group == np.bincount(group).argmax())
+
+
+def _groups(count: int, ends: Places, others: Places, connection: str) -> tuple[int, Places]:
+    graph = coo_array((np.ones(len(ends)), (ends, others)), shape=(count, count))
+    found: tuple[int, Places] = connected_components(graph.tocsr(), connection=connection)
+    return found
+
+
+def _ranks(values: Floats, lows: Floats, highs: Floats) -> list[int | None]:
+    """1, 1, 3: by how many models' intervals lie wholly above. Without intervals all share 1."""
+    above = (lows[:, None] > highs[None, :]).sum(axis=0)
+    known = ~np.isnan(values)
+    return [
+        1 + int((above[known] < above[n]).sum()) if known[n] else None for n in range(len(values))
+    ]
+
+
+def _known(values: Floats) -> list[float | None]:
+    return [None if np.isnan(value) else float(value) for value in values]

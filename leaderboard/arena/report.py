@@ -1,0 +1,104 @@
+"""An arena's models, ranked. It loads numpy and scipy."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynabench.lib.errors import Refused
+from leaderboard.arena.ranking import DRAWS, LEFT, RIGHT, TIE, Strength, Votes, rank_models
+from leaderboard.models import Comparison
+from tasks.models import Task
+
+SEED = 0
+OUTCOMES = {"left": LEFT, "right": RIGHT, "tie": TIE, "both_bad": TIE}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A model: wins and ties (“both bad” included) among its battles."""
+
+    name: str
+    strength: Strength
+    battles: int
+    wins: int
+    ties: int
+
+
+@dataclass(frozen=True)
+class Report:
+    """The models by rank, then by strength; those without a rank are last.
+
+    wins: of the model of the row against that of the column, a tie is half a win; NaN: never
+    compared.
+    """
+
+    lines: tuple[Line, ...]
+    battles: int
+    voters: int
+    is_bounded: bool
+    wins: NDArray[np.floating[Any]]
+
+    @property
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "models": [
+                {
+                    "name": line.name,
+                    "strength": line.strength.value,
+                    "low": line.strength.low,
+                    "high": line.strength.high,
+                    "rank": line.strength.rank,
+                    "battles": line.battles,
+                    "wins": line.wins,
+                    "ties": line.ties,
+                }
+                for line in self.lines
+            ],
+            "battles": self.battles,
+            "voters": self.voters,
+        }
+
+    @property
+    def unconnected(self) -> list[str]:
+        """The models that no comparison connects with most others."""
+        return [line.name for line in self.lines if line.strength.value is None]
+
+
+def report_of(task: Task, *, draws: int = DRAWS) -> Report:
+    """The ranking of an arena's models. Raises Refused where there is nothing to rank."""
+    if task.config.kind != "arena":
+        raise Refused(f"The task {task.code!r} is no arena.", code="kind")
+    rows = Comparison.objects.filter(task=task).order_by("pk")
+    parts = list(rows.values_list("left_id", "right_id", "winner", "voter_id"))
+    if not parts:
+        raise Refused(f"The arena {task.code!r} has no comparisons yet.", code="empty")
+    left, right, winner, voter = map(np.array, zip(*parts, strict=True))
+    ids, places = np.unique(np.stack([left, right]), return_inverse=True)
+    names = dict(task.contestants.values_list("pk", "name"))
+    outcome = np.array([OUTCOMES[one] for one in winner.tolist()])
+    places = places.reshape(2, -1)
+    votes = Votes(places[0], places[1], outcome, voter)
+    return _report([names[pk] for pk in ids.tolist()], votes, draws)
+
+
+def _report(names: list[str], votes: Votes, draws: int) -> Report:
+    found, count = rank_models(len(names), votes, seed=SEED, draws=draws), len(names)
+    tables = np.zeros((3, count, count))
+    np.add.at(tables, (votes.outcome, votes.left, votes.right), 1)
+    ties = tables[TIE] + tables[TIE].T
+    wins = tables[LEFT] + tables[RIGHT].T
+    played = wins + wins.T + ties
+    shares = np.divide(wins + ties / 2, played, out=np.full_like(played, np.nan), where=played > 0)
+
+    def place(n: int) -> tuple[float, float, str]:
+        one = found.strengths[n]
+        return one.rank or np.inf, -(one.value or 0.0), names[n]
+
+    order = sorted(range(count), key=place)
+    sums = np.stack([played, wins, ties]).sum(axis=2).astype(int)
+    lines = tuple(Line(names[n], found.strengths[n], *sums[:, n].tolist()) for n in order)
+    voters = len(np.unique(votes.voter))
+    return Report(lines, len(votes.left), voters, found.is_bounded, shares[np.ix_(order, order)])

@@ -1,0 +1,152 @@
+"""Writes comparisons that were made elsewhere: all of a file or nothing, each id once."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+
+from django.db import transaction
+
+from dynabench.accounts.models import Annotator, User
+from dynabench.accounts.services import log
+from dynabench.lib.errors import Refused
+from leaderboard.arena.files import Line, read_comparisons
+from leaderboard.models import Comparison, Contestant
+from tasks.config.parsing import dump_yaml
+from tasks.line_files import LineError
+from tasks.models import Task
+from tasks.services import account_of, make_imported, title_of
+from validation.imports.task import fitting
+
+BATCH = 1000
+OnBad = Callable[[int, str], None]
+"""Called with the number of each bad line and the reason."""
+
+
+@dataclass
+class Summary:
+    """How many comparisons of a file were new, known before and bad."""
+
+    new: int = 0
+    known: int = 0
+    bad: int = 0
+
+
+@transaction.atomic
+def import_comparisons(
+    *, lines: Iterable[bytes], code: str, create: bool, owner: str, on_bad: OnBad
+) -> Summary:
+    """Store the comparisons of a CSV file; with an id that is stored already they are left out.
+
+    create: make the task if there is none. owner: the address of its owner; empty: the first
+    superuser. Locks the task. Raises Refused, after all bad lines were told, when one cannot be
+    stored; nothing is stored then.
+    """
+    run = _Import(_arena(code, create, owner), on_bad)
+    found = read_comparisons(lines)
+    while batch := list(islice(found, BATCH)):
+        run.store(batch)
+    if run.summary.bad:
+        raise Refused(
+            f"{run.summary.bad} of the lines cannot be stored, so nothing was. Mend the file.",
+            code="lines",
+        )
+    log(None, "comparisons.imported", run.task, count=run.summary.new)
+    return run.summary
+
+
+def _arena(code: str, create: bool, owner: str) -> Task:
+    """The arena, locked; made if wanted. Raises Refused."""
+    task = Task.objects.select_for_update(of=("self",), no_key=True).filter(code=code).first()
+    if task is None:
+        if not create:
+            raise Refused(f"There is no task {code!r}. Make it with --create.", code="task")
+        return _create(code, owner)
+    if task.config.kind != "arena":
+        raise Refused(f"The task {code!r} is no arena.", code="task")
+    return task
+
+
+def _create(code: str, owner: str) -> Task:
+    text = dump_yaml({"version": 1, "kind": "arena", "name": title_of(code)})
+    return make_imported(code, text, partial(_owner, owner))
+
+
+def _owner(address: str) -> User | None:
+    """Whom a new arena belongs to. Raises Refused."""
+    if address:
+        return account_of(address)
+    return User.objects.filter(is_active=True, is_superuser=True).order_by("pk").first()
+
+
+class _Import:
+    """One run over one file, into a locked task."""
+
+    def __init__(self, task: Task, on_bad: OnBad):
+        self.task, self.summary = task, Summary()
+        self._on_bad = on_bad
+        self._models = dict(task.contestants.values_list("name", "pk"))
+        self._people: dict[str, int] = {}
+
+    def store(self, batch: Sequence[Line | LineError]) -> None:
+        """Store what is new of some lines; after a bad one they are only checked."""
+        lines: dict[str, Line] = {}
+        for line in batch:
+            if isinstance(line, LineError):
+                self._bad(line.line, line.message)
+            elif _choice(lines.setdefault(line.id, line)) != _choice(line):
+                self._bad(line.number, "`id`: an earlier line has it, with another comparison")
+            elif lines[line.id] is not line:
+                self.summary.known += 1
+        fresh = self._fresh(lines)
+        self.summary.new += len(fresh)
+        if fresh and not self.summary.bad:
+            self._add_models(fresh)
+            self._add_people(fresh)
+            Comparison.objects.bulk_create(map(self._row, fresh))
+
+    def _bad(self, number: int, reason: str) -> None:
+        self.summary.bad += 1
+        self._on_bad(number, reason)
+
+    def _fresh(self, lines: dict[str, Line]) -> list[Line]:
+        """The lines that are not stored; one whose id has another comparison is bad."""
+        parts = ("uid", "voter__pseudonym", "left__name", "right__name", "winner")
+        stored = self.task.comparisons.filter(uid__in=list(lines)).values_list(*parts)
+        for uid, *choice in stored:
+            line = lines.pop(uid)
+            if [self._pseudonym(line.worker), *_choice(line)[1:]] == choice:
+                self.summary.known += 1
+            else:
+                self._bad(line.number, "`id`: stored already, with another comparison")
+        return list(lines.values())
+
+    def _pseudonym(self, worker: str) -> str:
+        return fitting(f"{self.task.code}:{worker}", 40)
+
+    def _add_models(self, lines: Sequence[Line]) -> None:
+        names = {name for line in lines for name in (line.left, line.right)}
+        for name in sorted(names - self._models.keys()):
+            self._models[name] = Contestant.objects.create(task=self.task, name=name).pk
+
+    def _add_people(self, lines: Sequence[Line]) -> None:
+        names = {self._pseudonym(line.worker) for line in lines} - self._people.keys()
+        source = Annotator.Source.IMPORT
+        rows = [Annotator(pseudonym=name, source=source) for name in sorted(names)]
+        Annotator.objects.bulk_create(rows, ignore_conflicts=True)
+        found = Annotator.objects.filter(pseudonym__in=names)
+        self._people |= dict(found.values_list("pseudonym", "pk"))
+
+    def _row(self, line: Line) -> Comparison:
+        return Comparison(
+            task=self.task,
+            uid=line.id,
+            voter_id=self._people[self._pseudonym(line.worker)],
+            left_id=self._models[line.left],
+            right_id=self._models[line.right],
+            winner=line.winner,
+        )
+
+
+def _choice(line: Line) -> tuple[str, str, str, str]:
+    return line.worker, line.left, line.right, line.winner

@@ -1,0 +1,60 @@
+"""The board of an arena."""
+
+from typing import Any
+
+from django.contrib.auth.decorators import login_not_required
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_safe
+
+from dynabench.lib.adaptive_cache import Kept
+from dynabench.lib.charts import matrix, reach
+from leaderboard.arena.board import heats, kept_table, lines_of, notices, report_body
+from leaderboard.arena.exports import as_csv, as_latex
+from leaderboard.board.exports import as_json
+from leaderboard.board.views import Files, as_file, sentence
+from tasks.access import find_task
+from tasks.models import Task
+
+ROWS = 100
+"""Models on a page."""
+FILES: Files = {
+    "csv": (lambda table, _: as_csv(table), "csv", "text/csv"),
+    "json": (lambda table, _: as_json(table), "json", "application/json"),
+    "latex": (as_latex, "tex", "application/x-tex"),
+}
+"""As those of `leaderboard.board.views`."""
+
+
+@login_not_required
+@require_safe
+def arena(request: HttpRequest, code: str) -> HttpResponse:
+    """The models of an arena by strength, and who beats whom."""
+    task = find_task(request, code, kinds=("arena",))
+    kept = kept_table(task)
+    if "format" in request.GET:
+        return _file(request, task, kept)
+    values: dict[str, Any] = {"task": task, "kept": kept, "here": "leaderboard"}
+    if kept and kept.numbers["models"]:
+        lines, names = lines_of(kept.numbers), [one["name"] for one in kept.numbers["models"]]
+        first = names[: len(kept.numbers["wins"])]
+        values |= {
+            "page": Paginator(lines, ROWS).get_page(request.GET.get("page")),
+            "scale": reach(end for line in lines for end in line[1:]),
+            "notices": notices(kept.numbers),
+            "wins": matrix(first, heats(kept.numbers), title=_("Wins"), corner=_("Model")),
+        }
+    return render(request, "leaderboard/arena.html", values)
+
+
+def _file(request: HttpRequest, task: Task, kept: Kept | None) -> HttpResponse:
+    if kept is None:
+        text = _("The models are being ranked. Ask again in a minute.")
+        answer = sentence(text, 503)
+        answer["Retry-After"] = "60"
+        return answer
+    address = request.build_absolute_uri(request.path)
+    table, name = report_body(task, kept), f"{task.code}-leaderboard"
+    return as_file(table, request.GET["format"], name, address, FILES)

@@ -1,0 +1,46 @@
+"""Import a file of comparisons that people made elsewhere."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from dynabench.lib.refusals import as_command_error
+from leaderboard.arena.services import import_comparisons
+
+MOST_TOLD = 50
+
+
+class Command(BaseCommand):
+    help = "Import comparisons of models (CSV) into an arena. Running it again adds nothing."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file", type=Path, help="CSV: id, worker, left, right, winner")
+        parser.add_argument("--task", metavar="CODE", required=True)
+        parser.add_argument("--create", action="store_true", help="make the task if there is none")
+        parser.add_argument(
+            "--owner", default="", metavar="EMAIL", help="whose it is then; default: a superuser"
+        )
+
+    @as_command_error()
+    def handle(self, *args: Any, **options: Any) -> None:
+        self._path, self._told = options["file"], 0
+        try:
+            with self._path.open("rb") as file:
+                summary = import_comparisons(
+                    lines=file,
+                    code=options["task"],
+                    create=options["create"],
+                    owner=options["owner"],
+                    on_bad=self._tell,
+                )
+        except OSError as error:
+            raise CommandError(f"{self._path}: {error.strerror}.") from None
+        self.stdout.write(f"{summary.new:,} new, {summary.known:,} known before.")
+
+    def _tell(self, number: int, reason: str) -> None:
+        """Name a bad line; the first ones only."""
+        self._told += 1
+        if self._told <= MOST_TOLD:
+            self.stderr.write(f"{self._path}:{number}: {reason}")

@@ -1,0 +1,156 @@
+"""The pages of an account that allauth serves and our templates show; its mails say what to do."""
+
+import re
+
+import pytest
+from allauth.account.models import EmailAddress, EmailConfirmationHMAC
+from allauth.mfa.models import Authenticator
+from allauth.usersessions.models import UserSession
+from django.core import mail
+from django.test import Client
+
+from dynabench.accounts.models import confirm_address
+from tests.support.factories import PASSWORD
+
+ADDRESSES = "/accounts/email/"
+OTHER = "other@example.com"
+
+
+@pytest.fixture
+def other(as_alice, alice):
+    EmailAddress.objects.update_or_create(
+        user=alice, email=alice.email, defaults={"verified": True, "primary": True}
+    )
+    return EmailAddress.objects.create(user=alice, email=OTHER)
+
+
+def buttons(page):
+    return re.findall(r'<button[^>]* name="action_(\w+)"', page)
+
+
+def test_each_address_has_what_can_be_done_with_it(as_alice, other):
+    assert sorted(buttons(as_alice.get(ADDRESSES).text)) == ["add", "primary", "remove", "send"]
+    as_alice.post(ADDRESSES, {"action_send": "", "email": OTHER})
+    assert mail.outbox[0].to == [OTHER]
+    EmailAddress.objects.filter(pk=other.pk).update(verified=True)
+    assert sorted(buttons(as_alice.get(ADDRESSES).text)) == ["add", "primary", "remove"]
+    as_alice.post(ADDRESSES, {"action_primary": "", "email": OTHER})
+    assert EmailAddress.objects.get(primary=True).email == OTHER
+    as_alice.post(ADDRESSES, {"action_remove": "", "email": "alice@example.com"})
+    assert [one.email for one in EmailAddress.objects.all()] == [OTHER]
+
+
+def test_an_address_that_is_none_is_added_to_no_account(as_alice, other):
+    page = as_alice.post(ADDRESSES, {"action_add": "", "email": "nobody"})
+    assert 'href="#id_email"' in page.text
+    assert EmailAddress.objects.count() == 2
+
+
+def test_two_factors_lead_to_each_step(as_alice, alice):
+    page = as_alice.get("/accounts/2fa/").text
+    assert "/accounts/2fa/webauthn/add/" in page
+    assert "/accounts/2fa/totp/activate/" in page
+    assert "/accounts/2fa/recovery-codes/" not in page
+    Authenticator.objects.create(user=alice, type="totp", data={"secret": "x"})
+    Authenticator.objects.create(user=alice, type="webauthn", data={})
+    Authenticator.objects.create(user=alice, type="recovery_codes", data={"migrated_codes": ["7"]})
+    page = as_alice.get("/accounts/2fa/").text
+    for step in ("webauthn/", "totp/deactivate/", "recovery-codes/generate/", "recovery-codes/"):
+        assert f'href="/accounts/2fa/{step}"' in page
+
+
+def test_other_sessions_can_be_ended(client, alice):
+    asked = {"login": alice.email, "password": PASSWORD}
+    client.post("/accounts/login/", asked)
+    assert 'action="/accounts/sessions/"' not in client.get("/accounts/sessions/").text
+    session = UserSession.objects.get()
+    Client().post("/accounts/login/", asked, headers={"User-Agent": "Lynx"})
+    page = client.get("/accounts/sessions/").text
+    assert "Lynx" in page
+    assert 'action="/accounts/sessions/"' in page
+    client.post("/accounts/sessions/")
+    assert UserSession.objects.get() == session
+
+
+def links(message):
+    return re.findall(r"https?://\S+/accounts/\S+", message.body)
+
+
+@pytest.fixture
+def site(settings):
+    settings.SITE_URL = "https://site.example"
+    return settings.SITE_URL
+
+
+def test_a_mail_about_a_change_has_one_link(as_alice, alice, other, site):
+    fields = {"oldpassword": PASSWORD, "password1": "another-Pass-7", "password2": "another-Pass-7"}
+    as_alice.post("/accounts/password/change/", fields)
+    (sent,) = mail.outbox
+    assert links(sent) == [f"{site}/accounts/password/reset/"]
+    assert as_alice.get("/accounts/password/reset/").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "link"),
+    [
+        ("signup", {"email": "alice@example.com", "password1": "a-New-pass-7"}, "password/reset/"),
+        ("password/reset", {"email": "nobody@example.com"}, "signup/"),
+    ],
+)
+def test_a_mail_about_an_account_has_one_link(client, alice, settings, path, asked, link):
+    settings.ACCOUNT_EMAIL_VERIFICATION = "mandatory"
+    client.post(f"/accounts/{path}/", asked)
+    (sent,) = mail.outbox
+    (found,) = links(sent)
+    assert f"/accounts/{link}" in found
+
+
+@pytest.fixture
+def keys(client, alice):
+    """Signed in with a password just now, with an app, a key and one recovery code."""
+    confirm_address(alice)
+    client.force_login(alice)
+    client.post("/accounts/reauthenticate/", {"password": PASSWORD})
+    Authenticator.objects.create(user=alice, type="recovery_codes", data={"migrated_codes": ["7"]})
+    Authenticator.objects.create(user=alice, type="totp", data={"secret": "x"})
+    credential = {"clientExtensionResults": {"credProps": {"rk": True}}}
+    data = {"name": "My key", "credential": credential}
+    return Authenticator.objects.create(user=alice, type="webauthn", data=data)
+
+
+@pytest.mark.parametrize(
+    "step", ["totp/deactivate/", "recovery-codes/", "recovery-codes/generate/", "webauthn/"]
+)
+def test_each_step_of_two_factors_has_a_page(client, keys, step):
+    page = client.get(f"/accounts/2fa/{step}")
+    assert page.status_code == 200
+    assert "<h1>" in page.text
+
+
+def test_a_key_is_removed(client, keys):
+    remove = f"/accounts/2fa/webauthn/keys/{keys.pk}/remove/"
+    assert f'href="{remove}"' in client.get("/accounts/2fa/webauthn/").text
+    assert "My key" in client.get(remove).text
+    client.post(remove)
+    assert not Authenticator.objects.filter(pk=keys.pk).exists()
+
+
+def test_the_app_is_switched_off(client, keys):
+    assert (
+        'action="/accounts/2fa/totp/deactivate/"'
+        in client.get("/accounts/2fa/totp/deactivate/").text
+    )
+    client.post("/accounts/2fa/totp/deactivate/")
+    assert not Authenticator.objects.filter(type="totp").exists()
+
+
+@pytest.mark.parametrize("key", ["right", "nonsense"])
+def test_a_link_that_confirms_leads_on(client, alice, other, key):
+    if key == "right":
+        key = EmailConfirmationHMAC.create(other).key
+    page = client.get(f"/accounts/confirm-email/{key}/")
+    leads = f'action="/accounts/confirm-email/{key}/"' if ":" in key else 'href="/accounts/email/"'
+    assert leads in page.text
+    client.post(f"/accounts/confirm-email/{key}/")
+    other.refresh_from_db()
+    assert other.verified == (":" in key)
