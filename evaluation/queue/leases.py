@@ -186,7 +186,12 @@ def try_again(job: Job, why: str) -> None:
     if job.attempts < MAX_ATTEMPTS:
         put_back(job, timezone.now() + job.attempts * LATER, why, counts=True)
     else:
-        fail(job, why, outcome=Outcome.INFRASTRUCTURE)
+        fail(job, why, **_nobodys_fault(type(job)))
+
+
+def _nobodys_fault(kind: type[Job]) -> dict[str, Outcome]:
+    """The outcome of a job that the platform failed, if that kind has outcomes."""
+    return {"outcome": Outcome.INFRASTRUCTURE} if hasattr(kind, "outcome") else {}
 
 
 def cancel(job: Job, **results: Any) -> bool:
@@ -221,12 +226,11 @@ def sweep() -> int:
     for kind in kinds():
         rows = kind._default_manager.all()
         expired = rows.filter(state=State.RUNNING, lease_until__lt=now)
-        unseen = {"outcome": Outcome.INFRASTRUCTURE} if hasattr(kind, "outcome") else {}
         _end(
             expired.filter(attempts__gte=MAX_ATTEMPTS),
             State.LOST,
             error=f"The worker vanished {MAX_ATTEMPTS} times. Its log says why; then ask again.",
-            **unseen,
+            **_nobodys_fault(kind),
         )
         expired.update(state=State.QUEUED, lease_token=None, lease_until=None, not_before=now)
         for pk in rows.filter(ready(kind)).values_list("pk", flat=True) if quiet else ():

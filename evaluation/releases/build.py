@@ -4,6 +4,7 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -241,6 +242,9 @@ def make(dataset: Dataset, show: Show | None = None) -> None:
             leases.fail(dataset, str(error))
         except leases.LeaseLost:
             raise
+        except leases.DATABASE_AWAY:
+            again = partial(leases.try_again, dataset, "The database was away.")
+            leases.Heartbeat(dataset).patiently(again)
         except Exception as error:
             logger.exception("%s cannot be made", dataset)
             leases.fail(dataset, f"{type(error).__name__}. The worker's log says more; ask again.")

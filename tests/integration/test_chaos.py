@@ -262,6 +262,8 @@ def test_what_was_acknowledged_outlives_chaos(round, tmp_path):
         site.stop()
         for name in ("web", "models", "queue"):
             print(f"== {name}", (tmp_path / f"{name}.log").read_text()[-5000:], sep="\n")
+        with suppress(*AWAY):
+            print("== jobs that are not done", *unfinished_jobs(), sep="\n")
     check_people(people)
     check_numbers(round)
 
@@ -274,7 +276,12 @@ def asked_for_the_last(closed: Round) -> bool:
 
 def queue_is_done() -> bool:
     """Whether it has done every job, those of killed workers too."""
-    return not Dataset.objects.exclude(state="done").exists()
+    return not unfinished_jobs()
+
+
+def unfinished_jobs() -> list[dict[str, object]]:
+    columns = ("version", "state", "attempts", "lease_until", "not_before", "error", "message")
+    return list(Dataset.objects.exclude(state="done").values(*columns))
 
 
 def check_people(people: list[Person]) -> None:

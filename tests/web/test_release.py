@@ -10,6 +10,7 @@ from datetime import timedelta
 import pytest
 from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
+from django.db import OperationalError
 from django.utils import timezone
 
 from annotation.models import Example
@@ -256,6 +257,25 @@ def test_a_round_that_is_opened_again_meanwhile_is_not_released(closed):
     assert asked.state == "failed"
     Round.objects.update(state="closed")
     assert released(closed).version == 1
+
+
+def test_a_database_that_was_away_fails_no_release(closed, monkeypatch):
+    def away(*args):
+        raise OperationalError("server closed the connection unexpectedly")
+
+    asked = request_release(round=closed, options=Options(dev=8, test=8), actor=None)
+    with monkeypatch.context() as patch:
+        patch.setattr(release.Build, "_publish", away)
+        for attempt, state in enumerate(("queued", "queued", "failed"), 1):
+            build_dataset(asked.pk)
+            asked.refresh_from_db()
+            assert (asked.state, asked.attempts) == (state, attempt)
+            Dataset.objects.update(not_before=None)
+    assert not DatasetFile.objects.exists()
+    Dataset.objects.update(state="queued", attempts=1)
+    build_dataset(asked.pk)
+    asked.refresh_from_db()
+    assert asked.state == "done"
 
 
 def test_an_error_is_told_without_its_inside(closed, monkeypatch):
