@@ -7,28 +7,16 @@ After a wanted change: UPDATE_PICTURES=1 pytest tests/browser/test_pictures.py
 
 import io
 import os
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 import time_machine
-from django.test import Client
 from PIL import Image, ImageChops
 
-from annotation.assignments.services import assign_next
-from annotation.attempts.services import begin_attempt, settle
-from annotation.models import Example
-from dynabench.accounts.models import User
-from dynabench.accounts.services import annotator_of
-from evaluation.models import Submission
-from tasks.models import Round, TaskMember
 from tests.browser.conftest import ARGUMENTS, PATIENCE, visit, watch
 from tests.conftest import CHROMIUM
-from tests.support.boards import fill_board
-from tests.support.demo import played_round
-from tests.support.factories import ContextFactory, RoundFactory, UserFactory, scripted_target
-from tests.support.judging import write
+from tests.support.demo_site import PAGES, demo_site, session_cookie
 
 KEPT = Path(__file__).parent / "pictures"
 UPDATE = bool(os.environ.get("UPDATE_PICTURES"))
@@ -38,30 +26,6 @@ pytestmark = pytest.mark.skipif(
 )
 DEJAVU = "/usr/share/fonts/truetype/dejavu"  # Debian's fonts-dejavu-core
 NOW = datetime(2026, 3, 16, 12, tzinfo=UTC)
-TASK = "/t/demo-simulated"
-OWN = "/own/demo-simulated"
-STRANGER = {"home": "/", "leaderboards": "/leaderboards/", "sign-in": "/accounts/login/"}
-PERSON = {
-    "styleguide": "/styleguide/",
-    "task": f"{TASK}/",
-    "write": f"{TASK}/write/",
-    "judge": f"{TASK}/judge/",
-    "result": "/attempt/{example}/",
-    "board": f"{TASK}/leaderboard/",
-    "rounds": f"{TASK}/rounds/",
-    "data": f"{TASK}/data/",
-    "people": f"{TASK}/people/",
-    "model": "/m/{model}/",
-    "my-work": "/me/",
-    "account": "/account/",
-}
-OWNER = {
-    "dashboard": f"{OWN}/?round=1",
-    "own-rounds": f"{OWN}/rounds/",
-    "review": f"{OWN}/review/",
-    "reports": f"{OWN}/reports/",
-    "own-people": f"{OWN}/annotators/",
-}
 LOOKS = {"wide": ("light", 1280), "narrow": ("dark", 390)}
 SCALE = 0.5
 DIFFERENT = 40  # of 255, in one of the colours of a pixel
@@ -78,29 +42,7 @@ def clock(settings):
 
 @pytest.fixture
 def places(live_server, clock):
-    """Uuids in addresses; a round of the demo, an open one, and models on a board."""
-    person = UserFactory(email="person@example.com")
-    round = played_round(seed=3, tries=60)
-    task = round.task
-    TaskMember.objects.create(
-        task=task, user=UserFactory(email="owner@example.com"), role=TaskMember.Role.OWNER
-    )
-    for number, example in enumerate(round.examples.order_by("pk")):
-        sent = NOW - timedelta(days=number % 9, minutes=number)
-        Example.objects.filter(pk=example.pk).update(created_at=sent, shown_at=sent)
-    following = RoundFactory(task=task, number=2)
-    context = {"prompt": "We were at the mill on Monday."}
-    ContextFactory(round=following, fields=context, metadata={"place": "mill"})
-    scripted_target(following, "scripted-2", label="neutral")
-    Round.objects.filter(pk=following.pk).update(opened_at=NOW)
-    write(following, UserFactory(), text="The mill is loud.", label="negative")
-    me = annotator_of(person)
-    assignment = assign_next(annotator=me, round=following, want="current")
-    inputs = {"text": "Nobody ever slept in the mill.", "label": assignment.goal}
-    mine, _ = begin_attempt(annotator=me, assignment=assignment, key=uuid4(), inputs=inputs)
-    settle(mine)
-    fill_board(task, models=5)
-    return {"example": mine.uuid, "model": Submission.objects.latest("queued_at").pk}
+    return demo_site(NOW)
 
 
 @pytest.fixture
@@ -145,10 +87,9 @@ def is_like(found: Image.Image, path: Path) -> bool:
 
 @pytest.mark.django_db(transaction=True, reset_sequences=True)
 def test_pages_look_as_they_did(browser, live_server, settings, places, problems):
-    sets = {"": STRANGER, "person@example.com": PERSON, "owner@example.com": OWNER}
     other = []
     for look, (scheme, width) in LOOKS.items():
-        for email, pages in sets.items():
+        for email, pages in PAGES.items():
             page = signed_in(browser, live_server.url, settings, email, scheme, width, problems)
             for name, path in pages.items():
                 visit(page, path.format(**places))
@@ -171,9 +112,5 @@ def signed_in(browser, url, settings, email, scheme, width, problems):
     context.set_default_timeout(PATIENCE)
     watch(context, url, problems)
     if email:
-        client = Client()
-        client.force_login(User.objects.get(email=email))
-        key = client.cookies[settings.SESSION_COOKIE_NAME].value
-        cookie = {"name": settings.SESSION_COOKIE_NAME, "value": key, "url": url}
-        context.add_cookies([cookie])
+        context.add_cookies([session_cookie(settings, url, email)])
     return context.new_page()
