@@ -11,10 +11,14 @@ import time
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dynabench.settings")
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+import django  # noqa: E402
 import numpy as np  # noqa: E402
+
+django.setup()
 
 from bench.machine import machine, versions  # noqa: E402
 from leaderboard.arena.ranking import counted, paired, rank_models  # noqa: E402
@@ -39,8 +43,8 @@ def main() -> None:
     took = {"fit seconds": fitted - started, "report seconds": time.process_time() - fitted}
     found = took | {"comparisons": len(votes.left), "bars": BARS}
     if given.json:
-        told = found | {"machine": machine(), "versions": versions("numpy", "scipy")}
-        print(json.dumps(told, indent=2))
+        results = found | {"machine": machine(), "versions": versions("numpy", "scipy")}
+        print(json.dumps(results, indent=2))
         return
     for name, seconds in took.items():
         print(f"{name:15} {seconds:6.2f}   at most {BARS[name]:g}")

@@ -383,20 +383,20 @@ def main() -> None:
 
         django.setup()
         name, *arguments = options.step
-        told = globals()[f"step_{name}"](*arguments)
-        print(json.dumps({**told, "peak_MB": _peak_mb()}))
+        results = globals()[f"step_{name}"](*arguments)
+        print(json.dumps({**results, "peak_MB": _peak_mb()}))
         return
     examples = 5000 if options.quick else options.examples
-    told = collection(options.database, examples, options.votes)
+    results = collection(options.database, examples, options.votes)
     seconds, rounds = (1.0, 2) if options.quick else (5.0, 5)
-    told["judging"] = judge_cycle(options.database, seconds, rounds, options.processes)
-    told["ratios"] |= told["judging"].pop("ratios")
-    told |= {"examples": examples, "votes": examples * options.votes, "machine": machine()}
-    told["versions"] = versions("django", "psycopg", "gunicorn")
+    results["judging"] = judge_cycle(options.database, seconds, rounds, options.processes)
+    results["ratios"] |= results["judging"].pop("ratios")
+    results |= {"examples": examples, "votes": examples * options.votes, "machine": machine()}
+    results["versions"] = versions("django", "psycopg", "gunicorn")
     if options.json:
-        print(json.dumps(told, indent=1))
+        print(json.dumps(results, indent=1))
         return
-    for name, value in told["ratios"].items():
+    for name, value in results["ratios"].items():
         print(f"{name:32} {value:10.3f}   wanted {BARS.get(name, 4.0)}")
 
 

@@ -181,7 +181,7 @@ def measure(size: str, count: int, rounds: int, http_seconds: float) -> dict[str
         found = [measured_round(limit, asked, inputs, count) for _ in range(rounds)]
         single = one_by_one(folder, texts, http_seconds, Path(place))
     medians = {name: statistics.median(one[name] for one in found) for name in found[0]}
-    told: dict[str, Any] = {
+    results: dict[str, Any] = {
         "examples": count,
         "sentences": source,
         "ratios": {name: value for name, value in medians.items() if " / " in name},
@@ -189,17 +189,17 @@ def measure(size: str, count: int, rounds: int, http_seconds: float) -> dict[str
         "http_per_second": single,
         "rounds": found,
     }
-    told["ratios"]["sandbox / one HTTP request an example"] = medians["per_second"] / single
+    results["ratios"]["sandbox / one HTTP request an example"] = medians["per_second"] / single
     if size == "roberta-base":
-        told["ratios"]["sandbox / paper's 10 a second"] = medians["per_second"] / PAPER[1]
-        told["ratios"]["sandbox / paper's 7 a second"] = medians["per_second"] / PAPER[0]
-    return told
+        results["ratios"]["sandbox / paper's 10 a second"] = medians["per_second"] / PAPER[1]
+        results["ratios"]["sandbox / paper's 7 a second"] = medians["per_second"] / PAPER[0]
+    return results
 
 
-def show(told: dict[str, Any]) -> None:
+def show(results: dict[str, Any]) -> None:
     """What a person can read."""
-    print(f"{told['machine']}\n{told['versions']}")
-    for size, found in told["models"].items():
+    print(f"{results['machine']}\n{results['versions']}")
+    for size, found in results["models"].items():
         print(f"\n{size}: {found['examples']} examples")
         for name, value in found["medians"].items():
             print(f"  {name:40}{value:10.1f}")
@@ -220,20 +220,22 @@ def main() -> None:
     if not has_image(RUNTIME_IMAGE):
         parser.error(f"{RUNTIME_IMAGE} is missing: scripts/runtime_image.sh builds it.")
     sizes = [options.size] if options.size else ["minilm"] if options.quick else list(SIZES)
-    told: dict[str, Any] = {"machine": machine(), "bars": BARS, "models": {}}
+    results: dict[str, Any] = {"machine": machine(), "bars": BARS, "models": {}}
     for size in sizes:
         count = QUICK_EXAMPLES if options.quick else options.examples
         rounds = options.rounds if size == "minilm" and not options.quick else 1
-        told["models"][size] = measure(size, count, rounds, 2.0 if options.quick else HTTP_SECONDS)
-    told["paper"] = "7 to 10 examples a second: base-size models on eight processors (Dynaboard)"
-    told["machine"]["load_average_at_end"] = os.getloadavg()[0]
-    told["versions"] = versions("torch", "transformers", "tokenizers", "numpy", "docker")
-    told["ratios"] = {
+        results["models"][size] = measure(
+            size, count, rounds, 2.0 if options.quick else HTTP_SECONDS
+        )
+    results["paper"] = "7 to 10 examples a second: base-size models on eight processors (Dynaboard)"
+    results["machine"]["load_average_at_end"] = os.getloadavg()[0]
+    results["versions"] = versions("torch", "transformers", "tokenizers", "numpy", "docker")
+    results["ratios"] = {
         f"{size}: {name}": ratio
-        for size, found in told["models"].items()
+        for size, found in results["models"].items()
         for name, ratio in found["ratios"].items()
     }
-    print(json.dumps(told)) if options.json else show(told)
+    print(json.dumps(results)) if options.json else show(results)
 
 
 if __name__ == "__main__":

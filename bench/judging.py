@@ -79,7 +79,7 @@ class Figures:
     cpu_seconds: float
     latencies: list[float] = field(repr=False)
 
-    def told(self) -> dict[str, float]:
+    def figures(self) -> dict[str, float]:
         steps = statistics.quantiles(self.latencies, n=20)
         return {
             "per_second": self.cycles / self.seconds,
@@ -207,7 +207,7 @@ def key_to_next(kind: str, seconds: float, processes: int) -> dict[str, Any]:
     with judges(kind, seconds + 5, processes) as (people, pid):
         pauses = {"at a person's pace": PAUSE_SECONDS, "without a pause": 0}
         return {
-            name: run(people, "judge", seconds, [pid], pause).told()
+            name: run(people, "judge", seconds, [pid], pause).figures()
             for name, pause in pauses.items()
         }
 
@@ -219,8 +219,8 @@ def judge_cycle(kind: str, seconds: float, rounds: int, processes: int) -> dict[
         for _ in range(rounds):
             for count in PEOPLE:
                 for step in ("minimal", "judge"):
-                    told = run(people[:count], step, seconds, [pid]).told()
-                    found.setdefault(f"{step}, {count}", []).append(told)
+                    results = run(people[:count], step, seconds, [pid]).figures()
+                    found.setdefault(f"{step}, {count}", []).append(results)
     result: dict[str, Any] = {
         name: {key: statistics.median(row[key] for row in rows) for key in rows[0]}
         for name, rows in found.items()
@@ -249,31 +249,31 @@ def main() -> None:
     seconds, rounds = (1.0, 2) if options.quick else (options.seconds, options.rounds)
     if options.pace:
         seconds = 15 if options.quick else 60
-        told = key_to_next(options.database, seconds, options.processes or 1)
+        results = key_to_next(options.database, seconds, options.processes or 1)
     else:
-        told = judge_cycle(options.database, seconds, rounds, options.processes or 2)
-    told["machine"] = machine()
-    told["versions"] = versions("django", "psycopg", "gunicorn")
+        results = judge_cycle(options.database, seconds, rounds, options.processes or 2)
+    results["machine"] = machine()
+    results["versions"] = versions("django", "psycopg", "gunicorn")
     if options.json:
-        print(json.dumps(told, indent=1))
+        print(json.dumps(results, indent=1))
     elif options.pace:
-        show_pace(told)
+        show_pace(results)
     else:
-        show_cycle(told)
+        show_cycle(results)
 
 
-def show_pace(told: dict[str, Any]) -> None:
-    for name, one in told.items():
+def show_pace(results: dict[str, Any]) -> None:
+    for name, one in results.items():
         if "p95_ms" in one:
             print(f"{name:20} p50 {one['p50_ms']:6.1f} ms, p95 {one['p95_ms']:6.1f} ms")
     print("wanted at a person's pace: p95 at most 100 ms")
 
 
-def show_cycle(told: dict[str, Any]) -> None:
-    for name, ratio in told["ratios"].items():
+def show_cycle(results: dict[str, Any]) -> None:
+    for name, ratio in results["ratios"].items():
         print(f"{name:32} {ratio:10.2f}   wanted at most 4")
     for people in PEOPLE:
-        print(f"cycles a second, {people} people: {told[f'judge, {people}']['per_second']:.1f}")
+        print(f"cycles a second, {people} people: {results[f'judge, {people}']['per_second']:.1f}")
 
 
 if __name__ == "__main__":

@@ -74,10 +74,11 @@ def fill(task: Any, models: range, sets: int) -> None:
         scores, resamples = [], []
         for run in runs:
             value = min(0.99, max(0.01, skill + chance.gauss(0, 0.02)))
-            told = {"value": value, "low": value - 0.03, "high": value + 0.03, "n": SIZE}
+            results = {"value": value, "low": value - 0.03, "high": value + 0.03, "n": SIZE}
             metric = SUITES[run.suite]
             scores += [
-                Score(run=run, metric=metric, slice=part, **told) for part in ("", "tag=a", "tag=b")
+                Score(run=run, metric=metric, slice=part, **results)
+                for part in ("", "tag=a", "tag=b")
             ]
             drawn = (
                 value + shared[list(SUITES).index(run.suite)] + 0.01 * noise.standard_normal(200)
@@ -199,7 +200,7 @@ def step(models: int, sets: int, times: int) -> dict[str, Any]:
 
     shown, numbers = context_of(get), matrix.score_matrix(task)
     weighting = opening_of(task, numbers)
-    told = {
+    results = {
         "aggregate": milliseconds(lambda: aggregate(task), times),
         "template": milliseconds(lambda: render_to_string("leaderboard/board.html", shown), times),
         "page": milliseconds(get, times),
@@ -215,7 +216,7 @@ def step(models: int, sets: int, times: int) -> dict[str, Any]:
                 "p50": statistics.median(each),
                 "p95": statistics.quantiles(each, n=20, method="inclusive")[-1],
             }
-            for name, each in told.items()
+            for name, each in results.items()
         },
     }
 
@@ -258,18 +259,18 @@ def main() -> None:
         print(json.dumps(step(*given.step)))
         return
     sizes = (200, 10, 40) if given.quick else (given.models, given.sets, given.times)
-    told = measure(given.database, *sizes) | {
+    results = measure(given.database, *sizes) | {
         "machine": machine(),
         "versions": versions("django", "psycopg", "numpy"),
     }
     if given.json:
-        print(json.dumps(told, indent=2))
+        print(json.dumps(results, indent=2))
         return
-    for name, each in told["ms"].items():
+    for name, each in results["ms"].items():
         print(f"{name:16} p50 {each['p50']:8.1f} ms  p95 {each['p95']:8.1f} ms")
-    for name, ratio in told["ratios"].items():
+    for name, ratio in results["ratios"].items():
         print(f"{name:44} {ratio:6.2f}")
-    print(f"queries of a cold and a warm page: {told['queries']}\nwanted at most: {BARS}")
+    print(f"queries of a cold and a warm page: {results['queries']}\nwanted at most: {BARS}")
 
 
 if __name__ == "__main__":

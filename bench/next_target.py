@@ -134,9 +134,9 @@ def show(name: str, done: int, steps: int, said: str) -> None:
         print(f"\r{name.upper()}: {done} of {steps}, {said}   ", end="", file=sys.stderr)
 
 
-def print_table(told: dict[str, Any]) -> None:
-    print(f"\nseed {told['seed']}, {told['seconds']:.0f} s; rows: {told['rows']}")
-    for name, test in told["tests"].items():
+def print_table(results: dict[str, Any]) -> None:
+    print(f"\nseed {results['seed']}, {results['seconds']:.0f} s; rows: {results['rows']}")
+    for name, test in results["tests"].items():
         scores = ", ".join(
             f"{model} {test[when]['value']:.3f} [{test[when]['low']:.3f}, {test[when]['high']:.3f}]"
             for model, when in (("A", "before"), ("B", "after"))
@@ -154,13 +154,13 @@ def main() -> None:
     if not (DATA / "dynasent-r2-test.jsonl.gz").exists():
         parser.exit(2, f"There is no DynaSent in {DATA}. Set DYNABENCH_DATA to its folder.\n")
     with tempfile.TemporaryDirectory() as home:
-        told = measure(quick=given.quick, seed=given.seed, home=Path(home))
-    told["machine"] = machine()
-    told["versions"] = versions("torch", "transformers", "tokenizers")
+        results = measure(quick=given.quick, seed=given.seed, home=Path(home))
+    results["machine"] = machine()
+    results["versions"] = versions("torch", "transformers", "tokenizers")
     if given.json:
-        print(json.dumps(told, indent=2))
+        print(json.dumps(results, indent=2))
     else:
-        print_table(told)
+        print_table(results)
 
 
 if __name__ == "__main__":

@@ -106,13 +106,13 @@ def main() -> None:
         print(json.dumps(step(given.step, given.rows)))
         return
     metrics = OF_LABELS + (OF_TEXTS[:-2] if given.quick else OF_TEXTS)
-    told = measure(50_000 if given.quick else given.rows, metrics)
-    told |= {"machine": machine(), "versions": versions("numpy", "sacrebleu")}
+    results = measure(50_000 if given.quick else given.rows, metrics)
+    results |= {"machine": machine(), "versions": versions("numpy", "sacrebleu")}
     if given.json:
-        print(json.dumps(told, indent=2))
+        print(json.dumps(results, indent=2))
         return
-    for metric, one in told["metrics"].items():
-        ratio = told["ratios"][f"{metric} / bare loop"]
+    for metric, one in results["metrics"].items():
+        ratio = results["ratios"][f"{metric} / bare loop"]
         times = f"{one['seconds']:8.1f} s {ratio:7.1f} × bare loop"
         print(f"{metric:22} {times} {one['MB']:5.0f} MB")
     print(f"wanted: {BARS}")

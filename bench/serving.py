@@ -1,7 +1,7 @@
 """How fast the model server is: against a locked pipeline, LitServe, Mosec, and its own limit.
 
 Every round measures every server with 1, 8 and 32 clients and the limit right after one another;
-ratios are taken within a round and their median over the rounds is told, because the speed of a
+ratios are taken within a round and their median over the rounds is results, because the speed of a
 shared machine changes from minute to minute. A version's limit is taken half before and half after
 its load. See bench/README.md.
 """
@@ -274,17 +274,17 @@ def ratios(rounds: list[dict[str, dict[str, Any]]]) -> dict[str, float]:
         )
 
     names = {setting.split(",")[0] for setting in rounds[0]["load"]}
-    told = {}
+    results = {}
     for clients in CLIENTS:
         for ours in rounds[0]["limit"]:
-            told[f"{ours} / limit at {clients}"] = statistics.median(
+            results[f"{ours} / limit at {clients}"] = statistics.median(
                 rate(one, ours, clients) / one["limit"][ours][clients] for one in rounds
             )
             for other in sorted(names - set(rounds[0]["limit"])):
-                told[f"{ours} / {other} at {clients}"] = statistics.median(
+                results[f"{ours} / {other} at {clients}"] = statistics.median(
                     rate(one, ours, clients) / rate(one, other, clients) for one in rounds
                 )
-    return told
+    return results
 
 
 def texts_of(count: int) -> tuple[str, list[str]]:
@@ -301,7 +301,7 @@ def measure(model: Path, home: Path, options: argparse.Namespace) -> dict[str, A
     """The whole run as one object."""
     seconds, turns = (1.0, 1) if options.quick else (options.seconds, options.rounds)
     source, texts = texts_of(320 if options.quick else 3600)
-    told: dict[str, Any] = {"machine": machine()}
+    results: dict[str, Any] = {"machine": machine()}
     found = servers(model, home, options.peers, quick=options.quick)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         file, log = Path(folder, "texts.json"), Path(folder, "log")
@@ -321,36 +321,36 @@ def measure(model: Path, home: Path, options: argparse.Namespace) -> dict[str, A
             for name, backend in ours.items()
         }
         rounds = [measured_round(found, models, file, seconds) for _ in range(turns)]
-    told["ratios"] = ratios(rounds)
-    told["verdict_page"] = verdict_page(model, 60 if options.quick else 300, free_port)
+    results["ratios"] = ratios(rounds)
+    results["verdict_page"] = verdict_page(model, 60 if options.quick else 300, free_port)
     slow = "home_while_slow / home"
-    told["ratios"][slow] = told["verdict_page"].pop(slow)
-    told["bars"] = {
-        name: {"wanted": bar, "found": told["ratios"].get(name)} for name, bar in BARS.items()
+    results["ratios"][slow] = results["verdict_page"].pop(slow)
+    results["bars"] = {
+        name: {"wanted": bar, "found": results["ratios"].get(name)} for name, bar in BARS.items()
     }
-    told["agreement"] = {"sentences": source, "count": len(texts), **agreement(models, texts)}
-    told["machine"]["load_average_at_end"] = os.getloadavg()[0]
-    told["versions"] = versions(*PACKAGES)
-    told["seconds"], told["rounds"] = seconds, rounds
-    return told
+    results["agreement"] = {"sentences": source, "count": len(texts), **agreement(models, texts)}
+    results["machine"]["load_average_at_end"] = os.getloadavg()[0]
+    results["versions"] = versions(*PACKAGES)
+    results["seconds"], results["rounds"] = seconds, rounds
+    return results
 
 
-def show(told: dict[str, Any]) -> None:
+def show(results: dict[str, Any]) -> None:
     """Medians a person can read."""
-    print(f"{told['machine']}\n{told['versions']}\n")
-    rounds = told["rounds"]
+    print(f"{results['machine']}\n{results['versions']}\n")
+    rounds = results["rounds"]
     print(f"{'requests a second with clients':34}" + "".join(f"{c:>10}" for c in CLIENTS))
     for name in rounds[0]["load"]:
         _line(name, [[one["load"][name][c]["per_second"] for one in rounds] for c in CLIENTS])
     for name in rounds[0]["limit"]:
         _line(f"{name}, limit", [[one["limit"][name][c] for one in rounds] for c in CLIENTS])
     print("\nratios (median of the rounds)")
-    for name, ratio in told["ratios"].items():
+    for name, ratio in results["ratios"].items():
         bar = BARS.get(name)
         print(f"{name:34}{ratio:10.2f}" + (f"   wanted {bar}" if bar else ""))
-    page = ", ".join(f"{name} {value:.1f}" for name, value in told["verdict_page"].items())
+    page = ", ".join(f"{name} {value:.1f}" for name, value in results["verdict_page"].items())
     print(f"\nverdict page (ms, medians; wanted: page minus model at most 15): {page}")
-    print(f"\nagreement with fp32: {told['agreement']}")
+    print(f"\nagreement with fp32: {results['agreement']}")
 
 
 def _line(name: str, cells: list[list[float]]) -> None:
@@ -370,8 +370,8 @@ def main() -> None:
     os.environ["OMP_NUM_THREADS"] = "1"
     home = options.home.resolve()
     model = install_starter("sentiment", home)
-    told = measure(model, home, options)
-    print(json.dumps(told)) if options.json else show(told)
+    results = measure(model, home, options)
+    print(json.dumps(results)) if options.json else show(results)
 
 
 if __name__ == "__main__":

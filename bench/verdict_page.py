@@ -117,8 +117,8 @@ def verdict_page(model: Path, count: int, free_port: Callable[[], int]) -> dict[
         url = f"http://127.0.0.1:{served}/models/bench/health"
         stack.enter_context(process(serve, environment, url))
         stack.enter_context(process(site, environment, f"http://127.0.0.1:{web}/healthz/"))
-        told = _measure(web, served, people, count)
-        return told | _while_slow(web, *slow, count)
+        results = _measure(web, served, people, count)
+        return results | _while_slow(web, *slow, count)
 
 
 def _headers(session: str) -> dict[str, str]:

@@ -15,12 +15,12 @@ class Owning(Asking):
     """The methods for owners and editors."""
 
     @method
-    def create_task(self, **told: Unpack[types.NewTask]) -> Flow[types.MadeTask]:
+    def create_task(self, **task: Unpack[types.NewTask]) -> Flow[types.MadeTask]:
         """Make a task of a `code` and a `config_text`; for administrators.
 
         Raises Invalid with a message for each line, Refused (`exists`), PermissionDenied.
         """
-        return self._write("POST", "/tasks/", told)
+        return self._write("POST", "/tasks/", task)
 
     @method
     def change_task(self, task: str, **change: Unpack[types.TaskChange]) -> Flow[types.FullTask]:

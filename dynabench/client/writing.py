@@ -77,14 +77,14 @@ class Writing(Asking):
 
     @method
     def validate(
-        self, example_id: str, vote: str, **told: Unpack[types.Flag]
+        self, example_id: str, vote: str, **flag: Unpack[types.Flag]
     ) -> Flow[types.OwnValidation]:
         """Judge the example that was handed out.
 
         vote: one of those in its `choices`. To flag it takes a `flag_reason` of its `flag_reasons`
         too, and perhaps a `comment`.
         """
-        body = {"vote": vote, **told}
+        body = {"vote": vote, **flag}
         return self._write("POST", f"/examples/{example_id}/validations/", body)
 
     @method

@@ -43,7 +43,7 @@ def answer_error(error: Exception, context: Mapping[str, Any]) -> Response | Non
     if isinstance(error, Refused):
         problem = Problem(str(error), error.code, error.status, wait=error.wait, field=error.field)
     elif outage:
-        problem = Problem(outage.told, outage.code, outage.status, wait=outage.wait_seconds)
+        problem = Problem(outage.message, outage.code, outage.status, wait=outage.wait_seconds)
     response = exception_handler(problem, dict(context))
     if response is None:
         return None

@@ -21,7 +21,7 @@ class Outage(NamedTuple):
     """A part that is down, or too busy; the code is a word for programs."""
 
     code: str
-    told: str
+    message: str
     wait_seconds: int
     status: int = 503
 
@@ -70,9 +70,9 @@ def unavailable(request: HttpRequest, error: BaseException | None) -> HttpRespon
         return None
     response: HttpResponse
     if request.path.startswith("/api/"):
-        response = api_error(outage.code, outage.told, outage.status)
+        response = api_error(outage.code, outage.message, outage.status)
     elif not request.accepts("text/html"):  # a script of ours
-        response = JsonResponse({"error": outage.told}, status=outage.status)
+        response = JsonResponse({"error": outage.message}, status=outage.status)
     else:
         is_part = request.headers.get("HX-Request") == "true"
         template = "busy.html" if is_part else "unavailable.html"

@@ -30,7 +30,7 @@ from evaluation.models import EvaluationRun, Score
 from evaluation.runs.selectors import counting
 from evaluation.runs.services import expected_wait_seconds, queue_positions, run_again
 from evaluation.sets.seen_in_training import trained_on
-from evaluation.sets.shown_scores import readable, sealed_versions, told
+from evaluation.sets.shown_scores import as_shown, readable, sealed_versions
 from evaluation.submissions.visibility import (
     as_seen,
     find_run,
@@ -208,11 +208,11 @@ class WrongView(APIView):
         found, _ = find_run(request, pk, run, may_see_wrong)
         page = wanted(WrongQuery, request)["page"]
         rows = wrong_answers(found, page)
-        told = {
+        answers = {
             "examples": rows[:SHOWN],
             "next_page": page + 1 if len(rows) > SHOWN else None,
         }
-        return Response(WrongPageSerializer(told).data)
+        return Response(WrongPageSerializer(answers).data)
 
 
 class ScoreSerializer(serializers.ModelSerializer[Score]):
@@ -251,7 +251,7 @@ class Scores(generics.ListAPIView[Score]):
     def paginate_queryset(self, queryset: Any) -> list[Any]:
         """A page; scores on sealed sets as they are shown."""
         page = super().paginate_queryset(queryset) or ()
-        return [told(one) if one.run.version_id in self.sealed else one for one in page]
+        return [as_shown(one) if one.run.version_id in self.sealed else one for one in page]
 
 
 class Predictions(APIView):
@@ -280,5 +280,5 @@ def as_answers(run: EvaluationRun) -> Iterator[bytes]:
     with run.predictions.open("rb") as file, gzip.GzipFile(fileobj=file) as rows:
         for row in map(orjson.loads, rows):
             if row["answer"] is not None:
-                told = {"id": row["uid"], "output": {field: row["answer"]}, "prob": row["prob"]}
-                yield orjson.dumps(told) + b"\n"
+                line = {"id": row["uid"], "output": {field: row["answer"]}, "prob": row["prob"]}
+                yield orjson.dumps(line) + b"\n"

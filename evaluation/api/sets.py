@@ -119,7 +119,7 @@ class OfSets(OfTask):
             return sets
         return sets.exclude(access=EvaluationSet.Access.HIDDEN)
 
-    def told(self, name: str, status: int = status.HTTP_200_OK) -> Response:
+    def answer(self, name: str, status: int = status.HTTP_200_OK) -> Response:
         """A set as it is now."""
         return Response(EvaluationSetSerializer(self.get_queryset().get(name=name)).data, status)
 
@@ -137,7 +137,7 @@ class EvaluationSets(OfSets, generics.ListAPIView[EvaluationSet]):
         _made_of(
             upload, task, editor, lambda rows: create_set_of(rows, task=task, actor=editor, **about)
         )
-        return self.told(about["name"], status.HTTP_201_CREATED)
+        return self.answer(about["name"], status.HTTP_201_CREATED)
 
 
 @extend_schema_view(get=extend_schema(operation_id="evaluation_sets_get"))
@@ -152,7 +152,7 @@ class EvaluationSetView(OfSets, generics.RetrieveAPIView[EvaluationSet]):
         asked = read(AboutSetSerializer, request)
         now = {field: getattr(one, field) for field in ABOUT}
         change_set(evaluation_set=one, actor=editor, **now | asked)
-        return self.told(name)
+        return self.answer(name)
 
 
 class Versions(OfSets):
@@ -167,7 +167,7 @@ class Versions(OfSets):
         asked = read(NewVersionSerializer, request)
         upload = asked["upload"]
         _made_of(upload, task, editor, lambda rows: make_version(one, rows, editor))
-        return self.told(name, status.HTTP_201_CREATED)
+        return self.answer(name, status.HTTP_201_CREATED)
 
 
 class TakeRoundSerializer(serializers.Serializer[Any]):
@@ -194,7 +194,7 @@ class TakeRound(OfSets):
             raise Http404
         if take_round(round=one.round, actor=editor, reason=reason) is None:
             raise Refused("Nothing is verified.")
-        return self.told(name, status.HTTP_201_CREATED)
+        return self.answer(name, status.HTTP_201_CREATED)
 
 
 def _made_of(

@@ -26,7 +26,7 @@ class Finding(NamedTuple):
 
     what: str
     state: State
-    told: str
+    message: str
 
 
 def check_database() -> Finding:

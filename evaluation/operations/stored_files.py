@@ -34,7 +34,7 @@ class Damage(NamedTuple):
 
     path: str
     row: str
-    told: str
+    message: str
 
 
 def opened(file: DatasetFile) -> IO[bytes]:

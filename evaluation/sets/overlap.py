@@ -25,8 +25,8 @@ class Overlap(TypedDict):
 def digest(inputs: Mapping[str, Any], fields: Sequence[str]) -> bytes:
     """The same for the same texts, whatever their case, spaces and final punctuation."""
     values = (inputs.get(name) for name in fields)
-    told = [" ".join(str(each).casefold().split()).rstrip(".!? ") for each in values]
-    return hashlib.sha256(orjson.dumps(told)).digest()[:16]
+    words = [" ".join(str(each).casefold().split()).rstrip(".!? ") for each in values]
+    return hashlib.sha256(orjson.dumps(words)).digest()[:16]
 
 
 def known_rows(

@@ -167,8 +167,8 @@ class RowMaker:
         }
         slices = self._slices_of(fields, gold, extras)
         uid = _uid(uid, inputs, problems)
-        told = [[*values] for values in slices.values()]
-        if not problems and (reason := unstorable([inputs, [*gold], uid, told])):
+        lists = [[*values] for values in slices.values()]
+        if not problems and (reason := unstorable([inputs, [*gold], uid, lists])):
             problems.append(reason)
         if problems:
             raise BadRow("; also: ".join(problems))

@@ -41,7 +41,7 @@ def readable(sealed: Iterable[int]) -> Q:
     return ~Q(run__version__in=sealed) | (of_all & Q(run__is_shown=True))
 
 
-def told(score: Score) -> Score:
+def as_shown(score: Score) -> Score:
     """A score on a sealed set as it is shown; `readable` says which are. It is not to be saved."""
     size = score.run.version.size
     if score.value is not None:
@@ -56,7 +56,7 @@ def scores_of(runs: Iterable[EvaluationRun], *, exact: bool) -> Iterator[Score]:
     sealed = {run.version_id for run in by_id.values() if run.version.is_sealed and not exact}
     for score in Score.objects.filter(readable(sealed), run__in=by_id).order_by("pk"):
         score.run = by_id[score.run_id]
-        yield told(score) if score.run.version_id in sealed else score
+        yield as_shown(score) if score.run.version_id in sealed else score
 
 
 def may_show(run: EvaluationRun) -> bool:

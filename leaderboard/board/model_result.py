@@ -142,14 +142,14 @@ def _scores(matrix: Matrix, row: RankedModel | None) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for place, one in enumerate(matrix.sets):
         for column, name in enumerate(matrix.metrics):
-            cell = _as_told(name, cell_of(matrix, row.place, place, name))
+            cell = _shown_cell(name, cell_of(matrix, row.place, place, name))
             if cell.value is not None:
                 n = int(matrix.numbers.n[row.place, place, column]) or one.size
                 found.setdefault(one.name, {})[name] = {**cell._asdict(), "n": n}
     return found
 
 
-def _as_told(name: str, cell: Cell) -> Cell:
+def _shown_cell(name: str, cell: Cell) -> Cell:
     """Percent as 0-1; costs as they are."""
     unit = 1 if name in COSTS else 100
     return Cell(*(None if part is None else round(part / unit, DIGITS) for part in cell))
@@ -157,7 +157,7 @@ def _as_told(name: str, cell: Cell) -> Cell:
 
 def _others(row: RankedModel | None) -> dict[str, float | None]:
     metrics: Mapping[str, Cell] = row.metrics if row else {}
-    return {name: _as_told(name, metrics.get(name, NOTHING)).value for name in OTHERS}
+    return {name: _shown_cell(name, metrics.get(name, NOTHING)).value for name in OTHERS}
 
 
 def _notes(

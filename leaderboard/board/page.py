@@ -98,7 +98,7 @@ def shown(matrix: Matrix, asked: Asked, was: Weighting | None) -> dict[str, Any]
         "matrix": matrix,
         "asked": asked,
         "ranked": board,
-        "told": _effect(matrix, board, asked, was),
+        "effect": _effect(matrix, board, asked, was),
         "page": page,
         "columns": found,
         "scale": _reach(board.rows[0].scores) if board.rows else None,
@@ -126,7 +126,7 @@ def _effect(matrix: Matrix, board: Ranked, asked: Asked, was: Weighting | None) 
     return (
         sentences
         if was
-        else _("Compared with the weights it opens with: %(told)s") % {"told": sentences}
+        else _("Compared with the weights it opens with: %(moves)s") % {"moves": sentences}
     )
 
 

@@ -417,10 +417,10 @@ def moved(before: Ranked, after: Ranked) -> list[str]:
     if not steps:
         return [_("No model changed its rank.")]
     steps.sort(key=lambda step: (-abs(step[0]), step[3], step[1]))
-    told = [
+    lines = [
         _("%(name)s moved from %(old)d to %(new)d.") % {"name": name, "old": old, "new": new}
         for _way, name, old, new in steps[:MOST_MOVED]
     ]
-    more = len(steps) - len(told)
+    more = len(steps) - len(lines)
     further = ngettext("%(number)d more moved.", "%(number)d more moved.", more)
-    return [*told, further % {"number": more}] if more else told
+    return [*lines, further % {"number": more}] if more else lines

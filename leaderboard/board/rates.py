@@ -53,8 +53,8 @@ def found_rates(task: Task) -> FoundRates:
     rule = Rule(weights=dict.fromkeys(matrix.metrics, 1.0), main=matrix.main)
     rates = exchange_rates(rule, pool, errors)
     if len(matrix.metrics) > 1 and not any(rates.values[name] for name in rule.metrics[1:]):
-        told = {"reasons": " ".join(rates.notices)}
-        raise Refused(_("The complete models show no exchange rate: %(reasons)s") % told)
+        reasons = {"reasons": " ".join(rates.notices)}
+        raise Refused(_("The complete models show no exchange rate: %(reasons)s") % reasons)
     owners = Rule(weights=opening_of(task, matrix).metrics, main=matrix.main)
     names = {str(model.id): model.name for model in matrix.models}
     shown = Rates(rates.values, tuple(sorted(names[one] for one in rates.pool)))

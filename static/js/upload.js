@@ -13,8 +13,8 @@ const token = () => document.cookie.match(/csrftoken=(\w+)/)?.[1]
 const ask = async (url, options = {}) => {
   const answer = await fetch(url, { ...options, headers: { "X-CSRFToken": token(), Accept: "application/json" } });
   const isJson = answer.headers.get("Content-Type")?.includes("json");
-  const told = isJson ? await answer.json() : {};
-  return { status: answer.status, ...told };
+  const body = isJson ? await answer.json() : {};
+  return { status: answer.status, ...body };
 };
 
 // The upload that this file belongs to: the one that was begun before, if it is still there.

@@ -91,7 +91,7 @@ def test_migrations_that_wait(monkeypatch):
         "migration_plan",
         lambda self, targets: [(self.loader.get_migration("evaluation", "0001_initial"), False)],
     )
-    assert "evaluation 0001_initial" in doctor.check_migrations().told
+    assert "evaluation 0001_initial" in doctor.check_migrations().message
 
 
 def test_a_cache_that_forgets(settings):
@@ -103,13 +103,13 @@ def test_a_cache_that_is_gone(settings):
     settings.CACHE_URL = "redis://127.0.0.1:1"
     cache_class = "dynabench.lib.shared_cache.SharedCache"
     settings.CACHES = {"default": {"BACKEND": cache_class, "LOCATION": settings.CACHE_URL}}
-    assert "does not answer" in health.check_cache().told
+    assert "does not answer" in health.check_cache().message
 
 
 def test_a_stuck_job():
     long_ago = timezone.now() - timedelta(hours=1)
     TrainingRun.objects.create(task=TaskFactory(), options={}, queued_at=long_ago)
-    assert "waits since" in health.check_queue().told
+    assert "waits since" in health.check_queue().message
 
 
 def test_targets_of_open_rounds_are_asked():
@@ -119,7 +119,7 @@ def test_targets_of_open_rounds_are_asked():
     target.save(update_fields=["adapter", "url"])
     found = doctor.check_targets()
     assert found.state == "bad"
-    assert target.name in found.told
+    assert target.name in found.message
 
 
 def test_a_full_disk(monkeypatch):
@@ -154,4 +154,4 @@ def test_a_runtime_image_of_another_version(monkeypatch, tmp_path, status, words
     monkeypatch.setattr(doctor, "IMAGE_SCRIPT", script)
     found = doctor.check_runtime_image()
     assert found.state == "note"
-    assert words in found.told
+    assert words in found.message

@@ -135,5 +135,5 @@ def test_a_model_server_that_answers(settings, tmp_path):
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         settings.MODEL_SERVER_URL = f"http://127.0.0.1:{server.server_port}"
-        assert health.check_model_server().told == settings.MODEL_SERVER_URL
+        assert health.check_model_server().message == settings.MODEL_SERVER_URL
         server.shutdown()

@@ -73,7 +73,7 @@ def test_a_missing_file_is_told_with_its_row(stored, kind):
     stored[kind].unlink()
     (damage,) = damages()
     assert stored[kind].match(damage.path)
-    assert damage.told == "is missing"
+    assert damage.message == "is missing"
     text, is_well = told(quick=True, media=True)
     assert damage.path in text
     assert damage.row in text
@@ -85,7 +85,7 @@ def test_a_missing_file_is_told_with_its_row(stored, kind):
 def test_a_damaged_file_is_told(stored, kind):
     change_a_byte(stored[kind])
     (damage,) = damages()
-    assert "damaged" in damage.told
+    assert "damaged" in damage.message
     assert Path(stored[kind]).name in damage.path
 
 

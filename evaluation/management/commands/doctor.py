@@ -32,7 +32,7 @@ class Command(BaseCommand):
         found = []
         for finding in chain(findings(), check_media() if options["media"] else ()):
             found.append(finding)
-            self._say(f"{finding.state:<5} {finding.what:<14} {finding.told}")
+            self._say(f"{finding.state:<5} {finding.what:<14} {finding.message}")
         judged: list[Verdict] = []
         if not options["quick"] and engine():
             found += self._hostile(judged)

@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from dynabench.lib.refusals import as_command_error
 from leaderboard.arena.services import import_comparisons
 
-MOST_TOLD = 50
+MOST_NAMED = 50
 
 
 class Command(BaseCommand):
@@ -25,7 +25,7 @@ class Command(BaseCommand):
 
     @as_command_error()
     def handle(self, *args: Any, **options: Any) -> None:
-        self._path, self._told = options["file"], 0
+        self._path, self._named = options["file"], 0
         try:
             with self._path.open("rb") as file:
                 summary = import_comparisons(
@@ -41,6 +41,6 @@ class Command(BaseCommand):
 
     def _tell(self, number: int, reason: str) -> None:
         """Name a bad line; the first ones only."""
-        self._told += 1
-        if self._told <= MOST_TOLD:
+        self._named += 1
+        if self._named <= MOST_NAMED:
             self.stderr.write(f"{self._path}:{number}: {reason}")

@@ -31,7 +31,7 @@ class Server:
             raise answer
         return answer
 
-    def told(self, place=-1):
+    def body(self, place=-1):
         """The JSON of a request."""
         return json.loads(self.asked[place].content)
 

@@ -128,7 +128,7 @@ def test_any_address_may_be_asked(server, client, pauses):
     server.answers += [good(found), bad(503, "busy"), good({"id": 1}, 201), httpx.Response(204)]
     assert client.request("GET", "/groups/", params={"page_size": 5}) == found
     assert client.request("POST", "tasks/nli/rounds/", {"description": "It."}) == {"id": 1}
-    assert server.told() == {"description": "It."}
+    assert server.body() == {"description": "It."}
     assert client.request("DELETE", "/webhooks/1/") is None
     assert str(server.asked[0].url).endswith("/api/v1/groups/?page_size=5")
     assert server.lines[1:] == ["POST /tasks/nli/rounds/"] * 2 + ["DELETE /webhooks/1/"]

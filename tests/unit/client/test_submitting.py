@@ -127,23 +127,23 @@ def test_a_model_is_handed_in(server, client, folder, tmp_path, monkeypatch):
     digest = hashlib.sha256(sent).hexdigest()
     assert uploads.rows[0]["file_name"] == f"my-model.{digest}.tar"
     assert uploads.data == {"u0": sent}
-    assert server.told() == {"kind": "directory", "name": "one", "card": told, "upload": "u0"}
+    assert server.body() == {"kind": "directory", "name": "one", "card": told, "upload": "u0"}
 
 
 def test_the_name_is_the_folders_with_the_time(server, client, folder):
     server.route = Uploads()
     client.submit_model(folder, "nli")
-    assert re.fullmatch(r"my-model \d{4}-\d\d-\d\d \d\d:\d\d:\d\d", server.told()["name"])
+    assert re.fullmatch(r"my-model \d{4}-\d\d-\d\d \d\d:\d\d:\d\d", server.body()["name"])
 
 
 def test_the_name_of_where_one_stands_and_of_a_link(server, client, folder, monkeypatch):
     server.route = Uploads()
     monkeypatch.chdir(folder)
     client.submit_model(".", "nli")
-    assert server.told()["name"].startswith("my-model 20")
+    assert server.body()["name"].startswith("my-model 20")
     (folder.parent / "link").symlink_to(folder)
     client.submit_model("../link", "nli")
-    assert server.told()["name"].startswith("link 20")
+    assert server.body()["name"].startswith("link 20")
 
 
 def test_a_broken_connection_goes_on(server, client, folder, tmp_path):
@@ -252,23 +252,23 @@ def test_the_other_kinds(server, client, folder):
     answers.write_text("{}\n")
     digest = f"registry/name@sha256:{'a' * 64}"
     client.submit_predictions(answers, "nli", "dev", name="p")
-    assert server.told() == {
+    assert server.body() == {
         "kind": "predictions", "name": "p", "card": {}, "evaluation_set": "dev", "upload": "u0"
     }  # fmt: skip
     client.submit_image(answers, "nli", name="i")
-    assert server.told()["upload"] == "u0"
+    assert server.body()["upload"] == "u0"
     client.submit_image(digest, "nli", adapter="dynalab", name="i")
-    assert server.told() == {
+    assert server.body() == {
         "kind": "image", "name": "i", "card": {}, "adapter": "dynalab", "source": digest
     }  # fmt: skip
     client.submit_image(digest, "nli")
-    assert server.told()["name"].startswith("name 20")
+    assert server.body()["name"].startswith("name 20")
     client.submit_hub("org/model", "b" * 40, "nli", name="h")
-    assert server.told() == {
+    assert server.body() == {
         "kind": "hub", "name": "h", "card": {}, "source": "org/model", "revision": "b" * 40
     }  # fmt: skip
     client.submit_endpoint("https://m.org/", "nli", "e", secret="s", parameters=7)
-    assert server.told() == {
+    assert server.body() == {
         "kind": "endpoint", "name": "e", "card": {"parameters": 7}, "source": "https://m.org/",
         "adapter": "jsonl", "secret": "s",
     }  # fmt: skip

@@ -14,10 +14,10 @@ INPUTS = {"hypothesis": "It rains."}
 def test_an_example_that_is_answered_at_once(server, client, pauses):
     server.answers += [good({"id": 7, "goal": "neutral"}), good(EXAMPLE, 201)]
     assignment = client.assignment("nli", want="goal")
-    assert server.told() == {"want": "goal"}
+    assert server.body() == {"want": "goal"}
     assert client.annotate(assignment["id"], INPUTS) == EXAMPLE
     assert server.lines[1] == "POST /assignments/7/examples/"
-    assert server.told() == {"inputs": INPUTS}
+    assert server.body() == {"inputs": INPUTS}
     assert not pauses
 
 

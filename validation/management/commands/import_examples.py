@@ -17,7 +17,7 @@ from validation.imports.task import ImportRefused, Options
 from validation.rules.consensus import Policy
 
 LONGEST_LINE = 16 * 2**20
-MOST_TOLD = 50
+MOST_NAMED = 50
 NAMES = ("task", "create", "owner", "round", "policy", "skip_bad")
 
 
@@ -44,7 +44,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         path: Path = options["file"]
         with ExitStack() as stack:
-            self._told = self._read = 0
+            self._named = self._read = 0
             self._collected: IO[bytes] | None = None
             self._path, self._stack = path, stack
             try:
@@ -68,10 +68,10 @@ class Command(BaseCommand):
 
     def _tell(self, number: int, line: bytes, reason: str) -> None:
         """Name a bad line on stderr; the first ones only."""
-        self._told += 1
-        if self._told <= MOST_TOLD:
+        self._named += 1
+        if self._named <= MOST_NAMED:
             self.stderr.write(f"{self._path}:{number}: {reason}")
-        elif self._told == MOST_TOLD + 1:
+        elif self._named == MOST_NAMED + 1:
             self.stderr.write(f"{self._path}:{number}: and maybe more")
 
     def _collect(self, number: int, line: bytes, reason: str) -> None:
