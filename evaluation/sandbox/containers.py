@@ -208,15 +208,16 @@ class _Monitor(Monitor):
 
         Raises ImageRefused, InvalidOutput, Exceeded, EngineError, and what `beat` does.
         """
-        with _listening(client, container.id) as news, _attached(container) as output:
-            with self.refusals():
-                self.patiently(container.start)
-            self.started()
-            container.reload()
-            cgroup = cgroup_of(container.attrs["State"]["Pid"], container.id)
-            if cgroup:
-                self.sample = cgroup.sample
-            exceeded = self._read(output)
+        with _listening(client, container.id) as news:
+            with _attached(container) as output:
+                with self.refusals():
+                    self.patiently(container.start)
+                self.started()
+                container.reload()
+                cgroup = cgroup_of(container.attrs["State"]["Pid"], container.id)
+                if cgroup:
+                    self.sample = cgroup.sample
+                exceeded = self._read(output)
             self.patiently(container.reload)  # fails when the engine, not the model, is silent
             if exceeded:
                 raise exceeded
@@ -292,7 +293,7 @@ def _listening(client: docker.DockerClient, id: str) -> Iterator[_News]:
 def _attached(container: Container) -> Iterator[socket.socket]:
     """Standard output and error of a container that has not begun yet.
 
-    Must be closed before the container is killed: the engine waits for who does not read.
+    Must be closed before anything else is asked: the engine waits for who does not read.
     """
     stream = container.attach_socket(params={"stdout": 1, "stderr": 1, "stream": 1})
     try:
