@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, Literal
 
+from annotation.rules.marks import marks_f1
 from tasks.config.schema import VerdictRule
 
 Ensemble = Literal["all", "majority", "any"]
@@ -135,6 +136,10 @@ def _verdict(
     if rule.type == "rank":
         said, true = _field(output, rule.field), _field(expected, rule.field, "example")
         share = pairs_in_order(said, true)
+        return TargetVerdict(share < rule.threshold, share)
+    if rule.type == "spans_f1":
+        said, true = _field(output, rule.field), _field(expected, rule.field, "example")
+        share = marks_f1(said, true, overlap=rule.overlap)
         return TargetVerdict(share < rule.threshold, share)
     score = squad_f1(
         _text(_field(output, rule.field)), _text(_field(expected, rule.field, "example"))

@@ -224,8 +224,8 @@ class ExampleForm(ComponentForm):
 
     @property
     def span_name(self) -> str:
-        """The field that is answered by a stretch of the context, if there is one."""
-        return next((c.name for c in self.components if c.type == "span"), "")
+        """The field that is answered by stretches of the context, if there is one."""
+        return next((c.name for c in self.components if c.type in ("span", "spans")), "")
 
     @property
     def which(self) -> forms.BoundField | None:

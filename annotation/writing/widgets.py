@@ -5,12 +5,29 @@ from typing import Any
 
 from django import forms
 
+from tasks.config.field_types.spans import as_lines
+
 
 class TextChoiceField(forms.ChoiceField):
     """A choice among texts; browsers send their line breaks as two characters."""
 
     def to_python(self, value: Any) -> str:
         return str(super().to_python(value)).replace("\r\n", "\n")
+
+
+class Marks(forms.Textarea):
+    """Stretches of a text, one a line; a script adds what is chosen there, with a tag's button."""
+
+    template_name = "annotation/_marks.html"
+    choices: Sequence[tuple[str, str]] = ()
+
+    def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super().get_context(name, value, attrs)
+        context["widget"]["tags"] = [tag for tag, _ in self.choices]
+        return context
+
+    def format_value(self, value: Any) -> str:
+        return as_lines(value)
 
 
 class Ranking(forms.Widget):

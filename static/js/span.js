@@ -1,5 +1,7 @@
 // Choosing an answer in a passage by mouse, touch or keyboard. Typing it always works too.
 // Offsets are in code points, as the server counts; the server checks them again.
+// Where several stretches are marked, the answer is a textarea of lines, and what was chosen enters
+// it by a button of [data-marks].
 "use strict";
 
 (() => {
@@ -20,6 +22,7 @@
       line: document.getElementById("span-line"),
     };
   };
+  const tools = (found) => document.querySelector(`[data-marks="${found.answer?.id}"]`);
   const points = (text, units) => Array.from(text.slice(0, units)).length;
   // Without the punctuation around them: "1840." is chosen as "1840". Some scripts part no words.
   const UNPARTED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Khmer}\p{Script=Lao}]/u;
@@ -32,15 +35,29 @@
     return inside.length ? [inside[0][0], inside.at(-1)[1]] : null;
   };
 
+  // What the lines mark, as [from, to, tag]: those that are written in full.
+  const marks = () => {
+    const found = parts();
+    if (!tools(found)) return [];
+    return found.answer.value.split("\n").flatMap((line) => {
+      const [, words, start, , tag] = line.trim().match(/^(.+) @(\d+)( = (.+))?$/) ?? [];
+      const from = Array.from(found.text).slice(0, Number(start)).join("").length;
+      return words && found.text.startsWith(words, from) ? [[from, from + words.length, tag]] : [];
+    });
+  };
+
   // [from, to) in UTF-16 units.
   const paint = (from, to, at) => {
-    const { passage, text } = parts();
-    const cuts = [...new Set([0, from, to, ...(at || []), text.length])].filter((n) => n >= 0).sort((a, b) => a - b);
+    const { passage, text } = parts(), marked = marks();
+    const cuts = [...new Set([0, from, to, ...(at || []), ...marked.flatMap(([a, b]) => [a, b]), text.length])].filter((n) => n >= 0).sort((a, b) => a - b);
     passage.replaceChildren(...cuts.slice(0, -1).map((start, i) => {
       const end = cuts[i + 1], piece = document.createElement("span");
       piece.textContent = text.slice(start, end);
       if (start >= from && end <= to) piece.classList.add("mine");
       if (at && start >= at[0] && end <= at[1]) piece.classList.add("cursor");
+      if (marked.some(([a, b]) => start >= a && end <= b)) piece.classList.add("marked");
+      const last = marked.find(([, b]) => end === b);
+      if (last?.[2]) piece.dataset.tag = last[2];
       return piece;
     }));
   };
@@ -56,6 +73,12 @@
     const found = snapped(text, ...stretch);
     if (!found) return;
     const [from, to] = found;
+    if (tools(parts())) {
+      chosen = String([from, to]);
+      paint(from, to);
+      describe(from, to);
+      return;
+    }
     answer.value = text.slice(from, to);
     if (start) start.value = points(text, from);
     chosen = String([from, to]);
@@ -66,6 +89,10 @@
   // An answer that a draft brought back is marked again.
   const remark = () => {
     const found = parts();
+    if (found && tools(found)) {
+      tools(found).hidden = false;
+      paint(-1, -1);
+    }
     if (!found?.start?.value || !found.answer.value || chosen) return;
     const from = Array.from(found.text).slice(0, Number(found.start.value)).join("").length;
     if (found.text.startsWith(found.answer.value, from)) {
@@ -119,6 +146,18 @@
     choose(all[Math.min(tapped, other)][0], all[Math.max(tapped, other)][1]);
   });
 
+  // The same button again takes the line away.
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-marks] button"), found = button && parts();
+    if (!found || !chosen) return;
+    const [from, to] = chosen.split(",").map(Number);
+    const line = `${found.text.slice(from, to)} @${points(found.text, from)}${button.value && ` = ${button.value}`}`;
+    const lines = found.answer.value.split("\n").filter((one) => one.trim());
+    found.answer.value = (lines.includes(line) ? lines.filter((one) => one !== line) : [...lines, line]).join("\n");
+    found.answer.dispatchEvent(new Event("change", { bubbles: true }));  // drafts keep it
+    paint(from, to);
+  });
+
   document.addEventListener("keydown", (event) => {
     const found = parts();
     if (!found || event.target !== found.passage) return;
@@ -134,7 +173,7 @@
       return;
     } else if (event.key === "Escape") {
       cursor = -1; anchor = null; chosen = "";
-      found.answer.value = "";
+      if (!tools(found)) found.answer.value = "";
       if (found.start) found.start.value = "";
       found.line.textContent = "";
     } else return;
@@ -149,6 +188,7 @@
     const found = parts();
     if (!found || event.target !== found.answer) return;
     chosen = "";
+    if (tools(found)) return paint(-1, -1);
     if (found.start) found.start.value = "";
   });
 })();

@@ -230,14 +230,14 @@ def _verdict(config: TaskConfig) -> Iterator[Finding]:
         yield from _once(at, rule.fields, "a field is named twice", "name it once")
     if rule.type == "string_f1":
         yield from _string_f1(config, fix)
-    if rule.type == "rank":
+    if rule.type in ("rank", "spans_f1"):
         yield from _own_rule(config, fix)
 
 
 def _own_rule(config: TaskConfig, fix: str) -> Iterator[Finding]:
     """A rule that compares the values of one type of field."""
     rule = config.verdict
-    assert rule.type == "rank"
+    assert rule.type in ("rank", "spans_f1")
     if rule.field not in config.target_fields:
         yield Finding(("verdict", "field"), f'"{rule.field}" is not both input and output', fix)
         return

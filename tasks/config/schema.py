@@ -122,13 +122,25 @@ class Rank(Part):
     threshold: Annotated[float, Field(gt=0, le=1)] = 1.0
 
 
+class SpansF1(Part):
+    """Fooled if the F1 of the marked stretches is below the threshold."""
+
+    type: Literal["spans_f1"]
+    field: Name
+    threshold: Annotated[float, Field(gt=0, le=1)] = 1.0
+    overlap: bool = False
+    """Whether stretches agree that share a character and have the same tag."""
+
+
 class AskUser(Part):
     """The author says whether the model was right."""
 
     type: Literal["ask_user"]
 
 
-VerdictRule = Annotated[ExactMatch | StringF1 | Rank | AskUser, Field(discriminator="type")]
+VerdictRule = Annotated[
+    ExactMatch | StringF1 | Rank | SpansF1 | AskUser, Field(discriminator="type")
+]
 
 
 class Metrics(Part):
@@ -245,11 +257,11 @@ class About(Part):
 
 
 def _outputs_resolved(data: Any) -> Any:
-    """The data with outputs written out: one without a type has that of the input or context."""
+    """The data with outputs written out: one without a type is like the input or context."""
     if not isinstance(data, dict) or not isinstance(data.get("output"), list):
         return data
-    kinds = {
-        item.get("name"): item.get("type")
+    known = {
+        item.get("name"): {key: item[key] for key in ("type", "reference", "tags") if key in item}
         for part in ("context", "input")
         for item in (data[part] if isinstance(data.get(part), list) else [])
         if isinstance(item, dict) and "type" in item
@@ -257,9 +269,9 @@ def _outputs_resolved(data: Any) -> Any:
 
     def resolved(item: Any) -> Any:
         item = {"name": item} if isinstance(item, str) else item
-        if not isinstance(item, dict) or "type" in item or item.get("name") not in kinds:
+        if not isinstance(item, dict) or "type" in item or item.get("name") not in known:
             return item
-        return {**item, "type": kinds[item["name"]]}
+        return {**known[item["name"]], **item}
 
     return {**data, "output": [resolved(item) for item in data["output"]]}
 

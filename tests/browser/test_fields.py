@@ -66,6 +66,26 @@ def test_without_a_script_a_slider_is_a_number(sure, alice, open_page):
     assert Example.objects.get().inputs["sure"] == 0.5
 
 
+def test_a_probability_is_set_by_keyboard_and_shows_its_number(alice, page):
+    slider = 'slider, label: "How sure are you?", minimum: 0, maximum: 5, step: 0.5'
+    text = TASK.replace(slider, 'prob, label: "How sure are you?", single: true')
+    task = Task.objects.create(code="sure", name="How sure", config_text=text)
+    round = Round.objects.create(task=task, number=1, state="open")
+    ContextFactory(round=round, fields={})
+    scripted_target(round, label="no")
+    visit(page, "/t/sure/write/")
+    number = page.get_by_role("spinbutton")
+    number.fill("0.3")
+    page.get_by_role("slider").press("ArrowRight")
+    expect(number).to_have_value("0.31")
+    audit(page)
+    text_box(page).fill("Something.")
+    page.get_by_label("yes").check()
+    submit_button(page).click()
+    expect(verdict(page)).to_be_visible()
+    assert Example.objects.get().inputs["sure"] == 0.31
+
+
 OFFERS = ["By bus,\nat six.", "On foot."]
 CANDIDATES = """
 version: 1
@@ -104,3 +124,71 @@ def test_candidates_are_chosen_and_ranked(javascript, alice, open_page):
     expect(verdict(page)).to_be_visible()
     inputs = Example.objects.get().inputs
     assert (inputs["best"], inputs["order"]) == (OFFERS[0], OFFERS[::-1])
+
+
+PLACES = "Ada met Bo in Tarn. Ada left Tarn."
+MARKS = """
+version: 1
+name: Names
+instructions: Write.
+goal: {text: Mark the names}
+context:
+  - {name: passage, type: long_text, label: Passage}
+input:
+  - {name: names, type: spans, label: The names, reference: passage, tags: [person, place]}
+output: [names]
+verdict: {type: spans_f1, field: names}
+metrics: {main: spans_f1, also: [spans_overlap_f1]}
+"""
+
+
+def mark(text, start, tag):
+    return {"text": text, "start": start, "end": start + len(text), "tag": tag}
+
+
+@pytest.fixture
+def names(alice):
+    task = Task.objects.create(code="names", name="Names", config_text=MARKS)
+    round = Round.objects.create(task=task, number=1, state="open")
+    ContextFactory(round=round, fields={"passage": PLACES})
+    scripted_target(round, output={"names": [mark("Ada", 0, "person")]})
+
+
+def test_stretches_are_marked_by_keyboard_and_by_mouse(names, page):
+    visit(page, "/t/names/write/")
+    passage = page.locator("#passage")
+    passage.focus()
+    for key in ("ArrowRight", "Enter"):
+        page.keyboard.press(key)
+    page.get_by_role("button", name="person").press("Enter")
+    box = page.get_by_label("The names")
+    expect(box).to_have_value("Ada @0 = person")
+    expect(passage.locator("[data-tag=person]")).to_have_text("Ada")
+    audit(page)
+    passage.focus()
+    for key in (*["ArrowRight"] * 4, "Enter"):
+        page.keyboard.press(key)
+    place = page.get_by_role("button", name="place")
+    for _ in range(3):  # marked, taken away, marked
+        place.click()
+    expect(box).to_have_value("Ada @0 = person\nTarn @14 = place")
+    submit_button(page).click()
+    expect(verdict(page)).to_be_visible()
+    example = Example.objects.get()
+    assert example.inputs["names"] == [mark("Ada", 0, "person"), mark("Tarn", 14, "place")]
+    assert example.outcome == "fooled"
+
+
+def test_without_a_script_stretches_are_lines(names, alice, open_page):
+    page = open_page(alice, java_script_enabled=False)
+    visit(page, "/t/names/write/")
+    box = page.get_by_label("The names")
+    box.fill("Bo = person\nTarn = place")
+    submit_button(page).click()
+    expect(page.locator("#error-summary")).to_contain_text("Tarn @14 or Tarn @29")
+    expect(box).to_have_value("Bo = person\nTarn = place")
+    box.fill("Bo = person\nTarn @29 = place")
+    submit_button(page).click()
+    expect(verdict(page)).to_be_visible()
+    marks = Example.objects.get().inputs["names"]
+    assert marks == [mark("Bo", 8, "person"), mark("Tarn", 29, "place")]

@@ -32,7 +32,7 @@ KEYS = {
     "candidates": {"reference": "offers"},
     "ranking": {"reference": "offers", "rank": True},
     "span": {"reference": "passage"},
-    "spans": {"reference": "passage"},
+    "spans": {"reference": "passage", "tags": ["place", "time"]},
     "multiclass": CHOICES,
     "multilabel": CHOICES,
     "slider": {"minimum": 0, "maximum": 5, "step": 0.5},
@@ -49,9 +49,14 @@ VALUES = {  # type: what the form sends, what is stored
     "multilabel": (["a", "b"], ["a", "b"]),
     "number": ("0", 0.0),
     "slider": ("2.5", 2.5),
+    "prob": ("0.35", 0.35),
+    "spans": (
+        "Tarn = place\r\nsix @25 = time",
+        [SPAN | {"tag": "place"}, {"text": "six", "start": 25, "end": 28, "tag": "time"}],
+    ),
 }
-RULES = {"ranking": "rank"}  # of a target field, where equality is none
-METRICS = {"ranking": "pair_accuracy"}
+RULES = {"ranking": "rank", "spans": "spans_f1"}  # of a target field, where equality is none
+METRICS = {"ranking": "pair_accuracy", "spans": "spans_f1"}
 COLUMNS = {"context": "context_json", "input": "input_json", "metadata": "metadata_json"}
 REFUSED = {place: [k for k in FIELD_TYPES if k not in types_of(place)] for place in PLACES}
 
@@ -135,8 +140,9 @@ def walk(place, kinds, alice, bob):
     text = config_text(place, *kinds)
     config, problems = check_config(text)
     assert config, problems
-    sent = {f"a_{kind}": VALUES[kind][0] for kind in kinds if kind in VALUES}
-    values = {**VALUES, **({"candidates": ("", OFFERS)} if place == "context" else {})}
+    typed = VALUES if (place, kinds) != ("output", ["prob"]) else {}  # a model's belief
+    sent = {f"a_{kind}": typed[kind][0] for kind in kinds if kind in typed}
+    values = {**typed, **({"candidates": ("", OFFERS)} if place == "context" else {})}
     stored = {f"a_{kind}": values[kind][1] for kind in kinds if kind in values}
     round, as_owner = opened(text, **(stored if place == "context" else {}))
     is_target = place == "output" and kinds != ["prob"]
@@ -389,6 +395,16 @@ def test_a_ranking_that_cannot_work_is_refused(place, old, new, path):
     text = config_text(place, "ranking")
     assert old in text
     config, problems = check_config(text.replace(old, new))
+    assert config is None
+    assert path in [one.path for one in problems if one.severity == "error"]
+
+
+@pytest.mark.parametrize(
+    ("place", "path"), [("input", "input[2]"), ("metadata", "metadata.create[0]")]
+)
+def test_people_give_one_probability(place, path):
+    text = config_text(place, "prob").replace('"single": true', '"reference": "label"')
+    config, problems = check_config(text)
     assert config is None
     assert path in [one.path for one in problems if one.severity == "error"]
 

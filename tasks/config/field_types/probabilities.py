@@ -1,10 +1,10 @@
-"""What a model believes: prob, one number or one a label."""
+"""What somebody believes: prob, one number or, of a model, one a label."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tasks.config.components import Component, FieldType, never_asked, plainly, refers
+from tasks.config.components import Component, FieldType, FormInput, plainly, refers
 from tasks.config.parsing import Finding, Loc
 from tasks.config.values import subject
 
@@ -12,12 +12,12 @@ TOLERANCE = 1e-4  # as Dynabench 1.0
 
 
 class Prob(FieldType, name="prob"):
-    """`{label: probability}`, which sum to 1; or one number with `single`."""
+    """One number with `single`, which people set by a slider; else `{label: probability}`."""
 
     keys = ("reference", "single")
-    places = ("output",)
+    places = ("input", "output", "metadata")
     is_read = False
-    form_input = never_asked
+    cell = "number"
     display = plainly
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
@@ -28,6 +28,10 @@ class Prob(FieldType, name="prob"):
             return [f"{named} must give a number between 0 and 1 for each label"]
         total = math.fsum(value.values())
         return [] if abs(total - 1) <= TOLERANCE else [f"{named} must sum to 1, not {total:g}"]
+
+    def form_input(self, component: Component) -> FormInput:
+        ends = {"min": 0.0, "max": 1.0, "step": 0.01}
+        return FormInput("FloatField", "NumberInput", ends, template="annotation/_slider.html")
 
     def described(self, component: Component) -> str:
         return "a probability" if component.single else "a probability for each label"
@@ -42,6 +46,13 @@ class Prob(FieldType, name="prob"):
         elif component.reference is not None:
             at = (*loc, "reference")
             yield Finding(at, "a single probability has no reference", "remove reference or single")
+
+    def unfinished(
+        self, loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
+    ) -> Iterator[Finding]:
+        if loc[0] != "output" and not component.single:
+            message = "people give one probability, not one for each label"
+            yield Finding(loc, message, "add single: true, and remove reference")
 
 
 def _is_probability(value: Any) -> bool:

@@ -1,23 +1,17 @@
 """Stretches of a context text: span (one) and spans (several, with or without tags)."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tasks.config.components import (
-    Component,
-    FieldType,
-    FormInput,
-    never_asked,
-    plainly,
-    refers,
-)
+from tasks.config.components import Component, FieldType, FormInput, plain, plainly, refers
 from tasks.config.parsing import Finding, Loc
 from tasks.config.values import characters, subject
 
+PLACE = re.compile(r"(.+) @(\d{1,9})", re.DOTALL)
+
 
 class _Stretch(FieldType):
-    display = plainly
-
     def findings(
         self, loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
     ) -> Iterator[Finding]:
@@ -31,6 +25,7 @@ class Span(_Stretch, name="span"):
     keys = ("reference", "placeholder", "max_length")
     places = ("input", "output", "metadata")
     in_prompt = True
+    display = plainly
     category = "question-answering"
     missing = "Choose {title} in the {reference}"
 
@@ -62,17 +57,22 @@ class Span(_Stretch, name="span"):
 
 
 class Spans(_Stretch, name="spans"):
-    """A list of them. No page can ask for it yet."""
+    """A list of `{text, start, end}`, with `tag` where the configuration has tags.
+
+    In a form each is a line, `words = tag`; words that stand there more than once say where they
+    begin, `words @17 = tag`.
+    """
 
     keys = ("reference", "tags")
-    places = ()
+    places = ("input", "output", "metadata")
+    category = "token-classification"
+    own_metrics = ("spans_f1", "spans_overlap_f1")
     missing = "Mark {title} in the {reference}"
-    form_input = never_asked
 
     def is_list(self, component: Component) -> bool:
         return True
 
-    def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
+    def check_shape(self, component: Component, value: Any) -> list[str]:
         named = subject(component)
         keys = {"text", "start", "end", *(["tag"] if component.tags else [])}
         if not isinstance(value, list | tuple):
@@ -80,21 +80,118 @@ class Spans(_Stretch, name="spans"):
         for number, item in enumerate(value, 1):
             if not isinstance(item, Mapping) or set(item) != keys:
                 return [f"{named}, number {number}: needs {', '.join(sorted(keys))}"]
-            if not _is_there(component, item, context):
-                return [f"{named}, number {number}: is not in the {component.reference} there"]
             if component.tags and item["tag"] not in component.tags:
                 return [f"{named}, number {number}: use one of {', '.join(component.tags)}"]
+        return []
+
+    def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
+        named, passage = subject(component), _passage(component, context)
+        for number, line in enumerate(value if isinstance(value, list) else (), 1):
+            if isinstance(line, str):
+                return [f"{named}, line {number}: {_trouble(component, line, passage)}"]
+        if wrong := self.check_shape(component, value):
+            return wrong
+        for number, item in enumerate(value, 1):
+            if not _is_there(component, item, context):
+                return [f"{named}, number {number}: is not in the {component.reference} there"]
         marks = [(item["start"], item["end"], item.get("tag")) for item in value]
         return [f"{named} has the same mark twice"] if len(set(marks)) < len(marks) else []
 
+    def form_input(self, component: Component) -> FormInput:
+        choices = [(tag, tag) for tag in component.tags]
+        return FormInput(widget="Marks", attrs={"rows": 3, "dir": "auto"}, choices=choices)
+
+    def display(self, component: Component, value: Any) -> str:
+        marks = value if isinstance(value, list | tuple) else [value]
+        return ", ".join(map(_shown, marks))
+
     def described(self, component: Component) -> str:
-        return f"a list of stretches of {component.reference}"
+        keys = "text, start, end and tag" if component.tags else "text, start and end"
+        return f"a list of stretches of {component.reference}: {keys}, in characters"
+
+    def stored(self, component: Component, typed: Any, context: Mapping[str, Any]) -> Any:
+        """Of lines their marks; a line that is none stays, to be refused."""
+        if not isinstance(typed, str):
+            return typed
+        passage = _passage(component, context)
+        lines = filter(None, map(str.strip, typed.splitlines()))
+        return [_mark(component, line, passage) or line for line in lines]
+
+    def rule(self, component: Component) -> str:
+        return "spans_f1"
+
+
+def as_lines(value: Any) -> str:
+    """The lines in which a form holds marks.
+
+    >>> as_lines([{"text": "Tarn", "start": 17, "end": 21, "tag": "place"}])
+    'Tarn @17 = place'
+    """
+    if not isinstance(value, list | tuple):
+        return str(value or "")
+    return "\n".join(map(_as_line, value))
+
+
+def _as_line(mark: Any) -> str:
+    if not isinstance(mark, Mapping):
+        return str(mark)
+    line = f"{mark['text']} @{mark['start']}"
+    return f"{line} = {mark['tag']}" if "tag" in mark else line
+
+
+def _shown(mark: Any) -> str:
+    tag = mark.get("tag") if isinstance(mark, Mapping) else None
+    return f"{plain(mark)} ({tag})" if tag else plain(mark)
+
+
+def _passage(component: Component, context: Mapping[str, Any]) -> str:
+    return str(context.get(str(component.reference)) or "")
+
+
+def _parted(component: Component, line: str) -> tuple[str, str, int | None]:
+    """The words of a line, its tag, and where it says that they begin."""
+    words, _, tag = line.rpartition(" = ") if component.tags else (line, "", "")
+    if place := PLACE.fullmatch(words):
+        return place[1].rstrip(), tag.strip(), int(place[2])
+    return words.strip(), tag.strip(), None
+
+
+def _starts(words: str, passage: str) -> list[int]:
+    found = re.finditer(f"(?={re.escape(words)})", passage) if words else ()
+    return [one.start() for one in found]
+
+
+def _mark(component: Component, line: str, passage: str) -> dict[str, Any] | None:
+    """What a line marks; None: it is not clear."""
+    words, tag, at = _parted(component, line)
+    starts = _starts(words, passage)
+    if at is None and len(starts) == 1:
+        at = starts[0]
+    if at not in starts or (component.tags and not tag):
+        return None
+    return {"text": words, "start": at, "end": at + len(words), **({"tag": tag} if tag else {})}
+
+
+def _trouble(component: Component, line: str, passage: str) -> str:
+    """Why it is not clear."""
+    words, _, at = _parted(component, line)
+    starts = _starts(words, passage)
+    if not words:
+        return f"write the words, “ = ” and one of {', '.join(component.tags)}"
+    if not starts:
+        return f"“{words}” is not in the {component.reference}"
+    places = " or ".join(f"{words} @{start}" for start in starts[:3])
+    return (
+        f"“{words}” is there {len(starts)} times; write {places}"
+        if at is None
+        else (f"“{words}” does not begin at {at}; write {places}")
+    )
 
 
 def _is_there(component: Component, value: Mapping[str, Any], context: Mapping[str, Any]) -> bool:
     """Whether `passage[start:end] == text`, counted in code points."""
     start, end, text = value["start"], value["end"], value["text"]
-    passage = str(context.get(str(component.reference)) or "")
+    passage = _passage(component, context)
     right = _is_offset(start) and _is_offset(end) and 0 <= start < end <= len(passage)
     return right and passage[start:end] == text
 

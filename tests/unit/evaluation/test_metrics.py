@@ -70,18 +70,43 @@ def test_every_metric_is_explained():
         assert (metric.version, metric.higher_is_better) == (1, True)
 
 
+MARKS = ("spans_f1", "spans_overlap_f1")
+
+
 @pytest.mark.parametrize("name", sorted(set(METRICS) - {"sp_bleu"}))
 def test_a_missing_answer_is_wrong(name):
-    text: Any = ["a", "b"] if name == "pair_accuracy" else "a cat sat on the mat"
+    mark = {"text": "cat", "start": 2, "end": 5}
+    odd: dict[str, Any] = {"pair_accuracy": ["a", "b"], **{key: [mark] for key in MARKS}}
+    text, no = odd.get(name, "a cat sat on the mat"), [] if name in MARKS else "no"
     metric = metric_of(name, (str(text), "no"))
     missing, right = (metric.statistic(value, row(text)) for value in (None, text))
     assert (metric.graded(missing), metric.graded(right)) == pytest.approx((0, 1))
     assert metric.value(metric.vectors([missing]))[0] <= 0
-    some = metric.vectors([missing, right, metric.statistic("no", row("no"))])
+    some = metric.vectors([missing, right, metric.statistic(no, row(no))])
     assert 0 < metric.value(some.sum(axis=0)) < 1
 
 
-@pytest.mark.parametrize("name", sorted(set(METRICS) - {"sp_bleu"}))
+@pytest.mark.parametrize(
+    ("name", "said", "golds", "value"),
+    [
+        ("spans_f1", [(0, 4, "a")], [[(0, 4, "a"), (6, 9, "b")]], 2 / 3),
+        ("spans_f1", [(0, 4, "b")], [[(0, 4, "a")], [(0, 4, "b")]], 1),
+        ("spans_f1", [(0, 3, "a")], [[(0, 4, "a")]], 0),
+        ("spans_overlap_f1", [(0, 3, "a")], [[(0, 4, "a")]], 1),
+        ("spans_overlap_f1", [(0, 3, "b")], [[(0, 4, "a")]], 0),
+        ("spans_overlap_f1", [(0, 9, "a")], [[(0, 4, "a"), (6, 8, "a"), (9, 12, "a")]], 0.8),
+        ("spans_f1", [], [[]], 1),
+        ("spans_f1", [], [[(0, 4, "a")]], 0),
+    ],
+)
+def test_marked_stretches(name, said, golds, value):
+    def marks(them):
+        return [{"start": start, "end": end, "tag": tag} for start, end, tag in them]
+
+    assert one(name, marks(said), *map(marks, golds)) == pytest.approx(value)
+
+
+@pytest.mark.parametrize("name", sorted(set(METRICS) - {"sp_bleu", *MARKS}))
 def test_sums_of_nothing_are_not_a_number(name):
     metric = metric_of(name, LABELS)
     vectors = metric.vectors([metric.statistic("yes", row("yes"))])

@@ -7,6 +7,7 @@ from django import forms
 
 from annotation.writing.forms import form_field
 from tasks.config.components import FIELD_TYPES, PLACES, Component, FieldType, FormInput
+from tasks.config.field_types.spans import as_lines
 
 KEYS: dict[str, Any] = {
     "reference": "passage",
@@ -98,3 +99,68 @@ def test_a_form_starts_a_span_with_its_text() -> None:
     span = FIELD_TYPES["span"]
     assert span.typed({"text": "red", "start": 4, "end": 7}) == "red"
     assert span.typed("red") == FIELD_TYPES["text"].typed("red") == "red"
+
+
+TAGGED = {"reference": "passage", "tags": ("place", "time")}
+TARN = {"text": "Tarn", "start": 4, "end": 8, "tag": "place"}
+SIX = {"text": "six = 6", "start": 12, "end": 19, "tag": "time"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "stored"),
+    [
+        ("Tarn @4 = place", [TARN]),
+        ("\n Tarn @4 = place \r\nsix = 6 = time\n", [TARN, SIX]),
+        ("", []),
+    ],
+)
+def test_lines_are_marks(lines: str, stored: list[object]) -> None:
+    spans, passage = made("spans", **TAGGED), {"passage": "Old Tarn at six = 6, Tarn."}
+    assert spans.kind.stored(spans, lines, passage) == stored
+    assert spans.kind.check(spans, stored, passage) == []
+    again = spans.kind.stored(spans, as_lines(stored), passage)
+    assert again == stored == spans.kind.stored(spans, stored, passage)
+
+
+@pytest.mark.parametrize(
+    ("lines", "named"),
+    [
+        ("Tarn = place", ["line 1", "2 times", "Tarn @4", "Tarn @21"]),
+        ("six = time\nTarn @5 = place", ["line 2", "does not begin at 5"]),
+        ("six = time\nTran = place", ["line 2", "not in the passage"]),
+        ("Tarn", ["line 1", "place, time"]),
+        (" = place", ["line 1", "place, time"]),
+        ("six = day", ["number 1", "place, time"]),
+        ("six = time\nsix = time", ["same mark twice"]),
+    ],
+)
+def test_a_line_that_is_no_mark_is_refused(lines: str, named: list[str]) -> None:
+    spans, passage = made("spans", **TAGGED), {"passage": "Old Tarn at six = 6, Tarn."}
+    stored = spans.kind.stored(spans, lines, passage)
+    (message,) = spans.kind.check(spans, stored, passage)
+    assert all(words in message for words in named), message
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [
+        ("Tarn", "must be a list"),
+        ([{**TARN, "tag": "day"}], "use one of place, time"),
+        ([{"text": "Tarn", "start": 4, "end": 8}], "needs end, start, tag, text"),
+        ([{**TARN, "start": 3}], "is not in the passage there"),
+        ([{**TARN, "start": "4"}], "is not in the passage there"),
+    ],
+)
+def test_marks_from_elsewhere_are_checked(value: object, named: str) -> None:
+    spans = made("spans", **TAGGED)
+    (message,) = spans.kind.check(spans, value, {"passage": "Old Tarn at six = 6, Tarn."})
+    assert named in message
+
+
+def test_marks_without_tags_are_words_alone() -> None:
+    spans, passage = made("spans", reference="passage"), {"passage": "a = b"}
+    stored = spans.kind.stored(spans, "a = b", passage)
+    assert stored == [{"text": "a = b", "start": 0, "end": 5}]
+    assert spans.kind.display(spans, stored) == as_lines(["a = b"]) == "a = b"
+    assert as_lines(stored) == "a = b @0"
+    assert as_lines(None) == ""
