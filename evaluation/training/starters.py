@@ -60,7 +60,7 @@ def _options(learning_rate: float = 2e-4, **changes: Any) -> TrainingOptions:
 
 STARTERS = {
     "nli": Starter(PAIR, _options(labels=("entailment", "neutral", "contradiction"), epochs=1)),
-    "qa": Starter(SPAN, _options(epochs=3, max_length=384, window=48, dev_share=0.05), rank=21),
+    "qa": Starter(SPAN, _options(epochs=6, max_length=384, window=128, dev_share=0.05), rank=21),
     "sentiment": Starter(
         SEQUENCE,
         _options(learning_rate=1e-4, labels=("positive", "negative", "neutral"), epochs=4),
