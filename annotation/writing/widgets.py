@@ -22,12 +22,9 @@ class Marks(forms.Textarea):
     choices: Sequence[tuple[str, str]] = ()
 
     def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
-        context: dict[str, Any] = super().get_context(name, value, attrs)
+        context: dict[str, Any] = super().get_context(name, as_lines(value), attrs)
         context["widget"]["tags"] = [tag for tag, _ in self.choices]
         return context
-
-    def format_value(self, value: Any) -> str:
-        return as_lines(value)
 
 
 class Ranking(forms.Widget):
