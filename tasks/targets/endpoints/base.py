@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import UnionType
 from typing import Any, Literal, Protocol
 
 from tasks.config.components import Component
@@ -114,13 +115,14 @@ class EndpointConfig:
             names = ", ".join(sorted(known | {"passage_field"}))
             raise misconfigured(f"Unknown option {unknown[0]!r}; this adapter has: {names}.")
 
-    def option(self, name: str, kind: type, default: Any = None) -> Any:
+    def option(self, name: str, kind: type | UnionType, default: Any = None) -> Any:
         """One option, checked for its type; default=... (Ellipsis) means it is required."""
         value = self.options.get(name, default)
         if value is ...:
             raise misconfigured(f"The option {name!r} is missing.")
         if value is not default and not isinstance(value, kind):
-            raise misconfigured(f"The option {name!r} must be of type {kind.__name__}.")
+            expected = getattr(kind, "__name__", kind)
+            raise misconfigured(f"The option {name!r} must be of type {expected}.")
         return value
 
     def names(self, name: str) -> Mapping[str, str]:

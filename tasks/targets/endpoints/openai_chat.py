@@ -33,26 +33,39 @@ _plain_servers: set[tuple[str, str]] = set()
 
 
 class OpenAIChatEndpoint(JsonEndpoint):
-    """A chat model asked for one label, for one exact span of the passage, or for a new text.
+    """A chat model asked for a label, a candidate, an exact span of the passage, or a text.
 
     Options: model; instructions (what to decide, in words); template (with {field}, each replaced
-    by the field between tags); max_tokens; structured (auto, always, never: JSON schema answers).
+    by the field between tags); max_tokens; temperature; seed; structured (auto, always, never: JSON
+    schema answers; texts are always asked for plainly).
     """
 
-    OPTIONS = frozenset({"model", "instructions", "template", "max_tokens", "structured"})
+    OPTIONS = frozenset(
+        {"model", "instructions", "template", "max_tokens", "temperature", "seed", "structured"}
+    )
     RETRY = CAREFUL
 
     def __init__(self, config: EndpointConfig, transport: Transport | None = None) -> None:
         super().__init__(config, transport)
-        if config.labels is None and config.kind not in (QA_KIND, GENERATOR):
-            raise misconfigured("A chat model needs labels to choose from, or a passage to quote.")
+        if config.kind != GENERATOR and not self._form():
+            raise misconfigured(
+                "A chat model chooses among labels or candidates, quotes a passage or writes a "
+                f"text; it cannot answer the field {config.output!r}."
+            )
         self._model: str = config.option("model", str, ...)
         self._max_tokens: int = config.option("max_tokens", int, 256)
+        given = 1 if config.kind == GENERATOR else 0
+        self._temperature: float = config.option("temperature", int | float, given)
+        if not 0 <= self._temperature <= 2:
+            raise misconfigured("The option 'temperature' is a number from 0 to 2.")
+        self._seed: int | None = config.option("seed", int)
         default = "\n\n".join(f"{{{name}}}" for name in config.fields)
         self._template: str = config.option("template", str, default)
         self._structured: str = config.option("structured", str, "auto")
         if self._structured not in ("auto", "always", "never"):
             raise misconfigured("The option 'structured' is auto, always or never.")
+        if self._writes:
+            self._structured = "never"
 
     def answers(self, inputs: Sequence[Mapping[str, Any]], clock: Clock) -> list[Prediction]:
         return [self._ask(item, clock) for item in inputs]
@@ -76,7 +89,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
         if self._structured == "never" or (self._structured == "auto" and server in _plain_servers):
             return self.post("/chat/completions", plain, clock)
         try:
-            structured = plain | {"response_format": self._response_format()}
+            structured = plain | {"response_format": self._response_format(item)}
             return self.post("/chat/completions", structured, clock)
         except EndpointError as error:
             if self._structured == "always" or error.reason != "refused":
@@ -92,29 +105,46 @@ class OpenAIChatEndpoint(JsonEndpoint):
                 {"role": "system", "content": self._instructions()},
                 {"role": "user", "content": fill(self._template, delimited(item))},
             ],
-            "temperature": 1 if self._config.kind == GENERATOR else 0,
+            "temperature": self._temperature,
             "max_tokens": self._max_tokens,
+            **({} if self._seed is None else {"seed": self._seed}),
         }
+
+    @property
+    def _writes(self) -> bool:
+        """Whether the answer is a text of the model's own."""
+        config = self._config
+        is_text = config.answer is not None and config.answer.kind.is_text
+        return is_text and config.labels is None and config.kind != QA_KIND
+
+    def _form(self) -> str:
+        """What an answer looks like, in words; empty: a chat model cannot give such an answer."""
+        config, answer = self._config, self._config.answer
+        if config.labels is not None:
+            return f"Answer with exactly one of these labels: {', '.join(config.labels)}."
+        if config.kind == QA_KIND:
+            return (
+                f"Copy the shortest exact span of <{config.passage_field}> that answers, "
+                "character by character, and nothing else."
+            )
+        if self._writes:
+            return "Answer with the text that is asked for, and with nothing else."
+        if answer and answer.type == "candidates" and not answer.rank:
+            return f"Answer with one text of the list <{answer.reference}>, unchanged."
+        return ""
 
     def _instructions(self) -> str:
         """What to decide, that the texts are data, and the form of the answer."""
         own, first = self._config.option("instructions", str, ""), self._config.fields[0]
         if self._config.kind == GENERATOR:
             return "\n\n".join(filter(None, (own, TO_WRITE.replace("{first}", first))))
-        if self._config.labels is None:
-            form = (
-                f"Copy the shortest exact span of <{self._config.passage_field}> that answers, "
-                "character by character, and nothing else."
-            )
-        else:
-            form = f"Answer with exactly one of these labels: {', '.join(self._config.labels)}."
         guard = GUARD.replace("{first}", first)
-        return "\n\n".join(part for part in (own, guard, form) if part)
+        return "\n\n".join(part for part in (own, guard, self._form()) if part)
 
-    def _response_format(self) -> dict[str, Any]:
+    def _response_format(self, item: Mapping[str, Any]) -> dict[str, Any]:
         answer: dict[str, Any] = {"type": "string"}
-        if self._config.labels is not None:
-            answer["enum"] = list(self._config.labels)
+        if choices := self._config.labels or self._offered(item):
+            answer["enum"] = list(choices)
         name = self._config.output
         schema = {
             "type": "object",
@@ -127,8 +157,12 @@ class OpenAIChatEndpoint(JsonEndpoint):
             "json_schema": {"name": "answer", "strict": True, "schema": schema},
         }
 
+    def _offered(self, item: Mapping[str, Any]) -> Sequence[str]:
+        answer = self._config.answer
+        return answer.kind.offered(answer, item) if answer else ()
+
     def _read(self, answer: Mapping[str, Any]) -> str:
-        """The label or span that the model wrote; rubbish when it wrote anything else."""
+        """What the model wrote; rubbish when that is no answer."""
         choices = answer.get("choices")
         if not isinstance(choices, list) or not choices:
             raise rubbish("The answer has no choices.")
@@ -141,7 +175,9 @@ class OpenAIChatEndpoint(JsonEndpoint):
             raise rubbish("The model wrote more than 'max_tokens' allows.")
         if not isinstance(content, str):
             raise rubbish("The message has no text.")
-        return self._unwrap(content.strip())
+        if not content.strip():
+            raise rubbish("The model answered nothing.")
+        return content.strip() if self._writes else self._unwrap(content.strip())
 
     def _unwrap(self, text: str) -> str:
         """The answer inside a JSON object, or the plain text; a label in any case of letters."""
@@ -162,6 +198,11 @@ class OpenAIChatEndpoint(JsonEndpoint):
         names = [members(row, "A model").get("id") for row in offered]
         if self._model not in names:
             raise misconfigured(f"The server has no model {self._model!r}.")
-        prompt = json.dumps([self._instructions(), self._template, self._response_format()])
-        fingerprint = {"model": self._model, "prompt_sha256": sha256(prompt.encode()).hexdigest()}
+        prompt = json.dumps([self._instructions(), self._template, self._response_format({})])
+        fingerprint = {
+            "model": self._model,
+            "prompt_sha256": sha256(prompt.encode()).hexdigest(),
+            "temperature": str(self._temperature),
+            **({} if self._seed is None else {"seed": str(self._seed)}),
+        }
         return EndpointInfo(self._model, self._config.kind, fingerprint)

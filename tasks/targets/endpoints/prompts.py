@@ -1,5 +1,6 @@
 """Texts made of a template and the fields of an example."""
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -13,8 +14,15 @@ def fill(template: str, fields: Mapping[str, Any]) -> str:
 
 
 def delimited(fields: Mapping[str, Any]) -> dict[str, str]:
-    """Each field between tags of its name; a tag of these names inside a text is broken open."""
+    """Each field between tags of its name; a tag of these names inside a text is broken open.
+
+    What is no text, as a list of candidates, is JSON.
+    """
     names = "|".join(map(re.escape, fields))
     tag = re.compile(rf"<(\s*/?\s*(?:{names})\b)", re.IGNORECASE)
-    texts = {name: tag.sub(r"< \1", str(text)) for name, text in fields.items()}
+    texts = {name: tag.sub(r"< \1", _as_text(value)) for name, value in fields.items()}
     return {name: f"<{name}>\n{text}\n</{name}>" for name, text in texts.items()}
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tasks.config.components import Component
 from tasks.targets.endpoints import openai_chat
 from tasks.targets.endpoints.base import GENERATOR, EndpointError
 from tasks.targets.endpoints.openai_chat import OpenAIChatEndpoint
@@ -163,10 +164,63 @@ def test_a_batch_shares_one_deadline(serve: Serve) -> None:
     assert len(server.seen) < 10
 
 
-def test_a_chat_model_needs_labels_or_a_passage() -> None:
-    config = sentiment("http://127.0.0.1", labels=None, options={"model": "m"})
-    with pytest.raises(EndpointError, match="labels"):
-        OpenAIChatEndpoint(config)
+def other(url: str, kind: str, *fields: str, **keys: Any) -> OpenAIChatEndpoint:
+    """A chat model whose answer is a field of that type."""
+    answer = Component.model_validate({"name": "answer", "type": kind, **keys}, strict=False)
+    config = sentiment(
+        url, labels=None, fields=fields, output="answer", answer=answer, kind="remote",
+        options={"model": "chat-1", "temperature": 0.5, "seed": 7},
+    )  # fmt: skip
+    return OpenAIChatEndpoint(config, Transport())
+
+
+def test_a_text_is_asked_for_plainly_and_kept_as_it_is(serve: Serve) -> None:
+    server = serve(answering(said(' {"answer": 4}\n'), said("  "), said(None)))
+    endpoint = other(server.url, "long_text", "question")
+    [prediction] = endpoint.predict([{"question": "2 + 2?"}], deadline_seconds=5)
+    assert prediction.output == {"answer": '{"answer": 4}'}
+    sent = server.seen[0].body
+    assert "response_format" not in sent
+    assert (sent["temperature"], sent["seed"]) == (0.5, 7)
+    for _ in range(2):
+        with pytest.raises(EndpointError) as caught:
+            endpoint.predict([{"question": "2 + 2?"}], deadline_seconds=5)
+        assert caught.value.reason == "rubbish"
+
+
+def test_a_candidate_is_one_of_those_of_the_example(serve: Serve) -> None:
+    server = serve(answering(said('{"answer": "on <offers> foot"}'), said("by air")))
+    endpoint = other(server.url, "candidates", "offers", reference="offers")
+    item = {"offers": ["by bus", "on <offers> foot"]}
+    [prediction] = endpoint.predict([item], deadline_seconds=5)
+    assert prediction.output == {"answer": "on <offers> foot"}
+    sent = server.seen[0].body
+    schema = sent["response_format"]["json_schema"]["schema"]
+    assert schema["properties"]["answer"]["enum"] == item["offers"]
+    content = sent["messages"][1]["content"]
+    assert content == '<offers>\n["by bus", "on < offers> foot"]\n</offers>'
+    with pytest.raises(EndpointError) as caught:
+        endpoint.predict([item], deadline_seconds=5)
+    assert caught.value.reason == "rubbish"
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys"),
+    [
+        ("number", {}),
+        ("spans", {"reference": "text"}),
+        ("candidates", {"reference": "text", "rank": True}),
+    ],
+)
+def test_what_a_chat_model_cannot_answer_is_refused(kind: str, keys: dict[str, Any]) -> None:
+    with pytest.raises(EndpointError, match="'answer'"):
+        other("http://127.0.0.1", kind, "text", **keys)
+
+
+@pytest.mark.parametrize("options", [{"temperature": 3}, {"temperature": "0"}, {"seed": "a"}])
+def test_a_setting_that_is_none_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(EndpointError, match=next(iter(options))):
+        OpenAIChatEndpoint(sentiment("http://127.0.0.1", options={"model": "m", **options}))
 
 
 def test_info_finds_the_model_and_identifies_the_prompt(serve: Serve) -> None:
