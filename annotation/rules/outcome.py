@@ -9,6 +9,7 @@ from itertools import combinations
 from typing import Any, Literal
 
 from annotation.rules.marks import marks_f1
+from annotation.rules.texts import contains, matches
 from tasks.config.schema import VerdictRule
 
 Ensemble = Literal["all", "majority", "any"]
@@ -133,6 +134,12 @@ def _verdict(
             for name in rule.fields
         )
         return TargetVerdict(any(list(differs)))
+    if rule.type == "pattern":
+        found = matches(_text(_field(output, rule.field)), rule.pattern)
+        return TargetVerdict(None if found is None else found == rule.forbidden)
+    if rule.type == "contains":
+        said, true = _field(output, rule.field), _field(expected, rule.field, "example")
+        return TargetVerdict(not contains(_text(said), _text(true)))
     if rule.type == "rank":
         said, true = _field(output, rule.field), _field(expected, rule.field, "example")
         share = pairs_in_order(said, true)

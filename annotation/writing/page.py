@@ -238,9 +238,7 @@ def verdict(example: Example, config: Any, outputs: list[Any]) -> dict[str, Any]
     return {
         "panel": "annotation/_result.html",
         "outcome": example.outcome,
-        "heading": result_panel.heading(
-            example.outcome, fooled, len(answers), config.verdict.type == "ask_user"
-        ),
+        "heading": result_panel.heading(example.outcome, fooled, len(answers), config.verdict.type),
         "answers": answers,
         "written": written_text(config, example.inputs),
         "own_chance": result_panel.own_chance(answers),

@@ -142,9 +142,13 @@ def _rows(
     ]
 
 
-def heading(outcome: str, fooled: int, asked: int, is_asked: bool) -> str:
-    """The verdict in words. is_asked: it is always the author who says."""
-    several = asked > 1
+def heading(outcome: str, fooled: int, asked: int, rule: str) -> str:
+    """The verdict in words. rule: the type of the task's verdict rule."""
+    several, is_asked = asked > 1, rule in ("ask_user", "pattern")
+    if rule == "pattern" and outcome == Status.FOOLED:
+        return _("You fooled the model")
+    if rule == "pattern" and outcome == Status.NOT_FOOLED:
+        return _("You did not fool the model")
     if outcome == Status.FOOLED and several:
         said = ngettext(
             "%(fooled)d of %(asked)d models disagrees with you",

@@ -5,9 +5,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import regex
+
 from tasks.config.components import COMMON_KEYS, FIELD_TYPES, OUTCOMES, Component
 from tasks.config.parsing import Finding, Loc, nearest
-from tasks.config.schema import ShownExample, TaskConfig
+from tasks.config.schema import Pattern, ShownExample, TaskConfig
 from tasks.config.values import check_value, missing_message
 
 # Fields of the write form, keys of context and data files.
@@ -230,6 +232,10 @@ def _verdict(config: TaskConfig) -> Iterator[Finding]:
         yield from _once(at, rule.fields, "a field is named twice", "name it once")
     if rule.type == "string_f1":
         yield from _string_f1(config, fix)
+    if rule.type == "contains":
+        yield from _compared_text(config, rule.field, fix)
+    if rule.type == "pattern":
+        yield from _pattern(config, rule)
     if rule.type in ("rank", "spans_f1"):
         yield from _own_rule(config, fix)
 
@@ -251,16 +257,33 @@ def _own_rule(config: TaskConfig, fix: str) -> Iterator[Finding]:
 def _string_f1(config: TaskConfig, fix: str) -> Iterator[Finding]:
     rule = config.verdict
     assert rule.type == "string_f1"
-    if rule.field not in config.target_fields:
-        yield Finding(("verdict", "field"), f'"{rule.field}" is not both input and output', fix)
-    elif not ((field := config.component(rule.field)).kind.is_text or field.type == "span"):
-        yield Finding(("verdict", "field"), f"{rule.field} is no text", "use {type: exact_match}")
+    yield from _compared_text(config, rule.field, fix)
     if rule.ask_between is not None:
         low, high = rule.ask_between
         if not low <= rule.threshold <= high or low == high:
             message = f"the threshold {rule.threshold:g} is not between {low:g} and {high:g}"
             fix = "write two numbers around the threshold, the smaller one first"
             yield Finding(("verdict", "ask_between"), message, fix)
+
+
+def _compared_text(config: TaskConfig, name: str, fix: str) -> Iterator[Finding]:
+    """A rule compares the model's text with the author's."""
+    if name not in config.target_fields:
+        yield Finding(("verdict", "field"), f'"{name}" is not both input and output', fix)
+    elif not ((field := config.component(name)).kind.is_text or field.type == "span"):
+        yield Finding(("verdict", "field"), f"{name} is no text", "use {type: exact_match}")
+
+
+def _pattern(config: TaskConfig, rule: Pattern) -> Iterator[Finding]:
+    texts = [one.name for one in config.output if one.kind.is_text]
+    if rule.field not in texts:
+        fix = f"name one: {', '.join(texts)}" if texts else "add an output of type text"
+        yield Finding(("verdict", "field"), f'"{rule.field}" is no text of the output', fix)
+    try:
+        regex.compile(rule.pattern)
+    except regex.error as error:
+        message = f"the pattern is no regular expression: {error}"
+        yield Finding(("verdict", "pattern"), message, "mend it, or put it in single quotes")
 
 
 def _scores(config: TaskConfig) -> Iterator[Finding]:

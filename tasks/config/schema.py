@@ -114,6 +114,24 @@ class StringF1(Part):
     """From the first to the second number, both included, the author is asked."""
 
 
+class Contains(Part):
+    """Fooled if the model's text does not hold the author's, whatever case and spaces."""
+
+    type: Literal["contains"]
+    field: Name
+
+
+class Pattern(Part):
+    """Fooled if the pattern is not found in the model's text."""
+
+    type: Literal["pattern"]
+    field: Name
+    pattern: Annotated[str, Field(min_length=1, max_length=500)]
+    """A regular expression as Python's; `(?i)` at its beginning ignores case."""
+    forbidden: bool = False
+    """Whether the model is fooled if it is found instead."""
+
+
 class Rank(Part):
     """Fooled if the share of pairs that both orders agree on is below the threshold."""
 
@@ -139,7 +157,8 @@ class AskUser(Part):
 
 
 VerdictRule = Annotated[
-    ExactMatch | StringF1 | Rank | SpansF1 | AskUser, Field(discriminator="type")
+    ExactMatch | StringF1 | Contains | Pattern | Rank | SpansF1 | AskUser,
+    Field(discriminator="type"),
 ]
 
 

@@ -184,3 +184,37 @@ def test_correct_says_that_the_target_is_right_whatever_its_author_says():
     choices = [("", "correct"), ("", "incorrect"), ("", "flagged")]
     assert _target_right(choices, "fooled", None, True) == [True, False, None]
     assert _target_right(choices, "fooled", None, False) == [False, None, None]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "outcome", "answer", "verified"),
+    [
+        ("(?i)lund", "fooled", "incorrect", True),
+        ("(?i)lund", "fooled", "correct", False),
+        ("Tarn", "not_fooled", "correct", True),
+    ],
+)
+def test_a_pattern_decides_and_judges_confirm_it(alice, db, pattern, outcome, answer, verified):
+    rule = f"{{type: pattern, field: reply, pattern: '{pattern}', forbidden: true}}"
+    text = TASK.replace("{type: ask_user}", rule)
+    task = Task.objects.create(code="ask", name="Ask", config_text=text)
+    round = Round.objects.create(task=task, number=1, state="open")
+    ContextFactory(round=round, fields={"passage": "The bus stops at Tarn."})
+    scripted_target(round, output={"reply": "At Lund Bridge."})
+    client = signed_in(alice)
+    pk = ok(client.get(WRITE)).context["work"].assignment.pk
+    key = "1e3a54b0-4c2b-4f7e-9c2a-0d6c4a3b2f10"
+    form = {"attempt_key": key, "assignment": pk, "goal": "", "question": "Where does it stop?"}
+    said = ok(client.post(WRITE, form, **HTMX))
+    example = Example.objects.get()
+    assert example.outcome == outcome
+    assert "At Lund Bridge." in said.text
+    assert "model_right" not in said.text
+    page, after = judges(example, answer)
+    assert page.context["model_said"] == [("scripted", "At Lund Bridge.")]
+    assert "By the task’s rule" in after.text
+    assert "The author said" not in after.text
+    consensus = Consensus.objects.get()
+    assert (consensus.verdict, consensus.is_verified) == (answer, verified)
+    ((frozen,),) = Freezer(round).chunks(releasable(round))
+    assert frozen.row["model_wrong"] == (outcome == "fooled")

@@ -20,10 +20,11 @@ def label_field(config: TaskConfig) -> str | None:
 def is_about_model(config: TaskConfig, outcome: str) -> bool:
     """Whether validators judge the model's answer instead of the author's.
 
-    They do where the author alone says whether the model was fooled: that claim is to be confirmed.
+    They do where no answer of the author is compared, but the author or a pattern says whether the
+    model was fooled: that claim is to be confirmed.
     """
-    is_asked = config.verdict.type == "ask_user" and label_field(config) is None
-    return is_asked and outcome in ASKED
+    is_claimed = config.verdict.type in ("ask_user", "pattern") and label_field(config) is None
+    return is_claimed and outcome in ASKED
 
 
 def confirming(config: TaskConfig, outcome: str) -> Literal["correct", "incorrect"] | None:

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from annotation.rules.outcome import TargetVerdict, judge
+from annotation.rules.texts import matches
 from tasks.config.components import FIELD_TYPES, Component
 from tasks.config.loading import check_config
-from tasks.config.schema import Rank, SpansF1
+from tasks.config.schema import Contains, Pattern, Rank, SpansF1
 from tasks.config.values import check_answer
 
 OFFERS = {"offers": ["by bus", "on foot", "by boat"]}
@@ -97,6 +98,65 @@ def test_what_cannot_work_is_refused(changes: dict[str, Any], path: str) -> None
     config, problems = check_config(text_of(**changes))
     assert config is None
     assert path in [one.path for one in problems if one.severity == "error"]
+
+
+ANSWER = {"name": "answer", "type": "text"}
+WRITTEN = {
+    "input": [TEXT],
+    "output": [ANSWER],
+    "metrics": {"main": "squad_f1"},
+    "validation": {"mode": "verdict"},
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "path"),
+    [
+        ({"verdict": {"type": "pattern", "field": "answer", "pattern": "(?i)paris"}}, ""),
+        ({"verdict": {"type": "pattern", "field": "text", "pattern": "a"}}, "verdict.field"),
+        ({"verdict": {"type": "pattern", "field": "answer", "pattern": "(a"}}, "verdict.pattern"),
+        ({"verdict": {"type": "pattern", "field": "answer", "pattern": ""}}, "verdict.pattern"),
+        ({"verdict": {"type": "contains", "field": "answer"}}, "verdict.field"),
+        ({"verdict": {"type": "contains", "field": "answer"}, "input": [TEXT, ANSWER]}, ""),
+        (
+            {
+                "verdict": {"type": "pattern", "field": "it", "pattern": "a"},
+                "input": [{"name": "it", **RANKING}],
+                "output": ["it"],
+                "metrics": {"main": "pair_accuracy"},
+            },
+            "verdict.field",
+        ),
+    ],
+)
+def test_rules_of_texts_are_checked(changes: dict[str, Any], path: str) -> None:
+    config, problems = check_config(text_of(**WRITTEN | changes))
+    assert (config is not None) == (not path), problems
+    assert not path or path in [one.path for one in problems if one.severity == "error"]
+
+
+SLOW = r"(a|aa)+$"
+
+
+@pytest.mark.parametrize(
+    ("rule", "said", "status"),
+    [
+        (Contains(type="contains", field="it"), "It was  PARIS!", "not_fooled"),
+        (Contains(type="contains", field="it"), "Parisians", "fooled"),
+        (Pattern(type="pattern", field="it", pattern=r"\d{4}"), "in 1889", "not_fooled"),
+        (Pattern(type="pattern", field="it", pattern=r"\d{4}"), "never", "fooled"),
+        (Pattern(type="pattern", field="it", pattern="key", forbidden=True), "a key", "fooled"),
+        (Pattern(type="pattern", field="it", pattern="key", forbidden=True), "no", "not_fooled"),
+        (Pattern(type="pattern", field="it", pattern=SLOW), "a" * 60 + "b", "undecided"),
+    ],
+)
+def test_written_answers_are_judged_by_a_rule(rule: Any, said: str, status: str) -> None:
+    assert judge({"it": "Paris"}, [{"it": said}], rule, "all").status == status
+
+
+def test_a_pattern_that_is_none_is_an_error() -> None:
+    with pytest.raises(ValueError, match="missing"):
+        matches("text", "(a")
 
 
 @pytest.mark.parametrize(
