@@ -216,5 +216,5 @@ def test_a_pattern_decides_and_judges_confirm_it(alice, db, pattern, outcome, an
     assert "The author said" not in after.text
     consensus = Consensus.objects.get()
     assert (consensus.verdict, consensus.is_verified) == (answer, verified)
-    ((frozen,),) = Freezer(round).chunks(releasable(round))
-    assert frozen.row["model_wrong"] == (outcome == "fooled")
+    frozen = [row for chunk in Freezer(round).chunks(releasable(round)) for row in chunk]
+    assert [one.row["model_wrong"] for one in frozen] == [outcome == "fooled"] * verified
