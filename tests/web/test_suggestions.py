@@ -1,6 +1,7 @@
 """Suggestions: a generator's text, used, edited or ignored; one that fails loses nothing."""
 
 import re
+from threading import Event
 
 import pytest
 from django.db import connection
@@ -147,12 +148,20 @@ def test_a_task_whose_generator_is_not_set_up_says_so_calmly(as_alice, muse):
 
 
 def test_a_slow_generator_is_not_waited_for(as_alice, muse, monkeypatch):
+    counted, count = Event(), live.Breaker.failed
+
+    def failed(self, error):
+        count(self, error)
+        counted.set()
+
+    monkeypatch.setattr(live.Breaker, "failed", failed)
     monkeypatch.setattr(suggestions, "SUGGEST_SECONDS", 0.05)
     muse.options = {**muse.options, "delay": 30}
     muse.save()
     response = want(as_alice, "suggestion", **HTMX)
     assert response.status_code == 503
     assert "took too long" in response.text
+    assert counted.wait(60)  # or it counts for the generator of the next test
 
 
 def test_after_three_failures_a_generator_is_left_alone(as_alice, muse, monkeypatch):
