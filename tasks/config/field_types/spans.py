@@ -82,6 +82,8 @@ class Spans(_Stretch, name="spans"):
                 return [f"{named}, number {number}: needs {', '.join(sorted(keys))}"]
             if component.tags and item["tag"] not in component.tags:
                 return [f"{named}, number {number}: use one of {', '.join(component.tags)}"]
+            if not _is_stretch(item):
+                return [f"{named}, number {number}: is not in the {component.reference} there"]
         return []
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
@@ -181,20 +183,19 @@ def _trouble(component: Component, line: str, passage: str) -> str:
     if not starts:
         return f"“{words}” is not in the {component.reference}"
     places = " or ".join(f"{words} @{start}" for start in starts[:3])
-    return (
-        f"“{words}” is there {len(starts)} times; write {places}"
-        if at is None
-        else (f"“{words}” does not begin at {at}; write {places}")
-    )
+    wrong = f"is there {len(starts)} times" if at is None else f"does not begin at {at}"
+    return f"“{words}” {wrong}; write {places}"
 
 
 def _is_there(component: Component, value: Mapping[str, Any], context: Mapping[str, Any]) -> bool:
     """Whether `passage[start:end] == text`, counted in code points."""
-    start, end, text = value["start"], value["end"], value["text"]
     passage = _passage(component, context)
-    right = _is_offset(start) and _is_offset(end) and 0 <= start < end <= len(passage)
-    return right and passage[start:end] == text
+    is_inside = _is_stretch(value) and value["end"] <= len(passage)
+    return is_inside and passage[value["start"] : value["end"]] == value["text"]
 
 
-def _is_offset(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _is_stretch(value: Mapping[str, Any]) -> bool:
+    """Whether its offsets can be those of a stretch of some text."""
+    start, end = value["start"], value["end"]
+    are_whole = all(isinstance(one, int) and not isinstance(one, bool) for one in (start, end))
+    return are_whole and 0 <= start < end

@@ -227,6 +227,9 @@ def test_answers_of_models_are_checked_as_far_as_the_context_is_known() -> None:
     assert check_answer(ranking, ["by bus", "by air"], None) == []
     assert check_answer(ranking, ["by bus", "by bus"], None)
     assert check_answer(ranking, ["by bus", "by air"], OFFERS)
+    assert check_answer(made(**SPANS), [TARN], None) == []
+    for odd in ({"start": "0"}, {"end": True}, {"end": 0}, {"start": -1}):
+        assert check_answer(made(**SPANS), [{**TARN, **odd}], None)
     assert check_answer(made(type="text"), "anything", None) == []
     assert FIELD_TYPES["chat"].is_list(made(type="chat"))
     for component in (ranking, made(**RANKING | {"rank": False}), made(**SPANS)):
