@@ -134,25 +134,21 @@ def _verdict(
             for name in rule.fields
         )
         return TargetVerdict(any(list(differs)))
+    said = _field(output, rule.field)
     if rule.type == "pattern":
-        found = matches(_text(_field(output, rule.field)), rule.pattern)
+        found = matches(_text(said), rule.pattern)
         return TargetVerdict(None if found is None else found == rule.forbidden)
+    true = _field(expected, rule.field, "example")
     if rule.type == "contains":
-        said, true = _field(output, rule.field), _field(expected, rule.field, "example")
         return TargetVerdict(not contains(_text(said), _text(true)))
     if rule.type == "rank":
-        said, true = _field(output, rule.field), _field(expected, rule.field, "example")
-        share = pairs_in_order(said, true)
-        return TargetVerdict(share < rule.threshold, share)
-    if rule.type == "spans_f1":
-        said, true = _field(output, rule.field), _field(expected, rule.field, "example")
-        share = marks_f1(said, true, overlap=rule.overlap)
-        return TargetVerdict(share < rule.threshold, share)
-    score = squad_f1(
-        _text(_field(output, rule.field)), _text(_field(expected, rule.field, "example"))
-    )
-    if rule.ask_between and rule.ask_between[0] <= score <= rule.ask_between[1]:
-        return TargetVerdict(None, score)
+        score = pairs_in_order(said, true)
+    elif rule.type == "spans_f1":
+        score = marks_f1(said, true, overlap=rule.overlap)
+    else:
+        score = squad_f1(_text(said), _text(true))
+        if rule.ask_between and rule.ask_between[0] <= score <= rule.ask_between[1]:
+            return TargetVerdict(None, score)
     return TargetVerdict(score < rule.threshold, score)
 
 

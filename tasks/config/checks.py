@@ -9,7 +9,7 @@ import regex
 
 from tasks.config.components import COMMON_KEYS, FIELD_TYPES, OUTCOMES, Component
 from tasks.config.parsing import Finding, Loc, nearest
-from tasks.config.schema import Pattern, ShownExample, TaskConfig
+from tasks.config.schema import Pattern, ShownExample, StringF1, TaskConfig
 from tasks.config.values import check_value, missing_message
 
 # Fields of the write form, keys of context and data files.
@@ -230,48 +230,34 @@ def _verdict(config: TaskConfig) -> Iterator[Finding]:
                 yield Finding(("verdict", "fields", index), message, fix)
         at = ("verdict", "fields")
         yield from _once(at, rule.fields, "a field is named twice", "name it once")
-    if rule.type == "string_f1":
-        yield from _string_f1(config, fix)
-    if rule.type == "contains":
-        yield from _compared_text(config, rule.field, fix)
-    if rule.type == "pattern":
+    elif rule.type == "pattern":
         yield from _pattern(config, rule)
-    if rule.type in ("rank", "spans_f1"):
-        yield from _own_rule(config, fix)
-
-
-def _own_rule(config: TaskConfig, fix: str) -> Iterator[Finding]:
-    """A rule that compares the values of one type of field."""
-    rule = config.verdict
-    assert rule.type in ("rank", "spans_f1")
-    if rule.field not in config.target_fields:
+    elif rule.type != "ask_user" and rule.field not in targets:
         yield Finding(("verdict", "field"), f'"{rule.field}" is not both input and output', fix)
-        return
-    field = config.component(rule.field)
-    if field.kind.rule(field) != rule.type:
-        message = f"{rule.field}, a field of type {field.type}, cannot be compared by {rule.type}"
-        fit = field.kind.rule(field) or "exact_match"
-        yield Finding(("verdict", "type"), message, f"use {fit}")
+    elif rule.type != "ask_user":
+        yield from _compared(config.component(rule.field), rule.type)
+    if rule.type == "string_f1":
+        yield from _asks_between(rule)
 
 
-def _string_f1(config: TaskConfig, fix: str) -> Iterator[Finding]:
-    rule = config.verdict
-    assert rule.type == "string_f1"
-    yield from _compared_text(config, rule.field, fix)
+def _compared(field: Component, rule: str) -> Iterator[Finding]:
+    """Whether a rule can compare values of that field's type."""
+    if rule in ("rank", "spans_f1"):
+        if field.kind.rule(field) != rule:
+            message = f"{field.name}, a field of type {field.type}, cannot be compared by {rule}"
+            fit = field.kind.rule(field) or "exact_match"
+            yield Finding(("verdict", "type"), message, f"use {fit}")
+    elif not (field.kind.is_text or field.type == "span"):
+        yield Finding(("verdict", "field"), f"{field.name} is no text", "use {type: exact_match}")
+
+
+def _asks_between(rule: StringF1) -> Iterator[Finding]:
     if rule.ask_between is not None:
         low, high = rule.ask_between
         if not low <= rule.threshold <= high or low == high:
             message = f"the threshold {rule.threshold:g} is not between {low:g} and {high:g}"
             fix = "write two numbers around the threshold, the smaller one first"
             yield Finding(("verdict", "ask_between"), message, fix)
-
-
-def _compared_text(config: TaskConfig, name: str, fix: str) -> Iterator[Finding]:
-    """A rule compares the model's text with the author's."""
-    if name not in config.target_fields:
-        yield Finding(("verdict", "field"), f'"{name}" is not both input and output', fix)
-    elif not ((field := config.component(name)).kind.is_text or field.type == "span"):
-        yield Finding(("verdict", "field"), f"{name} is no text", "use {type: exact_match}")
 
 
 def _pattern(config: TaskConfig, rule: Pattern) -> Iterator[Finding]:
