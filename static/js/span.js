@@ -24,6 +24,7 @@
   };
   const tools = (found) => document.querySelector(`[data-marks="${found.answer?.id}"]`);
   const points = (text, units) => Array.from(text.slice(0, units)).length;
+  const units = (text, points) => Array.from(text).slice(0, points).join("").length;
   // Without the punctuation around them: "1840." is chosen as "1840". Some scripts part no words.
   const UNPARTED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Khmer}\p{Script=Lao}]/u;
   const words = (text) => UNPARTED.test(text)
@@ -41,7 +42,7 @@
     if (!tools(found)) return [];
     return found.answer.value.split("\n").flatMap((line) => {
       const [, words, start, , tag] = line.trim().match(/^(.+) @(\d+)( = (.+))?$/) ?? [];
-      const from = Array.from(found.text).slice(0, Number(start)).join("").length;
+      const from = units(found.text, Number(start));
       return words && found.text.startsWith(words, from) ? [[from, from + words.length, tag]] : [];
     });
   };
@@ -72,19 +73,13 @@
     const { text, answer, start } = parts();
     const found = snapped(text, ...stretch);
     if (!found) return;
-    const [from, to] = found;
-    if (tools(parts())) {
-      chosen = String([from, to]);
-      paint(from, to);
-      describe(from, to);
-      return;
-    }
-    answer.value = text.slice(from, to);
+    const [from, to] = found, isLine = tools(parts());  // then a button enters it
+    if (!isLine) answer.value = text.slice(from, to);
     if (start) start.value = points(text, from);
     chosen = String([from, to]);
     paint(from, to);
     describe(from, to);
-    answer.dispatchEvent(new Event("change", { bubbles: true }));  // drafts keep it
+    if (!isLine) answer.dispatchEvent(new Event("change", { bubbles: true }));  // drafts keep it
   };
   // An answer that a draft brought back is marked again.
   const remark = () => {
@@ -94,7 +89,7 @@
       paint(-1, -1);
     }
     if (!found?.start?.value || !found.answer.value || chosen) return;
-    const from = Array.from(found.text).slice(0, Number(found.start.value)).join("").length;
+    const from = units(found.text, Number(found.start.value));
     if (found.text.startsWith(found.answer.value, from)) {
       paint(from, from + found.answer.value.length);
       describe(from, from + found.answer.value.length);
