@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
+from django.conf import settings
 from django.core.cache import cache
 from django.test import Client
 from playwright.sync_api import BrowserContext, Locator, Page, expect, sync_playwright
@@ -107,6 +108,14 @@ def watch(context: BrowserContext, origin: str, problems: list[str]) -> None:
 Open = Callable[..., Page]
 
 
+def sign_in(context: BrowserContext, url: str, user) -> None:
+    """Give the browser a session of that person."""
+    client = Client()
+    client.force_login(user)
+    name = settings.SESSION_COOKIE_NAME
+    context.add_cookies([{"name": name, "value": client.cookies[name].value, "url": url}])
+
+
 @pytest.fixture
 def problems() -> list[str]:
     """What `watch` noted; a test that means an error takes it out."""
@@ -124,11 +133,7 @@ def open_page(chromium, live_server, settings, request, problems):
         watch(context, live_server.url, problems)
         contexts.append(context)
         if user:
-            client = Client()
-            client.force_login(user)
-            key = client.cookies[settings.SESSION_COOKIE_NAME].value
-            cookie = {"name": settings.SESSION_COOKIE_NAME, "value": key, "url": live_server.url}
-            context.add_cookies([cookie])
+            sign_in(context, live_server.url, user)
         return context.new_page()
 
     yield open_page

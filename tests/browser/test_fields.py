@@ -25,12 +25,17 @@ metrics: {main: accuracy}
 """
 
 
+def open_round(code, text, fields, **answer):
+    """An open round of a task of that configuration, and a target that gives the answer."""
+    task = Task.objects.create(code=code, name=code, config_text=text)
+    round = Round.objects.create(task=task, number=1, state="open")
+    ContextFactory(round=round, fields=fields)
+    scripted_target(round, **answer)
+
+
 @pytest.fixture
 def sure(alice):
-    task = Task.objects.create(code="sure", name="How sure", config_text=TASK)
-    round = Round.objects.create(task=task, number=1, state="open")
-    ContextFactory(round=round, fields={})
-    scripted_target(round, label="no")
+    open_round("sure", TASK, {}, label="no")
 
 
 def test_a_slider_and_its_number_say_the_same(sure, page):
@@ -69,10 +74,7 @@ def test_without_a_script_a_slider_is_a_number(sure, alice, open_page):
 def test_a_probability_is_set_by_keyboard_and_shows_its_number(alice, page):
     slider = 'slider, label: "How sure are you?", minimum: 0, maximum: 5, step: 0.5'
     text = TASK.replace(slider, 'prob, label: "How sure are you?", single: true')
-    task = Task.objects.create(code="sure", name="How sure", config_text=text)
-    round = Round.objects.create(task=task, number=1, state="open")
-    ContextFactory(round=round, fields={})
-    scripted_target(round, label="no")
+    open_round("sure", text, {}, label="no")
     visit(page, "/t/sure/write/")
     number = page.get_by_role("spinbutton")
     number.fill("0.3")
@@ -106,10 +108,7 @@ metrics: {main: accuracy}
 
 @pytest.mark.parametrize("javascript", [True, False], ids=["script", "no-script"])
 def test_candidates_are_chosen_and_ranked(javascript, alice, open_page):
-    task = Task.objects.create(code="way", name="Which way", config_text=CANDIDATES)
-    round = Round.objects.create(task=task, number=1, state="open")
-    ContextFactory(round=round, fields={"offers": OFFERS})
-    scripted_target(round, output={"best": OFFERS[1]})
+    open_round("way", CANDIDATES, {"offers": OFFERS}, output={"best": OFFERS[1]})
     page = open_page(alice, java_script_enabled=javascript)
     page.set_viewport_size({"width": 320, "height": 640})
     visit(page, "/t/way/write/")
@@ -148,10 +147,7 @@ def mark(text, start, tag):
 
 @pytest.fixture
 def names(alice):
-    task = Task.objects.create(code="names", name="Names", config_text=MARKS)
-    round = Round.objects.create(task=task, number=1, state="open")
-    ContextFactory(round=round, fields={"passage": PLACES})
-    scripted_target(round, output={"names": [mark("Ada", 0, "person")]})
+    open_round("names", MARKS, {"passage": PLACES}, output={"names": [mark("Ada", 0, "person")]})
 
 
 def test_stretches_are_marked_by_keyboard_and_by_mouse(names, page):

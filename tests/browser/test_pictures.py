@@ -14,9 +14,10 @@ import pytest
 import time_machine
 from PIL import Image, ImageChops
 
-from tests.browser.conftest import ARGUMENTS, PATIENCE, visit, watch
+from dynabench.accounts.models import User
+from tests.browser.conftest import ARGUMENTS, PATIENCE, sign_in, visit, watch
 from tests.conftest import CHROMIUM
-from tests.support.demo_site import PAGES, demo_site, session_cookie
+from tests.support.demo_site import PAGES, demo_site
 
 KEPT = Path(__file__).parent / "pictures"
 UPDATE = bool(os.environ.get("UPDATE_PICTURES"))
@@ -90,7 +91,7 @@ def test_pages_look_as_they_did(browser, live_server, settings, places, problems
     other = []
     for look, (scheme, width) in LOOKS.items():
         for email, pages in PAGES.items():
-            page = signed_in(browser, live_server.url, settings, email, scheme, width, problems)
+            page = signed_in(browser, live_server.url, email, scheme, width, problems)
             for name, path in pages.items():
                 visit(page, path.format(**places))
                 picture, kept = taken(page), KEPT / f"{name}-{look}.png"
@@ -103,7 +104,7 @@ def test_pages_look_as_they_did(browser, live_server, settings, places, problems
     assert not other, f"These look different; {settings.HOME} has what they look like now."
 
 
-def signed_in(browser, url, settings, email, scheme, width, problems):
+def signed_in(browser, url, email, scheme, width, problems):
     """A page of that person, or of a stranger."""
     context = browser.new_context(
         base_url=url, color_scheme=scheme, viewport={"width": width, "height": 800},
@@ -112,5 +113,5 @@ def signed_in(browser, url, settings, email, scheme, width, problems):
     context.set_default_timeout(PATIENCE)
     watch(context, url, problems)
     if email:
-        context.add_cookies([session_cookie(settings, url, email)])
+        sign_in(context, url, User.objects.get(email=email))
     return context.new_page()

@@ -4,12 +4,9 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from django.test import Client
-
 from annotation.assignments.services import assign_next
 from annotation.attempts.services import begin_attempt, settle
 from annotation.models import Example
-from dynabench.accounts.models import User
 from dynabench.accounts.services import annotator_of
 from evaluation.models import Submission
 from tasks.models import Round, TaskMember
@@ -69,11 +66,3 @@ def demo_site(now: datetime) -> dict[str, Any]:
     settle(mine)
     fill_board(task, models=5)
     return {"example": mine.uuid, "model": Submission.objects.latest("queued_at").pk}
-
-
-def session_cookie(settings: Any, url: str, email: str) -> Any:
-    """What signs a browser in as that person."""
-    client = Client()
-    client.force_login(User.objects.get(email=email))
-    key = client.cookies[settings.SESSION_COOKIE_NAME].value
-    return {"name": settings.SESSION_COOKIE_NAME, "value": key, "url": url}

@@ -15,6 +15,11 @@ from tasks.config.values import check_answer
 OFFERS = {"offers": ["by bus", "on foot", "by boat"]}
 RANKING = {"type": "candidates", "reference": "offers", "rank": True}
 SPANS = {"type": "spans", "reference": "passage", "tags": ["place"]}
+OFFER = {"name": "offers", "type": "candidates"}
+PASSAGE = {"name": "passage", "type": "text"}
+TEXT = {"name": "text", "type": "text"}
+KIND = {"name": "kind", "type": "multiclass", "labels": ["a", "b"]}
+RANKED = [{"name": "it", **RANKING}, KIND]
 TARN = {"text": "Tarn", "start": 0, "end": 4, "tag": "place"}
 
 
@@ -24,17 +29,13 @@ def made(**keys: Any) -> Component:
 
 def text_of(**changes: Any) -> str:
     """A task in which people rank offers; `changes` are parts of the configuration."""
-    context: list[dict[str, Any]] = [
-        {"name": "offers", "type": "candidates"},
-        {"name": "passage", "type": "text"},
-    ]
     return json.dumps(
         {
             "version": 1,
             "name": "Walk",
             "goal": {"text": "Rank"},
-            "context": context,
-            "input": [{"name": "it", **RANKING}, {"name": "text", "type": "text"}],
+            "context": [OFFER, PASSAGE],
+            "input": [{"name": "it", **RANKING}, TEXT],
             "output": ["it"],
             "verdict": {"type": "rank", "field": "it"},
             "metrics": {"main": "pair_accuracy"},
@@ -58,13 +59,6 @@ def test_such_a_task_works(field: dict[str, Any], rule: str, metric: str) -> Non
     )
     assert config, problems
     assert config.component("it").kind.rule(config.component("it")) == rule
-
-
-OFFER = {"name": "offers", "type": "candidates"}
-PASSAGE = {"name": "passage", "type": "text"}
-TEXT = {"name": "text", "type": "text"}
-KIND = {"name": "kind", "type": "multiclass", "labels": ["a", "b"]}
-RANKED = [{"name": "it", **RANKING}, KIND]
 
 
 @pytest.mark.parametrize(
