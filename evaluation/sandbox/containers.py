@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -140,7 +141,7 @@ class DockerRunner:
         options = self._options(image, model, inputs, monitor.limits)
         try:
             with monitor.refusals():
-                container = monitor.patiently(lambda: client.containers.create(image.id, **options))
+                container = monitor.patiently(lambda: _made(client, image.id, options))
             return monitor.watch(client, container)
         except ImageRefused as why:
             return Ending(Outcome.REJECTED, sentence=str(why))
@@ -255,6 +256,20 @@ class _Monitor(Monitor):
                         self.wrote(part)
         except Exceeded as error:
             return error
+
+
+def _made(client: docker.DockerClient, image: str, options: dict[str, Any]) -> Container:
+    """A container of its name. One that has it is left of this attempt: the engine lost an answer.
+
+    Raises APIError.
+    """
+    try:
+        return client.containers.create(image, **options)
+    except APIError as error:
+        if error.status_code != HTTPStatus.CONFLICT:
+            raise
+    remove(options["name"])
+    return client.containers.create(image, **options)
 
 
 class _News:

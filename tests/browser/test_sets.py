@@ -63,6 +63,7 @@ def test_a_set_from_its_file_to_its_page(javascript, open_page, alice):
     expect(page.get_by_label("standard")).to_be_checked()
     look(page)
     page.get_by_role("link", name="Add a version").click()
+    expect(page.get_by_label("File")).to_be_visible()
     look(page)
     visit(page, URL.format("sentiment"))
     look(page)

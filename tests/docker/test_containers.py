@@ -146,6 +146,22 @@ def test_who_ends_a_container_from_outside_is_not_the_model(bench: Bench, end_it
     assert seen.ending.outcome == Outcome.INFRASTRUCTURE
 
 
+def test_what_is_left_of_the_same_attempt_is_no_obstacle(bench: Bench):
+    key, lines = bench.key(), []
+    with closing(connect()) as client:
+        client.containers.create(bench.image, name=PREFIX + key)
+    ending = DockerRunner(key).run(
+        Runnable(image=bench.image, labels=LABELS),
+        bench.inputs("for example in examples: answer(example)"),
+        LIMITS,
+        take=lines.append,
+        beat=lambda: None,
+    )
+    assert ending.outcome == Outcome.OK, ending
+    assert len(lines) == SIZE
+    assert not list_ours(key)
+
+
 def test_the_lease_is_kept_while_nothing_comes(bench: Bench):
     beats = []
     bench.run(SLEEP, limits=replace(LIMITS, seconds=5), beat=lambda: beats.append(time.monotonic()))
