@@ -16,13 +16,15 @@ _locks = []
 
 
 def _kept() -> Path:
-    """Where it lies: with the home folders of the tests, by a digest of what made it."""
+    """Where it lies: in `var/`, which git ignores, by a digest of what made it."""
     digest = hashlib.sha256(django.__version__.encode())
     for file in sorted(ROOT.glob("*/migrations/*.py")) + sorted(ROOT.glob("*/*/migrations/*.py")):
         digest.update(file.read_bytes())
     for file in sorted(ROOT.glob("requirements*.txt")):  # other applications' tables
         digest.update(file.read_bytes())
-    return Path(settings.HOME).parent / f"migrated-{digest.hexdigest()[:16]}.sqlite3"
+    folder = ROOT / "var"
+    folder.mkdir(exist_ok=True)
+    return folder / f"migrated-{digest.hexdigest()[:16]}.sqlite3"
 
 
 def copy() -> bool:
