@@ -62,7 +62,7 @@ class Bare:
 
 def padded_backend(spec: ModelSpec, files: ModelFolder, folder: Path) -> tuple[OnnxBackend, Tokens]:
     """The model as transformers has it, exported to `folder` once."""
-    tokens, graph = read_tokens(spec, files.path), folder / "model.onnx"
+    tokens, graph = read_tokens(spec, files), folder / "model.onnx"
     if not graph.exists():
         folder.mkdir(parents=True, exist_ok=True)
         write_onnx(torch_model(spec, files), tokens, graph)

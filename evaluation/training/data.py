@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from tokenizers import Encoding
 
@@ -72,7 +73,12 @@ def draw_items(rows: Sequence[Row], codec: Codec, *, window: int, rng: random.Ra
 def _item(row: Row, codec: Codec, window: int, rng: random.Random) -> Item:
     if codec.labels is None:
         return _span_item(row, codec, window, rng)
-    return Item(codec.encode(row)[0], (codec.labels.index(row["label"]),))
+    return Item(encodings_of(row, codec)[0], (codec.labels.index(row["label"]),))
+
+
+def encodings_of(row: Row, codec: Codec) -> list[Encoding]:
+    """The encodings of a row of texts. Raises BadRequestError."""
+    return cast("list[Encoding]", codec.encode(row))
 
 
 def _span_item(row: Row, codec: Codec, window: int, rng: random.Random) -> Item:
@@ -87,7 +93,7 @@ def _span_item(row: Row, codec: Codec, window: int, rng: random.Random) -> Item:
         cut = offsets[first][0]
         passage = passage[cut : offsets[min(first + window, len(offsets)) - 1][1]]
         start, end = start - cut, end - cut
-    for encoding in codec.encode({**row, "passage": passage}):
+    for encoding in encodings_of({**row, "passage": passage}, codec):
         if span := span_of(encoding, start, end):
             return Item(encoding, span)
     raise TrainingError(

@@ -21,6 +21,7 @@ from evaluation.training.data import (
     batches,
     check_rows,
     draw_items,
+    encodings_of,
     score,
 )
 from evaluation.training.folders import atomic_folder
@@ -273,7 +274,7 @@ class _Trained:
         import torch
 
         self.model.eval()
-        encodings = [self.codec.encode(row) for row in rows]
+        encodings = [encodings_of(row, self.codec) for row in rows]
         flat = sorted(
             ((row, encoding) for row, some in enumerate(encodings) for encoding in some),
             key=lambda pair: len(pair[1]),

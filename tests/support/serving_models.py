@@ -71,3 +71,30 @@ def tiny_model(
     settings = {"kind": kind, "max_length": max_length, **settings}
     (folder / "dynabench.json").write_text(json.dumps(settings))
     return folder
+
+
+def tiny_vilt(folder: Path, labels: Sequence[str] = ("yes", "no", "red")) -> Path:
+    """A one-layer ViLT for pictures of 16 x 16, with large weights so that answers differ."""
+    import torch
+    from transformers import ViltConfig, ViltForQuestionAnswering
+
+    torch.manual_seed(0)
+    config = ViltConfig(
+        vocab_size=30_522,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+        image_size=16,
+        patch_size=8,
+        initializer_range=1.0,
+        num_labels=len(labels),
+    )
+    model = ViltForQuestionAnswering(config)
+    for parameter in model.vilt.embeddings.parameters():  # places start as zeros
+        torch.nn.init.normal_(parameter)
+    model.save_pretrained(folder)
+    tokenizer_files(folder)
+    settings = {"kind": "visual-question-answering", "labels": [*labels], "max_length": 32}
+    (folder / "dynabench.json").write_text(json.dumps(settings))
+    return folder

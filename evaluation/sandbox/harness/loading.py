@@ -41,7 +41,7 @@ def load(asked: Namespace) -> Model:
     folder = replace(folder, labels=labels)
     prepare()
     spec = ModelSpec("The model", asked.model, backend="torch")
-    tokens = read_tokens(spec, folder.path)
+    tokens = read_tokens(spec, folder)
     backend = TorchBackend(torch_model(spec, folder), tokens)
     codec = codec_for(
         folder, tokens.tokenizer, min(folder.max_length or tokens.limit, tokens.limit)

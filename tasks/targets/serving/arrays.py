@@ -1,23 +1,23 @@
 """From the encodings of a batch to the arrays that a model takes."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Encoding
 
-from .codecs import Logits
+from .codecs import Logits, Piece, Sight
 from .tokens import Tokens
 
-Array = NDArray[np.int64]
+Array = NDArray[Any]
 NO_ROW = -1
 
 
-def arrays_of(batch: Sequence[Encoding], tokens: Tokens) -> dict[str, Array]:
+def arrays_of(batch: Sequence[Piece], tokens: Tokens) -> dict[str, Array]:
     """The arrays that the model takes, by name."""
     sizes = [len(encoding) for encoding in batch]
     real = np.arange(max(sizes)) < np.array(sizes)[:, None]
-    made = {
+    made: dict[str, Array] = {
         "input_ids": np.full(real.shape, tokens.pad),
         "attention_mask": real.astype(np.int64),
         "token_type_ids": np.zeros(real.shape, np.int64),
@@ -27,6 +27,8 @@ def arrays_of(batch: Sequence[Encoding], tokens: Tokens) -> dict[str, Array]:
         made["token_type_ids"][row, : sizes[row]] = encoding.type_ids
     if tokens.is_packed:
         made |= packed_rows(sizes)
+    if sights := [piece for piece in batch if isinstance(piece, Sight)]:
+        made["pixel_values"] = np.stack([sight.pixels for sight in sights])
     return {name: made[name] for name in tokens.inputs}
 
 
@@ -55,7 +57,7 @@ def packed_rows(sizes: Sequence[int]) -> dict[str, Array]:
     return {"places": places, "spots": spots, "owners": owners.reshape(-1, width)}
 
 
-def cut(logits: Logits, batch: Sequence[Encoding]) -> list[Logits]:
+def cut(logits: Logits, batch: Sequence[Piece]) -> list[Logits]:
     """One array an encoding, without the columns of the padding."""
     if logits.ndim == 2:
         return list(logits)

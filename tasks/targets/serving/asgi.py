@@ -25,6 +25,7 @@ from .registry import ModelRegistry, ServedModel
 logger = logging.getLogger(__name__)
 
 MAX_BODY_BYTES = 1024 * 1024
+MAX_PICTURE_BODY_BYTES = 16 * 1024 * 1024  # of models that look at pictures
 LONG_BODY_BYTES = 8 * 1024  # longer ones are read in a thread, so that they hold up nobody
 MAX_INPUTS = 64
 DEADLINE_SECONDS = 30.0  # of callers that name none
@@ -90,6 +91,8 @@ class Application:
             return {"status": "ok"}
         if action == "info":
             return model.info
+        if len(body) > (most := _most_bytes(model)):
+            raise TooLargeError(f"The body is larger than {most} bytes. Send fewer inputs.")
         deadline = started + _deadline_seconds(scope)
         answers, single = await _predicted(model, body, deadline)
         said = _said(answers[0]) if single else {"predictions": [_said(a) for a in answers]}
@@ -150,12 +153,18 @@ async def _body(receive: Receive) -> bytearray:
             raise BadRequestError("The body did not come to its end.")
         part = message.get("body", b"")
         size += len(part)
-        if size <= MAX_BODY_BYTES:
+        if size <= MAX_PICTURE_BODY_BYTES:
             body += part
         is_more = message.get("more_body", False)
-    if size > MAX_BODY_BYTES:
-        raise TooLargeError(f"The body is larger than {MAX_BODY_BYTES} bytes. Send fewer inputs.")
+    if size > MAX_PICTURE_BODY_BYTES:
+        raise TooLargeError(
+            f"The body is larger than {MAX_PICTURE_BODY_BYTES} bytes. Send fewer inputs."
+        )
     return body
+
+
+def _most_bytes(model: ServedModel) -> int:
+    return MAX_PICTURE_BODY_BYTES if model.codec.pictures else MAX_BODY_BYTES
 
 
 def _read(body: bytearray) -> Any:

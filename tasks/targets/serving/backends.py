@@ -10,12 +10,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tokenizers import Encoding
-
 from .arrays import arrays_of, cut, packed_rows
-from .codecs import Logits
+from .codecs import Logits, Piece
 from .errors import MisconfiguredError
-from .spec import SPAN, ModelFolder, ModelSpec
+from .spec import PAIR, PICTURE, SEQUENCE, SPAN, ModelFolder, ModelSpec, PictureSettings
 from .tokens import Tokens, keep_tokens, kept_tokens, read_tokens
 
 if TYPE_CHECKING:
@@ -23,6 +21,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+HEADS = {
+    SEQUENCE: "AutoModelForSequenceClassification",
+    PAIR: "AutoModelForSequenceClassification",
+    SPAN: "AutoModelForQuestionAnswering",
+    PICTURE: "ViltForQuestionAnswering",
+}
 ALIKE = 1.05  # on a CPU padding costs what tokens cost
 
 
@@ -37,7 +41,7 @@ class Backend(Protocol):
     max_batch: int
     similar: float | None
 
-    def run(self, batch: Sequence[Encoding]) -> Sequence[Logits]:
+    def run(self, batch: Sequence[Piece]) -> Sequence[Logits]:
         """Logits an encoding, float32: [labels], or [2, tokens] for extractive QA."""
 
 
@@ -87,7 +91,7 @@ class OnnxBackend:
         self.similar: float | None = None if tokens.is_packed else ALIKE
         self.max_batch = (12 if int8 else 8) if tokens.is_packed else (16 if int8 else 4)
 
-    def run(self, batch: Sequence[Encoding]) -> list[Logits]:
+    def run(self, batch: Sequence[Piece]) -> list[Logits]:
         """See Backend."""
         (logits,) = self._session.run(None, arrays_of(batch, self._tokens))
         return cut(logits, batch)
@@ -113,7 +117,7 @@ class TorchBackend:
         elif self._device == "cuda":
             self.workers, self.max_batch, self.similar = 1, 64, 2.0
 
-    def run(self, batch: Sequence[Encoding]) -> list[Logits]:
+    def run(self, batch: Sequence[Piece]) -> list[Logits]:
         """See Backend."""
         import torch
 
@@ -125,10 +129,9 @@ class TorchBackend:
 
 def _read_model(spec: ModelSpec, folder: ModelFolder, precision: Any) -> Any:
     """The transformers model of a folder, whole. Raises MisconfiguredError."""
-    from transformers import AutoModelForQuestionAnswering, AutoModelForSequenceClassification
+    import transformers
 
-    spans = folder.kind == SPAN
-    head = AutoModelForQuestionAnswering if spans else AutoModelForSequenceClassification
+    head = getattr(transformers, HEADS[folder.kind])
     try:
         model, found = head.from_pretrained(
             folder.path,
@@ -160,6 +163,11 @@ def _read_model(spec: ModelSpec, folder: ModelFolder, precision: Any) -> Any:
 def _logits_of(model: Any, folder: ModelFolder) -> "torch.nn.Module":
     """A module from the input arrays to logits [batch, labels] or [batch, 2, tokens]."""
     import torch
+
+    if folder.pictures:
+        from .vilt import PictureLogits
+
+        return PictureLogits(model).eval()
 
     class Logits(torch.nn.Module):
         def __init__(self) -> None:
@@ -198,8 +206,8 @@ def _unpadded(spec: ModelSpec, folder: ModelFolder) -> tuple["torch.nn.Module", 
 
     from .packing import pack
 
-    tokens = read_tokens(spec, folder.path)
-    if spec.backend == "torch" and torch.cuda.is_available():
+    tokens = read_tokens(spec, folder)
+    if folder.pictures or (spec.backend == "torch" and torch.cuda.is_available()):
         return torch_model(spec, folder), tokens
     model = _read_model(spec, folder, torch.float32)
     packed = pack(_logits_of(model, folder), model, tokens.pad)
@@ -220,7 +228,7 @@ def export_onnx(spec: ModelSpec, folder: ModelFolder, *, exports: Path) -> None:
     exports.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=".export-", dir=exports.parent))
     try:
-        write_onnx(model, tokens, scratch / "fp32.onnx")
+        write_onnx(model, tokens, scratch / "fp32.onnx", folder.pictures)
         if spec.precision == "int8":
             _quantise(scratch / "fp32.onnx", scratch / "model.onnx")
             for file in scratch.glob("fp32.onnx*"):
@@ -234,18 +242,27 @@ def export_onnx(spec: ModelSpec, folder: ModelFolder, *, exports: Path) -> None:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def write_onnx(logits: "torch.nn.Module", tokens: Tokens, file: Path) -> None:
-    """Export by an example whose dimensions all differ and are free."""
+def write_onnx(
+    logits: "torch.nn.Module",
+    tokens: Tokens,
+    file: Path,
+    pictures: PictureSettings | None = None,
+) -> None:
+    """Export by an example whose dimensions all differ and are free; a picture has its one size."""
     import torch
 
     sizes = (5, 4, 3)
     example = {
         name: torch.ones((len(sizes), max(sizes)), dtype=torch.int64) for name in tokens.inputs
     }
+    if pictures:
+        example["pixel_values"] = torch.ones((len(sizes), 3, pictures.side, pictures.side))
     if tokens.is_packed:
         example |= {name: torch.from_numpy(array) for name, array in packed_rows(sizes).items()}
     shapes = {
-        name: dict.fromkeys(range(array.dim()), torch.export.Dim.DYNAMIC)
+        name: dict.fromkeys(
+            range(1 if name == "pixel_values" else array.dim()), torch.export.Dim.DYNAMIC
+        )
         for name, array in example.items()
     }
     program = torch.onnx.export(

@@ -4,13 +4,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 
 from .errors import wrong_field
+from .pictures import Pixels, pixels_of
 from .spec import PAIR, ModelFolder
 
 Logits = NDArray[np.float32]
@@ -27,6 +28,21 @@ class Answer:
     prob: dict[str, float]
 
 
+@dataclass(frozen=True)
+class Sight:
+    """The tokens of a question and the picture that it is on, [3, side, side]."""
+
+    ids: list[int]
+    type_ids: list[int]
+    pixels: Pixels
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+Piece = Encoding | Sight  # what a model is given at once
+
+
 class Codec(ABC):
     """Encodes the fields of one input into one or several encodings and decodes their logits.
 
@@ -37,27 +53,29 @@ class Codec(ABC):
     def __init__(self, folder: ModelFolder, tokenizer: Tokenizer, max_length: int) -> None:
         self.fields, self.output, self.labels = folder.fields, folder.output, folder.labels
         self.tokenizer, self.max_length = tokenizer, max_length
+        self.pictures = folder.pictures
         tokenizer.no_truncation()
         tokenizer.no_padding()
 
     @abstractmethod
-    def encode(self, row: Mapping[str, str]) -> list[Encoding]:
+    def encode(self, row: Mapping[str, str]) -> Sequence[Piece]:
         """Encodings within max_length. Raises BadRequestError."""
 
     @abstractmethod
     def decode(
-        self, row: Mapping[str, str], encodings: Sequence[Encoding], logits: Sequence[Logits]
+        self, row: Mapping[str, str], encodings: Sequence[Piece], logits: Sequence[Logits]
     ) -> Answer:
         """The answer; one array of logits an encoding."""
 
     def _tokens(self, text: str) -> Encoding:
         return self.tokenizer.encode(text, add_special_tokens=False)
 
-    def _room(self, field: str, tokens: Encoding) -> int:
-        """Tokens left for the context next to `field`."""
-        room = self.max_length - len(tokens) - self.tokenizer.num_special_tokens_to_add(True)
-        if room < MIN_ROOM:
-            most = len(tokens) + room - MIN_ROOM
+    def _room(self, field: str, tokens: Encoding, least: int = MIN_ROOM) -> int:
+        """Tokens left for the context next to `field`. Raises BadRequestError under `least`."""
+        is_pair = least > 0
+        room = self.max_length - len(tokens) - self.tokenizer.num_special_tokens_to_add(is_pair)
+        if room < least:
+            most = len(tokens) + room - least
             raise wrong_field(field, f"has {len(tokens)} tokens; shorten it to {most}.")
         return room
 
@@ -66,7 +84,7 @@ class LabelCodec(Codec):
     """Classification: labels with probabilities (softmax of the logits, shape [labels])."""
 
     def decode(
-        self, row: Mapping[str, str], encodings: Sequence[Encoding], logits: Sequence[Logits]
+        self, row: Mapping[str, str], encodings: Sequence[Piece], logits: Sequence[Logits]
     ) -> Answer:
         assert self.labels is not None
         scores = logits[0].tolist()  # numpy is slower on so few
@@ -95,6 +113,19 @@ class PairCodec(LabelCodec):
         return [self.tokenizer.post_process(context, text)]
 
 
+class PictureCodec(LabelCodec):
+    """A picture, stretched to the model's square, and a question on it."""
+
+    def encode(self, row: Mapping[str, str]) -> list[Sight]:
+        assert self.pictures is not None
+        picture, question = self.fields
+        tokens = self._tokens(row[question])
+        self._room(question, tokens, least=0)
+        whole = self.tokenizer.post_process(tokens)
+        pixels = pixels_of(row[picture], picture, self.pictures)
+        return [Sight(whole.ids, whole.type_ids, pixels)]
+
+
 class SpanCodec(Codec):
     """Extractive QA: the best non-empty span of at most 30 tokens over windows of the passage.
 
@@ -114,12 +145,12 @@ class SpanCodec(Codec):
         return windows
 
     def decode(
-        self, row: Mapping[str, str], encodings: Sequence[Encoding], logits: Sequence[Logits]
+        self, row: Mapping[str, str], encodings: Sequence[Piece], logits: Sequence[Logits]
     ) -> Answer:
         passage = row[self.fields[1]]
         spans = [
             _best_span(scores, _readable(window, passage), window.offsets)
-            for window, scores in zip(encodings, logits, strict=True)
+            for window, scores in zip(cast("Sequence[Encoding]", encodings), logits, strict=True)
         ]
         best = max(spans)
         text = passage[best.start : best.end]
@@ -167,6 +198,8 @@ def _best_span(
 
 def codec_for(folder: ModelFolder, tokenizer: Tokenizer, max_length: int) -> Codec:
     """The codec of a model's kind."""
+    if folder.pictures:
+        return PictureCodec(folder, tokenizer, max_length)
     if folder.labels is None:
         return SpanCodec(folder, tokenizer, max_length)
     return (PairCodec if folder.kind == PAIR else TextCodec)(folder, tokenizer, max_length)

@@ -4,6 +4,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,7 @@ def fingerprint(
         "output": folder.output,
         "labels": folder.labels,
         "max_length": folder.max_length,
+        **({"pictures": asdict(folder.pictures)} if folder.pictures else {}),
     }
     parts = {
         "weights_sha256": hashes.of_all(folder.weights),

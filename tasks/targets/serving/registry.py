@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tokenizers import Encoding
-
 from .backends import backend_version, load_backend
 from .batcher import Batcher
-from .codecs import Answer, Codec, Logits, codec_for
+from .codecs import Answer, Codec, Logits, Piece, codec_for
 from .errors import (
     LoadingError,
     MisconfiguredError,
@@ -62,7 +60,7 @@ class ServedModel:
             "fields": list(folder.fields),
             "fingerprint": identity,
         }
-        self._batcher = Batcher[Encoding, Logits](
+        self._batcher = Batcher[Piece, Logits](
             backend.run,
             workers=backend.workers,
             max_batch=backend.max_batch,

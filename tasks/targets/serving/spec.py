@@ -10,8 +10,14 @@ from typing import Any
 from .errors import MisconfiguredError
 
 SEQUENCE, PAIR, SPAN = "sequence-classification", "pair-classification", "extractive-qa"
-FIELDS = {SEQUENCE: ("text",), PAIR: ("premise", "hypothesis"), SPAN: ("question", "passage")}
-OUTPUTS = {SEQUENCE: "label", PAIR: "label", SPAN: "answer"}
+PICTURE = "visual-question-answering"
+FIELDS = {
+    SEQUENCE: ("text",),
+    PAIR: ("premise", "hypothesis"),
+    SPAN: ("question", "passage"),
+    PICTURE: ("image", "question"),
+}
+OUTPUTS = {SEQUENCE: "label", PAIR: "label", SPAN: "answer", PICTURE: "answer"}
 PRECISIONS = {"onnx": ("fp32", "int8"), "torch": ("fp32", "bf16")}
 PICKLE = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 # Weights without code in them, and what a tokenizer needs; nothing else is fetched from a hub.
@@ -39,11 +45,21 @@ class ModelSpec:
 
 
 @dataclass(frozen=True)
+class PictureSettings:
+    """What a model takes: `side` pixels in each direction, each colour less its mean over std."""
+
+    side: int
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class ModelFolder:
     """A model's files on this machine and its settings, complete.
 
     `labels` are in the order of the logits, None for extractive QA; `max_length` counts tokens,
-    None = the tokenizer's own limit. For pairs the first field is the context, for QA the second.
+    None = the tokenizer's own limit. For pairs the first field is the context, for QA the second,
+    for questions on pictures the first is the picture; only these have `pictures`.
     """
 
     path: Path
@@ -53,6 +69,7 @@ class ModelFolder:
     output: str
     labels: tuple[str, ...] | None
     max_length: int | None
+    pictures: PictureSettings | None = None
 
 
 def open_folder(spec: ModelSpec) -> ModelFolder:
@@ -81,6 +98,7 @@ def open_folder(spec: ModelSpec) -> ModelFolder:
         output=spec.output or settings.get("output") or OUTPUTS[kind],
         labels=None if kind == SPAN else _labels(spec, settings, config),
         max_length=spec.max_length or settings.get("max_length"),
+        pictures=_pictures(spec, path, config) if kind == PICTURE else None,
     )
 
 
@@ -144,13 +162,41 @@ def _read(spec: ModelSpec, path: Path, *, needed: bool) -> Mapping[str, Any]:
 def _kind_of(spec: ModelSpec, config: Mapping[str, Any]) -> str:
     """The kind by the architecture; a pair classifier's config does not show its kind."""
     architecture = " ".join(config.get("architectures") or [])
+    if "ViltForQuestionAnswering" in architecture:
+        return PICTURE
     if "ForQuestionAnswering" in architecture:
         return SPAN
     if "ForSequenceClassification" in architecture:
         return PAIR if spec.fields and len(spec.fields) == 2 else SEQUENCE
     raise MisconfiguredError(
-        f"{spec.name}: architecture {architecture or 'unknown'!r} is neither a sequence classifier "
-        "nor an extractive question answerer."
+        f"{spec.name}: architecture {architecture or 'unknown'!r} is no sequence classifier, "
+        "no extractive question answerer and no ViLT for questions on pictures."
+    )
+
+
+def _pictures(spec: ModelSpec, path: Path, config: Mapping[str, Any]) -> PictureSettings:
+    """From config.json and preprocessor_config.json (ViLT's values if absent)."""
+    side = config.get("image_size")
+    if config.get("model_type") != "vilt" or not isinstance(side, int) or not 0 < side <= 1024:
+        raise MisconfiguredError(
+            f"{spec.name}: questions on pictures are answered by models of the type vilt with an "
+            f"image_size up to 1024, not by {config.get('model_type')} with {side}."
+        )
+    preprocessor = _read(spec, path / "preprocessor_config.json", needed=False)
+    mean, std = (preprocessor.get(key, [0.5] * 3) for key in ("image_mean", "image_std"))
+    if not _is_colour(mean) or not _is_colour(std):
+        raise MisconfiguredError(
+            f"{spec.name}: preprocessor_config.json: image_mean and image_std must be three "
+            "numbers each, above 0 and up to 1."
+        )
+    return PictureSettings(side, tuple(map(float, mean)), tuple(map(float, std)))
+
+
+def _is_colour(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) == 3
+        and all(isinstance(share, float | int) and 0 < share <= 1 for share in value)
     )
 
 

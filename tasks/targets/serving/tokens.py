@@ -7,7 +7,7 @@ from pathlib import Path
 from tokenizers import Tokenizer
 
 from .errors import MisconfiguredError
-from .spec import ModelSpec
+from .spec import ModelFolder, ModelSpec
 
 LONGEST = 512  # tokens, for tokenizers that name no limit
 PACKED = ("places", "spots", "owners")  # see arrays.packed_rows
@@ -34,10 +34,11 @@ class Tokens:
         return replace(self, inputs=(*kept, *PACKED))
 
 
-def read_tokens(spec: ModelSpec, folder: Path) -> Tokens:
+def read_tokens(spec: ModelSpec, model: ModelFolder) -> Tokens:
     """The tokenizer of a model's folder; imports transformers. Raises MisconfiguredError."""
     from transformers import AutoTokenizer
 
+    folder = model.path
     try:
         tokenizer = AutoTokenizer.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False
@@ -49,9 +50,10 @@ def read_tokens(spec: ModelSpec, folder: Path) -> Tokens:
             f"{spec.name}: {folder} has no tokenizer.json. Save its tokenizer as a fast one."
         )
     segments = ("token_type_ids",) if "token_type_ids" in tokenizer.model_input_names else ()
+    pictures = ("pixel_values",) if model.pictures else ()
     return Tokens(
         tokenizer=tokenizer.backend_tokenizer,
-        inputs=("input_ids", "attention_mask", *segments),
+        inputs=("input_ids", "attention_mask", *segments, *pictures),
         pad=tokenizer.pad_token_id or 0,
         limit=tokenizer.model_max_length if tokenizer.model_max_length < 10**6 else LONGEST,
     )

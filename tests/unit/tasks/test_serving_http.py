@@ -1,5 +1,6 @@
 """The wire format through real sockets, with small models."""
 
+import base64
 import http.client
 import json
 import os
@@ -7,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +18,19 @@ from gunicorn.asgi.protocol import ASGIProtocol
 from gunicorn.config import Config
 from gunicorn.glogging import Logger
 from gunicorn.workers.gasgi import ASGIWorker
+from PIL import Image
 
-from tasks.targets.serving.asgi import LONG_BODY_BYTES, MAX_BODY_BYTES, MAX_INPUTS, Application
+from tasks.targets.serving.asgi import (
+    LONG_BODY_BYTES,
+    MAX_BODY_BYTES,
+    MAX_INPUTS,
+    MAX_PICTURE_BODY_BYTES,
+    Application,
+)
 from tasks.targets.serving.errors import BusyError, LoadingError, MisconfiguredError, UnknownError
 from tasks.targets.serving.registry import MAX_ENCODINGS, ModelRegistry, ServedModel
 from tasks.targets.serving.spec import SEQUENCE, ModelSpec
-from tests.support.serving_models import tiny_model
+from tests.support.serving_models import tiny_model, tiny_vilt
 
 Reply = tuple[int, dict[str, str], Any]
 SENTIMENT, NLI, QA = "sentiment", "nli", "qa"
@@ -40,9 +49,10 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelRegistry
         name: ModelSpec(name, str(tiny_model(base / name, kind)), backend="torch")
         for name, kind in KIND.items()
     }
+    specs["picture"] = ModelSpec("picture", str(tiny_vilt(base / "picture")), backend="torch")
     specs["broken"] = ModelSpec("broken", str(base / "nothing"))
     registry = ModelRegistry(specs.get, specs.keys, base / "cache")
-    for name in KIND:
+    for name in (*KIND, "picture"):
         wait_for(registry, name)
     yield registry
     registry.close()
@@ -93,7 +103,7 @@ def predict(port: int, name: str, inputs: object, **headers: str) -> Reply:
 def test_health_and_names(port: int) -> None:
     assert call(port, "GET", "/health")[::2] == (200, {"status": "ok"})
     assert call(port, "GET", "/models/nli/health")[::2] == (200, {"status": "ok"})
-    names = ["broken", NLI, QA, SENTIMENT]
+    names = ["broken", NLI, "picture", QA, SENTIMENT]
     assert call(port, "GET", "/models")[::2] == (200, {"models": names})
 
 
@@ -180,6 +190,20 @@ def test_sizes_are_capped(port: int) -> None:
     passage = "word " * 40 * MAX_ENCODINGS
     status, _, answer = predict(port, QA, {"question": "who?", "passage": passage})
     assert (status, answer["error"]["code"]) == (413, "too_large")
+
+
+def test_only_models_that_see_pictures_take_long_bodies(port: int) -> None:
+    file = BytesIO()
+    Image.new("RGB", (9, 9), "red").save(file, "PNG")
+    data = file.getvalue() + bytes(MAX_BODY_BYTES)  # readers ignore what stands behind a PNG
+    row = {"image": base64.b64encode(data).decode(), "question": "Is it red?"}
+    status, _, answer = predict(port, "picture", row)
+    assert status == 200
+    assert answer["output"]["answer"] in answer["prob"]
+    status, _, answer = predict(port, "picture", {**row, "image": "x" * MAX_PICTURE_BODY_BYTES})
+    assert (status, answer["error"]["code"]) == (413, "too_large")
+    status, _, answer = predict(port, "picture", {**row, "image": "no picture"})
+    assert (status, answer["error"]["fields"].keys()) == (400, {"image"})
 
 
 def test_a_long_body_is_answered_like_a_short_one(port: int) -> None:

@@ -1,0 +1,68 @@
+"""Pictures in requests: from their text to the numbers that a model takes, within bounds."""
+
+import base64
+import binascii
+import warnings
+from io import BytesIO
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from .errors import wrong_field
+from .spec import PictureSettings
+
+MOST_BYTES = 10 * 2**20
+MOST_PIXELS = 40_000_000
+FORMATS = ("PNG", "JPEG", "WEBP")
+PAPER = (255, 255, 255)  # behind what is transparent
+
+Pixels = NDArray[np.float32]
+
+
+def pixels_of(text: str, field: str, settings: PictureSettings) -> Pixels:
+    """[3, side, side] of a picture in base64, with or without `data:…;base64,` before it.
+
+    It is stretched to a square. Raises BadRequestError.
+    """
+    image = _opened(text, field)
+    try:
+        image.draft("RGB", (settings.side, settings.side))  # of a JPEG, so much is decoded
+        small = _on_paper(image).resize((settings.side, settings.side), Image.Resampling.BICUBIC)
+    except Exception as error:  # Pillow raises many kinds on broken files
+        raise wrong_field(field, f"is a broken picture: {error}.") from None
+    shares = np.asarray(small, np.float32) / np.float32(255)
+    scaled = (shares - np.array(settings.mean, np.float32)) / np.array(settings.std, np.float32)
+    return np.ascontiguousarray(scaled.transpose(2, 0, 1))
+
+
+def _opened(text: str, field: str) -> Image.Image:
+    """The picture before it is decoded: its format, size and frames are known and allowed."""
+    _, comma, after = text.partition(",")
+    coded = after if comma and text.startswith("data:") else text
+    if len(coded) > (MOST_BYTES + 2) // 3 * 4:
+        raise wrong_field(field, f"is a picture of more than {MOST_BYTES // 2**20} MiB.")
+    try:
+        data = base64.b64decode(coded, validate=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # see MOST_PIXELS
+            image = Image.open(BytesIO(data), formats=FORMATS)
+    except binascii.Error:
+        raise wrong_field(field, "must be a picture in base64.") from None
+    except Exception:  # Pillow raises many kinds on strange files
+        raise wrong_field(field, f"is no picture of the formats {', '.join(FORMATS)}.") from None
+    if image.width * image.height > MOST_PIXELS:
+        raise wrong_field(
+            field, f"has {image.width} × {image.height} pixels; at most 40 million are read."
+        )
+    if getattr(image, "is_animated", False):
+        raise wrong_field(field, "is animated; send a still picture.")
+    return image
+
+
+def _on_paper(image: Image.Image) -> Image.Image:
+    if not image.has_transparency_data:
+        return image.convert("RGB")
+    seen = image.convert("RGBA")
+    paper = Image.new("RGBA", seen.size, (*PAPER, 255))
+    return Image.alpha_composite(paper, seen).convert("RGB")
