@@ -69,7 +69,7 @@ class ValidatorAnswer(Choice):
     )  # fmt: skip
     reveal_choice = models.CharField(max_length=200, blank=True)
     reveal_comment = models.CharField(max_length=500, blank=True)
-    metadata = models.JSONField(default=dict)  # the answers to metadata.validate
+    metadata = models.JSONField(default=dict)  # the answers to `judge_questions`
     seconds = models.FloatField(null=True, help_text="From handing out to the answer.")
     by_program = models.BooleanField(default=False, db_default=False)
     created_at = models.DateTimeField(db_default=Now())

@@ -18,12 +18,13 @@ from dynabench.lib.charts import Point, column_chart
 from dynabench.lib.days import midnight
 from leaderboard.people.activity import Week
 from leaderboard.people.goals import WEEK, active_seconds, monday
-from tasks.config.schema import TaskConfig
+from tasks.config.schema import CORRECTION, TaskConfig
 from tasks.models import Round
-from validation.judging.page import verdict_words
+from validation.judging.page import author_said, verdict_words
 from validation.models import Choice, Consensus, GoldAnswer, OwnerDecision, Validation
 from validation.rewards.points import day_total
 from validation.rewards.scores import points_of, written
+from validation.rules.corrections import right_answers
 
 PAGE = 20
 TREND_WEEKS = 12
@@ -63,6 +64,7 @@ class Row:
     look: str
     points: float | None
     judges_said: Sequence[str]
+    corrections: Sequence[str]
     comments: Sequence[str]
     owner_said: str
     owner_reason: str
@@ -142,12 +144,13 @@ def _row(example: Example, points: float | None, votes: Sequence[Validation]) ->
     return Row(
         example=example,
         text=written(config, example.inputs),
-        answer=config.display(config.answer_field, example.inputs.get(config.answer_field)),
+        answer=author_said(config, example),
         models_said=[(answer.name, answer.said) for answer in answers],
         status=status_words(example),
         look=look(example),
         points=points,
         judges_said=judges_said(config, votes, example.outcome),
+        corrections=corrections(votes),
         comments=comments(config, votes),
         owner_said=choice_words(config, decision, example.outcome) if decision else "",
         owner_reason=decision.reason if decision else "",
@@ -198,6 +201,12 @@ def judges_said(config: TaskConfig, votes: Sequence[Validation], outcome: str) -
         said % {"number": number, "total": len(votes), "words": words}
         for words, number in counts.most_common()
     ]
+
+
+def corrections(votes: Sequence[Validation]) -> list[str]:
+    """What judges typed as the right answer, the most frequent first."""
+    typed = (vote.metadata.get(CORRECTION) for vote in votes)
+    return right_answers({"answer": text} for text in typed if text)[:COMMENTS]
 
 
 def comments(config: TaskConfig, votes: Sequence[Validation]) -> list[str]:

@@ -103,7 +103,7 @@ def _shown_vote(config: TaskConfig, vote: Validation, outcome: str) -> ShownVote
     notes = [
         (_("Flagged because"), vote.get_flag_reason_display() if vote.flag_reason else ""),
         (_("Comment"), vote.comment),
-        *_answers(config, config.metadata.validate, vote.metadata),
+        *_answers(config, config.judge_questions, vote.metadata),
         (_("After seeing the author's label"), f"{reveal} {changed}".strip()),
         (_("Why"), vote.reveal_comment),
     ]

@@ -60,9 +60,13 @@ def split_rows(dataset: Dataset, split: str) -> Iterator[Mapping[str, Any]]:
     """
     items = dataset.items.filter(split=split, is_withdrawn=False).order_by("position")
     for line in items.values_list("line", flat=True).iterator(chunk_size=2000):
-        row = json.loads(line)
-        decoded = {name: json.loads(row[name]) for name in DECODED if row[name]}
-        yield {**row, **decoded, "context": json.loads(row["context"]["context_json"])}
+        yield decoded(json.loads(line))
+
+
+def decoded(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A row with what is JSON in it read; `context` is the context's own fields."""
+    values = {name: json.loads(row[name]) for name in DECODED if row[name]}
+    return {**row, **values, "context": json.loads(row["context"]["context_json"])}
 
 
 def standing_lines(round: Round) -> Iterator[str]:

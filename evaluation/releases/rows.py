@@ -19,15 +19,24 @@ from django.db.models.functions import Cast, Coalesce, NullIf
 from annotation.models import Example, TargetOutput
 from evaluation.models import PseudonymKey
 from evaluation.releases.splits import Counts
-from tasks.config.schema import TaskConfig
+from tasks.config.schema import CORRECTION, TaskConfig
 from tasks.models import Context, Round, TargetVersion
 from validation.models import OwnerDecision, Validation
+from validation.rules.corrections import right_answers
 
 CHUNK = 2000
 """Examples that are read at a time."""
 Row = dict[str, Any]
 _Vote = list[str | None]
 """Label or verdict; user, program or owner; the validator's pseudonym."""
+
+
+class Said(NamedTuple):
+    """The votes on an example, and what validators typed as its right answer."""
+
+    votes: list[_Vote]
+    corrections: list[Row]
+
 
 VERIFIED = Q(consensus__is_verified=True)
 UNJUDGED = Q(consensus__isnull=True, outcome=Example.Outcome.NOT_FOOLED)
@@ -93,6 +102,7 @@ class Freezer:
         self._key = bytes.fromhex(key.key)
         self._pseudonym = lru_cache(100_000)(self._new_pseudonym)
         self._answer, self._balanced = config.answer_field, balanced_field(config)
+        self._corrects = config.validation.corrections
         self._context = [component.name for component in config.context]
         self._input = [component.name for component in config.input]
         self._questions = [component.name for component in config.metadata.create]
@@ -138,26 +148,30 @@ class Freezer:
                 "tag": tag,
             }
 
-    def _votes(self, ids: Sequence[int]) -> Mapping[int, Sequence[_Vote]]:
+    def _votes(self, ids: Sequence[int]) -> Mapping[int, Said]:
         """Votes and standing decisions of owners, by example, in the order of being cast."""
-        found: dict[int, list[_Vote]] = defaultdict(list)
+        found: dict[int, Said] = defaultdict(lambda: Said([], []))
         of_these, columns = {"example__gte": ids[0], "example__lte": ids[-1]}, ("label", "verdict")
         cast = Validation.objects.filter(**of_these).order_by("pk")
-        for example, label, verdict, who, by_program in cast.values_list(
-            "example_id", *columns, "validator_id", "by_program"
+        typed = KeyTextTransform(CORRECTION, "metadata") if self._corrects else Value("")
+        for example, label, verdict, who, by_program, correction in cast.values_list(
+            "example_id", *columns, "validator_id", "by_program", typed
         ):
-            mode = "program" if by_program else "user"
-            found[example].append([label or verdict, mode, self._pseudonym("validator", who)])
+            mode, name = "program" if by_program else "user", self._pseudonym("validator", who)
+            found[example].votes.append([label or verdict, mode, name])
+            if correction:
+                found[example].corrections.append({"answer": correction, "validator": name})
         standing = OwnerDecision.objects.filter(**of_these, withdrawn_at__isnull=True)
         for example, label, verdict in standing.values_list("example_id", *columns):
-            found[example].append([label or verdict, "owner", None])
+            found[example].votes.append([label or verdict, "owner", None])
         return found
 
-    def _frozen(self, example: Any, votes: Sequence[_Vote], outputs: Sequence[Any]) -> Frozen:
+    def _frozen(self, example: Any, said: Said, outputs: Sequence[Any]) -> Frozen:
         uid, parent = example.uid or str(example.uuid), example.parent__uuid
         inputs = orjson.loads(example.inputs_text)
         metadata = orjson.loads(example.metadata_text)
-        label = example.consensus__label or _text(self._right(example, inputs, outputs))
+        right = example.consensus__label or self._right(example, inputs, outputs, said.corrections)
+        label = _text(right)
         shown, created = example.shown_at, example.created_at
         row = {
             "uid": uid,
@@ -176,8 +190,9 @@ class Freezer:
             "validated": bool(example.consensus__is_verified),
             "decided_by": example.consensus__decided_by or "",
             "total_verified": example.consensus__votes or 0,
-            "votes": [{"vote": v, "count": n} for v, n in _times(votes).items()],
-            "validations": votes,
+            "votes": [{"vote": v, "count": n} for v, n in _times(said.votes).items()],
+            "validations": said.votes,
+            "corrections": said.corrections,
             "outcome": example.outcome,
             "model_wrong": MODEL_WRONG.get(example.outcome),
             **self._answers(outputs),
@@ -190,12 +205,19 @@ class Freezer:
         to_balance = label if self._balanced else ""
         return Frozen(example.pk, uid, example.annotator_id, to_balance, row["validated"], row)
 
-    def _right(self, example: Any, inputs: Row, outputs: Sequence[Any]) -> Any:
-        """The author's answer. Where authors give none, the model's if it is right, else empty."""
+    def _right(
+        self, example: Any, inputs: Row, outputs: Sequence[Any], corrections: Sequence[Row]
+    ) -> Any:
+        """The author's answer. Where authors give none, the model's if it is right.
+
+        Where that is found wrong, what most validators typed; else empty.
+        """
         if self._answer in inputs:
             return inputs[self._answer]
-        is_right = example.outcome == Example.Outcome.NOT_FOOLED
-        return orjson.loads(outputs[0][3]).get(self._answer, "") if is_right and outputs else ""
+        if example.outcome == Example.Outcome.NOT_FOOLED:
+            return orjson.loads(outputs[0][3]).get(self._answer, "") if outputs else ""
+        is_wrong = example.outcome == Example.Outcome.FOOLED and example.consensus__is_verified
+        return next(iter(right_answers(corrections)), "") if is_wrong else ""
 
     def _answers(self, outputs: Sequence[Any]) -> Row:
         """What the targets said; Dynabench's two fields are of the first one."""

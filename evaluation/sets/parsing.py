@@ -32,6 +32,7 @@ from tasks.line_files import (
 )
 from validation.imports import rows as import_rows
 from validation.rules.consensus import Policy, Vote, decide
+from validation.rules.corrections import right_answers
 
 MOST_ERRORS = 20
 MOST_LINES = 5_000_000
@@ -202,16 +203,21 @@ class RowMaker:
             **_object(context.get("context_json", "{}"), "context_json"),
             **_object(row["input_json"], "input_json"),
         }
-        extras = {"tag": row.get("tag"), "challenge": row.get("challenge")}
-        return self.released(row.get("uid"), fields, row.get("label"), **extras)
+        return self.released(row, fields)
 
-    def released(
-        self, uid: Any, fields: Mapping[str, Any], label: Any, *, tag: Any, challenge: Any
-    ) -> SetRow:
-        """An example that people wrote; its label is what was agreed on. Raises BadRow."""
-        own = fields.get(self._answer.name)
-        answer = label if self._answer.type == "multiclass" else own
-        return self.make(fields, answer=answer, uid=uid, tags=tag or None, challenge=challenge)
+    def released(self, row: Mapping[str, Any], fields: Mapping[str, Any]) -> SetRow:
+        """An example that people wrote, from a row of a release and its fields. Raises BadRow.
+
+        Its label is what was agreed on. Where the author gave no answer, and the model's is wrong,
+        every correction is right.
+        """
+        answer, own = row.get("label"), fields.get(self._answer.name)
+        if self._answer.type != "multiclass" and (own is not None or not self._answer.kind.is_text):
+            answer = own
+        elif self._answer.kind.is_text and row.get("model_wrong"):
+            answer = right_answers(row.get("corrections") or []) or answer
+        extras = {"tags": row.get("tag") or None, "challenge": row.get("challenge")}
+        return self.make(fields, answer=answer, uid=row.get("uid"), **extras)
 
     def _history(self, row: Mapping[str, Any]) -> SetRow | str:
         """A row of imported history (docs/operators.md): what its votes agree on is right.

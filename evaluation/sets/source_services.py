@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
@@ -15,7 +16,8 @@ from dynabench.accounts.services import log
 from dynabench.lib.errors import Refused
 from evaluation.contract import SetRow
 from evaluation.models import Dataset, DatasetItem, EvaluationSet, EvaluationSetVersion
-from evaluation.releases.reading import split_rows
+from evaluation.releases.reading import decoded, split_rows
+from evaluation.releases.rows import Freezer
 from evaluation.releases.splits import TEST
 from evaluation.seeds import has_seeds, held_out, seed_rows
 from evaluation.sets.parsing import RowMaker
@@ -44,10 +46,7 @@ def version_of_release(dataset: Dataset) -> EvaluationSetVersion | None:
     one = _round_set(dataset.round)
     is_first = not one.versions.filter(dataset__isnull=False).exists()
     maker = RowMaker(dataset.round.task.config)
-    rows = (
-        _made(maker, row["uid"], {**row["context"], **row["input_json"]}, row["label"], row)
-        for row in split_rows(dataset, TEST)
-    )
+    rows = (_made(maker, row) for row in split_rows(dataset, TEST))
     version = make_version(one, filter(None, rows), dataset.requested_by, dataset)
     if is_first:
         EvaluationSet.objects.filter(pk=one.pk).update(may_leave=True)
@@ -84,40 +83,30 @@ def version_of_closed_round(round: Round, actor: User | None = None) -> Evaluati
     if not examples.exists():
         return None
     maker = RowMaker(round.task.config)
-    columns = ("uuid", "uid", "inputs", "context__fields", "consensus__label")
-    extras = ("context__tag", "challenge")
-    found = examples.order_by("pk").values_list(*columns, *extras).iterator(chunk_size=2000)
-    answer = round.task.config.answer_field
-    rows = (
-        _made(
-            maker,
-            uid or str(uuid),
-            {**fields, **inputs},
-            label or inputs.get(answer),
-            {"tag": tag, "challenge": challenge},
-        )
-        for uuid, uid, inputs, fields, label, tag, challenge in found
-    )
+    chunks = Freezer(round).chunks(examples)
+    made = (_made(maker, decoded(frozen.row)) for chunk in chunks for frozen in chunk)
+    rows = filter(None, made)
     judged = not waiting_examples([round])[round.pk]  # before the rows are read
-    version = make_version(_round_set(round), filter(None, rows), actor)
+    if (first := next(rows, None)) is None:  # nobody knows what is right in any of them
+        return None
+    version = make_version(_round_set(round), chain([first], rows), actor)
     if judged:
         version.settled_at = timezone.now()
         version.save(update_fields=["settled_at"])
     return version
 
 
-def _made(
-    maker: RowMaker, uid: str, fields: Mapping[str, Any], label: Any, extras: Mapping[str, Any]
-) -> SetRow | None:
+def _made(maker: RowMaker, row: Mapping[str, Any]) -> SetRow | None:
     """An example that people wrote; None where it fits the configuration no more.
 
-    extras: its tag and challenge; releases from before there were challenges have none.
+    row: as `split_rows` gives it. Releases from before there were challenges or corrections have
+    none.
     """
-    tag, challenge = extras["tag"], extras.get("challenge")
+    fields = {**row["context"], **row["input_json"]}
     try:
-        return maker.released(uid, fields, label, tag=tag, challenge=challenge)
+        return maker.released(row, fields)
     except BadRow as error:
-        logger.warning("%s is in no evaluation set: %s", uid, error)
+        logger.warning("%s is in no evaluation set: %s", row["uid"], error)
         return None
 
 

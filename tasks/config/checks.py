@@ -9,7 +9,7 @@ import regex
 
 from tasks.config.components import COMMON_KEYS, FIELD_TYPES, OUTCOMES, Component
 from tasks.config.parsing import Finding, Loc, nearest
-from tasks.config.schema import Pattern, ShownExample, StringF1, TaskConfig
+from tasks.config.schema import CORRECTION, Pattern, ShownExample, StringF1, TaskConfig
 from tasks.config.values import check_value, missing_message
 
 # Fields of the write form, keys of context and data files.
@@ -314,10 +314,21 @@ def _validation(config: TaskConfig) -> Iterator[Finding]:
     elif votes.rule in ("strict", "plurality") and votes.needed != (votes.of or 0) // 2 + 1:
         fix = f"remove needed; the rule {votes.rule} goes by of alone"
         yield Finding((*at, "needed"), "needed does not fit the rule", fix)
+    if config.validation.corrections:
+        yield from _corrections(config)
     types = {config.component(name).type for name in config.target_fields}
     if config.validation.mode == "label" and "multiclass" not in types:
         message = "there is no target field with labels for validators to choose"
         yield Finding(("validation", "mode"), message, "write `mode: verdict`")
+
+
+def _corrections(config: TaskConfig) -> Iterator[Finding]:
+    answer, at = config.component(config.answer_field), ("validation", "corrections")
+    if not answer.kind.is_text:
+        message = f"{answer.name}, a field of type {answer.type}, is no free answer"
+        yield Finding(at, message, "remove corrections; they are for text and long_text")
+    if any(component.name == CORRECTION for _, component in _each(config)):
+        yield Finding(at, f'a field is called "{CORRECTION}" already', "rename the field")
 
 
 def _support(config: TaskConfig) -> Iterator[Finding]:
@@ -427,6 +438,11 @@ def advice(config: TaskConfig) -> Iterator[Finding]:
         if component.kind.is_text and component.max_length is None:
             message = f"{component.name} may be of any length"
             yield Finding(("input", index), message, "add max_length")
+    has_answer = config.answer_field in config.target_fields
+    is_free = config.component(config.answer_field).kind.is_text
+    if is_free and not has_answer and not config.validation.corrections:
+        message = "where the model is wrong nobody says what is right, so no set holds it"
+        yield Finding(("validation",), message, "write `corrections: true`")
     if config.validation.judge_not_fooled == 0:
         at = ("validation", "judge_not_fooled")
         message = "nobody judges examples that the model got right, so its true errors stay unknown"

@@ -10,12 +10,15 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass
 from pydantic_core import PydanticKnownError
 
-from tasks.config.components import Component, Label, Many, Name, Part, Words
+from dynabench.lib.words import gettext_noop
+from tasks.config.components import Component, Label, Many, Name, Part, When, Words
 
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
 Share = Annotated[float, Field(ge=0, le=1)]
 METRICS: list[str] = []
 """The names of the metrics; the modules of `evaluation.scoring.metrics` fill it."""
+CORRECTION = "correction"
+"""The field in which a validator types the right answer."""
 DeltaName = Literal["fairness", "robustness"]
 
 
@@ -215,6 +218,8 @@ class ValidationPolicy(Part):
     """Share of the examples that did not fool the model which are judged too."""
     reveal: bool = False
     """Whether validators see the author's label and the model's answer after their vote."""
+    corrections: bool = False
+    """Whether validators who say that a free answer is incorrect may type the right one."""
 
 
 class Limits(Part):
@@ -374,12 +379,28 @@ class TaskConfig:
         """An input that no page can ask for yet; only tasks of an earlier release have one."""
         return next((c for c in self.input if not c.works_in("input")), None)
 
+    @property
+    def judge_questions(self) -> tuple[Component, ...]:
+        """What validators are asked besides their vote; a free answer's correction comes first."""
+        asked = self.metadata.validate
+        if not self.validation.corrections:
+            return asked
+        correction = Component(
+            name=CORRECTION,
+            type="long_text",
+            label=gettext_noop("What is the right answer?"),
+            max_length=5000,
+            required=False,
+            when=When(verdict="incorrect"),
+        )
+        return correction, *asked
+
     def component(self, name: str) -> Component:
         """The component of that name; the input's, where the output has one of the same name.
 
         Raises KeyError.
         """
-        questions = (*self.metadata.create, *self.metadata.validate)
+        questions = (*self.metadata.create, *self.judge_questions)
         for component in (*self.input, *self.context, *self.output, *questions):
             if component.name == name:
                 return component

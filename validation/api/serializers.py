@@ -190,7 +190,7 @@ class ValidationSerializer(serializers.ModelSerializer[Validation]):
         )
 
     def get_metadata(self, vote: Validation) -> dict[str, Any]:
-        return named(vote.example.round.task.config.metadata.validate, vote.metadata)
+        return named(vote.example.round.task.config.judge_questions, vote.metadata)
 
     def get_validator(self, vote: Validation) -> str:
         return shown_name(vote.validator)

@@ -14,20 +14,24 @@ from django.utils import timezone
 
 from annotation.models import Example, TargetOutput
 from dynabench.accounts.services import log
-from tasks.config.schema import TaskConfig
+from tasks.config.schema import CORRECTION, TaskConfig
 from tasks.contexts.files import context_digest
 from tasks.models import Context, ContextBatch, Round
 from validation.bulk_insert import Table
 from validation.decisions.consensus_rows import policy_of
 from validation.decisions.replay import replay
 from validation.decisions.second_opinion import fit
-from validation.imports.rows import BadRow, HistoryRow, parse_line
+from validation.imports.rows import BadRow, HistoryRow, ImportedVote, parse_line
 from validation.imports.task import ImportedTask, ImportRefused, Options
 from validation.models import Consensus, QueueItem, RoundPolicy, Validation
-from validation.rules.claims import check_claim
+from validation.rules.claims import check_claim, is_about_model
 from validation.rules.consensus import Decision, Policy, Vote, decide, votes_still_needed
 
 BATCH = 1000
+NOT_ASKED = (
+    "author_verdict: in this task authors do not say whether the model is right; leave it out, or "
+    "import into a task with the verdict ask_user"
+)
 _json = json.JSONEncoder(ensure_ascii=False).encode
 _sorted_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
 OUTCOMES = {True: Example.Outcome.FOOLED, False: Example.Outcome.NOT_FOOLED}
@@ -36,7 +40,7 @@ EXAMPLE = (
     *("metadata", "outcome"),
 )
 OUTPUT = ("example_id", "target_id", "version_id", "output", "prob", "seconds", "fooled")
-VOTE = ("example_id", "validator_id", "label", "verdict", "is_imported")
+VOTE = ("example_id", "validator_id", "label", "verdict", "is_imported", "metadata")
 """Without the author: the site's rule that nobody judges their own example binds no history."""
 CONSENSUS = (
     *("example_id", "round_id", "state", "label", "verdict", "votes", "still_needed"),
@@ -202,8 +206,12 @@ class _ImportedRound:
         """The lines whose uid the round has not. Another example under a uid it has is bad."""
         uids = [line.row.uid for line in lines]
         have = dict(self.round.examples.filter(uid__in=uids).values_list("uid", "digest"))
+        is_claimed = is_about_model(self._task.task.config, Example.Outcome.UNDECIDED)
         found = []
         for line in lines:
+            if line.row.author_verdict and not is_claimed:
+                bad(line.number, line.text, NOT_ASKED)
+                continue
             known = have.get(line.row.uid)
             if known is None:
                 have[line.row.uid] = line.digest
@@ -252,7 +260,7 @@ class _ImportedRound:
             if row.answer
         )
         Table(Validation, VOTE).insert(
-            (pk, people.get(vote.worker), vote.label, vote.verdict, True)
+            (pk, people.get(vote.worker), vote.label, vote.verdict, True, _json(_metadata(vote)))
             for pk, row in zip(ids, rows, strict=True)
             for vote in row.votes
         )
@@ -329,6 +337,10 @@ def _digest(row: HistoryRow) -> str:
     """The same for the same example under the same uid; votes and answers are not in it."""
     text = _sorted_json([row.uid, row.context, row.input, row.author_label])
     return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _metadata(vote: ImportedVote) -> dict[str, str]:
+    return {CORRECTION: vote.correction} if vote.correction else {}
 
 
 def _outcome(row: HistoryRow) -> str:

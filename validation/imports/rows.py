@@ -42,11 +42,15 @@ class ImportedVote(_Part):
     worker: Id | None
     label: Short = ""
     verdict: str = Field("", pattern="^(correct|incorrect|flagged)$")
+    correction: Annotated[str, Field(max_length=5000)] = ""
+    """The right answer, where the verdict is that a free one is incorrect."""
 
     @model_validator(mode="after")
     def _has_one_choice(self) -> Self:
         if bool(self.label) == bool(self.verdict):
             raise PydanticCustomError("choice", "needs either a label or a verdict")
+        if self.correction and self.verdict != "incorrect":
+            raise PydanticCustomError("choice", "has a correction, so its verdict is `incorrect`")
         return self
 
 
@@ -64,12 +68,16 @@ class HistoryRow(_Part):
     model_wrong: bool | None
     votes: list[ImportedVote] = Field(alias="validations")
     metadata: dict[str, Any]
+    author_verdict: str | None = Field(None, pattern="^(correct|incorrect)$")
+    """What the author says of the model's answer, in tasks whose authors give none themselves."""
 
     @property
     def fooled(self) -> bool | None:
         """Whether the author's label is not the model's; None where either is unknown."""
-        if self.answer is None or self.author_label is None:
+        if self.answer is None:
             return None
+        if self.author_label is None:
+            return None if self.author_verdict is None else self.author_verdict == "incorrect"
         return self.author_label != self.answer.label
 
     @model_validator(mode="after")

@@ -8,7 +8,7 @@ from annotation.models import Example
 from annotation.refusals import NotAllowed
 from dynabench.accounts.models import Annotator
 from tasks.config.components import Component
-from tasks.config.schema import TaskConfig
+from tasks.config.schema import CORRECTION, TaskConfig
 from tasks.models import Task
 from tasks.permissions import can_read
 from validation.judging import gold
@@ -47,11 +47,18 @@ def questions(
     verdict = verdict_of(config, vote, example) if vote else Verdict.FLAGGED
     known = {} if vote is None and label_field(config) else example.inputs
     return [
-        component
-        for component in config.metadata.validate
+        _in_their_language(component)
+        for component in config.judge_questions
         if component.works_in("metadata")
         and (component.when is None or component.when.holds(known, verdict=verdict))
     ]
+
+
+def _in_their_language(component: Component) -> Component:
+    """Our own question, unlike the owner's, is translated."""
+    if component.name != CORRECTION:
+        return component
+    return component.model_copy(update={"label": _(component.title)})
 
 
 def verdict_of(config: TaskConfig, vote: ValidatorAnswer, example: Example) -> str:
@@ -73,7 +80,7 @@ def reveals_label(config: TaskConfig, vote: ValidatorAnswer) -> bool:
 
     So do questions that are asked of some labels, or of who agrees with the author.
     """
-    conditions = [c.when for c in config.metadata.validate if c.when] if label_field(config) else []
+    conditions = [c.when for c in config.judge_questions if c.when] if label_field(config) else []
     agreement = (Verdict.CORRECT, Verdict.INCORRECT) if vote.label else ()
     return asks_reveal(config, vote) or any(
         when.field or when.verdict in agreement for when in conditions

@@ -82,7 +82,7 @@ def blank_flag(config_text: str, asked: Sequence[str], language: str | None) -> 
     """The form of a flag, with these questions of the task."""
     config = parsed_config(config_text)
     with override(language):
-        questions = [c for c in config.metadata.validate if c.name in asked]
+        questions = [c for c in config.judge_questions if c.name in asked]
         return fields_of(FlagForm(questions, config=config))
 
 

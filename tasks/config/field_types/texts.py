@@ -13,6 +13,7 @@ class _Text(FieldType):
     is_text = True
     in_prompt = True
     cell = "text"
+    category = "text-generation"
     display = plainly
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:

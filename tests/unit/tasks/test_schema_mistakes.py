@@ -115,6 +115,7 @@ def test_advice_is_no_error() -> None:
         "examples.good",
         "examples.bad",
         "input[0]",
+        "validation",
     ]
     assert check_config("a: 1")[0] is None
     found = check_config(f"{MINIMAL}validation: {{judge_not_fooled: 0}}\n")[1]

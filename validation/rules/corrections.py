@@ -1,0 +1,21 @@
+"""The right answers to a free question, of what several people typed."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from annotation.rules.outcome import squad_normalise
+
+
+def right_answers(corrections: Iterable[Mapping[str, Any]]) -> list[str]:
+    """What validators typed (`answer`), once each: the most frequent first, then as they came.
+
+    Answers that differ in case, articles, punctuation or spaces alone are the same.
+
+    >>> right_answers([{"answer": "Lund"}, {"answer": "Tarn"}, {"answer": "the tarn."}])
+    ['Tarn', 'Lund']
+    """
+    typed = [str(one["answer"]).strip() for one in corrections]
+    times = Counter(map(squad_normalise, typed))
+    first = {squad_normalise(text): text for text in reversed(typed)}
+    return [first[same] for same, _ in times.most_common()]
