@@ -21,17 +21,19 @@ from dynabench.lib.errors import Refused
 from dynabench.own.activity import count_activity
 from evaluation.models import Dataset
 from evaluation.releases.cards import made_against
-from tasks.models import Context, Round, TargetModel, Task
+from tasks.models import Context, Round, TargetModel, Task, TaskMember
 from tasks.rounds.forms import RoundForm
 from tasks.rounds.services import plan_round
 from tasks.rounds.states import set_round_state
 from tests.support.arenas import make_arena
 from tests.support.factories import UserFactory, importing
+from tests.support.judging import judge
 from tests.support.policies import rederive
 from validation.decisions.services import override_consensus, withdraw_override
 from validation.judging.services import fill_queue
-from validation.models import Consensus, RoundPolicy, Validation
+from validation.models import Consensus, QueueItem, RoundPolicy, Validation
 from validation.rules.consensus import Policy, Vote
+from validation.statistics.report import task_report
 
 ROOT = Path(__file__).parents[2]
 
@@ -437,3 +439,54 @@ def test_new_rows_of_the_site_get_ids_of_their_own(write, sentiment, alice):
     )
     assert example.pk > max(Example.objects.exclude(pk=example.pk).values_list("pk", flat=True))
     assert connection.vendor in ("sqlite", "postgresql")
+
+
+def judge_once(client, answer):
+    """One judgement of the task `mood` on its page; gives the example."""
+    assert judge(client, answer, "/t/mood/judge/").status_code == 200
+    return Validation.objects.latest("pk").example
+
+
+@pytest.mark.parametrize("answer", [None, {"model": "m0", "label": "so so", "probs": None}])
+def test_plain_rows_are_judged_by_labels(db, write, as_alice, alice, answer):
+    rows = [row(f"u{n}", validations=[], model_prediction=answer) for n in range(3)]
+    options = ("--task", "mood", "--create", "--judge", "--labels", "good,so so,bad")
+    assert run(write(*rows), *options)[0] == "3 new, 0 known before."
+    task = Task.objects.get()
+    assert not task.is_visible
+    labels = [label.value for label in task.config.labels("label")]
+    assert labels == ["good", "so so", "bad"]
+    TaskMember.objects.create(task=Task.objects.get(), user=alice, role="annotator")
+    for _ in range(3):
+        judge_once(as_alice, "label:so so")
+    report = task_report(list(task.rounds.all()), code="mood")["rounds"][0]
+    assert (report["collected"], report["judged"]) == (3, 3)
+    assert run(write(*rows), *options)[0] == "0 new, 3 known before."
+
+
+def test_free_answers_of_models_are_judged_right_or_wrong(db, write, as_alice, alice):
+    rows = [row(f"u{n}", validations=[]) for n in range(2)]
+    run(write(*rows), "--task", "mood", "--create", "--judge", "--policy", "n-equal:1")
+    TaskMember.objects.create(task=Task.objects.get(), user=alice, role="annotator")
+    wrong = judge_once(as_alice, "verdict:incorrect").consensus
+    right = judge_once(as_alice, "verdict:correct").consensus
+    assert (wrong.is_verified, wrong.is_validated_error) == (True, True)
+    assert (right.is_verified, right.is_validated_error) == (True, False)
+
+
+def test_what_nobody_could_judge_is_refused(db, write, sentiment):
+    bare = row(validations=[], model_prediction=None)
+    with pytest.raises(CommandError, match="author_label"):
+        run(write(bare), "--task", "mood", "--create", "--judge")
+    with pytest.raises(CommandError, match="--labels"):
+        run(write(bare), "--task", "mood", "--create", "--judge", "--labels", "good,good")
+    with pytest.raises(CommandError, match="--labels"):
+        run(write(bare), "--task", "sentiment", "--judge", "--labels", "good,bad")
+    assert not Example.objects.exists()
+
+
+def test_votes_that_came_along_count(db, write):
+    rows = [row("u1", labels=["a", "b"]), row("u2", labels=["a", "a", "a"])]
+    run(write(*rows), "--task", "mood", "--create", "--judge", "--policy", "n-equal:3")
+    item = QueueItem.objects.get()
+    assert (item.example.uid, item.still_needed) == ("u1", 2)

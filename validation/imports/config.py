@@ -23,19 +23,22 @@ def created_config(
     labels: Iterable[str],
     policy: Policy | None,
     most_votes: int,
+    *,
+    about_model: bool = False,
 ) -> str:
     """A configuration in YAML, whose answers are in the field `label`.
 
-    labels: every answer of an author, a model or a validator. most_votes: on one example.
-    Raises ConfigError.
+    labels: every answer of an author, a model or a validator, in order. most_votes: on one example.
+    about_model: unless they choose labels, people judge the model's answers. Raises ConfigError.
     """
     context = _usable(context, {ANSWER})
     inputs = _usable(inputs, {ANSWER, *context})
     if not context and not inputs:
         inputs = ["text"]
-    values = sorted({label.strip() for label in labels} - {""})
+    values = [label for label in dict.fromkeys(label.strip() for label in labels) if label]
     is_choice = 2 <= len(values) <= MOST_LABELS
     answer = {"type": "multiclass", "labels": values} if is_choice else {"type": "long_text"}
+    about_model = about_model and not is_choice
     config: dict[str, Any] = {
         "version": 1,
         "name": title_of(code),
@@ -43,12 +46,10 @@ def created_config(
         "context": [{"name": name, "type": "text"} for name in context],
         "input": [
             *({"name": name, "type": "long_text"} for name in inputs),
-            {"name": ANSWER, **answer},
+            *([] if about_model else [{"name": ANSWER, **answer}]),
         ],
-        "output": [{"name": ANSWER}],
-        "verdict": {"type": "exact_match", "fields": [ANSWER]}
-        if is_choice
-        else {"type": "string_f1", "field": ANSWER},
+        "output": [{"name": ANSWER, **(answer if about_model else {})}],
+        "verdict": _verdict(is_choice, about_model),
         "metrics": {"main": "accuracy" if is_choice else "squad_f1"},
         "validation": {"mode": "label" if is_choice else "verdict"},
     }
@@ -60,6 +61,12 @@ def created_config(
             votes["of"] = max(most_votes, policy.needed)
         config["validation"]["votes"] = votes
     return dump_config(load_config(json.dumps(config)))
+
+
+def _verdict(is_choice: bool, about_model: bool) -> dict[str, Any]:
+    if is_choice:
+        return {"type": "exact_match", "fields": [ANSWER]}
+    return {"type": "ask_user"} if about_model else {"type": "string_f1", "field": ANSWER}
 
 
 def _usable(names: Iterable[str], taken: set[str]) -> list[str]:

@@ -23,6 +23,7 @@ from validation.decisions.replay import replay
 from validation.decisions.second_opinion import fit
 from validation.imports.rows import BadRow, HistoryRow, ImportedVote, parse_line
 from validation.imports.task import ImportedTask, ImportRefused, Options
+from validation.judging.services import queue_all
 from validation.models import Consensus, QueueItem, RoundPolicy, Validation
 from validation.rules.claims import check_claim, is_about_model
 from validation.rules.consensus import Decision, Policy, Vote, decide, votes_still_needed
@@ -171,7 +172,7 @@ class _ImportedRound:
     def __init__(self, task: ImportedTask, number: int, options: Options):
         self.new = 0
         self._task = task
-        self._file = options.file_name
+        self._file, self._judge = options.file_name, options.judge
         self.round, created = Round.objects.get_or_create(
             task=task.task, number=number, defaults={"state": Round.State.CLOSED}
         )
@@ -297,10 +298,12 @@ class _ImportedRound:
         return found | dict(zip(new, ids, strict=True))
 
     def finish(self) -> None:
-        """Decide examples that need all votes of the round; keep history out of the queue."""
+        """Decide examples that need all votes of the round; queue all of them or none."""
         if self._decides_at_end:
             self._decide_all()
         if self.new:
+            if self._judge:
+                queue_all(round=self.round, first=self._first, last=self._last)
             self._mark_queue()
             log(None, "examples.imported", self.round, file=self._file, rows=self.new)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.utils.text import slugify
 
+from annotation.models import Example
 from dynabench.accounts.models import Annotator, User
 from dynabench.lib.errors import Refused
 from tasks.config.parsing import ConfigError
@@ -17,6 +18,7 @@ from tasks.services import make_imported
 from validation.bulk_insert import Table
 from validation.imports.config import MOST_LABELS, created_config
 from validation.imports.rows import HistoryRow
+from validation.rules.claims import is_about_model, label_field
 from validation.rules.consensus import Policy
 
 MOST_REMEMBERED = 100_000
@@ -31,6 +33,8 @@ class Options:
     """The options of an import. task, round, policy: None leaves it to the rows and the task.
 
     owner: the address of whom a task that is made belongs to; empty: the only superuser.
+    judge: people judge the examples on the site. labels: what they choose from in a task that is
+    made, beside the labels of the rows.
     """
 
     file_name: str
@@ -40,6 +44,8 @@ class Options:
     round: int | None = None
     policy: Policy | None = None
     skip_bad: bool = False
+    judge: bool = False
+    labels: Sequence[str] = ()
 
 
 def _owner(address: str) -> User:
@@ -74,6 +80,10 @@ class ImportedTask:
         self._context: dict[str, None] = {}
         self._input: dict[str, None] = {}
         self._labels: set[str] = set()
+        self._judge, self._offered = options.judge, options.labels
+        if self._offered and not self._created:
+            self._check_offered()
+        self._rows = self._claims = self._answers = 0
         self._most_votes = 0
 
     def _create(self, code: str, options: Options) -> Task:
@@ -93,6 +103,9 @@ class ImportedTask:
 
     def inputs(self, row: HistoryRow) -> dict[str, Any]:
         """The author's inputs, with their label under the task's answer field."""
+        self._rows += 1
+        self._claims += row.author_label is not None
+        self._answers += row.answer is not None
         if self._created:
             self._note(row)
         if row.author_label is None:
@@ -156,16 +169,46 @@ class ImportedTask:
 
     def finish(self) -> None:
         """Give a task that was made here the configuration that its rows show."""
-        if not self._created:
+        if self._created:
+            self._configure()
+        if self._judge:
+            self._check_judgeable()
+
+    def _check_offered(self) -> None:
+        """Raises ImportRefused where a task that is there has other labels than asked for."""
+        field = label_field(self.task.config)
+        labels = [label.value for label in self.task.config.labels(field)] if field else []
+        if not {*self._offered} <= {*labels}:
+            raise ImportRefused(
+                f"--labels is for a task that is made. {self.task.code} has "
+                f"{', '.join(labels) or 'no labels'}; leave it out."
+            )
+
+    def _check_judgeable(self) -> None:
+        """Raises ImportRefused where judges would be asked about something that a row lacks."""
+        config = self.task.config
+        if label_field(config):
             return
+        about_model = is_about_model(config, Example.Outcome.UNKNOWN)
+        lacking, name = self._rows - self._claims, "author_label"
+        if about_model:
+            lacking, name = self._rows - self._answers, "model_prediction"
+        if lacking:
+            raise ImportRefused(
+                f"{lacking} of {self._rows} rows have no {name}, so there is nothing to judge in "
+                "them. Add it, or name the labels that people choose from with --labels a,b,c."
+            )
+
+    def _configure(self) -> None:
         try:
             text = created_config(
                 self.task.code,
                 self._context,
                 self._input,
-                self._labels,
+                [*self._offered, *sorted(self._labels)],
                 self._policy,
                 self._most_votes,
+                about_model=self._judge and self._answers > 0 and not self._claims,
             )
         except ConfigError as error:
             raise ImportRefused(
@@ -173,6 +216,7 @@ class ImportedTask:
                 "first, then import into it."
             ) from None
         Task.objects.filter(pk=self.task.pk).update(config_text=text)
+        self.task.config_text = text
 
 
 def fitting(name: str, longest: int) -> str:

@@ -80,7 +80,7 @@ WHERE item.round_id = %(round)s AND item.still_needed = (SELECT MIN(level.still_
     WHERE level.round_id = %(round)s AND level.still_needed > %(above)s)
   AND item.key >= %(start)s AND item.free > 0 AND example.retracted_at IS NULL
   AND (example.outcome <> 'undecided' OR example.created_at < %(asked_until)s)
-  AND COALESCE(item.author_id, 0) NOT IN (%(validator)s, %(avoid)s)
+  AND COALESCE(item.author_id, -1) NOT IN (%(validator)s, %(avoid)s)
   AND NOT EXISTS (SELECT 1 FROM validation_validation AS vote
     WHERE vote.example_id = item.example_id AND vote.validator_id = %(validator)s)
   AND NOT EXISTS (SELECT 1 FROM validation_skip AS skip

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import islice
 from typing import Any
 
 from django.conf import settings
@@ -208,6 +209,19 @@ def fill_queue(*, round: Round) -> int:
             stored.save(update_fields=["filled_to"])
         QueueItem.objects.bulk_create(items, ignore_conflicts=True)
     return len(items)
+
+
+def queue_all(*, round: Round, first: int, last: int) -> None:
+    """Queue all examples of the round with ids from first to last, whatever their outcome.
+
+    For examples that nobody else sees yet, in the transaction that stores them: no lock.
+    """
+    at_first = votes_still_needed([], Policy(**round_policy_of(round).policy))
+    rows = Example.objects.filter(round=round, pk__range=(first, last)).order_by("pk")
+    stream = rows.select_related("consensus", "gold").iterator(chunk_size=CHUNK)
+    while some := list(islice(stream, CHUNK)):
+        items = (_queue_item(row, at_first, share=1) for row in some)
+        QueueItem.objects.bulk_create([item for item in items if item])
 
 
 def _queue_item(example: Example, at_first: int, share: float) -> QueueItem | None:

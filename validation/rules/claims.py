@@ -6,7 +6,10 @@ from tasks.config.schema import TaskConfig
 from validation.rules.consensus import Decision, is_verified, validated_error
 
 FOOLED = {"fooled": True, "not_fooled": False}
-ASKED = (*FOOLED, "undecided")  # outcomes of examples that a model answered
+UNSAID = "unknown"
+"""The outcome of imported examples whose source does not say whether the model was right."""
+ASKED = (*FOOLED, "undecided", UNSAID)
+"""The outcomes of examples that a model answered."""
 
 
 def label_field(config: TaskConfig) -> str | None:
@@ -44,8 +47,11 @@ def check_claim(
 ) -> tuple[bool, bool]:
     """Whether the decision verifies the example, and whether that is a validated model error.
 
+    Where nobody claims anything about the model's answer, people alone say whether it is right.
     model_label: looked at only where the outcome is unknown.
     """
+    if outcome == UNSAID and is_about_model(config, outcome):
+        return decision.verdict in ("correct", "incorrect"), decision.verdict == "incorrect"
     confirms = confirming(config, outcome)
     fooled = FOOLED.get(outcome)
     error = validated_error(decision, author_label, model_label, fooled=fooled, confirms=confirms)

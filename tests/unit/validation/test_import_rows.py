@@ -182,7 +182,7 @@ def test_a_made_task_has_the_fields_and_labels_that_were_seen():
     config = load_config(
         created_config("mood", ["prompt"], ["text"], labels, Policy.parse("at-least:3"), 5)
     )
-    assert config.component("label").values == ("mixed", "negative", "positive")
+    assert config.component("label").values == tuple(labels)
     assert config.model_fields == ("prompt", "text")
     assert (config.validation.mode, config.verdict.type) == ("label", "exact_match")
     assert Policy.from_votes(config.validation.votes) == Policy("at-least", 3, 5)

@@ -3,7 +3,7 @@
 import gzip
 import zlib
 from argparse import ArgumentParser
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from io import BufferedReader
 from pathlib import Path
@@ -18,7 +18,7 @@ from validation.rules.consensus import Policy
 
 LONGEST_LINE = 16 * 2**20
 MOST_NAMED = 50
-NAMES = ("task", "create", "owner", "round", "policy", "skip_bad")
+NAMES = ("task", "create", "owner", "round", "policy", "skip_bad", "judge", "labels")
 
 
 class Command(BaseCommand):
@@ -36,6 +36,14 @@ class Command(BaseCommand):
             "--policy",
             type=_policy,
             help="n-equal:3, at-least:3, strict, plurality or dawid-skene:0.8; default: the task's",
+        )
+        parser.add_argument("--judge", action="store_true", help="have people judge all of them")
+        parser.add_argument(
+            "--labels",
+            type=_labels,
+            default=(),
+            metavar="A,B,C",
+            help="what judges choose from in a task that is made; default: the labels of the rows",
         )
         parser.add_argument(
             "--skip-bad", action="store_true", help="collect bad lines in FILE.bad and go on"
@@ -113,6 +121,13 @@ def _policy(text: str) -> Policy:
         return Policy.parse(text)
     except ValueError as error:
         raise CommandError(f"--policy: {error}") from None
+
+
+def _labels(text: str) -> Sequence[str]:
+    labels = [label.strip() for label in text.split(",")]
+    if len(labels) < 2 or "" in labels or len({*labels}) < len(labels):
+        raise CommandError("--labels: give at least two different labels, such as good,bad.")
+    return labels
 
 
 def _round_number(text: str) -> int:
