@@ -4,28 +4,38 @@ A line is a row: {"task", "model", "perf", "throughput", "memory", "fairness", "
 metric that is null or absent was not run. Two kinds of further fields give intervals: "perf_se"
 (and so on) is a standard error; "replicates" is a list of {"perf": 64.1, …}, one for each resample
 of the examples, the same resamples in all rows. Other fields are ignored.
+
+`--mode anchored` gives scores from 0 to 100 on the scale of a reference pool: the rows of the file
+that `--anchors` names, or without it the pool that comes with the row's task.
 """
 
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
 
+from leaderboard.scoring import anchored
+from leaderboard.scoring.anchored import AnchorsError
 from leaderboard.scoring.dynascore import (
     GAPS,
     MEMORY_BUDGET,
     WEIGHTS,
+    Interval,
     Rule,
+    ScoredModel,
+    Table,
     bootstrap,
     exchange_rates,
     moved_by,
     scored,
 )
+from leaderboard.scoring.pools import shipped
 
+MAIN = "perf"
 DRAWS = 200
 """Of a table with standard errors."""
 TableRow = dict[str, float | None]
@@ -133,20 +143,99 @@ def result(rule: Rule, table: TaskTable) -> tuple[dict[str, Any], list[str]]:
     rates = exchange_rates(rule, table.rows, errors)
     resamples = list(draws(table))
     intervals = bootstrap(rule, table.rows, resamples, errors=errors) if resamples else {}
-    rows = []
-    for row in scored(rule, table.rows, rates):
-        interval = intervals.get(row.model)
-        line = asdict(row) | {
-            "low": interval.low if interval else None,
-            "high": interval.high if interval else None,
-        }
-        rows.append({key: value for key, value in line.items() if key != "note" or value})
+    rows = _printed(scored(rule, table.rows, rates), intervals)
     notices = [*rates.notices]
     if moving := moved_by(rule, table.rows, errors=errors):
         notices.append(
             f"Without one of these the order of the others changes: {', '.join(moving)}."
         )
     return {"rates": dict(rates.values), "rows": rows}, notices
+
+
+def _printed(
+    rows: Iterable[ScoredModel], intervals: Mapping[str, Interval]
+) -> list[dict[str, Any]]:
+    found = []
+    for row in rows:
+        interval = intervals.get(row.model)
+        line = asdict(row) | {
+            "low": interval.low if interval else None,
+            "high": interval.high if interval else None,
+        }
+        found.append({key: value for key, value in line.items() if key != "note" or value})
+    return found
+
+
+def anchored_result(
+    weighted: Mapping[str, float], table: TaskTable, pool: Table
+) -> tuple[dict[str, Any], list[str]]:
+    """As `result`, on the scale of a pool. No rates: no metric has a price in units of another.
+
+    Raises AnchorsError.
+    """
+    anchors = anchored.anchors_of(_in_percent(pool), MAIN, WEIGHTS)
+    unit = 100 if _is_in_fractions(table.rows) else 1
+    rows = anchored.scored(anchors, weighted, _times(unit, table.rows))
+    drawn: dict[str, list[float]] = {}
+    for draw in draws(table):
+        for row in anchored.scored(anchors, weighted, _times(unit, draw)):
+            if row.dynascore is not None:
+                drawn.setdefault(row.model, []).append(row.dynascore)
+    printed = _printed(rows, _intervals(rows, drawn))
+    return {"rates": dict.fromkeys(WEIGHTS), "rows": printed}, [*anchors.notices]
+
+
+def _intervals(
+    rows: Iterable[ScoredModel], drawn: Mapping[str, Sequence[float]]
+) -> dict[str, Interval]:
+    """Of the scores, the table itself being one of the draws."""
+    import numpy as np
+
+    from evaluation.scoring.bootstrap import interval
+
+    return {
+        row.model: Interval(*interval(np.array([row.dynascore, *some]))[1:], row.rank, row.rank)
+        for row in rows
+        if row.dynascore is not None and row.rank and (some := drawn.get(row.model))
+    }
+
+
+def _is_in_fractions(table: Table) -> bool:
+    """Whether its shares are from 0 to 1: none is above 1, and one is no whole number."""
+    shares = [
+        value
+        for row in table.values()
+        for metric, value in row.items()
+        if metric not in anchored.COSTS and value is not None
+    ]
+    return all(value <= 1 for value in shares) and any(0 < value < 1 for value in shares)
+
+
+def _in_percent(table: Table) -> Table:
+    return _times(100 if _is_in_fractions(table) else 1, table)
+
+
+def _times(unit: float, table: Table) -> Table:
+    """The table with its shares in another unit."""
+    return {
+        model: {
+            metric: value if value is None or metric in anchored.COSTS else unit * value
+            for metric, value in row.items()
+        }
+        for model, row in table.items()
+    }
+
+
+def pool_of(task: str, given: Mapping[str, TaskTable] | None) -> Table | None:
+    """The anchors of a task: of a file, or those that are shipped; None: there are none."""
+    if given is not None:
+        return given[task].rows if task in given else None
+    if (pool := shipped(task)) is None:
+        return None
+    return {
+        model: {MAIN: row.get(pool.main)} | {m: row.get(m) for m in WEIGHTS if m != MAIN}
+        for model, row in pool.rows.items()
+    }
 
 
 def weights(text: str) -> dict[str, float]:
@@ -165,24 +254,28 @@ def weights(text: str) -> dict[str, float]:
     return given
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Prints the result as JSON; notices and mistakes go to stderr. A mistake exits with 1 or 2."""
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m leaderboard.dynascore", description=__doc__)
     add = parser.add_argument
     add("file", type=Path, help="JSON lines")
-    add("--mode", choices=sorted(GAPS), default="robust")
+    add("--mode", choices=sorted([*GAPS, "anchored"]), default="robust")
+    add(
+        "--anchors",
+        type=Path,
+        metavar="FILE",
+        help="of --mode anchored: rows of reference models; usual: the pool of the row's task",
+    )
     add(
         "--memory-budget",
         type=float,
-        default=MEMORY_BUDGET,
         metavar="GB",
-        help="memory is taken from it",
+        help="memory is taken from it; not of --mode anchored",
     )
     add(
         "--min-gap",
         type=float,
         metavar="X",
-        help="pairs that differ by X or less in perf do not count",
+        help="pairs that differ by X or less in perf do not count; not of --mode anchored",
     )
     add(
         "--weights",
@@ -191,24 +284,55 @@ def main(arguments: Sequence[str] | None = None) -> None:
         metavar="perf=4,…",
         help="usual: 4 for perf, else 1",
     )
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Prints the result as JSON; notices and mistakes go to stderr. A mistake exits with 1 or 2."""
+    parser = _parser()
     given = parser.parse_args(arguments)
+    is_anchored = given.mode == "anchored"
+    for name in ("memory_budget", "min_gap") if is_anchored else ("anchors",):
+        if getattr(given, name) is not None:
+            option = f"--{name.replace('_', '-')}"
+            parser.error(f"--mode {given.mode} has no {option}.")
+    budget = given.memory_budget
     try:
         rule = Rule(
-            mode=given.mode,
+            mode="robust" if is_anchored else given.mode,
             weights=given.weights,
-            budgets={"memory": given.memory_budget},
+            budgets={"memory": MEMORY_BUDGET if budget is None else budget},
             min_gap=given.min_gap,
         )
-        lines = given.file.read_bytes().splitlines()
-        tables = read(lines, str(given.file))
+        tables = _tables(given.file)
+        pools = _tables(given.anchors) if given.anchors else None
     except (OSError, ValueError) as error:
         sys.exit(f"{parser.prog}: {error}")
     found = {}
     for task, table in tables.items():
-        found[task], notices = result(rule, table)
+        if not is_anchored:
+            found[task], notices = result(rule, table)
+        elif (pool := pool_of(task, pools)) is None:
+            parser.error(_without(task, given.anchors))
+        else:
+            try:
+                found[task], notices = anchored_result(rule.weights, table, pool)
+            except AnchorsError as error:
+                parser.error(f"--anchors: of {task}, {error}")
         for notice in notices:
             print(f"{task}: {notice}", file=sys.stderr)
-    print(json.dumps({"mode": rule.mode, "tasks": found}, allow_nan=False))
+    print(json.dumps({"mode": given.mode, "tasks": found}, allow_nan=False))
+
+
+def _tables(path: Path) -> dict[str, TaskTable]:
+    return read(path.read_bytes().splitlines(), str(path))
+
+
+def _without(task: str, file: Path | None) -> str:
+    """Why a task has no anchors, and how to mend it."""
+    if file:
+        return f"--anchors: {file} has no row of {task}; add rows of its reference models."
+    return f"No reference pool comes with {task}: name a file of reference models by --anchors."
 
 
 if __name__ == "__main__":

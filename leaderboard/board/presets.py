@@ -10,9 +10,10 @@ from leaderboard.board.query import Asked
 from leaderboard.scoring.weights import Weighting
 
 PRESETS: Mapping[str, tuple[str, ...]] = {
-    gettext_noop("Quality only"): (),
-    gettext_noop("Fast and small"): ("throughput", "memory"),
-    gettext_noop("Fair and robust"): ("fairness", "robustness"),
+    gettext_noop("Accuracy only"): (),
+    gettext_noop("Fast"): ("throughput",),
+    gettext_noop("Robust"): ("robustness",),
+    gettext_noop("Fair"): ("fairness",),
 }
 """By title the metrics that count as much as the main one; all others count nothing."""
 FULL = 4.0
@@ -29,7 +30,7 @@ class Preset:
 
 def presets(asked: Asked, main: str) -> Iterator[Preset]:
     """The weights that the board opens with, and the presets whose metrics the task has."""
-    yield _preset(asked, _("Owner's weights"), asked.start)
+    yield _preset(asked, _("Owner's"), asked.start)
     for title, others in PRESETS.items():
         if set(others) <= asked.start.metrics.keys():
             metrics = {

@@ -1,0 +1,152 @@
+"""The models of the reference pools, by which boards are anchored: from a constant to the starter.
+
+Each becomes an ordinary folder of weights. Without training a folder costs as much time and memory,
+so a site measures its own speed in minutes.
+"""
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from evaluation.seeds import held_out, seed_rows
+from evaluation.training.fine_tune import Progress, train
+from evaluation.training.shipped import TOKENIZER, encoder, shipped_folder, unpack
+from evaluation.training.starters import STARTERS
+from tasks.targets.serving.spec import FIELDS
+
+SMALL = {
+    "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 32,
+}  # fmt: skip
+SPREAD = 1.0
+"""Standard deviation of the random weights: so great that answers hang on the text."""
+CENTRED_ON = 200
+"""Rows on which the random model says each label about as often."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A part of the encoder that is fine-tuned on the seeds.
+
+    layers: how many of its lowest. has_order: whether it knows the places of words. changes: other
+    training options than the starter's.
+    """
+
+    layers: int
+    has_order: bool
+    changes: Mapping[str, Any]
+
+
+SHAPES = {
+    "bag-of-words": Shape(1, has_order=False, changes={"epochs": 6, "learning_rate": 5e-4}),
+    "two-layers": Shape(2, has_order=True, changes={"epochs": 6, "learning_rate": 3e-4}),
+    "frozen-encoder": Shape(6, has_order=True, changes={"epochs": 2, "frozen_layers": 6}),
+}
+BASELINES = ("majority", "random")
+"""What needs no understanding: it anchors the main metric at the low end."""
+ABOUT = {
+    "majority": "always the most frequent label of the seeds; of a passage its first words",
+    "random": "one layer of random weights: an arbitrary answer to each text",
+    "bag-of-words": "one layer over the encoder's word vectors, without the order of words",
+    "two-layers": "the lowest two layers of the encoder, fine-tuned",
+    "frozen-encoder": "the whole encoder as it is, with a trained head",
+    "starter": "the task's starter model: the whole encoder, fine-tuned",
+}
+"""All models of a pool, in words."""
+
+
+def build(code: str, name: str, folder: Path, progress: Progress, *, is_trained: bool) -> None:
+    """Write the folder of one of ABOUT's models for an official task; training takes minutes."""
+    import torch
+
+    torch.set_num_threads(1)  # so that the weights do not depend on the number of cores
+    if name == "starter":
+        folder.mkdir()
+        unpack(shipped_folder(code), folder)
+    elif name in BASELINES:
+        _baseline(code, name, folder)
+    else:
+        _part(code, SHAPES[name], folder, progress, is_trained=is_trained)
+
+
+def _baseline(code: str, name: str, folder: Path) -> None:
+    """A small model that answers without having learned anything."""
+    import torch
+    from transformers import AutoConfig, AutoTokenizer
+
+    torch.manual_seed(0)
+    wide = {"initializer_range": SPREAD} if name == "random" else {}
+    config = AutoConfig.from_pretrained(shipped_folder(code), **SMALL, **wide)
+    model, rows = _class_of(code)(config).eval(), held_out(seed_rows(code))[0]
+    labels = STARTERS[code].options.labels
+    head = model.classifier if labels else model.qa_outputs
+    with torch.no_grad():
+        if name == "majority":
+            head.weight.zero_()
+            head.bias.zero_()
+        if name == "majority" and labels:
+            most = Counter(row["label"] for row in rows).most_common(1)[0][0]
+            head.bias[labels.index(most)] = 1.0
+        if name == "random" and labels:
+            texts = [[row[f] for row in rows[:CENTRED_ON]] for f in FIELDS[STARTERS[code].kind]]
+            tokens = AutoTokenizer.from_pretrained(encoder())(
+                *texts, padding=True, truncation=True, return_tensors="pt"
+            )
+            head.bias -= model(**tokens).logits.mean(dim=0)
+    model.save_pretrained(folder)
+    _add_settings(code, folder)
+
+
+def _part(code: str, shape: Shape, folder: Path, progress: Progress, *, is_trained: bool) -> None:
+    """Some layers of the encoder, fine-tuned, or as they are with a new head."""
+    import torch
+
+    starter = STARTERS[code]
+    torch.manual_seed(starter.options.seed)
+    with TemporaryDirectory() as scratch:
+        base = Path(scratch, "base")
+        model = _class_of(code).from_pretrained(
+            encoder(),
+            num_hidden_layers=shape.layers,
+            num_labels=len(starter.options.labels or (0, 0)),
+        )
+        if not shape.has_order:
+            torch.nn.init.zeros_(model.bert.embeddings.position_embeddings.weight)
+        model.save_pretrained(base)
+        for name in TOKENIZER:
+            shutil.copyfile(encoder() / name, base / name)
+        if is_trained:
+            train(
+                held_out(seed_rows(code))[0],
+                kind=starter.kind,
+                base=base,
+                output_dir=folder,
+                options=replace(starter.options, **shape.changes),
+                progress=progress,
+            )
+        else:
+            shutil.move(base, folder)
+            _add_settings(code, folder)
+
+
+def _class_of(code: str) -> Any:
+    """The class of transformers for the task's kind of answer."""
+    import transformers
+
+    transformers.utils.logging.disable_progress_bar()
+    transformers.logging.set_verbosity_error()  # a new head is meant to be new
+    if STARTERS[code].options.labels:
+        return transformers.BertForSequenceClassification
+    return transformers.BertForQuestionAnswering
+
+
+def _add_settings(code: str, folder: Path) -> None:
+    """What a folder needs besides its configuration and weights, as the starter has it."""
+    for name in TOKENIZER:
+        shutil.copyfile(encoder() / name, folder / name)
+    settings = json.loads((shipped_folder(code) / "dynabench.json").read_bytes())
+    (folder / "dynabench.json").write_text(json.dumps(settings, indent=2) + "\n")

@@ -1,0 +1,42 @@
+"""The reference pools that come with the official tasks; `bench/reference_pool.py` makes them."""
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from evaluation.seeds import OFFICIAL
+from leaderboard.scoring.dynascore import Table
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A frozen pool: its models' values by metric, in percent, examples a second and GiB.
+
+    main: the metric that says what a model understands. runner: what measured the costs.
+    """
+
+    version: int
+    main: str
+    runner: str
+    rows: Table
+
+
+def path_of(code: str) -> Path:
+    """Where the pool of an official task lies."""
+    return OFFICIAL / code / "reference.json"
+
+
+@lru_cache
+def shipped(code: str) -> Pool | None:
+    """The pool of the official task of this code; None: there is none."""
+    if not code.isascii() or not code.replace("-", "").isalnum() or not path_of(code).exists():
+        return None
+    given = json.loads(path_of(code).read_bytes())
+    rows = {
+        row["model"]: {
+            name: value for name, value in row.items() if isinstance(value, int | float | None)
+        }
+        for row in given["rows"]
+    }
+    return Pool(given["version"], given["main"], given["runner"], rows)

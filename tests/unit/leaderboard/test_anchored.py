@@ -1,0 +1,284 @@
+"""The anchored score: its rule, what holds of every board, the shipped pools, the command."""
+
+import json
+from math import nan
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluation.training.reference import ABOUT, BASELINES
+from evaluation.training.starters import STARTERS
+from leaderboard.board.presets import FULL, PRESETS
+from leaderboard.dynascore import main
+from leaderboard.scoring import anchored
+from leaderboard.scoring.anchored import Anchors, AnchorsError, Scale, anchors_of, points, scored
+from leaderboard.scoring.dynascore import WEIGHTS
+from leaderboard.scoring.pools import shipped
+from tests.support.score_tables import METRICS, table
+
+POOL = table(
+    {
+        "majority": (40, 9000, 1, 100, 100),
+        "random": (30, 8000, 1, 50, 50),
+        "words": (60, 1000, 1, 80, 70),
+        "encoder": (80, 10, 4, 90, 60),
+    }
+)
+ANCHORS = anchors_of(POOL, "perf", METRICS)
+shares, costs = st.integers(0, 100), st.integers(0, 2000)
+row = st.tuples(shares, costs, st.integers(0, 40), shares, shares)
+boards = st.lists(row, min_size=1, max_size=8).map(
+    lambda rows: table({f"m{n}": line for n, line in enumerate(rows)})
+)
+weights = st.fixed_dictionaries({m: st.integers(0, 8) for m in METRICS}).filter(
+    lambda given: any(given.values())
+)
+
+
+def scores(rows, given_weights=WEIGHTS, anchors=ANCHORS):
+    return {one.model: one.dynascore for one in scored(anchors, given_weights, rows)}
+
+
+def test_anchors_are_the_best_baseline_and_what_is_better_than_it():
+    assert (
+        Anchors(
+            "perf",
+            {
+                "perf": Scale(40, 100),
+                "throughput": Scale(10, 1000, is_ratio=True),
+                "memory": Scale(4, 1, is_ratio=True),
+                "fairness": Scale(80, 100),
+                "robustness": Scale(60, 100),
+            },
+        )
+        == ANCHORS
+    )
+
+
+def test_a_score_by_hand():
+    """q = 1/2; places 1/2 (100 of 10 to 1000), 1/2 (2 of 4 to 1), 1/2 (90), 1 (100)."""
+    found = scores(table({"A": (70, 100, 2, 90, 100)}))
+    assert found == {"A": pytest.approx(100 * 0.5 * (4 + 0.5 + 0.5 + 0.5 + 1) / 8)}
+
+
+def test_values_beyond_the_anchors_clamp():
+    best = table({"A": (100, 10**9, 0, 100, 100), "B": (0, 0, 10**9, 0, 0)})
+    assert scores(best) == {"A": 100, "B": 0}
+
+
+def test_what_was_not_measured_adds_nothing_and_no_main_metric_no_score():
+    rows = table({"A": (70, None, 2, 90, 100), "B": (None, 100, 2, 90, 100)})
+    first, last = scored(ANCHORS, WEIGHTS, rows)
+    assert first.dynascore == pytest.approx(100 * 0.5 * (4 + 0.5 + 0.5 + 1) / 8)
+    assert (first.rank, "throughput" in first.note) == (1, True)
+    assert (last.dynascore, last.rank, "perf" in last.note) == (None, None, True)
+
+
+def test_a_metric_in_which_the_pool_does_not_differ_is_left_out():
+    pool = {name: {**line, "memory": 1.0} for name, line in POOL.items()}
+    anchors = anchors_of(pool, "perf", METRICS)
+    assert "memory" not in anchors.scales
+    assert [notice.partition(" ")[0] for notice in anchors.notices] == ["memory"]
+    rows = table({"A": (70, 1000, 2, 100, 100)})
+    assert scores(rows, anchors=anchors) == {"A": pytest.approx(50)}
+
+
+def test_only_weight_on_what_has_no_anchors_gives_no_score():
+    only = {**dict.fromkeys(METRICS, 0), "memory": 1}
+    anchors = Anchors("perf", {"perf": Scale(40, 100)})
+    (one,) = scored(anchors, only, table({"A": (70, 100, 2, 90, 100)}))
+    assert (one.dynascore, bool(one.note)) == (None, True)
+
+
+@pytest.mark.parametrize("pool", [{}, table({"majority": (100, 1, 1, 1, 1)})])
+def test_pools_that_anchor_nothing(pool):
+    with pytest.raises(AnchorsError):
+        anchors_of(pool, "perf", METRICS)
+
+
+def test_without_a_named_baseline_the_worst_model_is_it():
+    pool = {f"model {name}": line for name, line in POOL.items()}
+    assert anchors_of(pool, "perf", METRICS).scales["perf"].low == 30
+
+
+def test_points_add_up_in_any_shape_and_unknown_stays_unknown():
+    values = {m: np.full((2, 3), 70.0) for m in METRICS}
+    values["perf"][1, 2] = nan
+    total = sum(points(ANCHORS, WEIGHTS, values).values())
+    assert total.shape == (2, 3)
+    assert np.isnan(total).tolist() == [[False] * 3, [False, False, True]]
+
+
+@given(boards, weights)
+def test_scores_are_from_0_to_100(rows, given_weights):
+    assert all(0 <= score <= 100 + 1e-9 for score in scores(rows, given_weights).values())
+
+
+@given(boards, row, weights)
+def test_no_further_model_changes_a_score_or_the_order(rows, new, given_weights):
+    before = scored(ANCHORS, given_weights, rows)
+    after = scored(ANCHORS, given_weights, {**table({"new": new}), **rows})
+    rest = [one for one in after if one.model != "new"]
+    assert [(one.model, one.dynascore) for one in rest] == [
+        (one.model, one.dynascore) for one in before
+    ]
+
+
+@given(row, st.tuples(*[st.integers(0, 40)] * 5), weights)
+def test_a_model_no_better_in_anything_never_ranks_above(above, less, given_weights):
+    signs = (-1, -1, 1, -1, -1)
+    below = [v + sign * step for v, sign, step in zip(above, signs, less, strict=True)]
+    rows = table({"above": above, "below": [max(0, value) for value in below]})
+    ranks = {one.model: one.rank for one in scored(ANCHORS, given_weights, rows)}
+    assert ranks["above"] <= ranks["below"]
+
+
+@given(row, st.sets(st.sampled_from(METRICS[1:])), weights)
+def test_leaving_a_metric_unmeasured_never_pays(line, unmeasured, given_weights):
+    whole = table({"A": line})
+    part = {"A": {**whole["A"], **dict.fromkeys(unmeasured)}}
+    assert scores(part, given_weights)["A"] <= scores(whole, given_weights)["A"]
+
+
+@given(boards, weights, st.floats(1e-6, 1e6), st.floats(1e-6, 1e6))
+def test_units_of_speed_and_memory_do_not_matter(rows, given_weights, speed, memory):
+    def scaled(some):
+        return {
+            name: {
+                **line,
+                "throughput": line["throughput"] * speed,
+                "memory": line["memory"] * memory,
+            }
+            for name, line in some.items()
+        }
+
+    other = anchors_of(scaled(POOL), "perf", METRICS)
+    assert scores(scaled(rows), given_weights, other) == pytest.approx(
+        scores(rows, given_weights), abs=1e-6
+    )
+
+
+@given(boards, weights, st.integers(1, 100))
+def test_weights_are_shares(rows, given_weights, times):
+    more = {name: weight * times for name, weight in given_weights.items()}
+    assert scores(rows, more) == pytest.approx(scores(rows, given_weights))
+
+
+POOLED = [code for code in STARTERS if shipped(code)]
+PRESET_WEIGHTS = {
+    title: {"main": FULL, **dict.fromkeys(others, FULL)} for title, others in PRESETS.items()
+} | {"Owner's": {"main": 4, "throughput": 1, "memory": 1, "fairness": 1, "robustness": 1}}
+
+
+@pytest.mark.parametrize("code", POOLED)
+def test_a_shipped_pool_has_its_models_and_spans_every_scale(code):
+    pool = shipped(code)
+    assert pool.rows.keys() == ABOUT.keys()
+    assert len(pool.rows) >= 6
+    metrics = (pool.main, *METRICS[1:])
+    assert not anchors_of(pool.rows, pool.main, metrics).notices
+
+
+@pytest.mark.parametrize("code", POOLED)
+@pytest.mark.parametrize("preset", PRESET_WEIGHTS)
+@given(costs=st.tuples(st.floats(1e-3, 1e9), st.floats(1e-6, 1e3)), better=shares)
+def test_a_constant_or_random_model_ranks_below_every_trained_one(code, preset, costs, better):
+    """However fast, small and steady it is."""
+    pool = shipped(code)
+    given_weights = {
+        pool.main if name == "main" else name: weight
+        for name, weight in PRESET_WEIGHTS[preset].items()
+    }
+    useless = {
+        name: {**pool.rows[name], "throughput": costs[0], "memory": costs[1],
+               "fairness": better, "robustness": better}
+        for name in BASELINES
+    }  # fmt: skip
+    found = scores(
+        {**pool.rows, **useless}, given_weights, anchors_of(pool.rows, pool.main, given_weights)
+    )
+    trained = min(found[name] for name in pool.rows if name not in BASELINES)
+    assert max(found[name] for name in BASELINES) < trained
+
+
+def test_a_task_of_a_strange_name_has_no_pool():
+    assert shipped("../../nli") is None
+    assert shipped("vqa") is None
+
+
+@pytest.fixture
+def run(tmp_path, capsys):
+    """What the command prints of rows; `anchors` are written to a file of their own."""
+
+    def scored_by(rows, *options, anchors=None):
+        for name, some in (("table.jsonl", rows), ("anchors.jsonl", anchors or [])):
+            lines = [json.dumps(one) + "\n" for one in some]
+            (tmp_path / name).write_text("".join(lines))
+        more = ["--anchors", str(tmp_path / "anchors.jsonl")] if anchors else []
+        main([str(tmp_path / "table.jsonl"), "--mode", "anchored", *more, *options])
+        out, err = capsys.readouterr()
+        return json.loads(out), err
+
+    return scored_by
+
+
+def lines_of(task, rows):
+    return [{"task": task, "model": name, **line} for name, line in rows.items()]
+
+
+def test_the_command_scores_by_the_task_s_pool(run):
+    code = POOLED[0]
+    given_rows = lines_of(code, table({"A": (90, 100, 0.4, 95, 96), "B": (0, 9999, 0.1, 100, 100)}))
+    found, err = run(given_rows)
+    assert found["mode"] == "anchored"
+    assert found["tasks"][code]["rates"].keys() == set(METRICS)
+    first, last = found["tasks"][code]["rows"]
+    assert first.keys() == {"model", "dynascore", "rank", "low", "high"}
+    assert (first["model"], last["dynascore"], last["rank"]) == ("A", 0, 2)
+    assert err == ""
+
+
+@pytest.mark.parametrize("unit", [1, 0.01])
+def test_the_command_takes_anchors_from_a_file_in_either_unit(run, unit):
+    def in_unit(rows):
+        shares = ("perf", "fairness", "robustness")
+        return {
+            name: {**line, **{m: line[m] * unit for m in shares}} for name, line in rows.items()
+        }
+
+    rows = lines_of("vqa", in_unit(table({"A": (70, 100, 2, 90, 100)})))
+    found, _ = run(rows, anchors=lines_of("vqa", POOL))
+    other, _ = run(rows, anchors=lines_of("vqa", in_unit(POOL)))
+    assert found == other
+    (only,) = found["tasks"]["vqa"]["rows"]
+    assert only["dynascore"] == pytest.approx(100 * 0.5 * (4 + 0.5 + 0.5 + 0.5 + 1) / 8)
+
+
+def test_the_command_gives_intervals_within_the_scale(run):
+    rows = [one | {"perf_se": 30} for one in lines_of("vqa", table({"A": (70, 100, 2, 90, 100)}))]
+    (one,) = run(rows, anchors=lines_of("vqa", POOL))[0]["tasks"]["vqa"]["rows"]
+    assert 0 <= one["low"] < one["dynascore"] < one["high"] <= 100
+
+
+@pytest.mark.parametrize(
+    ("options", "anchors", "named"),
+    [
+        ([], None, "--anchors"),
+        ([], lines_of("nli", POOL), "--anchors"),
+        ([], lines_of("vqa", table({"majority": (100, 1, 1, 1, 1)})), "--anchors"),
+        (["--memory-budget", "0"], lines_of("vqa", POOL), "--memory-budget"),
+        (["--min-gap", "1"], lines_of("vqa", POOL), "--min-gap"),
+        (["--mode", "robust"], lines_of("vqa", POOL), "--anchors"),
+    ],
+)
+def test_what_the_command_refuses(run, capsys, options, anchors, named):
+    with pytest.raises(SystemExit) as stopped:
+        run(lines_of("vqa", POOL), *options, anchors=anchors)
+    assert stopped.value.code == 2
+    assert named in capsys.readouterr().err
+
+
+def test_baselines_are_named_alike_where_they_are_made_and_read():
+    assert anchored.BASELINES == BASELINES
