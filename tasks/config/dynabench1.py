@@ -33,9 +33,6 @@ COMPONENT_KEYS = {
     "name", "type", "display_name", "placeholder", "labels", "as_goal_message", "reference_name",
     "single_prob", "model_wrong_condition", "validated_label_condition",
 }  # fmt: skip
-LOST = {
-    "train_file_metric": "training-file challenges (DataPerf) do not exist here",
-}
 PLAIN_GOAL = "Write an example that the model gets wrong"
 Fields = list[dict[str, Any]]
 
@@ -61,7 +58,11 @@ def convert(yaml_text: str, *, name: str = "Imported task") -> Converted:
 
 
 def unfinished(given: Mapping[str, Any]) -> Iterator[Finding]:
-    """The fields of a configuration of Dynabench 1.0 that do not work here yet: pictures."""
+    """What of a configuration of Dynabench 1.0 does not work here: pictures, training files."""
+    if "train_file_metric" in given:
+        message = "contests of training files (DataPerf) do not exist here"
+        fix = "leave it out; people then write examples, and models are scored on these"
+        yield Finding(("train_file_metric",), message, fix)
     for section in ("context", "input", "output"):
         items = given.get(section)
         for index, item in enumerate(items if isinstance(items, list) else []):
@@ -111,8 +112,7 @@ class _Conversion:
     def _note_lost(self) -> None:
         for key in self.given:
             if key not in CARRIED:
-                why = LOST.get(key, "it has no counterpart")
-                self.notes.append(f"`{key}` is not carried over: {why}.")
+                self.notes.append(f"`{key}` is not carried over: it has no counterpart.")
 
     def _list(self, values: Mapping[str, Any], key: str, path: str) -> list[Mapping[str, Any]]:
         """The mappings in a list; a text in it stands for a name."""
@@ -330,6 +330,9 @@ class _Conversion:
             self.notes.append(
                 "`perf_metric` is now accuracy: no metric that exists here was named."
             )
+        if known[:1] == ["sp_bleu"]:  # which nobody can compute without the operator's file
+            self.notes.append("`perf_metric`: chrf_pp is the main metric; sp_bleu needs a file.")
+            known = ["chrf_pp", "bleu", *known]
         main, *also = dict.fromkeys(known or ["accuracy"])
         return {"main": main, "also": also, "deltas": self._deltas()}
 

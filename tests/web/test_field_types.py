@@ -1,6 +1,5 @@
 """Every type of field that the check takes works from writing to the release; no other is taken."""
 
-import json
 import re
 
 import pytest
@@ -8,9 +7,6 @@ from django.utils import timezone
 
 from annotation.models import Assignment, Example
 from dynabench.accounts.services import annotator_of
-from evaluation.jobs import build_dataset
-from evaluation.releases.build import Options
-from evaluation.releases.services import request_release
 from tasks.config.checks import types_of
 from tasks.config.components import FIELD_TYPES, PLACES, FieldType, FormInput
 from tasks.config.loading import check_config, load_config
@@ -18,108 +14,12 @@ from tasks.config.parsing import ConfigError
 from tasks.config_changes import refused_changes
 from tasks.models import Round, Task, TaskMember
 from tasks.services import create_task
-from tests.support.factories import ContextFactory, UserFactory, scripted_target
+from tests.support.factories import scripted_target
+from tests.support.field_walk import OFFERS, VALUES, config_text, kinds_in, opened, walk
 from tests.support.writing import ok, signed_in
 from tests.web.conftest import HTMX
-from validation.models import Validation
 
-PASSAGE = "The bus stops at Tarn at six."
-CHOICES = {"labels": [{"value": "a", "display": "the first"}, "b"]}
-OFFERS = ["By bus,\nat six.", "On foot."]
-VARIANTS = {"input": ["ranking"], "output": ["ranking"]}  # place: further shapes of a type
-TYPES = {"ranking": "candidates"}  # variant: its type
-KEYS = {
-    "candidates": {"reference": "offers"},
-    "ranking": {"reference": "offers", "rank": True},
-    "span": {"reference": "passage"},
-    "spans": {"reference": "passage", "tags": ["place", "time"]},
-    "multiclass": CHOICES,
-    "multilabel": CHOICES,
-    "slider": {"minimum": 0, "maximum": 5, "step": 0.5},
-    "prob": {"single": True},
-}
-SPAN = {"text": "Tarn", "start": 17, "end": 21}
-VALUES = {  # type: what the form sends, what is stored
-    "text": ("one line", "one line"),
-    "long_text": ("several\r\nlines", "several\nlines"),
-    "span": ("Tarn", SPAN),
-    "candidates": (OFFERS[0].replace("\n", "\r\n"), OFFERS[0]),
-    "ranking": (["2", "1"], OFFERS[::-1]),
-    "multiclass": ("a", "a"),
-    "multilabel": (["a", "b"], ["a", "b"]),
-    "number": ("0", 0.0),
-    "slider": ("2.5", 2.5),
-    "prob": ("0.35", 0.35),
-    "spans": (
-        "Tarn = place\r\nsix @25 = time",
-        [SPAN | {"tag": "place"}, {"text": "six", "start": 25, "end": 28, "tag": "time"}],
-    ),
-}
-RULES = {"ranking": "rank", "spans": "spans_f1"}  # of a target field, where equality is none
-METRICS = {"ranking": "pair_accuracy", "spans": "spans_f1"}
-COLUMNS = {"context": "context_json", "input": "input_json", "metadata": "metadata_json"}
 REFUSED = {place: [k for k in FIELD_TYPES if k not in types_of(place)] for place in PLACES}
-
-
-def config_text(place, *kinds):
-    """A task with one field of each type in this place, named after its type."""
-    parts = [
-        {
-            "name": f"a_{kind}",
-            "type": TYPES.get(kind, kind),
-            "label": f"The {kind}",
-            **({} if place == "context" and kind == "candidates" else KEYS.get(kind, {})),
-        }
-        for kind in kinds
-    ]
-    label = {"name": "label", "type": "multiclass", "label": "Your label", "labels": ["yes", "no"]}
-    targets = parts if place == "output" and kinds != ("prob",) else [label]
-    config = {
-        "version": 1,
-        "name": "Walk",
-        "instructions": "Write.",
-        "goal": {"text": "Write something"},
-        "context": [
-            {"name": "passage", "type": "text", "label": "Passage"},
-            {"name": "offers", "type": "candidates", "label": "Offers"},
-        ],
-        "input": [{"name": "text", "type": "long_text", "label": "Text"}, *targets],
-        "output": ["label"] if targets == [label] else [*targets],
-        "verdict": _rule(targets, *kinds),
-        "metrics": {"main": METRICS.get(kinds[0], "accuracy") if targets is parts else "accuracy"},
-        "validation": {"votes": {"needed": 1}},
-    }
-    if place == "metadata":
-        ask = [{**part, "required": False} for part in parts]
-        after = [
-            {**part, "name": f"after_{part['type']}", "when": {"verdict": "correct"}}
-            for part in ask
-        ]
-        config["metadata"] = {"create": ask, "validate": after}
-    elif targets is not parts:
-        config[place] += parts
-    return json.dumps(config, indent=1)
-
-
-def _rule(targets, kind, *others):
-    if targets[0]["name"] == f"a_{kind}" and kind in RULES:
-        return {"type": RULES[kind], "field": f"a_{kind}"}
-    return {"type": "exact_match", "fields": [one["name"] for one in targets]}
-
-
-def kinds_in(place):
-    """The types that work there, with the further shapes of some."""
-    return [*types_of(place), *VARIANTS.get(place, [])]
-
-
-def opened(text, **fields):
-    """An open round of a task of that configuration, and a client of its owner."""
-    owner = UserFactory(email="owner@example.com")
-    task = Task.objects.create(code="walk", name="Walk", config_text=text)
-    TaskMember.objects.create(task=task, user=owner, role="owner")
-    round = Round.objects.create(task=task, number=1, state="open")
-    ContextFactory(round=round, fields={"passage": PASSAGE, "offers": OFFERS, **fields})
-    return round, signed_in(owner)
 
 
 @pytest.mark.parametrize(
@@ -132,67 +32,7 @@ def opened(text, **fields):
 @pytest.mark.django_db
 def test_what_the_check_takes_works_everywhere(place, kinds, alice, bob, settings, tmp_path):
     settings.MEDIA_ROOT = tmp_path
-    walk(place, kinds, alice, bob)
-
-
-def walk(place, kinds, alice, bob):
-    """From the configuration to the release, with one field of each type in this place."""
-    text = config_text(place, *kinds)
-    config, problems = check_config(text)
-    assert config, problems
-    typed = VALUES if (place, kinds) != ("output", ["prob"]) else {}  # a model's belief
-    sent = {f"a_{kind}": typed[kind][0] for kind in kinds if kind in typed}
-    values = {**typed, **({"candidates": ("", OFFERS)} if place == "context" else {})}
-    stored = {f"a_{kind}": values[kind][1] for kind in kinds if kind in values}
-    round, as_owner = opened(text, **(stored if place == "context" else {}))
-    is_target = place == "output" and kinds != ["prob"]
-    answer = {"label": "no"}
-    if is_target:
-        answer = {"a_span": "Tarn", "start": 17, "end": 21} if kinds == ["span"] else stored
-    scripted_target(round, output=answer)
-
-    for page in ("write", "judge"):
-        preview = as_owner.post("/own/walk/config/preview/", {"text": text, "page": page})
-        assert 'id="work"' in ok(preview).text
-    uuid = written(signed_in(alice), place, sent)
-    example = Example.objects.get()
-    if place in ("input", "output"):
-        assert stored.items() <= example.inputs.items()
-    if is_target:
-        assert example.outcome == "not_fooled"
-        Example.objects.update(outcome="fooled")  # so that it is judged
-    assert example.metadata == (stored if place == "metadata" else {})
-
-    answers = {f"after_{kind}": sent[f"a_{kind}"] for kind in kinds if place == "metadata"}
-    shown = judged(signed_in(bob), example, answers)
-    if place == "context":
-        for name, value in stored.items():
-            assert config.display(name, value) in shown
-    vote = Validation.objects.get()
-    assert vote.metadata == {name: stored[name.replace("after", "a")] for name in answers}
-    for page in ("/me/", f"/attempt/{uuid}/"):
-        ok(signed_in(alice).get(page))
-    for page in ("review/", f"review/{uuid}/", "", "annotators/"):
-        ok(as_owner.get(f"/own/walk/{page}"))
-
-    row, card = released(round)
-    assert json.loads(row["input_json"]) == example.inputs
-    for name in stored if place != "output" else ():
-        part = config.component(name)
-        assert f"- `{name}` in `{COLUMNS[place]}`: {part.kind.described(part)}\n" in card
-    return shown
-
-
-def released(round):
-    """The one row and the card of a release of the round."""
-    Round.objects.update(state="closed")
-    round.refresh_from_db()
-    dataset = request_release(round=round, options=Options(dev=0, test=0), actor=None)
-    build_dataset(dataset.pk)
-    with dataset.files.get(name="train.jsonl").file.open() as file:
-        row = json.loads(file.read())
-    with dataset.files.get(name="README.md").file.open() as file:
-        return row, file.read().decode()
+    walk(place, kinds, alice, bob, tmp_path)
 
 
 @pytest.fixture
@@ -210,10 +50,10 @@ def day(monkeypatch):
             return FormInput("DateField", "DateInput", {"type": "date"})
 
         def stored(self, component, typed, context):
-            return typed.isoformat()
+            return typed if isinstance(typed, str) else typed.isoformat()
 
         def display(self, component, value):
-            return value.replace("-", "/")
+            return (value or "").replace("-", "/")
 
         def described(self, component):
             return "a day, as YYYY-MM-DD"
@@ -227,7 +67,7 @@ def day(monkeypatch):
 @pytest.mark.django_db
 def test_one_class_makes_a_type_that_works_everywhere(place, day, alice, bob, settings, tmp_path):
     settings.MEDIA_ROOT = tmp_path
-    shown = walk(place, [day], alice, bob)
+    shown = walk(place, [day], alice, bob, tmp_path)
     assert ("2026/01/02" in shown) == (place == "input")
 
 
@@ -244,31 +84,6 @@ def test_its_check_and_its_form_refuse_values(sent, day, alice):
     refused = client.post("/t/walk/write/", form, **HTMX)
     assert 'id="id_a_day_error"' in refused.text
     assert not Example.objects.exists()
-
-
-def written(client, place, sent):
-    """Write one example with the page's form, and answer the questions after it."""
-    assert "error-summary" not in ok(client.get("/t/walk/write/")).text
-    assignment = Assignment.objects.get()
-    form = {"attempt_key": "1e3a54b0-4c2b-4f7e-9c2a-0d6c4a3b2f10", "assignment": assignment.pk}
-    form |= {"goal": "", "text": "Something new.", "label": "yes"}
-    if place in ("input", "output"):
-        form |= sent
-    ok(client.post("/t/walk/write/", form, **HTMX))
-    uuid = Example.objects.get().uuid
-    if place == "metadata":
-        ok(client.post(f"/attempt/{uuid}/why/", sent, **HTMX))
-    return uuid
-
-
-def judged(client, example, answers):
-    page = ok(client.get("/t/walk/judge/"))
-    assert str(example.uuid) in page.text
-    data = {"example": example.uuid, "answer": "verdict:correct"}
-    ok(client.post("/t/walk/judge/", data, **HTMX))
-    if answers:
-        ok(client.post(f"/judge/{example.uuid}/after/", answers, **HTMX))
-    return page.text
 
 
 @pytest.mark.parametrize(
@@ -436,3 +251,13 @@ def test_places_that_make_no_order_are_refused_and_kept(alice):
     ok(client.post(f"/draft/{assignment.pk}/", form))
     assert client.get("/t/walk/write/").text.count('value="2" selected') == 2
     assert not Example.objects.exists()
+
+
+def test_a_contest_of_training_files_is_refused_with_a_reason(alice):
+    old = "input:\n  - {name: q, type: string}\noutput:\n  - {name: a, type: string}\n"
+    text = f"{old}train_file_metric: {{type: dataperf}}\n"
+    with pytest.raises(ConfigError) as caught:
+        create_task(code="dataperf", config_text=text, actor=alice)
+    (problem,) = caught.value.problems
+    assert (problem.line, problem.path) == (5, "train_file_metric")
+    assert problem.fix

@@ -1,26 +1,37 @@
 """Tasks whose answer is a free text, by each verdict rule: from writing to the evaluation set."""
 
+import gzip
 import io
 import json
+from dataclasses import asdict
+from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow.parquet
 import pytest
+from django.core.files.base import ContentFile
 from django.core.management import CommandError, call_command
 
 from annotation.models import Assignment, Example
 from dynabench.me.work import rows_of
+from evaluation.contract import SetRow
+from evaluation.jobs import evaluate_next
+from evaluation.models import Score
 from evaluation.sets.selectors import set_rows
 from evaluation.sets.source_services import version_of_closed_round
 from tasks.config.loading import check_config
 from tasks.models import Round, Task, TaskMember
+from tasks.services import create_task
+from tests.support.evaluations import accepted_model, queued_run, set_version
 from tests.support.factories import ContextFactory, UserFactory, scripted_target
 from tests.support.releases import content, lines, released
 from tests.support.writing import ok, signed_in
 from tests.web.conftest import HTMX
-from validation.models import Consensus
+from validation.models import Consensus, RoundPolicy
+from validation.rules.consensus import Policy
 from validation.statistics.report import task_report
 
+DYNABENCH1 = Path(__file__).parents[1] / "fixtures/dynabench1"
 KEY = "1e3a54b0-4c2b-4f7e-9c2a-0d6c4a3b2f10"
 SAID = "It stops at Lund Bridge."
 RULES = {
@@ -217,3 +228,65 @@ def test_history_with_claims_and_corrections_comes_in(free, tmp_path):
     with pytest.raises(CommandError):
         call_command("import_examples", str(file), stdout=io.StringIO(), stderr=told)
     assert "author_verdict" in told.getvalue()
+
+
+def test_a_translation_task_of_dynabench_is_usable(alice, bob, settings, tmp_path):
+    """Its YAML (FLORES) becomes a task: written, judged, released, and a model is scored."""
+    settings.MEDIA_ROOT = tmp_path
+    text = (DYNABENCH1 / "flores.yaml").read_text()
+    task, notes = create_task(code="flores", config_text=text, actor=UserFactory())
+    assert [note for note in notes if "sp_bleu" in note]
+    round, _ = Round.objects.update_or_create(task=task, number=1, defaults={"state": "open"})
+    ContextFactory(round=round, fields={"sourceLanguage": "German", "targetLanguage": "English"})
+    scripted_target(round, output={"targetText": "The dog barks."})
+    RoundPolicy.objects.create(round=round, policy=asdict(Policy(needed=1)))
+    author = signed_in(alice)
+    ok(author.get("/t/flores/write/"))
+    form = {"attempt_key": KEY, "assignment": Assignment.objects.get().pk, "goal": ""}
+    form |= {"sourceText": "Die Katze schläft.", "targetText": "The cat sleeps."}
+    assert "The dog barks." in ok(author.post("/t/flores/write/", form, follow=True)).text
+    example = Example.objects.get()
+    ok(author.post(f"/attempt/{example.uuid}/answer/", {"model_right": "no"}, follow=True))
+    page = ok(signed_in(bob).get("/t/flores/judge/"))
+    assert "The dog barks." in page.text
+    sent = {"example": example.uuid, "answer": "verdict:incorrect"}
+    ok(signed_in(bob).post("/t/flores/judge/", sent, follow=True))
+    Round.objects.update(state="closed")
+    round.refresh_from_db()
+    version = version_of_closed_round(round)
+    scores = {score.metric: score for score in evaluated(task, version, "The cat slept.")}
+    for metric in ("chrf_pp", "bleu"):
+        assert 0 < scores[metric].value < 1
+    assert "sp_bleu" not in scores or scores["sp_bleu"].value is None
+    (line,) = lines(released(round, dev=0, test=0), "train")
+    assert line["label"] == "The cat sleeps."
+
+
+def evaluated(task, version, answer):
+    """The scores over all of a model that gives this answer to every example."""
+    field = task.config.answer_field
+    rows = [{"id": row.uid, "output": {field: answer}} for row in set_rows(version)]
+    file = gzip.compress("\n".join(map(json.dumps, rows)).encode())
+    model = accepted_model(task, name="other", kind="predictions")
+    model.file.save("p.jsonl.gz", ContentFile(file))
+    run = queued_run(model, version)
+    evaluate_next(run.pk)
+    return Score.objects.filter(run=run, slice="", kind="")
+
+
+def test_free_answers_are_scored_with_intervals(free):
+    """By each metric of texts; the others need labels, marks or an order."""
+    task = free("ask_user").round.task
+    task.config_text = config_text("ask_user").replace("[exact_match,", "[exact_match, chrf_pp,")
+    task.save()
+    rows = [
+        SetRow(f"u{n}", {"passage": "The bus.", "question": f"Where {n}?"}, (gold, "In Tarn"))
+        for n, gold in enumerate(("Tarn", "the old mill") * 10)
+    ]
+    scores = evaluated(task, set_version(task, rows=rows), "Tarn.")
+    assert {score.metric for score in scores} >= {"squad_f1", "exact_match", "chrf_pp", "rouge_l"}
+    exact = scores.get(metric="exact_match")
+    assert (exact.value, exact.n) == (0.5, 20)
+    for score in scores:
+        assert score.low is None or score.low <= score.value <= score.high
+    assert all(score.low is not None for score in scores if score.metric != "bleu")

@@ -43,7 +43,7 @@ def test_all_seven_shapes_are_here() -> None:
             ("targetText",),
             ("sourceLanguage", "targetLanguage", "sourceText"),
             "ask_user",
-            "sp_bleu",
+            "chrf_pp",
         ),
         ("dataperf", ("label",), ("image",), "ask_user", "dataperf_f1"),
     ],
@@ -92,6 +92,7 @@ def test_a_span_keeps_its_reference_and_threshold() -> None:
 
 def test_what_has_no_counterpart_is_named() -> None:
     assert "train_file_metric" in imported("dataperf")[1][0]
+    assert "sp_bleu" in imported("flores")[1][0]
     assert "target_answer_2" in imported("vqa")[1][0]
 
 

@@ -1,5 +1,6 @@
 """What a type of field must bring, and that each of ours brings it."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -46,6 +47,13 @@ def test_a_type_that_nothing_can_use_is_not_registered(name: str, change: dict[s
     with pytest.raises(TypeError):
         type("Half", (FieldType,), {**WHOLE, **change}, name=name)
     assert known == FIELD_TYPES
+
+
+def test_the_docs_say_what_each_type_is_in_every_place() -> None:
+    page = (Path(__file__).parents[3] / "docs/task-config.md").read_text()
+    table = page.partition("| type | in the form |")[2].partition("\n\n")[0]
+    rows = {line.split("`")[1] for line in table.splitlines() if line.startswith("| `")}
+    assert rows == {name for name, kind in FIELD_TYPES.items() if kind.places}
 
 
 @pytest.mark.parametrize("name", FIELD_TYPES)
