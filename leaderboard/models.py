@@ -1,14 +1,18 @@
 """Stage 5: rankings of models and of people, and what people set themselves to do."""
 
+import uuid
+from datetime import timedelta
+
 from django.conf import settings
 from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from dynabench.accounts.models import Annotator
 from evaluation.models import EvaluationRun
-from tasks.models import Task
+from tasks.models import TargetModel, TargetVersion, Task
 
 
 class WeeklyGoal(models.Model):
@@ -121,6 +125,13 @@ class Contestant(models.Model):
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="contestants")
     name = models.CharField(max_length=100)
+    target = models.OneToOneField(
+        TargetModel, on_delete=models.SET_NULL, null=True, related_name="contestant",
+        help_text="Who answers in battles; null: only imported comparisons name it.",
+    )  # fmt: skip
+    is_live = models.BooleanField(
+        default=False, db_default=False, help_text="Whether new battles may draw it."
+    )
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["task", "name"], name="contestant_once")]
@@ -144,6 +155,9 @@ class Comparison(models.Model):
     left = models.ForeignKey(Contestant, on_delete=models.CASCADE, related_name="+")
     right = models.ForeignKey(Contestant, on_delete=models.CASCADE, related_name="+")
     winner = models.CharField(max_length=8, choices=Winner)
+    style = models.JSONField(
+        null=True, help_text="Of a battle: length, headings, lists and bold, [left, right] each."
+    )
     stored_at = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -154,3 +168,148 @@ class Comparison(models.Model):
 
     def __str__(self) -> str:
         return f"{self.left} or {self.right}: {self.winner}"
+
+
+class GoldPair(models.Model):
+    """A prompt with a good answer and a broken one, by which an arena's owners know its voters."""
+
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="gold_pairs")
+    prompt = models.TextField()
+    good = models.TextField()
+    broken = models.TextField()
+    is_active = models.BooleanField(default=True)
+    made_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return f"gold pair {self.pk} of {self.task}"
+
+
+class ReleaseConsent(models.Model):
+    """Whether a voter's conversations in an arena may be published, and of which words."""
+
+    voter = models.ForeignKey(Annotator, on_delete=models.CASCADE, related_name="+")
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="+")
+    version = models.PositiveSmallIntegerField(help_text="Of the question that was answered.")
+    agrees = models.BooleanField()
+    given_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["voter", "task"], name="consent_once")]
+
+    def __str__(self) -> str:
+        return f"{self.voter} {'agrees' if self.agrees else 'does not agree'}: {self.task}"
+
+
+SIDES = ("left", "right")
+
+
+class Battle(models.Model):
+    """A conversation of one person with two unnamed models at once, until they choose.
+
+    Of a gold pair it has no models, and `good` is the side of the good answer.
+    """
+
+    class Release(models.TextChoices):
+        PRIVATE = "private"  # without consent
+        WAITING = "waiting"  # it may hold personal data: the owner looks
+        RELEASED = "released"
+        WITHHELD = "withheld"  # the owner looked
+
+    uuid = models.UUIDField(unique=True, default=uuid.uuid4, editable=False)
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="battles")
+    voter = models.ForeignKey(Annotator, on_delete=models.PROTECT, related_name="battles")
+    left = models.ForeignKey(Contestant, on_delete=models.PROTECT, null=True, related_name="+")
+    right = models.ForeignKey(Contestant, on_delete=models.PROTECT, null=True, related_name="+")
+    gold = models.ForeignKey(GoldPair, on_delete=models.CASCADE, null=True, related_name="battles")
+    good = models.CharField(max_length=5, blank=True)
+    chance = models.FloatField(null=True, help_text="With which this pair was drawn.")
+    began_at = models.DateTimeField(default=timezone.now)
+    ended_at = models.DateTimeField(null=True, help_text="By a vote, or without one.")
+    winner = models.CharField(max_length=8, choices=Comparison.Winner, blank=True)
+    names_itself = models.BooleanField(
+        default=False, help_text="A model said who it is, so the vote is kept apart."
+    )
+    release = models.CharField(max_length=8, choices=Release, default=Release.PRIVATE)
+    consent_version = models.PositiveSmallIntegerField(null=True)
+    personal = models.JSONField(default=list, help_text="Kinds of personal data found.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["task", "voter"], condition=Q(ended_at__isnull=True), name="battle_one_open"
+            ),
+            models.CheckConstraint(
+                condition=Q(winner="") | Q(ended_at__isnull=False), name="battle_vote_ends"
+            ),
+            models.CheckConstraint(
+                condition=Q(gold__isnull=True, left__isnull=False, right__isnull=False)
+                | Q(gold__isnull=False, left__isnull=True, right__isnull=True),
+                name="battle_of_two_or_gold",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["task", "release", "id"], name="battle_release"),
+            models.Index(fields=["voter", "began_at"], name="battle_voter_time"),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.uuid)
+
+    def contestant(self, side: str) -> Contestant:
+        """The model of a side; not of a gold pair."""
+        found = self.left if side == "left" else self.right
+        assert found is not None
+        return found
+
+
+class Turn(models.Model):
+    """One message of a battle; `key` makes a double click one call and one row."""
+
+    class State(models.TextChoices):
+        ASKING = "asking"
+        DONE = "done"
+        FAILED = "failed"
+
+    battle = models.ForeignKey(Battle, on_delete=models.CASCADE, related_name="turns")
+    number = models.PositiveSmallIntegerField()
+    key = models.UUIDField()
+    prompt = models.TextField()
+    state = models.CharField(max_length=6, choices=State, default=State.ASKING)
+    failure = models.CharField(max_length=20, blank=True)  # the reason of an EndpointError
+    asked_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["number"]
+        constraints = [
+            models.UniqueConstraint(fields=["battle", "number"], name="turn_one_number"),
+        ]
+
+    def __str__(self) -> str:
+        return f"turn {self.number} of {self.battle}"
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the process that asked is gone: the answers would have been here by now."""
+        longest = timedelta(seconds=settings.LIVE_DEADLINE_SECONDS + 10)
+        return self.state == self.State.ASKING and timezone.now() > self.asked_at + longest
+
+
+class Reply(models.Model):
+    """What one side answered in a turn, and exactly what answered; of gold pairs nothing did."""
+
+    turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="replies")
+    side = models.CharField(max_length=5)
+    text = models.TextField()
+    version = models.ForeignKey(TargetVersion, on_delete=models.PROTECT, null=True)
+    setup = models.JSONField(default=dict, help_text="Adapter and options: prompt and sampling.")
+    seconds = models.FloatField(null=True)
+
+    class Meta:
+        ordering = ["side"]  # left, right
+        constraints = [models.UniqueConstraint(fields=["turn", "side"], name="reply_one_a_side")]
+
+    def __str__(self) -> str:
+        return f"{self.side} of {self.turn}"

@@ -1,6 +1,7 @@
 from django.urls import path
 
 from leaderboard.arena import views as arena_views
+from leaderboard.battles import views as battle_views
 from leaderboard.board import views as board_views
 from leaderboard.compare import views as compare_views
 from leaderboard.forks import views as fork_views
@@ -13,6 +14,12 @@ urlpatterns = [
     path("leaderboards/", snapshot_views.index, name="index"),
     path("t/<slug:code>/leaderboard/", board_views.board, name="board"),
     path("t/<slug:code>/arena/", arena_views.arena, name="arena"),
+    path("t/<slug:code>/conversations.jsonl", battle_views.conversations, name="conversations"),
+    path("t/<slug:code>/battle/", battle_views.battle, name="battle"),
+    path("t/<slug:code>/battle/vote/", battle_views.vote, name="battle-vote"),
+    path("t/<slug:code>/battle/consent/", battle_views.consent, name="battle-consent"),
+    path("t/<slug:code>/battle/<uuid:uuid>/", battle_views.battle_over, name="battle-over"),
+    path("t/<slug:code>/battle/<uuid:uuid>/leave/", battle_views.leave, name="battle-leave"),
     path("t/<slug:code>/leaderboard/embed/", snapshot_views.embed, name="embed"),
     path("t/<slug:code>/leaderboard/forks/", fork_views.forks, name="forks"),
     path(

@@ -33,11 +33,12 @@ def model_inputs(
 
 def ask(entries: Sequence[RoundTarget], inputs: Mapping[str, Any]) -> Answers:
     """Ask all targets for one example; raises EndpointError when one is misconfigured."""
-    targets = [_live(entry.target) for entry in entries]
+    targets = [live(entry.target) for entry in entries]
     return call(targets, inputs, settings.LIVE_DEADLINE_SECONDS)
 
 
-def _live(target: TargetModel) -> LiveTarget:
+def live(target: TargetModel) -> LiveTarget:
+    """A task's target. Raises TargetFailed."""
     try:
         return live_target(target.name, endpoint_of(target), str(target.pk))
     except EndpointError as error:
@@ -78,7 +79,7 @@ def answers_now(entries: Sequence[RoundTarget], inputs: Mapping[str, Any]) -> Se
             raise EndpointError("The targets took too long.", reason="slow")
         return asked.result()
     except TargetFailed as error:
-        note_failed(error, entries)
+        note_failed(error, [entry.target for entry in entries])
         raise
 
 
@@ -89,12 +90,12 @@ def failure_of(error: BaseException) -> str:
     return "loading" if error.reason == "busy" and _is_its_own(error) else error.reason
 
 
-def note_failed(error: BaseException, entries: Sequence[RoundTarget]) -> None:
+def note_failed(error: BaseException, targets: Sequence[TargetModel]) -> None:
     """Note a target's failure for its owners, unless it failed because many people ask."""
     if isinstance(error, TargetFailed) and _is_its_own(error) and error.reason != "busy":
-        for entry in entries:
-            if entry.target.name == error.target:
-                note_failure(entry.target, error.error)
+        for target in targets:
+            if target.name == error.target:
+                note_failure(target, error.error)
 
 
 def _is_its_own(error: EndpointError) -> bool:

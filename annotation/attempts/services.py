@@ -225,7 +225,7 @@ def _store(
 def _fail(attempt: Attempt, entries: Sequence[RoundTarget], error: BaseException) -> Attempt:
     reason = failure_of(error)
     logger.warning("attempt %s: %s: %s", attempt.uuid, reason, error)
-    note_failed(error, entries)
+    note_failed(error, [entry.target for entry in entries])
     fail_attempt(attempt=attempt, reason=reason)
     attempt.refresh_from_db()
     return attempt

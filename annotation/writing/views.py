@@ -28,12 +28,16 @@ from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.errors import Refused
 from dynabench.lib.htmx import htmx_partial, render_page
-from tasks.access import find_task
+from tasks.access import ANY, find_task
 from tasks.models import Task
 from tasks.targets.endpoints.base import EndpointError
 
-# `for` of the gate's address; judging is a later stage's page, known here by its name only.
-AFTER_GATE = {"try": "annotation:try-out", "judge": "validation:judge"}
+# `for` of the gate's address; pages of later stages are known here by their names only.
+AFTER_GATE = {
+    "try": "annotation:try-out",
+    "judge": "validation:judge",
+    "battle": "leaderboard:battle",
+}
 
 
 def refusal(request: HttpRequest, error: Refused, task: Task) -> HttpResponse:
@@ -45,7 +49,7 @@ def refusal(request: HttpRequest, error: Refused, task: Task) -> HttpResponse:
 
 def gate(request: HttpRequest, code: str) -> HttpResponse:
     """A sensitive task's content warning, and the way past it."""
-    task = find_task(request, code)
+    task = find_task(request, code, kinds=ANY)
     wanted = AFTER_GATE.get(request.GET.get("for", ""), "annotation:write")
     if request.method == "POST":
         if request.user.is_authenticated:

@@ -24,7 +24,8 @@ from annotation.models import (
 from dynabench.accounts.models import Annotator, ApiToken, LogEntry, User
 from dynabench.webhooks.models import Webhook
 from evaluation.models import Submission, Upload
-from leaderboard.models import WeeklyGoal, Weights
+from leaderboard.battles.release import own_battles
+from leaderboard.models import ReleaseConsent, WeeklyGoal, Weights
 from tasks.models import TaskMember
 from validation.models import GoldAnswer, JudgeLease, OwnerDecision, Skip, Validation
 from validation.rewards.scores import points_of
@@ -105,6 +106,10 @@ def _done(me: Annotator) -> dict[str, Section]:
         "consents": GatePass.objects.filter(annotator=me).values(
             "passed_at", task_code=F("task__code")
         ),
+        "publication": ReleaseConsent.objects.filter(voter=me).values(
+            "version", "agrees", "given_at", task_code=F("task__code")
+        ),
+        "battles": own_battles(me.pk),
         "weekly_goals": WeeklyGoal.objects.filter(annotator=me).values("week", "amount"),
         "assignments": Assignment.objects.filter(annotator=me)
         .values("goal", "challenge", "draft", "draft_saved_at", "assigned_at", "left_at", **task)

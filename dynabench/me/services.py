@@ -4,6 +4,7 @@ from annotation.erasure import erase_drafts, erase_examples
 from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import leave
 from evaluation.submissions.services import withdraw_all
+from leaderboard.battles.services import erase_conversations
 from leaderboard.people.services import forget_goals
 from validation.erasure import erase_words
 
@@ -23,6 +24,7 @@ def erase_work(annotator: Annotator) -> int:
     erase_drafts(annotator=annotator)
     erase_words(validator=annotator)
     forget_goals(annotator=annotator)
+    erase_conversations(voter=annotator)
     return erase_examples(annotator=annotator)
 
 

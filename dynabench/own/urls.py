@@ -2,12 +2,17 @@
 
 from django.urls import path, re_path
 
-from dynabench.own import config, dashboard, log, people, policy, reports, review, rounds
+from dynabench.own import arena, config, dashboard, log, people, policy, reports, review, rounds
 from dynabench.own.second_opinion import second_opinion
 
 app_name = "own"
 urlpatterns = [
     path("", dashboard.dashboard, name="dashboard"),
+    path("arena/", arena.arena, name="arena"),
+    path("arena/models/<int:pk>/", arena.arena_model, name="arena-model"),
+    path("arena/gold/", arena.arena_gold, name="arena-gold"),
+    path("arena/gold/<int:pk>/", arena.arena_gold_pair, name="arena-gold-pair"),
+    path("arena/conversations/<int:pk>/", arena.arena_conversation, name="arena-conversation"),
     path("tiles/", dashboard.dashboard, name="tiles"),
     path("rounds/<int:number>/policy/", policy.policy, name="policy"),
     path("rounds/<int:number>/second-opinion/", second_opinion, name="second-opinion"),

@@ -5,7 +5,7 @@ wins with weight exp(d/2), the right one with exp(-d/2), and neither with weight
 ties this is Bradley and Terry's model. docs/arena.md explains the rules. It loads numpy and scipy.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -38,6 +38,10 @@ class Votes(NamedTuple):
     voter: Places
 
 
+Interval = tuple[float | None, float | None, float | None]
+"""A value with the ends of its 95 % interval; None: not known."""
+
+
 @dataclass(frozen=True)
 class Strength:
     """A model's natural logarithm of strength with 95 %; the mean of the ranked models is 0.
@@ -57,35 +61,51 @@ class Ranking:
 
     strengths: tuple[Strength, ...]
     is_bounded: bool
+    style: tuple[Interval, ...] = ()
+    """Of each covariate its effect on the lead of the side that has one unit more of it."""
 
 
 class Fit(NamedTuple):
     """Strengths with mean 0 and the weight of a tie (its logarithm; None: there are no ties)."""
 
     strengths: Floats
+    style: Floats  # the effect of each covariate
     tie: float | None
     is_bounded: bool
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """The pairs of `count` models that were compared: the places of both, the first one smaller.
+    """The pairs of `count` models that were compared: the places of both.
 
-    Counts have shape (pairs, 3): how often the first won, the second won, and neither.
+    Counts have shape (pairs, 3): how often the first won, the second won, and neither. style has
+    shape (pairs, covariates): what the first has more of than the second; a pair may be there more
+    than once then.
     """
 
     count: int
     first: Places
     second: Places
+    style: Floats = field(default_factory=lambda: np.empty((0, 0)))
+
+    @cached_property
+    def covariates(self) -> Floats:
+        """`style`, also where there is none."""
+        return self.style if self.style.size else np.empty((len(self.first), 0))
 
     @cached_property
     def bounded(self) -> "Pairs":
-        """With an imaginary model at the end, compared with each other one."""
-        models = np.arange(self.count)
+        """With an imaginary model at the end, compared with each other one.
+
+        And, to bound each covariate, with itself: once it has a unit more of the covariate.
+        """
+        models, more = np.arange(self.count), self.covariates.shape[1]
+        alone, imaginary = np.zeros((self.count, more)), np.full(self.count + more, self.count)
         return Pairs(
             self.count + 1,
-            np.append(self.first, models),
-            np.append(self.second, np.full(self.count, self.count)),
+            np.concatenate([self.first, models, imaginary[self.count :]]),
+            np.concatenate([self.second, imaginary]),
+            np.vstack([self.covariates, alone, np.eye(more)]),
         )
 
     def fit(self, counts: Floats, start: Fit | None = None) -> Fit:
@@ -94,13 +114,15 @@ class Pairs:
         Each model has half a win and half a loss against it.
         """
         found = self._climb(counts, start) if self._is_strong(counts) else None
-        if found:
-            return found
-        halves = np.tile([HALF, HALF, 0], (self.count, 1))
+        return found or self.fit_bounded(counts)
+
+    def fit_bounded(self, counts: Floats) -> Fit:
+        """Maximum likelihood with the imaginary model, so always finite."""
+        halves = np.tile([HALF, HALF, 0], (self.count + self.covariates.shape[1], 1))
         found = self.bounded._climb(np.vstack([counts, halves]), None)
         assert found is not None  # each model has beaten and lost to the imaginary one
         strengths = found.strengths[:-1]
-        return Fit(strengths - strengths.mean(), found.tie, is_bounded=True)
+        return Fit(strengths - strengths.mean(), found.style, found.tie, is_bounded=True)
 
     def _is_strong(self, counts: Floats) -> bool:
         """Whether each group of models won or tied against the rest at least once (Ford 1957)."""
@@ -111,10 +133,10 @@ class Pairs:
 
     def _climb(self, counts: Floats, start: Fit | None) -> Fit | None:
         """Newton's method with halved steps; None: the likelihood has no finite maximum."""
-        point = np.zeros(self.count + 1)
+        point = np.zeros(self.count + self.covariates.shape[1] + 1)
         has_ties = bool(counts[:, 2].any())
         if start and (start.tie is not None) == has_ties:
-            point = np.append(start.strengths, start.tie or 0.0)
+            point = np.concatenate([start.strengths, start.style, [start.tie or 0.0]])
         value, chances = self._likelihood(counts, point, has_ties)
         for _ in range(MOST_STEPS):
             try:
@@ -122,8 +144,9 @@ class Pairs:
             except LinAlgError:  # flat to the last digit: on its way to infinity
                 return None
             if gain < CLOSE:
-                strengths = point[:-1] - point[:-1].mean()
-                return Fit(strengths, float(point[-1]) if has_ties else None, is_bounded=False)
+                strengths = point[: self.count] - point[: self.count].mean()
+                tie = float(point[-1]) if has_ties else None
+                return Fit(strengths, point[self.count : -1], tie, is_bounded=False)
             before = value
             while True:
                 value, chances = self._likelihood(counts, point + step, has_ties)
@@ -137,7 +160,8 @@ class Pairs:
 
     def _likelihood(self, counts: Floats, point: Floats, has_ties: bool) -> tuple[float, Floats]:
         """The logarithm of the likelihood, and the chances of each pair's three outcomes."""
-        half = (point[self.first] - point[self.second]) / 2
+        leads = point[self.first] - point[self.second] + self.covariates @ point[self.count : -1]
+        half = leads / 2
         tie = np.full_like(half, point[-1] if has_ties else -np.inf)
         logs = np.column_stack([half, -half, tie])
         logs -= np.logaddexp(np.logaddexp(half, -half), tie)[:, None]
@@ -149,21 +173,26 @@ class Pairs:
         played = counts.sum(axis=1)
         lead = (chances[:, 0] - chances[:, 1]) / 2
         curve = played * ((chances[:, 0] + chances[:, 1]) / 4 - lead**2)
-        size = self.count
-        hessian = np.zeros((size + 1, size + 1))
-        hessian[self.first, self.second] = hessian[self.second, self.first] = -curve
-        hessian[range(size), range(size)] = self._sums(curve, curve)
-        hessian[:size, :size] += max(curve.mean(), 1e-6)  # holds the mean where it is
-        slope = np.zeros(size + 1)
         behind = (counts[:, 0] - counts[:, 1]) / 2 - played * lead
-        slope[:size] = self._sums(behind, -behind)
-        hessian[size, size] = 1.0
+        size, more = self.count, self.covariates
+        hessian = np.zeros((size + more.shape[1] + 1,) * 2)
+        between = np.bincount(self.first * size + self.second, curve, size**2).reshape(size, size)
+        hessian[:size, :size] = -between - between.T
+        hessian[range(size), range(size)] += self._sums(curve, curve)
+        hessian[:size, :size] += max(curve.mean(), 1e-6)  # holds the mean where it is
+        slope = np.zeros(len(hessian))
+        slope[:size], slope[size:-1] = self._sums(behind, -behind), more.T @ behind
+        hessian[size:-1, size:-1] = more.T @ (curve[:, None] * more)
+        for n, each in enumerate(more.T * curve, start=size):
+            hessian[:size, n] = hessian[n, :size] = self._sums(each, -each)
+        hessian[-1, -1] = 1.0
         if has_ties:
             ties = chances[:, 2]
             cross = -played * ties * lead
-            hessian[:size, size] = hessian[size, :size] = self._sums(cross, -cross)
-            hessian[size, size] = played @ (ties * (1 - ties))
-            slope[size] = counts[:, 2].sum() - played @ ties
+            hessian[:size, -1] = hessian[-1, :size] = self._sums(cross, -cross)
+            hessian[size:-1, -1] = hessian[-1, size:-1] = more.T @ cross
+            hessian[-1, -1] = played @ (ties * (1 - ties))
+            slope[-1] = counts[:, 2].sum() - played @ ties
         step: Floats = cho_solve(cho_factor(hessian), slope)
         return step, float(step @ slope)
 
@@ -174,39 +203,65 @@ class Pairs:
         return (first + second).astype(float)
 
 
-def rank_models(count: int, votes: Votes, *, seed: int = 0, draws: int = DRAWS) -> Ranking:
+def rank_models(
+    count: int,
+    votes: Votes,
+    *,
+    style: Floats | None = None,
+    seed: int = 0,
+    draws: int = DRAWS,
+) -> Ranking:
     """The strengths of `count` models, with intervals by a bootstrap over voters.
 
-    votes: at least one. The same votes and seed give the same numbers.
+    votes: at least one. style: of each vote, what the left answer has more of than the right one,
+    shape (votes, covariates); what never differs has no effect. The same votes and seed give the
+    same numbers.
     """
-    values, halves = np.full((2, count), np.nan)
     group = largest_group(count, votes)
     kept = np.isin(votes.left, group)
     left, right, outcome, voter = (part[kept] for part in votes)
-    places = np.searchsorted(group, left), np.searchsorted(group, right)
-    pairs, cells = paired(len(group), *places, outcome)
+    first, second = np.searchsorted(group, left), np.searchsorted(group, right)
+    shown = [*group]
+    if style is None:
+        scale = np.ones(0)
+        pairs, cells = paired(len(group), first, second, outcome)
+    else:
+        scale = np.sqrt((style[kept] ** 2).mean(axis=0))
+        differs = np.flatnonzero(scale)
+        more = style[kept][:, differs] / scale[differs]
+        pairs, cells = Pairs(len(group), first, second, more), 3 * np.arange(len(left)) + outcome
+        shown += [*(count + differs)]
     fit = pairs.fit(counted(pairs, cells))
-    values[group] = fit.strengths
+    values, halves = np.full((2, count + len(scale)), np.nan)
+    values[shown] = [*fit.strengths, *fit.style]
     voters, voter = np.unique(voter, return_inverse=True)
     if len(voters) > 1:
-        halves[group] = _half_widths(pairs, cells, voter, fit, np.random.default_rng(seed), draws)
+        halves[shown] = _half_widths(pairs, cells, voter, fit, np.random.default_rng(seed), draws)
+    values[count:] /= scale  # 0 where the value is unknown anyway
+    halves[count:] /= scale
     lows, highs = values - halves, values + halves
-    parts = zip(*map(_known, (values, lows, highs)), _ranks(values, lows, highs), strict=True)
-    return Ranking(tuple(Strength(*part) for part in parts), fit.is_bounded)
+    known = [*zip(*map(_known, (values, lows, highs)), strict=True)]
+    ranks = _ranks(values[:count], lows[:count], highs[:count])
+    strengths = [
+        Strength(value, low, high, rank)
+        for (value, low, high), rank in zip(known, ranks, strict=False)  # effects have no rank
+    ]
+    return Ranking(tuple(strengths), fit.is_bounded, tuple(known[count:]))
 
 
 def _half_widths(
     pairs: Pairs, cells: Places, voter: Places, fit: Fit, chance: np.random.Generator, draws: int
 ) -> Floats:
-    """Student's t times the standard deviation of the strengths over draws of whole voters.
+    """Student's t times the standard deviation of strengths and effects over draws of whole voters.
 
     Its degrees of freedom: as many as voters of one size in effect, less one.
     """
     sizes = np.bincount(voter)
-    drawn = np.empty((draws, pairs.count))
+    drawn = np.empty((draws, pairs.count + len(fit.style)))
     for n in range(draws):
         times = np.bincount(chance.integers(len(sizes), size=len(sizes)), minlength=len(sizes))
-        drawn[n] = pairs.fit(counted(pairs, cells, times[voter]), fit).strengths
+        found = pairs.fit(counted(pairs, cells, times[voter]), fit)
+        drawn[n] = np.append(found.strengths, found.style)
     freedom = max(sizes.sum() ** 2 / (sizes @ sizes) - 1, 1.0)
     half: Floats = stdtrit(freedom, 0.975) * drawn.std(axis=0, ddof=1)
     return half

@@ -1,5 +1,6 @@
 """An arena's models, ranked. It loads numpy and scipy."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,7 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynabench.lib.errors import Refused
-from leaderboard.arena.ranking import DRAWS, LEFT, RIGHT, TIE, Strength, Votes, rank_models
+from leaderboard.arena.ranking import (
+    DRAWS,
+    LEFT,
+    RIGHT,
+    TIE,
+    Places,
+    Strength,
+    Votes,
+    rank_models,
+)
 from leaderboard.models import Comparison
 from tasks.models import Task
 
@@ -71,17 +81,26 @@ def report_of(task: Task, *, draws: int = DRAWS) -> Report:
     """The ranking of an arena's models. Raises Refused where there is nothing to rank."""
     if task.config.kind != "arena":
         raise Refused(f"The task {task.code!r} is no arena.", code="kind")
+    ids, votes = votes_of(task)
+    if not len(ids):
+        raise Refused(f"The arena {task.code!r} has no comparisons yet.", code="empty")
+    names = dict(task.contestants.values_list("pk", "name"))
+    return _report([names[pk] for pk in ids.tolist()], votes, draws)
+
+
+def votes_of(task: Task, *, also: Sequence[int] = ()) -> tuple[Places, Votes]:
+    """The ids of the models that were compared, in order, and the votes on them.
+
+    also: ids of models that may not have been compared yet.
+    """
     rows = Comparison.objects.filter(task=task).order_by("pk")
     parts = list(rows.values_list("left_id", "right_id", "winner", "voter_id"))
-    if not parts:
-        raise Refused(f"The arena {task.code!r} has no comparisons yet.", code="empty")
-    left, right, winner, voter = map(np.array, zip(*parts, strict=True))
-    ids, places = np.unique(np.stack([left, right]), return_inverse=True)
-    names = dict(task.contestants.values_list("pk", "name"))
-    outcome = np.array([OUTCOMES[one] for one in winner.tolist()])
-    places = places.reshape(2, -1)
-    votes = Votes(places[0], places[1], outcome, voter)
-    return _report([names[pk] for pk in ids.tolist()], votes, draws)
+    left, right, winner, voter = map(list, zip(*parts, strict=True)) if parts else ([],) * 4
+    ids, places = np.unique(np.array([*left, *right, *also], dtype=np.intp), return_inverse=True)
+    outcome = np.array([OUTCOMES[one] for one in winner], dtype=np.intp)
+    size = len(left)
+    voters = np.array(voter, dtype=np.intp)
+    return ids, Votes(places[:size], places[size : 2 * size], outcome, voters)
 
 
 def _report(names: list[str], votes: Votes, draws: int) -> Report:

@@ -14,7 +14,7 @@ from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken
 from dynabench.lib.api import check_form, read
 from dynabench.lib.places import shown_source
-from tasks.access import find_edited, find_task
+from tasks.access import ANY, find_edited, find_task
 from tasks.line_files import unstorable
 from tasks.models import TargetModel
 from tasks.permissions import can_edit, can_read
@@ -94,14 +94,14 @@ class TargetModels(generics.ListAPIView[TargetModel]):
     queryset = TargetModel.objects.none()
 
     def get_queryset(self) -> QuerySet[TargetModel]:
-        task = find_task(self.request, self.kwargs["code"], can_read)
+        task = find_task(self.request, self.kwargs["code"], can_read, kinds=ANY)
         self.may_edit = can_edit(self.request.user, task)
         return task.targets.all()
 
     @write("target_models_register", TargetSettingsSerializer, {201: TargetModelSerializer})
     def post(self, request: Request, code: str) -> Response:
         """Register a target. A round's plan then names it."""
-        task, editor = find_edited(request, code)
+        task, editor = find_edited(request, code, kinds=ANY)
         fields = _settings(read(TargetSettingsSerializer, request), TargetModel(task=task))
         made = add_target(task=task, actor=editor, fields=fields)
         made.refresh_from_db()
@@ -116,7 +116,7 @@ class TargetModelView(APIView):
     @write("target_models_change", TargetSettingsSerializer, TargetModelSerializer)
     def patch(self, request: Request, code: str, pk: int) -> Response:
         """Change settings. Where it has a secret, only administrators move it."""
-        task, editor = find_edited(request, code)
+        task, editor = find_edited(request, code, kinds=ANY)
         target = get_object_or_404(task.targets.select_related("task"), pk=pk)
         fields = _settings(read(TargetSettingsSerializer, request), target)
         changed = change_target(target=target, actor=editor, fields=fields)
@@ -169,7 +169,7 @@ class TargetTestView(APIView):
     @write("target_models_test", TargetInputsSerializer, TargetTestSerializer)
     def post(self, request: Request, code: str, pk: int) -> Response:
         """Send the target one example. Returns the answer or the failure; nothing is stored."""
-        task, _ = find_edited(request, code)
+        task, _ = find_edited(request, code, kinds=ANY)
         target = get_object_or_404(task.targets.select_related("task"), pk=pk)
         form = InputForm(target, read(TargetInputsSerializer, request)["inputs"])
         if not form.is_valid():

@@ -19,15 +19,15 @@ _config: TypeAdapter[TaskConfig] = TypeAdapter(TaskConfig)
 
 ARENA: Mapping[str, Any] = {
     "goal": {"text": "Compare two answers"},
-    "input": [{"name": "prompt", "type": "long_text"}],
+    "input": [{"name": "messages", "type": "long_text"}],
     "output": [{"name": "answer", "type": "long_text"}],
     "verdict": {"type": "ask_user"},
     "metrics": {"main": "exact_match"},
 }
-"""What the configuration of an arena leaves out: its comparisons are imported."""
+"""What the configuration of an arena leaves out: its models read a conversation and answer it."""
 ARENA_KEYS = (
     *("version", "kind", "name", "summary", "language", "instructions", "content_warning"),
-    "about",
+    *("battles", "about"),
 )
 
 
@@ -44,6 +44,11 @@ def _config_in(document: Document) -> TaskConfig:
         if refused := [one for one in needless if one.loc[0] not in ARENA_KEYS]:
             raise ConfigError(in_order(map(document.problem, refused)))
         data = {**ARENA, **data}
+    elif isinstance(data, dict) and "battles" in data:
+        finding = Finding(
+            ("battles",), "only an arena has battles", "remove it, or add kind: arena"
+        )
+        raise ConfigError([document.problem(finding)])
     try:  # as JSON, because only there do pydantic's strict rules take a mapping for a model
         config = _config.validate_json(json.dumps(data))
     except ValidationError as error:

@@ -234,6 +234,17 @@ class Limits(Part):
     show_confidence: Literal["full", "rounded", "hidden"] = "full"
 
 
+class Battles(Part):
+    """Of an arena: how people compare its models."""
+
+    per_day: int = Field(default=50, ge=1, le=1000)
+    """Conversations that one person may begin a day."""
+    turns: int = Field(default=10, ge=1, le=50)
+    """Messages that a person may write in one conversation."""
+    gold: float = Field(default=0.1, ge=0, le=0.5)
+    """Share of the conversations that are gold pairs, as long as the person has not met all."""
+
+
 class Programs(Part):
     """What programs may do that hold the API token of a person."""
 
@@ -331,6 +342,7 @@ class TaskConfig:
     limits: Limits = Limits()
     programs: Programs = Programs()
     support: Support | None = None
+    battles: Battles = Battles()
     about: About = About()
 
     @model_validator(mode="before")

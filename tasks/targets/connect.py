@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
@@ -15,13 +15,23 @@ from django.db.models import QuerySet
 
 from tasks.config.schema import TaskConfig
 from tasks.models import Generator, TargetModel, TargetVersion
-from tasks.targets.endpoints.base import GENERATOR, QA_KIND, Endpoint, EndpointConfig, EndpointError
+from tasks.targets.endpoints.base import (
+    CHAT,
+    GENERATOR,
+    QA_KIND,
+    Endpoint,
+    EndpointConfig,
+    EndpointError,
+    misconfigured,
+)
 from tasks.targets.endpoints.registry import build
 from tasks.targets.services import note_version
 from tasks.targets.serving.spec import ModelSpec
 
 INFO_SECONDS = 3.0
 _built = lru_cache(maxsize=256)(build)
+CONVERSING = ("http", "openai_chat", "scripted")
+"""Adapters that can send a conversation."""
 
 
 def endpoint_of(target: TargetModel) -> Endpoint:
@@ -31,19 +41,33 @@ def endpoint_of(target: TargetModel) -> Endpoint:
     """
     config = target.task.config
     answer = config.component(config.answer_field)
-    is_span = answer.type == "span"
+    is_span, converses = answer.type == "span", config.kind == "arena"
+    if converses and target.adapter not in CONVERSING:
+        names = ", ".join(CONVERSING)
+        raise misconfigured(f"{target.adapter} sends no conversation; use one of: {names}.")
     how = EndpointConfig(
         url=target.base_url,
         fields=config.model_fields,
         output=answer.name,
         labels=answer.values or None,
         answer=answer,
-        kind=QA_KIND if is_span else "remote",
+        kind=QA_KIND if is_span else CHAT if converses else "remote",
         secret=secret_of(target),
         options={**target.options, **({"passage_field": answer.reference} if is_span else {})},
         allow_private_hosts=_private_hosts(target.base_url),
     )
     return _built(target.adapter, how)
+
+
+def messages_of(turns: Iterable[tuple[str, str]], prompt: str) -> list[dict[str, str]]:
+    """A conversation as the field `messages`: of earlier turns prompt and answer, then a prompt."""
+    roles = ("user", "assistant")
+    told = [
+        {"role": role, "content": text}
+        for turn in turns
+        for role, text in zip(roles, turn, strict=True)
+    ]
+    return [*told, {"role": "user", "content": prompt}]
 
 
 def generator_fields(config: TaskConfig) -> tuple[str, ...]:

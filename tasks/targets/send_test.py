@@ -5,7 +5,7 @@ from typing import Any
 
 from dynabench.lib.places import without_places
 from tasks.models import TargetModel
-from tasks.targets.connect import endpoint_of, secret_of
+from tasks.targets.connect import endpoint_of, messages_of, secret_of
 from tasks.targets.endpoints.base import EndpointError, Prediction, Reason
 
 TEST_SECONDS = 20.0
@@ -33,6 +33,8 @@ def send_test(target: TargetModel, inputs: Mapping[str, Any]) -> Prediction:
     Call it outside transactions: it may take TEST_SECONDS. Raises NoAnswer.
     """
     secret = secret_of(target)
+    if target.task.config.kind == "arena":
+        inputs = {"messages": messages_of((), str(inputs["messages"]))}
     try:
         answer = endpoint_of(target).predict([inputs], deadline_seconds=TEST_SECONDS)[0]
     except EndpointError as error:

@@ -161,7 +161,7 @@ def test_the_leaderboards_address_leads_there(client, duel):
 @pytest.mark.parametrize(
     "path",
     [
-        *("write/", "gate/", "try/", "judge/", "submit/", "models/", "rounds/"),
+        *("write/", "try/", "judge/", "submit/", "models/", "rounds/"),
         *("people/", "numbers.json", "numbers.csv", "rounds/1/data/", "leaderboard/embed/"),
         *("leaderboard/forks/", "leaderboard/snapshots/", "leaderboard/snapshots/1/"),
         *("leaderboard/compare/", "leaderboard/rounds/"),

@@ -172,6 +172,8 @@ EXPORTED = {
     "validation.goldanswer.validator", "validation.judgelease.validator",
     "validation.ownerdecision.owner", "validation.skip.validator",
     "validation.validation.validator", "webhooks.webhook.user",
+    "leaderboard.battle.voter",
+    "leaderboard.releaseconsent.voter",
 }  # fmt: skip
 LEFT_OUT = {
     "accounts.idempotentanswer.user": "for a day; what it says is exported where it belongs",
@@ -182,7 +184,7 @@ LEFT_OUT = {
     "evaluation.trainingrun.requested_by": "an action in a task; in the log too",
     "evaluation.evaluationsetversion.made_by": "an action in a task; in the log too",
     "demo.demorun.requested_by": "an action on the site: who asked for the simulated task",
-    "leaderboard.comparison.voter": "imported: the voters have no account",
+    "leaderboard.comparison.voter": "imported: the voters have no account; else of a battle",
     "leaderboard.snapshot.made_by": "an action in a task; in the log too",
     "evaluation.submission.requested_by": "who is its owner",
     "evaluation.evaluationrun.requested_by": "who asked for a run of a model; in the log too",

@@ -10,6 +10,7 @@ from tasks.config.components import Component
 Reason = Literal["down", "slow", "busy", "rubbish", "refused", "misconfigured"]
 QA_KIND = "extractive-qa"
 GENERATOR = "generator"  # generates text
+CHAT = "chat"  # answers the last of the messages in the field `messages`
 
 
 @dataclass(frozen=True)

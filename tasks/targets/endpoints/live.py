@@ -95,11 +95,15 @@ class Breaker:
 
 @dataclass(frozen=True)
 class LiveTarget:
-    """A target as the live pool asks it; the name is for messages."""
+    """A target as the live pool asks it; the name is for messages.
+
+    inputs: for it alone, instead of those that all are asked with.
+    """
 
     name: str
     endpoint: Endpoint
     breaker: Breaker | None = None
+    inputs: Mapping[str, Any] | None = None
 
 
 class LeftAlone(EndpointError):
@@ -179,7 +183,8 @@ def _call(
     if target.breaker is not None:
         target.breaker.enter(seconds)
     try:
-        prediction = target.endpoint.predict([inputs], deadline_seconds=seconds)[0]
+        given = inputs if target.inputs is None else target.inputs
+        prediction = target.endpoint.predict([given], deadline_seconds=seconds)[0]
     except EndpointError as error:
         if target.breaker is not None:
             target.breaker.failed(error)

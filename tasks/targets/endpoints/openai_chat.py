@@ -7,6 +7,7 @@ from typing import Any
 
 from tasks.targets.endpoints.answers import members, read_output, strict_json
 from tasks.targets.endpoints.base import (
+    CHAT,
     GENERATOR,
     QA_KIND,
     EndpointConfig,
@@ -35,6 +36,8 @@ _plain_servers: set[tuple[str, str]] = set()
 class OpenAIChatEndpoint(JsonEndpoint):
     """A chat model asked for a label, a candidate, an exact span of the passage, or a text.
 
+    In a conversation (CHAT) it gets the messages as they are, after its instructions alone.
+
     Options: model; instructions (what to decide, in words); template (with {field}, each replaced
     by the field between tags); max_tokens; temperature; seed; structured (auto, always, never: JSON
     schema answers; texts are always asked for plainly).
@@ -53,12 +56,15 @@ class OpenAIChatEndpoint(JsonEndpoint):
                 f"text; it cannot answer the field {config.output!r}."
             )
         self._model: str = config.option("model", str, ...)
-        self._max_tokens: int = config.option("max_tokens", int, 256)
+        self._converses = config.kind == CHAT
+        self._max_tokens: int = config.option("max_tokens", int, 1024 if self._converses else 256)
         given = 1 if config.kind == GENERATOR else 0
         self._temperature: float = config.option("temperature", int | float, given)
         if not 0 <= self._temperature <= 2:
             raise misconfigured("The option 'temperature' is a number from 0 to 2.")
         self._seed: int | None = config.option("seed", int)
+        if self._converses and (wrong := {"template", "structured"} & set(config.options)):
+            raise misconfigured(f"In a conversation there is no option {min(wrong)!r}.")
         default = "\n\n".join(f"{{{name}}}" for name in config.fields)
         self._template: str = config.option("template", str, default)
         self._structured: str = config.option("structured", str, "auto")
@@ -101,14 +107,17 @@ class OpenAIChatEndpoint(JsonEndpoint):
     def _payload(self, item: Mapping[str, Any]) -> dict[str, Any]:
         return {
             "model": self._model,
-            "messages": [
-                {"role": "system", "content": self._instructions()},
-                {"role": "user", "content": fill(self._template, delimited(item))},
-            ],
+            "messages": self._messages(item),
             "temperature": self._temperature,
             "max_tokens": self._max_tokens,
             **({} if self._seed is None else {"seed": self._seed}),
         }
+
+    def _messages(self, item: Mapping[str, Any]) -> list[Mapping[str, str]]:
+        system = {"role": "system", "content": self._instructions()}
+        if self._converses:
+            return [*([system] if system["content"] else []), *item["messages"]]
+        return [system, {"role": "user", "content": fill(self._template, delimited(item))}]
 
     @property
     def _writes(self) -> bool:
@@ -136,6 +145,8 @@ class OpenAIChatEndpoint(JsonEndpoint):
     def _instructions(self) -> str:
         """What to decide, that the texts are data, and the form of the answer."""
         own, first = self._config.option("instructions", str, ""), self._config.fields[0]
+        if self._converses:
+            return str(own)
         if self._config.kind == GENERATOR:
             return "\n\n".join(filter(None, (own, TO_WRITE.replace("{first}", first))))
         guard = GUARD.replace("{first}", first)
@@ -171,7 +182,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
         if message.get("refusal"):
             raise EndpointError("The model declined to answer.", reason="refused", permanent=True)
         content = message.get("content")
-        if choice.get("finish_reason") == "length":
+        if choice.get("finish_reason") == "length" and not self._converses:
             raise rubbish("The model wrote more than 'max_tokens' allows.")
         if not isinstance(content, str):
             raise rubbish("The message has no text.")

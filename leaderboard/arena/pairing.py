@@ -1,0 +1,51 @@
+"""Which pair of models a battle shows: the one that tells most, or any. Pure, with numpy."""
+
+import numpy as np
+
+from leaderboard.arena.ranking import Floats, Places, Votes, counted, paired
+
+UNIFORM = 0.05
+"""The share of the battles whose pair is drawn with equal chances."""
+PRIOR = 0.25
+"""What is known of each model at first: as by one comparison with an equal one."""
+
+
+def pair_chances(count: int, votes: Votes, live: Places) -> tuple[Places, Floats]:
+    """The pairs of live models, shape (pairs, 2), and with which chances each is drawn.
+
+    count: of all models, live ones or not; votes may be none. A pair's chance follows how much one
+    more comparison would lower the variance of the difference of its strengths; of UNIFORM the
+    pairs share alike, so none falls below UNIFORM ÷ pairs.
+    """
+    first, second = np.triu_indices(len(live), 1)
+    pairs = np.column_stack([live[first], live[second]])
+    if len(votes.left):
+        covariance, strengths = _known(count, votes)
+    else:
+        covariance, strengths = np.eye(count) / PRIOR, np.zeros(count)
+    left, right = pairs.T
+    spread = covariance[left, left] + covariance[right, right] - 2 * covariance[left, right]
+    told = _told(strengths[left] - strengths[right])
+    gain = told * spread**2 / (1 + told * spread)  # Sherman and Morrison (1950)
+    return pairs, (1 - UNIFORM) * gain / gain.sum() + UNIFORM / len(pairs)
+
+
+def _known(count: int, votes: Votes) -> tuple[Floats, Floats]:
+    """The covariance of the strengths about their prior, and the strengths."""
+    pairs, cells = paired(count, votes.left, votes.right, votes.outcome)
+    counts = counted(pairs, cells)
+    strengths = pairs.fit_bounded(counts).strengths
+    told = counts.sum(axis=1) * _told(strengths[pairs.first] - strengths[pairs.second])
+    precision = np.eye(count) * PRIOR
+    np.add.at(precision, (pairs.first, pairs.first), told)
+    np.add.at(precision, (pairs.second, pairs.second), told)
+    np.add.at(precision, (pairs.first, pairs.second), -told)
+    np.add.at(precision, (pairs.second, pairs.first), -told)
+    return np.linalg.inv(precision), strengths
+
+
+def _told(lead: Floats) -> Floats:
+    """What one comparison tells of a difference: the information of Bradley and Terry's model."""
+    chance = 1 / (1 + np.exp(-lead))
+    told: Floats = chance * (1 - chance)
+    return told

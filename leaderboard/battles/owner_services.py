@@ -1,0 +1,70 @@
+"""Writes of an arena's owners: which models battle, gold pairs, and conversations that wait."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from annotation.refusals import Stale
+from dynabench.accounts.models import User
+from dynabench.accounts.services import log
+from dynabench.lib.errors import Refused
+from leaderboard.models import Battle, Contestant, GoldPair
+from tasks.models import TargetModel, Task
+from tasks.targets.connect import endpoint_of
+from tasks.targets.endpoints.base import EndpointError
+from tasks.targets.services import add_target
+
+
+@transaction.atomic
+def add_model(*, task: Task, actor: User, fields: Mapping[str, Any]) -> Contestant:
+    """Register a target whose settings are checked, and let battles draw it. Raises Refused."""
+    target = add_target(task=task, actor=actor, fields=fields)
+    target.task = task
+    return set_live(target=target, actor=actor, is_live=True)
+
+
+@transaction.atomic
+def set_live(*, target: TargetModel, actor: User, is_live: bool) -> Contestant:
+    """Let battles draw a target, or no more: its votes stay. Raises Refused.
+
+    Imported comparisons of its name are its own. No lock, a unique name.
+    """
+    if is_live:
+        try:
+            endpoint_of(target)
+        except EndpointError as error:
+            raise Refused(str(error), code="target") from None
+    found, _new = Contestant.objects.update_or_create(
+        task=target.task, name=target.name, defaults={"target": target, "is_live": is_live}
+    )
+    log(actor, "contestant.entered" if is_live else "contestant.left", target)
+    return found
+
+
+@transaction.atomic
+def add_gold(*, task: Task, actor: User, prompt: str, good: str, broken: str) -> GoldPair:
+    """Make a gold pair. Raises Refused where both answers are alike."""
+    if good.split() == broken.split():
+        raise Refused(_("Both answers are alike."), code="gold", field="broken")
+    pair = GoldPair.objects.create(task=task, prompt=prompt, good=good, broken=broken)
+    log(actor, "gold_pair.made", pair, about=task)
+    return pair
+
+
+@transaction.atomic
+def set_gold_active(*, pair: GoldPair, actor: User, is_active: bool) -> None:
+    """Hand a gold pair out, or no more; answers to it stay. No lock."""
+    GoldPair.objects.filter(pk=pair.pk).update(is_active=is_active)
+    log(actor, "gold_pair.on" if is_active else "gold_pair.off", pair, about=pair.task)
+
+
+@transaction.atomic
+def decide_release(*, battle: Battle, actor: User, publish: bool) -> None:
+    """Publish a conversation that waits, or withhold it; by conditional update. Raises Stale."""
+    state = Battle.Release.RELEASED if publish else Battle.Release.WITHHELD
+    waiting = Battle.objects.filter(pk=battle.pk, release=Battle.Release.WAITING)
+    if not waiting.update(release=state):
+        raise Stale(_("This conversation does not wait any more."))
+    log(actor, f"conversation.{state}", battle, about=battle.task)

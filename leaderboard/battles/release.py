@@ -1,0 +1,88 @@
+"""Published conversations as JSON lines: those whose writers agreed, without their ids."""
+
+import hmac
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from evaluation.models import PseudonymKey
+from leaderboard.models import SIDES, Battle, Turn
+from tasks.models import Task
+
+CHUNK = 200
+
+
+def released_lines(task: Task, *, with_setup: bool) -> Iterator[str]:
+    """The lines in the order of the conversations, some hundred at a time.
+
+    with_setup: also adapter and options of the models, prompts among them, for members.
+    """
+    key, _new = PseudonymKey.objects.get_or_create(task=task)
+    rows = Battle.objects.filter(task=task, release=Battle.Release.RELEASED).order_by("pk")
+    rows = rows.select_related("left", "right").prefetch_related("turns__replies__version")
+    last = 0
+    while chunk := list(rows.filter(pk__gt=last)[:CHUNK]):
+        for battle in chunk:
+            who = hmac.digest(bytes.fromhex(key.key), f"voter:{battle.voter_id}".encode(), "sha256")
+            row = {**_row(battle, with_setup), "voter": who.hex()[:20]}
+            yield json.dumps(row, ensure_ascii=False) + "\n"
+        last = chunk[-1].pk
+
+
+def _row(battle: Battle, with_setup: bool) -> Mapping[str, Any]:
+    return {
+        "id": str(battle.uuid),
+        "day": battle.began_at.date().isoformat(),
+        "left": battle.contestant("left").name,
+        "right": battle.contestant("right").name,
+        "winner": battle.winner,
+        "names_itself": battle.names_itself,
+        "consent_version": battle.consent_version,
+        "turns": [_turn(turn, with_setup) for turn in _done(battle)],
+    }
+
+
+def _done(battle: Battle) -> list[Turn]:
+    return [turn for turn in battle.turns.all() if turn.state == Turn.State.DONE]
+
+
+def _turn(turn: Turn, with_setup: bool) -> Mapping[str, Any]:
+    answers = {
+        reply.side: {
+            "text": reply.text,
+            "version": reply.version.digest if reply.version else None,
+            **({"setup": reply.setup} if with_setup else {}),
+        }
+        for reply in turn.replies.all()
+    }
+    return {"prompt": turn.prompt, **{side: answers[side] for side in SIDES}}
+
+
+def own_battles(voter_id: int) -> Iterator[Mapping[str, Any]]:
+    """A person's battles, for the export of their own data. Models are named after the vote.
+
+    That a pair is gold is not told, as in the battle.
+    """
+    rows = Battle.objects.filter(voter=voter_id).order_by("pk")
+    rows = rows.select_related("task", "left", "right").prefetch_related("turns__replies")
+    last = 0
+    while chunk := list(rows.filter(pk__gt=last)[:CHUNK]):
+        yield from map(_own, chunk)
+        last = chunk[-1].pk
+
+
+def _own(battle: Battle) -> Mapping[str, Any]:
+    named = bool(battle.winner) and battle.gold_id is None
+    return {
+        "uuid": battle.uuid,
+        "task_code": battle.task.code,
+        "began_at": battle.began_at,
+        "ended_at": battle.ended_at,
+        "winner": battle.winner,
+        "models": [battle.contestant(side).name for side in SIDES] if named else None,
+        "release": battle.release,
+        "turns": [
+            {"prompt": turn.prompt, "answers": [reply.text for reply in turn.replies.all()]}
+            for turn in battle.turns.all()
+        ],
+    }

@@ -1,0 +1,122 @@
+"""Reads about battles: the open one, what a person has used today, which pair comes next."""
+
+import hashlib
+import random
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from django.conf import settings
+from django.db.models import Prefetch, QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from annotation.refusals import NoContext
+from dynabench.accounts.models import Annotator
+from dynabench.lib.adaptive_cache import kept_many
+from leaderboard.arena.board import LARGE
+from leaderboard.models import Battle, Contestant, GoldPair, ReleaseConsent, Turn
+from tasks.models import Task
+from validation.rules.sampling import draw
+
+CONSENT_VERSION = 1
+"""Of the question whether conversations may be published; another number asks everybody again."""
+_chance = random.SystemRandom()
+
+
+class Drawn(NamedTuple):
+    """A pair of contestants by id, on the sides that they take, and its chance."""
+
+    left: int
+    right: int
+    chance: float
+
+
+def battles_of(voter: Annotator, task: Task) -> QuerySet[Battle]:
+    """A person's battles in an arena, with what their page shows."""
+    turns = Prefetch("turns", Turn.objects.prefetch_related("replies"))
+    found = Battle.objects.filter(voter=voter, task=task)
+    return found.select_related("left__target", "right__target").prefetch_related(turns)
+
+
+def open_battle(voter: Annotator, task: Task) -> Battle | None:
+    """The battle in which the person has not chosen yet."""
+    return battles_of(voter, task).filter(ended_at__isnull=True).first()
+
+
+def begun_today(voter: Annotator, task: Task) -> int:
+    """How many battles the person began since midnight (UTC)."""
+    midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    return Battle.objects.filter(voter=voter, task=task, began_at__gte=midnight).count()
+
+
+def consent_of(voter: Annotator, task: Task) -> ReleaseConsent | None:
+    """What the person answered to the current question of publication; None: not asked yet."""
+    asked = ReleaseConsent.objects.filter(voter=voter, task=task, version=CONSENT_VERSION)
+    return asked.first()
+
+
+def live_contestants(task: Task) -> list[Contestant]:
+    """The models that battles may draw."""
+    return [*task.contestants.filter(is_live=True, target__isnull=False).order_by("pk")]
+
+
+def next_gold(voter: Annotator, task: Task) -> GoldPair | None:
+    """The gold pair that the person is given next; None: it is no turn of one, or none is left.
+
+    It depends on the last battle and a secret, so loading the page again changes nothing.
+    """
+    last = Battle.objects.filter(voter=voter, task=task).order_by("-pk").first()
+    if last is None:
+        return None
+    if draw(f"gold {last.uuid}", settings.SECRET_KEY) >= task.config.battles.gold * 2**64:
+        return None
+    left = task.gold_pairs.filter(is_active=True).exclude(battles__voter=voter)
+    keys = left.values_list("pk", flat=True)
+    chosen = min(keys, key=lambda pk: draw(f"{voter.pk} {pk}", settings.SECRET_KEY), default=0)
+    return GoldPair.objects.filter(pk=chosen).first()
+
+
+def draw_pair(task: Task) -> Drawn:
+    """Two models for a new battle, on sides by chance. Raises NoContext with fewer than two."""
+    live = [one.pk for one in live_contestants(task)]
+    if len(live) < 2:
+        raise NoContext(_("This arena has fewer than two models that answer now."))
+    first, second, chance = _chance.choices(
+        found := _chances(task, live), weights=[one.chance for one in found]
+    )[0]
+    left, right = (first, second) if _chance.random() < 0.5 else (second, first)
+    return Drawn(left, right, chance)
+
+
+def _chances(task: Task, live: Sequence[int]) -> Sequence[Drawn]:
+    """The pairs of live models with their chances, counted a minute ago or less.
+
+    In a large arena a thread counts them; until it has, each has the same chance.
+    """
+    digest = hashlib.sha256(repr(live).encode()).hexdigest()[:16]
+    key = f"arena-pairs:{task.pk}:{digest}"
+    kept = kept_many(
+        [key],
+        lambda keys: {key: _counted(task, live)},
+        lambda keys: task.comparisons.all()[: LARGE + 1].count() > LARGE,
+    ).get(key)
+    if kept:
+        found: Sequence[Drawn] = kept.numbers
+        return found
+    pairs = [(one, other) for n, one in enumerate(live) for other in live[n + 1 :]]
+    return [Drawn(*pair, 1 / len(pairs)) for pair in pairs]
+
+
+def _counted(task: Task, live: Sequence[int]) -> Sequence[Drawn]:
+    """Late imports: the web loads numpy when it draws the first pair."""
+    import numpy as np
+
+    from leaderboard.arena.pairing import pair_chances
+    from leaderboard.arena.report import votes_of
+
+    ids, votes = votes_of(task, also=live)
+    pairs, chances = pair_chances(len(ids), votes, np.searchsorted(ids, live))
+    return [
+        Drawn(int(ids[left]), int(ids[right]), float(chance))
+        for (left, right), chance in zip(pairs, chances, strict=True)
+    ]

@@ -1,0 +1,52 @@
+"""Arenas in which battles can be fought, and people who fight them."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import uuid4
+
+from dynabench.accounts.models import Annotator
+from leaderboard.battles import services
+from leaderboard.battles.selectors import draw_pair, open_battle
+from leaderboard.battles.turn_services import begin_turn, settle
+from leaderboard.models import Battle, Contestant, Turn
+from tasks.config.parsing import dump_yaml
+from tasks.models import TargetModel, Task
+from tests.support.arenas import make_arena
+
+WINNERS = ("left", "right", "tie", "both_bad")
+
+
+def battle_arena(code: str = "duel", *, models: Mapping[str, Any] | None = None, **battles: Any):
+    """An arena of models that answer by script: {"m1": {"label": "One."}, …}; without gold."""
+    task = make_arena(code)
+    text = {"version": 1, "kind": "arena", "name": code, "battles": {"gold": 0, **battles}}
+    task.config_text = dump_yaml(text)
+    task.save()
+    for name, options in (models or {"m1": {"label": "One."}, "m2": {"label": "Two."}}).items():
+        target = TargetModel.objects.create(
+            task=task, name=name, adapter="scripted", url="http://scripted.test", options=options
+        )
+        Contestant.objects.create(task=task, name=name, target=target, is_live=True)
+    return task
+
+
+def send(task: Task, voter: Annotator, prompt: str = "Hello", **changes: Any) -> Turn:
+    """A message of the person's open battle, or of a new one, asked at once."""
+    battle = open_battle(voter, task)
+    number = battle.turns.count() + 1 if battle else 1
+    asked = {
+        "battle": battle.uuid if battle else None,
+        "number": number,
+        "key": uuid4(),
+        "prompt": prompt,
+        "drawn": None if battle else draw_pair(task),
+    }
+    turn, is_mine = begin_turn(voter=voter, task=task, **{**asked, **changes})
+    return settle(turn) if is_mine else turn
+
+
+def fight(task: Task, voter: Annotator, winner: str = "tie", prompt: str = "Hello") -> Battle:
+    """A battle of one message and the vote."""
+    battle = send(task, voter, prompt).battle
+    battle.task = task
+    return services.cast_vote(battle=battle, winner=winner, turns=1)

@@ -1,0 +1,69 @@
+"""An OpenAI-compatible server whose models behave as a test says."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Messages = Sequence[Mapping[str, str]]
+Behaviour = Callable[[Messages], str | int]
+"""The answer to a conversation, or the status of an error."""
+
+
+class ChatServer(ThreadingHTTPServer):
+    """`behaviours`: by the name of a model; `seen`: the bodies of the requests."""
+
+    daemon_threads = True
+
+    def __init__(self, behaviours: Mapping[str, Behaviour]) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.behaviours = dict(behaviours)
+        self.seen: list[dict[str, Any]] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: ChatServer
+
+    def do_GET(self) -> None:
+        self._send({"data": [{"id": name} for name in self.server.behaviours]})
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.seen.append(asked)
+        said = self.server.behaviours[asked["model"]](asked["messages"])
+        if isinstance(said, int):
+            self._send({"error": {"message": "as the test wants"}}, said)
+            return
+        choice = {"index": 0, "finish_reason": "stop", "message": {"content": said}}
+        self._send({"model": asked["model"], "choices": [choice]})
+
+    def _send(self, value: Any, status: int = 200) -> None:
+        body = json.dumps(value).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Stay silent."""
+
+
+@contextmanager
+def chat_server(behaviours: Mapping[str, Behaviour]) -> Iterator[ChatServer]:
+    """A server in a thread, as long as the context lasts."""
+    server = ChatServer(behaviours)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
