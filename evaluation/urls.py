@@ -4,7 +4,7 @@ from django.urls import path
 
 from evaluation.releases import views as release_views
 from evaluation.sets import views as set_views
-from evaluation.submissions import model_views
+from evaluation.submissions import fooling, model_views
 from evaluation.submissions import views as submission_views
 from evaluation.training import views as training_views
 from evaluation.uploads import views as upload_views
@@ -43,6 +43,7 @@ urlpatterns = [
     path("t/<slug:code>/models/", submission_views.models, name="models"),
     path("me/models/", submission_views.mine, name="my-models"),
     path("m/<uuid:pk>/", model_views.model, name="model"),
+    path("m/<uuid:pk>/try/", fooling.fool, name="model-fool"),
     path("m/<uuid:pk>/card/", model_views.card, name="model-card"),
     path("m/<uuid:pk>/anonymous/", model_views.anonymous, name="model-anonymous"),
     path("m/<uuid:pk>/withdraw/", model_views.withdraw, name="model-withdraw"),

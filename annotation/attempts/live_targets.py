@@ -74,13 +74,20 @@ def answers_now(entries: Sequence[RoundTarget], inputs: Mapping[str, Any]) -> Se
     if not entries:
         return []
     try:
-        asked = ask(entries, inputs)
-        if not waited(asked):
-            raise EndpointError("The targets took too long.", reason="slow")
-        return asked.result()
+        return answers_in_time([live(entry.target) for entry in entries], inputs)
     except TargetFailed as error:
         note_failed(error, [entry.target for entry in entries])
         raise
+
+
+def answers_in_time(
+    targets: Sequence[LiveTarget], inputs: Mapping[str, Any]
+) -> Sequence[Prediction]:
+    """The answers of models within the time that a page waits; raises EndpointError."""
+    asked = call(targets, inputs, settings.LIVE_DEADLINE_SECONDS)
+    if not waited(asked):
+        raise EndpointError("The targets took too long.", reason="slow")
+    return asked.result()
 
 
 def failure_of(error: BaseException) -> str:

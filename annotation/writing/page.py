@@ -43,6 +43,8 @@ class WritePage:
     given: Mapping[str, Any] = field(default_factory=dict)
     retry_of: Example | None = None
     opened: str = ""  # the help with writing that is open
+    practice_url: str = ""  # of a try-out
+    opponent: str = ""  # the one model of a try-out; empty: those of the round
     is_past: bool = False  # an attempt that was made: its form shows what was written then
 
     @classmethod
@@ -129,7 +131,9 @@ class WritePage:
         return form
 
     def targets(self) -> str:
-        """The round's targets as people may read them."""
+        """The round's targets as people may read them, or the model of a try-out."""
+        if self.opponent:
+            return self.opponent
         targets_of(self.round)
         return ", ".join(self.round.target_names) or _("no model in this round")
 
@@ -158,10 +162,7 @@ class WritePage:
             "instructions": SimpleLazyObject(
                 lambda: render_markdown(self.task.config.instructions)
             ),
-            "form_url": reverse(
-                "annotation:write" if self.assignment else "annotation:try-out",
-                args=[self.task.code],
-            ),
+            "form_url": self.practice_url or reverse("annotation:write", args=[self.task.code]),
             "new_key": uuid4(),
         }
         return {**values, **(self._own(self.assignment) if self.assignment else {})}

@@ -5,7 +5,8 @@ tried out in practice counts.
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from allauth.account.adapter import get_adapter
@@ -19,7 +20,13 @@ from django.views.decorators.http import require_http_methods
 
 from annotation.access import gate_is_shut
 from annotation.assignments.services import check_can_be_asked
-from annotation.attempts.live_targets import answers_now, failure_of, model_inputs
+from annotation.attempts.live_targets import (
+    answers_in_time,
+    answers_now,
+    failure_of,
+    live_target,
+    model_inputs,
+)
 from annotation.attempts.services import judge_answers, unsaved_outputs
 from annotation.models import Example, TargetOutput
 from annotation.open_round import live_round
@@ -30,10 +37,41 @@ from annotation.writing.views import refusal
 from dynabench.lib.errors import Refused
 from dynabench.lib.throttles import AN_HOUR, is_used_up
 from tasks.access import find_task
-from tasks.models import Context, Round, RoundTarget, Task
+from tasks.models import Context, Round, RoundTarget, TargetModel, Task
 from tasks.permissions import can_try_out
 from tasks.selectors import targets_of
-from tasks.targets.endpoints.base import EndpointError, Prediction
+from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction
+
+Answered = tuple[Sequence[RoundTarget], Sequence[Prediction]]
+"""Models, and what each of them says."""
+
+
+@dataclass(frozen=True)
+class Opponent:
+    """Whom one tries to fool. url: of the practice page; name: of a model that is in no round."""
+
+    round: Round
+    ask: Callable[[Mapping[str, Any]], Answered]
+    url: str
+    name: str = ""
+
+    @classmethod
+    def of_round(cls, round: Round) -> "Opponent":
+        """All targets of the round."""
+
+        def ask(inputs: Mapping[str, Any]) -> Answered:
+            entries = targets_of(round)
+            return entries, answers_now(entries, inputs)
+
+        return cls(round, ask, reverse("annotation:try-out", args=[round.task.code]))
+
+    @classmethod
+    def alone(cls, task: Task, name: str, endpoint: Endpoint, breaker: str, url: str) -> "Opponent":
+        """One model, in no round. breaker: the key of its circuit breaker. Stores nothing."""
+        round = Round(task=task, number=0, show_target_name=True)
+        target = live_target(name, endpoint, breaker)
+        entries = [RoundTarget(round=round, target=TargetModel(task=task, name=name))]
+        return cls(round, lambda inputs: (entries, answers_in_time([target], inputs)), url, name)
 
 
 @login_not_required
@@ -44,39 +82,53 @@ def try_out(request: HttpRequest, code: str) -> HttpResponse:
     round = live_round(task)
     if not can_try_out(request.user, task) or round is None:
         raise Http404
+    return practise(request, Opponent.of_round(round))
+
+
+def practise(request: HttpRequest, opponent: Opponent) -> HttpResponse:
+    """The write page against somebody, for anybody who may try the task; nothing is stored."""
+    task = opponent.round.task
     if gate_is_shut(request, task):
-        return redirect(reverse("annotation:gate", args=[code], query={"for": "try"}))
+        return redirect(reverse("annotation:gate", args=[task.code], query={"for": "try"}))
     try:
         check_can_be_asked(task.config)
     except Refused as error:
         return refusal(request, error, task)
     if request.method == "POST":
-        return _submit(request, task, round)
+        return _submit(request, opponent)
     if not task.config.practice_contexts:
         said = _("There is nothing to practise on here: no example of this task shows its passage.")
         return refusal(request, NoContext(said), task)
-    return page.show(request, started(round))
+    return page.show(request, _started(opponent))
 
 
 def started(round: Round, opened: str = "") -> WritePage:
     """A practice page with a random context and goal. The task has practice contexts."""
-    config = round.task.config
+    return replace(_started(Opponent.of_round(round)), opened=opened)
+
+
+def _started(opponent: Opponent) -> WritePage:
+    config = opponent.round.task.config
     place = random.randrange(len(config.practice_contexts))
-    goal = random.choice(config.goal_choices or [""])
-    return WritePage(round.task, round, _context(round, place), goal, opened=opened)
+    return _page(opponent, place, random.choice(config.goal_choices or [""]))
 
 
-def _context(round: Round, place: int) -> Context:
+def _page(opponent: Opponent, place: int, goal: str) -> WritePage:
     """The passage of one of the task's own examples; the form names it by its place among them."""
-    return Context(pk=place, round=round, fields=dict(round.task.config.practice_contexts[place]))
+    round, config = opponent.round, opponent.round.task.config
+    context = Context(pk=place, round=round, fields=dict(config.practice_contexts[place]))
+    return WritePage(
+        round.task, round, context, goal, practice_url=opponent.url, opponent=opponent.name
+    )
 
 
-def _submit(request: HttpRequest, task: Task, round: Round) -> HttpResponse:
+def _submit(request: HttpRequest, opponent: Opponent) -> HttpResponse:
     place, goal = request.POST.get("assignment", ""), request.POST.get("goal", "")
-    places = map(str, range(len(task.config.practice_contexts)))
-    if place not in places or goal not in (task.config.goal_choices or [""]):
+    round, config = opponent.round, opponent.round.task.config
+    places = map(str, range(len(config.practice_contexts)))
+    if place not in places or goal not in (config.goal_choices or [""]):
         raise Http404
-    now = WritePage(task, round, _context(round, int(place)), goal)
+    now = _page(opponent, int(place), goal)
     form = now.form(request.POST)
     if not form.is_valid():
         return page.show(request, now, form=form, status=422)
@@ -88,13 +140,12 @@ def _submit(request: HttpRequest, task: Task, round: Round) -> HttpResponse:
         )
         full = CapReached(said % {"number": AN_HOUR["try-out"]})
         return page.show_refused(request, now, full, form)
-    entries = targets_of(round)
     try:
-        predictions = answers_now(entries, model_inputs(round, now.context.fields, form.inputs))
+        answered = opponent.ask(model_inputs(round, now.context.fields, form.inputs))
     except EndpointError as error:
         return page.show_failed(request, now, failure_of(error), form)
-    example, outputs = _unsaved(now, form.inputs, entries, predictions)
-    return page.show(request, now, page.verdict(example, task.config, outputs), form=form)
+    example, outputs = _unsaved(now, form.inputs, *answered)
+    return page.show(request, now, page.verdict(example, config, outputs), form=form)
 
 
 def _unsaved(

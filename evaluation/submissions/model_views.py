@@ -22,9 +22,10 @@ from evaluation.models import EvaluationRun, Submission
 from evaluation.runs.services import run_again
 from evaluation.sets.seen_in_training import trained_on
 from evaluation.submissions import services as submissions
+from evaluation.submissions.fooling import can_be_asked
 from evaluation.submissions.forms import AnonymousForm, CardForm
 from evaluation.submissions.progress import progress_of, steps_of, with_wait
-from evaluation.submissions.results import is_live, results_of, rounds_in_the_loop
+from evaluation.submissions.results import results_of, rounds_in_the_loop
 from evaluation.submissions.selectors import runs_of
 from evaluation.submissions.visibility import (
     Viewer,
@@ -63,7 +64,7 @@ def model(request: HttpRequest, pk: UUID) -> HttpResponse:
         "anonymous_form": AnonymousForm(initial=vars(submission)),
         "others": _other_files(submission, viewer),
         "in_the_loop": partial(rounds_in_the_loop, submission),  # counted where it is shown
-        "is_live": partial(is_live, submission),
+        "can_fool": can_be_asked(submission, viewer),
         **_results(submission, viewer, runs),
     }
     return render_page(request, "evaluation/model.html", values, part="job")

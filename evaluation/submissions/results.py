@@ -17,7 +17,7 @@ from evaluation.sets.sealing import Shown
 from evaluation.sets.shown_scores import scores_of, shown_of
 from evaluation.submissions.selectors import latest
 from evaluation.submissions.visibility import may_see_scores, shown_name, shown_owner, viewers
-from tasks.models import Round, Task
+from tasks.models import Task
 from tasks.permissions import Person
 from validation.statistics.counts import count_cells
 from validation.statistics.report import Number, headline_numbers
@@ -47,12 +47,6 @@ def rounds_in_the_loop(submission: Submission) -> list[InTheLoop]:
         if (part := counted.parts.get((round.pk, target.name)))
         for found in [headline_numbers(part)]
     ]
-
-
-def is_live(submission: Submission) -> bool:
-    """Whether people can write against the model now."""
-    target = submission.target
-    return target is not None and target.rounds.filter(state=Round.State.OPEN).exists()
 
 
 @dataclass(frozen=True)
