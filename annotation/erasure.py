@@ -18,13 +18,17 @@ from annotation.models import (
 from annotation.moderation import withdraw_example
 from dynabench.accounts.models import Annotator
 from tasks.config.schema import TaskConfig
+from tasks.media.services import delete_media, delete_unnamed, digests_in
+from tasks.models import Media
 
 CHUNK = 100
 
 
 @transaction.atomic
 def erase_drafts(*, annotator: Annotator) -> None:
-    """Remove drafts, suggestions, attempts, consents and the comments of reports; no lock.
+    """Remove drafts with their files, suggestions, attempts, consents and comments of reports.
+
+    No lock but that of `delete_media`.
 
     An attempt that still waits for its targets is gone too, so its example is never stored.
     """
@@ -33,6 +37,7 @@ def erase_drafts(*, annotator: Annotator) -> None:
     Assignment.objects.filter(annotator=annotator).update(draft={}, draft_saved_at=None)
     Report.objects.filter(annotator=annotator).update(comment="")
     GatePass.objects.filter(annotator=annotator).delete()
+    delete_media(Media.objects.filter(sent_by=annotator, is_used=False))
 
 
 def erase_examples(*, annotator: Annotator) -> int:
@@ -52,6 +57,7 @@ def erase_examples(*, annotator: Annotator) -> int:
 
 @transaction.atomic
 def _erase(examples: Sequence[Example]) -> None:
+    media = [(e.round.task, digest) for e in examples for digest in digests_in(e.inputs.values())]
     for example in examples:
         withdraw_example(example=example, actor=None, reason="The author deleted their account.")
         example.inputs = _choices(example.round.task.config, example.inputs)
@@ -59,6 +65,8 @@ def _erase(examples: Sequence[Example]) -> None:
     Example.objects.bulk_update(examples, ["inputs", "metadata", "typing", "digest"])
     TextKey.objects.filter(example__in=examples).delete()
     TargetOutput.objects.filter(example__in=examples).delete()  # models repeat what they read
+    for task, digest in media:
+        delete_unnamed(task=task, digest=digest)
 
 
 def _choices(config: TaskConfig, inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Reads about examples."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection
@@ -9,7 +9,14 @@ from django.db.models import Count, Prefetch, QuerySet
 from django.utils import timezone
 
 from annotation.models import Assignment, Attempt, Example, GatePass, TargetOutput, TextKey
-from annotation.rules.near_duplicates import ALIKE, band_keys, grams, overlap, written_text
+from annotation.rules.near_duplicates import (
+    ALIKE,
+    band_keys,
+    compared,
+    files_of,
+    grams,
+    overlap,
+)
 from dynabench.accounts.models import Annotator
 from dynabench.lib.days import midnight
 from tasks.models import Context, Round, Task
@@ -129,7 +136,7 @@ def with_submitting(assignment: Assignment, used: Used) -> tuple[Used, list[str]
         here += context == assignment.context_id
         today += its_task == task.pk
         if round == assignment.round_id and context != assignment.context_id:
-            texts.append(written_text(task.config, inputs))
+            texts.append(compared(task.config, inputs))
     return used._replace(here=here, today=today), texts
 
 
@@ -152,11 +159,13 @@ class Resembling(NamedTuple):
     other: Example | None
 
 
-def resembling(assignment: Assignment, text: str) -> Resembling:
-    """Earlier examples that a text resembles, the most alike of each kind.
+def resembling(assignment: Assignment, inputs: Mapping[str, Any]) -> Resembling:
+    """Earlier examples that these inputs resemble, the most alike of each kind.
 
     One query through the index of the keys, and one for the few that share one: these are compared.
     """
+    config = assignment.round.task.config
+    text, files = compared(config, inputs), files_of(config, inputs)
     keys = band_keys(text)
     if not keys:
         return Resembling(None, None)
@@ -164,10 +173,12 @@ def resembling(assignment: Assignment, text: str) -> Resembling:
     alike = set(same_key.values_list("example", flat=True)[: MOST_ALIKE * len(keys)])
     if not alike:  # as for most texts
         return Resembling(None, None)
-    mine, config = grams(text), assignment.round.task.config
+    mine = grams(text)
     found: dict[bool, tuple[float, Example]] = {}
     for example in Example.objects.filter(pk__in=alike, retracted_at__isnull=True)[:MOST_ALIKE]:
-        likeness = overlap(mine, grams(written_text(config, example.inputs)))
+        if files_of(config, example.inputs) != files:
+            continue
+        likeness = overlap(mine, grams(compared(config, example.inputs)))
         is_own = example.annotator_id == assignment.annotator_id
         if likeness >= ALIKE and likeness > found.get(is_own, (0.0,))[0]:
             found[is_own] = likeness, example

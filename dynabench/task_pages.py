@@ -18,6 +18,7 @@ from dynabench.lib.markdown import render_markdown
 from evaluation.releases.reading import latest_datasets, public_datasets
 from tasks.access import ANY, find_task
 from tasks.config.schema import ShownExample, TaskConfig
+from tasks.media.markup import shown_value
 from tasks.models import Round, Task
 from tasks.permissions import can_edit, can_moderate
 from tasks.selectors import groups_with, seen_rounds
@@ -187,7 +188,7 @@ def _shown(config: TaskConfig, case: ShownExample) -> dict[str, Any]:
     given = str(case.context.get(start, "")) if start else ""
     fields = []
     for name, value in {**case.context, **case.input}.items():
-        words = config.display(name, value)
+        words = shown_value(config, name, value)
         pieces = _changed(given, words) if given and name == config.text_field else [(words, False)]
         fields.append((config.component(name).title, pieces))
     return {"reason": case.reason, "fields": fields}

@@ -8,6 +8,7 @@ from django.views.i18n import set_language
 
 from dynabench import download, health, pages, styleguide, task_pages
 from dynabench.accounts import views
+from tasks.media.views import media_file
 
 admin.site.site_header = admin.site.site_title = "Dynabench"
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
@@ -24,6 +25,7 @@ urlpatterns = [
     path(
         "t/<slug:code>/numbers.json", task_pages.numbers_file, {"kind": "json"}, name="numbers-json"
     ),
+    path("media/<slug:digest>/", media_file, name="media"),
     path("", include("annotation.urls")),
     path("", include("validation.urls")),
     path("", include("evaluation.urls")),

@@ -14,6 +14,7 @@ from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 
+from dynabench.accounts.models import Annotator
 from dynabench.accounts.people import public_name
 from tasks.budgets import Budget
 from tasks.config.loading import load_config
@@ -233,6 +234,10 @@ class Generator(models.Model):
         return f"{self.name} for {self.task}"
 
 
+def _media_path(media: "Media", name: str) -> str:
+    return f"tasks/{media.task_id}/media/{media.digest[:2]}/{name}"
+
+
 def hidden_name(position: int) -> str:
     """Model A, Model B … by the place in the round's loop."""
     return f"Model {chr(ord('A') + position % 26)}"
@@ -361,6 +366,39 @@ class RoundTarget(models.Model):
 
     def __str__(self) -> str:
         return f"{self.round}: {self.target}"
+
+
+class Media(models.Model):
+    """A picture or a recording of a task, stored as `tasks.media.decoding` made it, by its digest.
+
+    Contexts, examples and drafts name it by digest, in their JSON. Nobody can know who does, so
+    what was stored notes it here; the rest is deleted after a day.
+    """
+
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="media")
+    digest = models.CharField(max_length=64, help_text="SHA-256 of the file.")
+    mime = models.CharField(max_length=20)
+    size = models.PositiveIntegerField(help_text="In bytes.")
+    about = models.JSONField(default=dict, help_text="width and height, or seconds.")
+    file = models.FileField(upload_to=_media_path, max_length=200)
+    sent_by = models.ForeignKey(Annotator, on_delete=models.SET_NULL, null=True, related_name="+")
+    kept_from = models.DateTimeField(db_default=Now(), help_text="The day of an unused one begins.")
+    is_used = models.BooleanField(default=False, help_text="A context, example or vote names it.")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["task", "digest"], name="media_once")]
+        indexes = [
+            models.Index(fields=["digest"], name="media_digest"),
+            models.Index(fields=["kept_from"], condition=Q(is_used=False), name="media_unused"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.mime} {self.digest[:12]} of {self.task}"
+
+    @property
+    def ending(self) -> str:
+        """Of its file's name; the same for all of its kind."""
+        return self.mime.partition("/")[2]
 
 
 class ContextBatch(models.Model):

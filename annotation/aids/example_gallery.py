@@ -9,6 +9,7 @@ from django.db.models import Prefetch, QuerySet
 
 from annotation.models import Assignment, Example, TargetOutput
 from annotation.rules.prompt import fields_to_read
+from tasks.media.markup import shown_value
 from tasks.models import Round
 
 SHOWN = 5
@@ -53,7 +54,7 @@ def shown_examples(assignment: Assignment) -> Sequence[Worked]:
 
     def titled(values: dict[str, Any]) -> list[tuple[str, str]]:
         return [
-            (config.component(name).title.removeprefix("Your "), config.display(name, value))
+            (config.component(name).title.removeprefix("Your "), shown_value(config, name, value))
             for name, value in values.items()
         ]
 

@@ -38,6 +38,7 @@ from dynabench.lib.api import read
 from dynabench.lib.errors import Refused
 from tasks.access import find_task
 from tasks.config.loading import validate_inputs
+from tasks.media.selectors import with_media
 
 
 class NoAnswer(Refused):
@@ -118,6 +119,7 @@ def checked(assignment: Assignment, given: Mapping[str, Any]) -> dict[str, Any]:
     """The inputs with the goal's label, by the rules of the page. Raises ValidationError."""
     config, goal = assignment.round.task.config, assignment.round.task.config.goal.field
     inputs = {n: v.strip() if isinstance(v, str) else v for n, v in given.items()}
+    inputs = with_media(assignment.round.task, config.input, inputs)
     if goal and inputs.setdefault(goal, assignment.goal) != assignment.goal:
         wrong = [f"Your goal is {assignment.goal}. Leave this out, or ask for another goal"]
         raise serializers.ValidationError({"inputs": {goal: wrong}})

@@ -15,6 +15,7 @@ from annotation.open_round import not_open
 from annotation.refusals import NoContext, RoundClosed, Unfinished
 from dynabench.accounts.models import Annotator
 from tasks.config.schema import TaskConfig
+from tasks.media.services import digests_in, touch
 from tasks.models import Context, Round, Task
 
 
@@ -129,6 +130,7 @@ def save_draft(*, assignment: Assignment, inputs: Mapping[str, Any]) -> None:
 
     `draft_saved_at` shows who was writing when a round closed, so it does not change after that.
     """
+    touch(task=assignment.round.task, digests=digests_in(inputs.values()))
     assignment.draft = dict(inputs)
     if assignment.round.state != Round.State.CLOSED:
         assignment.draft_saved_at = timezone.now()

@@ -9,6 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.core.cache import cache
 
+from tasks.media.selectors import for_models
 from tasks.models import Round, RoundTarget, TargetModel
 from tasks.targets.connect import endpoint_of
 from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction
@@ -27,8 +28,9 @@ def model_inputs(
     round: Round, context: Mapping[str, Any], inputs: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The fields of an example that a target may see: never the target field."""
-    values = {**context, **inputs}
-    return {name: values.get(name, "") for name in round.task.config.model_fields}
+    config = round.task.config
+    values = for_models(config, round.task, {**context, **inputs})
+    return {name: values.get(name, "") for name in config.model_fields}
 
 
 def ask(entries: Sequence[RoundTarget], inputs: Mapping[str, Any]) -> Answers:

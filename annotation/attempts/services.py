@@ -32,10 +32,11 @@ from annotation.attempts.support_record import support_of
 from annotation.models import Assignment, Attempt, Example, TargetOutput, TextKey
 from annotation.open_round import not_open
 from annotation.refusals import CapReached, Duplicate, ForPeople, NotAllowed, RoundClosed, Stale
-from annotation.rules.near_duplicates import are_alike, band_keys, written_text
+from annotation.rules.near_duplicates import are_alike, band_keys, compared, written_text
 from annotation.rules.outcome import Ensemble, Outcome, TargetVerdict, judge, resolve
 from dynabench.accounts.models import Annotator
 from tasks.contexts.files import context_digest
+from tasks.media.services import digests_in, keep
 from tasks.models import Round, RoundTarget, Task
 from tasks.rounds.states import close_if_due
 from tasks.selectors import targets_of
@@ -69,7 +70,7 @@ def begin_attempt(
     A near duplicate of the author's own text on the same context counts as an edit of it; on
     another context it is refused. Locks the annotator, so that caps hold for two tabs. A repeated
     key returns the first attempt; a failed one may be asked again. A round whose end has come is
-    closed first. Raises RoundClosed, Stale, CapReached, Duplicate, ForPeople.
+    closed first. Raises RoundClosed, Stale, CapReached, Duplicate, ForPeople, Invalid.
     """
     if by_program:
         check_programs_write(assignment.round.task)
@@ -82,8 +83,8 @@ def begin_attempt(
         if attempt and attempt.state != State.FAILED and not attempt.is_lost:
             return attempt, False
         text = written_text(assignment.round.task.config, inputs)
-        _check_may_write(assignment, used, text)
-        own, other = selectors.resembling(assignment, text)
+        _check_may_write(assignment, used, inputs)
+        own, other = selectors.resembling(assignment, inputs)
         if own and own.context_id != assignment.context_id:
             raise _written_before(own)
         asked = {
@@ -103,6 +104,11 @@ def begin_attempt(
         if attempt is None:
             return Attempt.objects.create(annotator=annotator, key=key, **asked), True
         return _ask_again(attempt, asked), True
+
+
+def _keep_media(assignment: Assignment, inputs: Mapping[str, Any], *, used: bool) -> None:
+    """See `tasks.media.services.keep`."""
+    keep(task=assignment.round.task, digests=digests_in(inputs.values()), used=used)
 
 
 def _ask_again(attempt: Attempt, asked: Mapping[str, Any]) -> Attempt:
@@ -125,7 +131,9 @@ def check_programs_write(task: Task) -> None:
         )
 
 
-def _check_may_write(assignment: Assignment, used: selectors.Used, text: str) -> None:
+def _check_may_write(
+    assignment: Assignment, used: selectors.Used, inputs: Mapping[str, Any]
+) -> None:
     round, limits = assignment.round, assignment.round.task.config.limits
     check_can_be_asked(round.task.config)
     if not selectors.may_send(assignment):  # `finish_attempt` looks again, under the lock
@@ -133,6 +141,7 @@ def _check_may_write(assignment: Assignment, used: selectors.Used, text: str) ->
     if assignment.left_at is not None:
         raise Stale(_("You have begun another example since you opened this page."))
     used, submitting = selectors.with_submitting(assignment, used)
+    text = compared(round.task.config, inputs)
     if any(are_alike(text, other) for other in submitting):
         raise Duplicate(_("You are sending this text from another window."))
     if used.same_text:
@@ -156,6 +165,7 @@ def _check_may_write(assignment: Assignment, used: selectors.Used, text: str) ->
             "Thank you! You can judge what others wrote."
         )
         raise CapReached(said % {"share": f"{limits.share_of_round:.0%}"})
+    _keep_media(assignment, inputs, used=False)
 
 
 # Ask
@@ -356,7 +366,8 @@ def _store_example(attempt: Attempt, outcome: Outcome) -> Example:
         outcome=outcome.status,
         shown_at=assignment.assigned_at,
     )
-    text = written_text(assignment.round.task.config, attempt.inputs)
+    _keep_media(assignment, attempt.inputs, used=True)
+    text = compared(assignment.round.task.config, attempt.inputs)
     TextKey.objects.bulk_create(
         TextKey(example_id=example.pk, round_id=example.round_id, key=key)
         for key in band_keys(text)

@@ -30,6 +30,22 @@ def written_text(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
     return "\n".join(str(words) for words in own if words)
 
 
+def files_of(config: TaskConfig, inputs: Mapping[str, Any]) -> list[str]:
+    """The digests of the pictures and recordings that the author added, in the form's order."""
+    values = (inputs.get(c.name) for c in config.input if c.is_media)
+    return [value["digest"] for value in values if isinstance(value, Mapping)]
+
+
+def compared(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
+    """What near duplicates are found by: the own words; where these are too few, the files too.
+
+    Alike are examples with nearly the same of it, and with the same files.
+    """
+    text = written_text(config, inputs)
+    enough = len(normalise(text)) >= SHORTEST
+    return text if enough else "\n".join([text, *files_of(config, inputs)])
+
+
 def normalise(text: str) -> str:
     """Case, punctuation, spacing, compatibility forms and invisible characters taken away."""
     kept = []

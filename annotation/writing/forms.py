@@ -17,6 +17,8 @@ from tasks.config.components import Component
 from tasks.config.loading import validate_inputs
 from tasks.config.schema import TaskConfig
 from tasks.config.values import check_value, is_empty
+from tasks.media.selectors import with_media
+from tasks.models import Task
 
 UNCHANGED = gettext_noop("Change the given sentence before you submit")
 CHALLENGE = "support-challenge"  # no field of a task has a hyphen in its name
@@ -158,12 +160,16 @@ class ExampleForm(ComponentForm):
         parent: uuid.UUID | None = None,
         challenge: str | None = None,
         takes_challenge: bool = False,
+        task: Task | None = None,
+        refused: Mapping[str, str] | None = None,
     ) -> None:
         """`given` is what the fields start with; a text equal to `unchanged` is refused.
 
         challenge: the sentence of the one that is offered; takes_challenge: whether it is ticked.
+        task: whose pictures and recordings it may name; refused: why those that came were not kept.
         """
         self.config, self.drawn, self.unchanged = config, goal, unchanged
+        self.task, self.refused = task, refused or {}
         initial = {
             **(given or {}),
             "attempt_key": uuid.uuid4(),
@@ -236,6 +242,10 @@ class ExampleForm(ComponentForm):
 
     def clean(self) -> dict[str, Any]:
         values = self.values()
+        if self.task:
+            values = with_media(self.task, self.components, values)
+        for name, message in self.refused.items():
+            self.add_error(name, message)
         for component in self.components:
             if component.name not in values:
                 continue

@@ -25,6 +25,7 @@ from annotation.writing.forms import ExampleForm, answered_form, blank_fields
 from dynabench.lib.errors import Refused
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
+from tasks.media.markup import shown_media
 from tasks.models import Context, Round, Task
 from tasks.selectors import targets_of
 
@@ -99,8 +100,10 @@ class WritePage:
         offered = self.assignment.challenge if self.assignment else None
         return self.task.config.challenges.get(offered) if offered else None
 
-    def form(self, data: Mapping[str, Any] | None = None) -> ExampleForm:
-        """The form, empty or bound."""
+    def form(
+        self, data: Mapping[str, Any] | None = None, refused: Mapping[str, str] | None = None
+    ) -> ExampleForm:
+        """The form, empty or bound; refused: why files that came with it were not kept."""
         given = dict(self.given)
         if not given and self.unchanged:
             given = {self.text_field: self.unchanged}
@@ -116,7 +119,11 @@ class WritePage:
             parent=parent,
             challenge=self.challenge,
             takes_challenge=bool(self.retry_of and self.retry_of.challenge),
+            task=self.task,
+            refused=refused,
         )
+        if self.task.config.component(self.text_field).is_media:
+            return form
         attrs = form.fields[self.text_field].widget.attrs
         attrs["data-given"] = given.get(self.text_field, "")
         if data is None and not self.is_past and self.opened in ("", Suggestion.Action.EDIT):
@@ -129,6 +136,10 @@ class WritePage:
             attrs.update({"hx-trigger": when, "hx-target": "#draft-line"})
             attrs["hx-sync"] = "this:replace"
         return form
+
+    def _text_of(self, example: Example) -> str:
+        field = self.text_field
+        return self.task.config.display(field, example.inputs.get(field))
 
     def targets(self) -> str:
         """The round's targets as people may read them, or the model of a try-out."""
@@ -185,7 +196,7 @@ class WritePage:
             "recent": recent,
             "history": SimpleLazyObject(
                 lambda: [
-                    (example, example.inputs.get(self.text_field))
+                    (example, self._text_of(example))
                     for example in recent
                     if example.context_id == self.context.pk
                 ]
@@ -242,6 +253,7 @@ def verdict(example: Example, config: Any, outputs: list[Any]) -> dict[str, Any]
         "heading": result_panel.heading(example.outcome, fooled, len(answers), config.verdict.type),
         "answers": answers,
         "written": written_text(config, example.inputs),
+        "media": shown_media(config, example.inputs),
         "own_chance": result_panel.own_chance(answers),
         "you_said": config.display(goal_field, example.goal) if goal_field else "",
         "threshold": getattr(config.verdict, "threshold", None),

@@ -33,7 +33,9 @@ from annotation.open_round import live_round
 from annotation.refusals import CapReached, NoContext
 from annotation.writing import page
 from annotation.writing.page import WritePage
+from annotation.writing.uploads import LARGEST_BODY, received
 from annotation.writing.views import refusal
+from dynabench.lib.bodies import takes
 from dynabench.lib.errors import Refused
 from dynabench.lib.throttles import AN_HOUR, is_used_up
 from tasks.access import find_task
@@ -74,6 +76,7 @@ class Opponent:
         return cls(round, lambda inputs: (entries, answers_in_time([target], inputs)), url, name)
 
 
+@takes(LARGEST_BODY)
 @login_not_required
 @require_http_methods(["GET", "POST"])
 def try_out(request: HttpRequest, code: str) -> HttpResponse:
@@ -129,7 +132,7 @@ def _submit(request: HttpRequest, opponent: Opponent) -> HttpResponse:
     if place not in places or goal not in (config.goal_choices or [""]):
         raise Http404
     now = _page(opponent, int(place), goal)
-    form = now.form(request.POST)
+    form = now.form(*received(request, round.task))
     if not form.is_valid():
         return page.show(request, now, form=form, status=422)
     if is_used_up("try-out", get_adapter().get_client_ip(request)):

@@ -12,6 +12,7 @@ from annotation.models import Example, TargetOutput
 from annotation.rules.prompt import fields_to_read
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
+from tasks.media.markup import shown_value
 from tasks.models import Context
 
 Status = Example.Outcome
@@ -90,11 +91,11 @@ def answers(
     return [_answer(example, config, output) for output in outputs]
 
 
-def shown_context(config: TaskConfig, context: Context) -> list[tuple[str, str, str]]:
-    """(label, element, value) of the context fields; a prompt to write from is not one to read."""
+def shown_context(config: TaskConfig, context: Context) -> list[tuple[str, str]]:
+    """(label, words or markup) of the context fields; a prompt to write from is none to read."""
     found = fields_to_read(config, context.fields)
     return [
-        (part.title, part.kind.element, config.display(part.name, found[part.name]))
+        (part.title, shown_value(config, part.name, found[part.name]))
         for part in config.context
         if part.name in found
     ]

@@ -24,8 +24,10 @@ from annotation.writing import page
 from annotation.writing.forms import ComponentForm, ReportForm, typed
 from annotation.writing.page import WritePage
 from annotation.writing.result_panel import why_components
+from annotation.writing.uploads import LARGEST_BODY, received
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
+from dynabench.lib.bodies import takes
 from dynabench.lib.errors import Refused
 from dynabench.lib.htmx import htmx_partial, render_page
 from tasks.access import ANY, find_task
@@ -63,6 +65,7 @@ def gate(request: HttpRequest, code: str) -> HttpResponse:
 gate = login_not_required(require_http_methods(["GET", "POST"])(gate))
 
 
+@takes(LARGEST_BODY)
 @require_http_methods(["GET", "POST"])
 def write(request: HttpRequest, code: str) -> HttpResponse:
     """Write one example against the round's targets."""
@@ -97,7 +100,7 @@ def _submit(request: HttpRequest, task: Task, annotator: Annotator) -> HttpRespo
     """Check the form, ask the targets, show the verdict."""
     assignment = posted_assignment(request, annotator, task)
     now = WritePage.of(assignment)
-    form = now.form(request.POST)
+    form = now.form(*received(request, task, annotator))
     if not form.is_valid():
         return page.show(request, now, form=form, status=422)
     data = form.cleaned_data

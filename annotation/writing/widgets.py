@@ -5,6 +5,7 @@ from typing import Any
 
 from django import forms
 
+from tasks.config.field_types.media import ALT_LENGTH, DIGEST
 from tasks.config.field_types.spans import as_lines
 
 
@@ -51,3 +52,39 @@ class Ranking(forms.Widget):
 
     def id_for_label(self, id_: str, index: str | None = None) -> str:
         return ""
+
+
+class MediaInput(forms.Widget):
+    """A file, and its words. The value is `{digest, alt}` of a file that is stored already.
+
+    The file itself is `annotation.writing.uploads`'s, which puts the digest in its place.
+    """
+
+    template_name = "annotation/_media.html"
+    needs_multipart_form = True
+
+    def __init__(self, attrs: Mapping[str, Any]) -> None:
+        super().__init__({name: value for name, value in attrs.items() if name != "kind"})
+        self.kind = attrs["kind"]
+
+    def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super().get_context(name, None, attrs)
+        value = value if isinstance(value, Mapping) else {}
+        context["widget"] |= {
+            "kind": self.kind,
+            "digest": value.get("digest", ""),
+            "alt": value.get("alt", ""),
+        }
+        return context
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> dict[str, str] | None:
+        digest, alt = data.get(name) or "", (data.get(f"{name}_alt") or "")[:ALT_LENGTH]
+        found = {"digest": digest if DIGEST.fullmatch(digest) else "", "alt": alt.strip()}
+        return found if any(found.values()) else None
+
+
+class MediaField(forms.Field):
+    """What `MediaInput` gives; nothing where words stand without a file."""
+
+    def clean(self, value: Any) -> Any:
+        return value if value and value["digest"] else None

@@ -1,5 +1,6 @@
 """What owners and editors do with a task: its configuration, people, rounds, contexts, targets."""
 
+import base64
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Unpack
@@ -106,17 +107,20 @@ class Owning(Asking):
         dry_run: bool = False,
         skip_bad: bool = False,
     ) -> Flow[types.ImportedContexts]:
-        """Bring the contexts of a file, .jsonl or .csv, into a round; what it brought.
+        """Bring the contexts of a file, .jsonl, .csv or .zip, into a round; what it brought.
+
+        A .zip holds a .jsonl or .csv, and the pictures and recordings that it names; 20 MB at most.
 
         dry_run: only tell what it would bring. skip_bad: store the good lines; otherwise one bad
         line refuses all. Raises FileNotFoundError, ValueError, and Invalid with each bad line.
         """
         file = Path(path)
-        if file.suffix not in (".jsonl", ".csv"):
-            raise ValueError(f"{file}: name the file .jsonl or .csv, after its format.")
+        if file.suffix not in (".jsonl", ".csv", ".zip"):
+            raise ValueError(f"{file}: name the file .jsonl, .csv or .zip, after its format.")
+        data = file.read_bytes()
         body = {
             "format": file.suffix[1:],
-            "text": file.read_bytes().decode(),
+            "text": (base64.b64encode(data) if file.suffix == ".zip" else data).decode(),
             "dry_run": dry_run,
             "skip_bad": skip_bad,
         }

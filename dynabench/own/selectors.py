@@ -12,6 +12,7 @@ from annotation.writing import result_panel
 from dynabench.accounts.people import shown_name
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
+from tasks.media.markup import shown_value
 from tasks.models import Task
 from validation.decisions.replay import ExampleStatus
 from validation.judging.page import verdict_words
@@ -82,7 +83,7 @@ def _answers(
     return [
         (component.title.removeprefix("Your ").capitalize(), words)
         for component in components
-        if (words := config.display(component.name, values.get(component.name)))
+        if (words := shown_value(config, component.name, values.get(component.name)))
     ]
 
 

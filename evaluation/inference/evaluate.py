@@ -49,6 +49,7 @@ class Question:
     seed: int = 0
     sp_model: Path | None = None  # the SentencePiece file of sp_bleu
     paraphrase: Paraphrase | None = None  # says texts in other words, for that suite
+    read: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict  # inputs, files in their place
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def evaluate(question: Question, attempt: Attempt) -> Evaluated:
     not the order of the set. Raises what `attempt.tell` raises.
     """
     sent = Sent(attempt.folder / "inputs.jsonl")
-    rows = (row.inputs for row in question.rows())
+    rows = (question.read(row.inputs) for row in question.rows())
     sent.write(rows, question.config.model_fields, attempt.tell)
     answers = answers_for(question.config, sent.ids())
     ending = attempt.run(sent, answers)
@@ -201,7 +202,7 @@ def _perturbed(
         found = _variants(question, suite, row)
         file.write(orjson.dumps([(one.kind, one.row.gold) for one in found]) + b"\n")
         for one in found:
-            yield one.row.inputs
+            yield question.read(one.row.inputs)
 
 
 def _variants(question: Question, suite: str, row: SetRow) -> Sequence[Variant]:

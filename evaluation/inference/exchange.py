@@ -29,6 +29,7 @@ DIGITS = 4  # of a probability; more could carry a hidden message out
 SHOWN = 40  # characters of what the model wrote that a message repeats
 EVERY = 500  # examples between two looks at the clock
 _NO_ANSWER = -1
+FILES = ("data:image/", "data:audio/")
 T = TypeVar("T")
 
 Check = Callable[[Any], Sequence[str]]
@@ -74,10 +75,11 @@ class Sent:
         return blake2b(place.to_bytes(8), key=self._key, digest_size=10).hexdigest()
 
     def texts(self) -> Iterator[str]:
-        """Every text that the model was sent."""
+        """Every text that the model was sent; no log repeats the whole of a file."""
         with self.path.open("rb") as lines:
             for line in lines:
-                yield from _texts(orjson.loads(line)["inputs"])
+                texts = _texts(orjson.loads(line)["inputs"])
+                yield from (text for text in texts if not text.startswith(FILES))
 
 
 def _texts(value: Any) -> Iterator[str]:

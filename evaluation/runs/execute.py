@@ -52,6 +52,7 @@ from evaluation.scoring.metrics import METRICS
 from evaluation.sets.selectors import set_rows
 from evaluation.sets.shown_scores import may_show
 from evaluation.task_shape import runnable
+from tasks.media.selectors import for_models
 from tasks.models import TargetModel
 from tasks.targets.connect import endpoint_of, spec_of
 from tasks.targets.endpoints.base import QA_KIND, Endpoint, EndpointConfig, EndpointError
@@ -91,7 +92,9 @@ def evaluated(run: EvaluationRun, folder: Path, heartbeat: leases.Heartbeat) -> 
     Raises NoEngine, NoPlainRun, CannotFetch, EndpointError, ImageRefused, Overdue and LeaseLost.
     """
     submission, rows = run.submission, partial(set_rows, run.version)
-    question = Question(submission.task.config, rows, run.seed, settings.SP_BLEU_MODEL)
+    task, config = submission.task, submission.task.config
+    read = partial(for_models, config, task)
+    question = Question(config, rows, run.seed, settings.SP_BLEU_MODEL, read=read)
     if submission.kind == Kind.PREDICTIONS:
         with submission.file.open("rb") as file, gzip.open(file) as lines:
             return score_file(question, lines, heartbeat.tell, folder)
@@ -185,6 +188,7 @@ def endpoint_for(submission: Submission) -> Endpoint:
             output=asked.output,
             labels=asked.labels,
             answer=component,
+            media=config.media_fields,
             kind=QA_KIND if is_span else "remote",
             secret=secret or None,
             options={"passage_field": component.reference} if is_span else {},

@@ -10,7 +10,9 @@ from django.views.decorators.http import require_http_methods
 
 from annotation.refusals import NotAllowed
 from annotation.writing.practice import Opponent, practise
+from annotation.writing.uploads import LARGEST_BODY
 from annotation.writing.views import refusal
+from dynabench.lib.bodies import takes
 from evaluation.models import Submission
 from evaluation.submissions.visibility import Viewer, find_submission, shown_name
 from tasks.targets.endpoints.base import EndpointError
@@ -28,6 +30,7 @@ def can_be_asked(submission: Submission, viewer: Viewer) -> bool:
     return answers and is_accepted and may_try
 
 
+@takes(LARGEST_BODY)
 @login_not_required
 @require_http_methods(["GET", "POST"])
 def fool(request: HttpRequest, pk: UUID) -> HttpResponse:

@@ -15,6 +15,7 @@ from evaluation.scoring.metrics import Metric, Unavailable, metric_of
 from evaluation.sets.selectors import set_rows
 from evaluation.task_shape import labels_of
 from tasks.config.schema import TaskConfig
+from tasks.media.markup import shown_value
 
 SHOWN = 20
 """On a page."""
@@ -34,7 +35,7 @@ class Wrong:
         """(title, value) of the inputs, in people's words."""
         config = self.config
         return [
-            (config.component(name).title, config.display(name, value))
+            (config.component(name).title, shown_value(config, name, value))
             for name, value in self.row.inputs.items()
         ]
 

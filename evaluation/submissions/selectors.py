@@ -12,6 +12,7 @@ from evaluation.contract import Outcome
 from evaluation.inference.precheck import FIVE
 from evaluation.models import EvaluationRun, Submission
 from evaluation.sets.selectors import input_rows, open_versions
+from tasks.media.selectors import for_models
 from tasks.models import Context, RoundTarget, Task
 from tasks.selectors import PLANNED
 
@@ -95,7 +96,8 @@ def ended(submissions: QuerySet[Submission]) -> QuerySet[Any]:
 def shown_inputs(task: Task) -> list[Mapping[str, Any]]:
     """Five examples that everybody may see, as far as there are some; the last one repeats."""
     found = list(islice(chain(_of_sets(task), _of_config(task), _of_contexts(task)), FIVE))
-    return [found[min(place, len(found) - 1)] for place in range(FIVE)]
+    read = [for_models(task.config, task, values) for values in found]
+    return [read[min(place, len(found) - 1)] for place in range(FIVE)]
 
 
 def _of_sets(task: Task) -> Iterator[Mapping[str, Any]]:

@@ -39,6 +39,7 @@ from leaderboard.scoring.ranks import (
     holm,
 )
 from tasks.config.schema import TaskConfig
+from tasks.media.markup import shown_value
 from tasks.models import Task
 
 MOST = 100_000
@@ -413,7 +414,7 @@ def _example(
     return Example(
         uid=row.uid,
         fields=[
-            (config.component(name).title, config.display(name, value))
+            (config.component(name).title, shown_value(config, name, value))
             for name, value in row.inputs.items()
         ],
         answers=(words(answers[0]), words(answers[1])),

@@ -79,7 +79,7 @@ const forgetErrors = () => {
 const typed = () => form()?.querySelector("textarea");
 const isTicked = (field) => field.type === "checkbox" || field.type === "radio";
 // What a person fills: of the hidden fields only where a marked answer starts.
-const fields = () => [...form().elements].filter((one) => one.name && (one.type !== "hidden" || one.name.endsWith("_start")));
+const fields = () => [...form().elements].filter((one) => one.name && one.type !== "file" && (one.type !== "hidden" || one.name.endsWith("_start")));
 const remember = () => {
   if (!draftKey()) return;
   const values = fields().map((one) => [one.name, isTicked(one) ? one.checked : one.value]);

@@ -16,6 +16,7 @@ from dynabench.accounts.services import log
 from dynabench.lib.bodies import FORM_BYTES, takes
 from dynabench.lib.refusals import as_form_error, as_message
 from tasks.admin.roles import EDITORS, OWNERS, READERS, ByRole, CountColumn, RoleAdmin, person
+from tasks.contexts.archives import MAX_ARCHIVE_BYTES
 from tasks.contexts.files import Summary, histogram
 from tasks.contexts.services import FINISHED, import_contexts, preview_contexts
 from tasks.contexts.uploads import MAX_BYTES, UploadGone, keep_upload, kept_upload
@@ -96,14 +97,17 @@ class UploadForm(forms.Form):
     """A file of contexts."""
 
     file = forms.FileField(
-        label="JSONL or CSV file", help_text="UTF-8, at most 20 MB.",
-        widget=forms.ClearableFileInput(attrs={"accept": ".jsonl,.ndjson,.csv"}),
+        label="JSONL or CSV file, or an archive of files with one",
+        help_text="A table in UTF-8, at most 20 MB; a .zip, at most 200 MB.",
+        widget=forms.ClearableFileInput(attrs={"accept": ".jsonl,.ndjson,.csv,.zip"}),
     )  # fmt: skip
 
     def clean_file(self) -> Any:
         file = self.cleaned_data["file"]
-        if file.size > MAX_BYTES:
-            raise ValidationError("The file is larger than 20 MB. Split it.")
+        is_archive = file.name.lower().endswith(".zip")
+        if file.size > (MAX_ARCHIVE_BYTES if is_archive else MAX_BYTES):
+            most = "200 MB" if is_archive else "20 MB"
+            raise ValidationError(f"The file is larger than {most}. Split it.")
         return file
 
 
@@ -175,7 +179,7 @@ class RoundAdmin(RoleAdmin):
                 messages.success(request, f"{moved} is {moved.state} now.")
         return redirect("admin:tasks_round_change", pk)
 
-    @takes(MAX_BYTES + FORM_BYTES)
+    @takes(MAX_ARCHIVE_BYTES + FORM_BYTES)
     def import_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Choose a file of contexts, then see what it would bring; nothing is stored."""
         round = self.row_for(request, pk, "change")

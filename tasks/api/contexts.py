@@ -1,5 +1,7 @@
 """The API's views of a round's contexts."""
 
+import base64
+import binascii
 from io import BytesIO
 from typing import Any
 
@@ -28,13 +30,14 @@ LARGEST_JSON = 32 << 20  # MAX_BYTES and what JSON puts before quotes and line b
 
 
 class NewContextsSerializer(serializers.Serializer[Any]):
-    """A file of contexts as text."""
+    """A file of contexts as text, or an archive."""
 
-    format = serializers.ChoiceField(["jsonl", "csv"])
+    format = serializers.ChoiceField(["jsonl", "csv", "zip"])
     text = serializers.CharField(
-        max_length=MAX_BYTES,
+        max_length=LARGEST_JSON,
         trim_whitespace=False,
-        help_text="The context fields, with an optional tag and metadata.",
+        help_text="The context fields, with an optional tag and metadata. Of a zip its base64: an "
+        "archive of one table and the pictures and recordings that it names.",
     )
     dry_run = serializers.BooleanField(default=False, help_text="Only tell what it would bring.")
     skip_bad = serializers.BooleanField(
@@ -95,7 +98,7 @@ class Contexts(generics.ListAPIView[Context]):
         task, editor = find_edited(request, code)
         round = get_object_or_404(task.rounds, number=number)
         asked = read(NewContextsSerializer, request)
-        file = BytesIO(asked["text"].encode())
+        file = BytesIO(_bytes(asked))
         name = f"api.{asked['format']}"
         try:
             found = preview_contexts(round=round, lines=file, file_name=name)
@@ -107,6 +110,19 @@ class Contexts(generics.ListAPIView[Context]):
             raise serializers.ValidationError({"text": _lines(found)})
         import_contexts(round=round, found=found, file_name=name, actor=editor)
         return Response(ImportedContextsSerializer(found).data, status.HTTP_201_CREATED)
+
+
+def _bytes(asked: dict[str, Any]) -> bytes:
+    """The file. Raises ValidationError."""
+    data: bytes = asked["text"].encode()
+    if asked["format"] == "zip":
+        try:
+            return base64.b64decode(data, validate=True)
+        except binascii.Error:
+            raise serializers.ValidationError({"text": ["This is no base64."]}) from None
+    if len(asked["text"]) > MAX_BYTES:
+        raise serializers.ValidationError({"text": ["The file is larger than 20 MB. Split it."]})
+    return data
 
 
 def _lines(found: Summary) -> list[str]:

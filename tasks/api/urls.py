@@ -5,6 +5,7 @@ from django.urls import URLPattern, URLResolver, include, path
 from tasks.api.config import ConfigSchemaView, ConfigView
 from tasks.api.contexts import ContextBatches, ContextBatchView, Contexts, ContextView
 from tasks.api.generator import GeneratorView
+from tasks.api.media import MediaFile, NewMedia
 from tasks.api.members import Members, MemberView
 from tasks.api.rounds import Rounds, RoundStateView, RoundView, TargetReplacementView
 from tasks.api.target_models import TargetModels, TargetModelView, TargetTestView
@@ -22,6 +23,8 @@ of_round: list[URLPattern] = [
 of_task: list[URLPattern | URLResolver] = [
     path("", TaskView.as_view(), name="task"),
     path("config/", ConfigView.as_view(), name="config"),
+    path("media/", NewMedia.as_view(), name="media"),
+    path("media/<slug:digest>/", MediaFile.as_view(), name="media-file"),
     path("members/", Members.as_view(), name="members"),
     path("members/<int:pk>/", MemberView.as_view(), name="member"),
     path("generator/", GeneratorView.as_view(), name="generator"),

@@ -17,6 +17,7 @@ RESERVED = (
     "assignment", "attempt_key", "csrfmiddlewaretoken", "goal", "id", "input_id", "metadata",
     "parent", "tag", "tags", "uid",
 )  # fmt: skip
+MEDIA_PARTS = ("alt", "file", "now")  # in the form, and in files of contexts
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
 Group = tuple[Loc, tuple[Component, ...]]
@@ -85,6 +86,11 @@ def _names(config: TaskConfig) -> Iterator[Finding]:
         if component.name in starts:
             message = "a span's start is stored under this name"
             yield Finding(("input", index, "name"), message, "choose a name without _start")
+    media = {f"{name}_{part}": name for name in config.media_fields for part in MEDIA_PARTS}
+    for loc, component in _each(config):
+        if component.name in media:
+            message = f"a part of {media[component.name]} is sent under this name"
+            yield Finding((*loc, "name"), message, "choose another name")
 
 
 def _components(config: TaskConfig) -> Iterator[Finding]:
@@ -287,8 +293,12 @@ def _scores(config: TaskConfig) -> Iterator[Finding]:
         yield Finding(at, "all weights are 0", "give at least one weight above 0")
     fields = ["tag", "language", *(c.name for c in (*config.context, *config.input))]
     fields += ["challenge"] if config.challenges else []
+    fields = [name for name in fields if name not in config.media_fields]
     for index, name in enumerate(config.slices):
-        if name not in fields:
+        if name in config.media_fields:
+            fix = f"use one of: {', '.join(fields)}"
+            yield Finding(("slices", index), f"{name} is a file, and no two need be equal", fix)
+        elif name not in fields:
             yield Finding(("slices", index), f'"{name}" is no field', nearest(name, fields))
     yield from _once(("slices",), config.slices, "a slice is named twice", "name each once")
 

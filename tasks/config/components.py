@@ -149,6 +149,11 @@ class Component(Part):
         return tuple(label.value for label in self.labels)
 
     @property
+    def is_media(self) -> bool:
+        """Whether it holds a picture or a recording."""
+        return self.kind.element != "text"
+
+    @property
     def kind(self) -> "FieldType":
         """What the platform knows of its type."""
         return FIELD_TYPES[self.type]
@@ -196,7 +201,7 @@ class FieldType(ABC):
     cell: ClassVar[Literal["text", "number", "json"]] = "json"
     """How a CSV file and a plain form hold a value."""
     element: ClassVar[Literal["text", "image", "audio"]] = "text"
-    """How a page shows a context."""
+    """How a page shows a value; the others are files, which `tasks.media` stores."""
     category: ClassVar[str] = "other"
     """The Hugging Face Hub's task category where it is the answer."""
     own_metrics: ClassVar[tuple[str, ...]] = ()

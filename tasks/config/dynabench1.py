@@ -58,17 +58,11 @@ def convert(yaml_text: str, *, name: str = "Imported task") -> Converted:
 
 
 def unfinished(given: Mapping[str, Any]) -> Iterator[Finding]:
-    """What of a configuration of Dynabench 1.0 does not work here: pictures, training files."""
+    """What of a configuration of Dynabench 1.0 does not work here: contests of training files."""
     if "train_file_metric" in given:
         message = "contests of training files (DataPerf) do not exist here"
         fix = "leave it out; people then write examples, and models are scored on these"
         yield Finding(("train_file_metric",), message, fix)
-    for section in ("context", "input", "output"):
-        items = given.get(section)
-        for index, item in enumerate(items if isinstance(items, list) else []):
-            if isinstance(item, Mapping) and item.get("type") == "image":
-                fix = "leave the field out, or wait for a version that shows pictures"
-                yield Finding((section, index, "type"), "pictures do not work here yet", fix)
 
 
 @dataclass

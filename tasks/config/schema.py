@@ -374,6 +374,12 @@ class TaskConfig:
         return tuple(c.name for c in (*self.context, *from_input) if c.name not in hidden)
 
     @property
+    def media_fields(self) -> Mapping[str, str]:
+        """The fields that hold pictures and recordings, and which of them: image or audio."""
+        fields = (*self.context, *self.input)
+        return {one.name: one.kind.element for one in fields if one.is_media}
+
+    @property
     def ordered_fields(self) -> tuple[str, ...]:
         """`model_fields` in the order in which models take them: the passage of a span is last."""
         answer = self.component(self.answer_field)

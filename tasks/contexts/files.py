@@ -1,7 +1,8 @@
 """Files of contexts, JSONL or CSV, line by line: rows that fit the configuration, or what is wrong.
 
 A JSONL line is the context fields flat, with an optional `tag` and `metadata`; a CSV file has the
-same names in its header. Nothing here knows the database.
+same names in its header. A picture or recording is named by its file in an archive, with its words
+in `<name>_alt`, or is `{digest, alt}` of a stored one. Nothing here knows the database.
 """
 
 import hashlib
@@ -10,9 +11,11 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from tasks.config.components import FIELD_TYPES, FieldType
+from tasks.config.components import FIELD_TYPES, Component, FieldType
 from tasks.config.parsing import nearest
 from tasks.config.schema import TaskConfig
 from tasks.config.values import check_value, is_empty
@@ -46,13 +49,48 @@ class Duplicate:
         return f"the same as line {self.of}" if self.of else "the round has it already"
 
 
+class Files:
+    """Where rows find their pictures and recordings: here those that are stored, by digest."""
+
+    def __init__(self, stored: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> None:
+        self._stored = stored
+        self.decoded: dict[str, Mapping[str, Any]] = {}
+
+    def named(self, component: Component, name: str) -> Mapping[str, Any]:
+        """The value of the file that a row names, but for its words. Raises BadRow."""
+        if name.startswith(("http://", "https://")):
+            raise BadRow(
+                "pages here show no files of other hosts, so a link is not taken; import a .zip "
+                "archive that holds the files and this table"
+            )
+        raise BadRow("to name files, import a .zip archive that holds them and this table")
+
+    def values_in(self, values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """The values of pictures and recordings in a row."""
+        return [one for one in values.values() if isinstance(one, Mapping) and "digest" in one]
+
+    def completed(self, component: Component, value: Any, words: Any) -> Any:
+        """A field's value as contexts hold it; raises BadRow."""
+        if isinstance(value, str) and value:
+            return {**self.named(component, value), "alt": words or ""}
+        if isinstance(value, Mapping) and value.get("digest") in self._stored:
+            return {**self._stored[value["digest"]], "alt": value.get("alt") or words or ""}
+        return value
+
+
+STORED = Files()
+"""Where no file of the task is known."""
+
+
 def context_digest(fields: Mapping[str, Any]) -> str:
     """The same for the same fields, whatever their order; 32 hex digits."""
     text = json.dumps(fields, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def read_rows(lines: Iterable[bytes], name: str, config: TaskConfig) -> Iterator[Row | LineError]:
+def read_rows(
+    lines: Iterable[bytes], name: str, config: TaskConfig, files: Files = STORED
+) -> Iterator[Row | LineError]:
     """Each row of the file, good or bad, in order; blank lines are left out.
 
     The end of `name` says which format it is. Raises FileError on the first `next`.
@@ -62,7 +100,7 @@ def read_rows(lines: Iterable[bytes], name: str, config: TaskConfig) -> Iterator
         rows = read_jsonl(lines)
     elif ending == "csv":
         kinds = {component.name: component.kind for component in config.context}
-        kinds["tag"] = FIELD_TYPES["text"]
+        kinds |= dict.fromkeys(["tag", *_words(config).values()], FIELD_TYPES["text"])
         rows = read_csv(
             lines,
             lambda cells: _header(cells, config),
@@ -71,7 +109,7 @@ def read_rows(lines: Iterable[bytes], name: str, config: TaskConfig) -> Iterator
     else:
         raise FileError(f"{name}: name the file .jsonl or .csv, after what is in it.")
     for row in rows:
-        yield _checked(row, config) if isinstance(row, Row) else row
+        yield _checked(row, config, files) if isinstance(row, Row) else row
 
 
 def read_new(
@@ -79,11 +117,12 @@ def read_new(
     name: str,
     config: TaskConfig,
     stored: Collection[str],
+    files: Files = STORED,
 ) -> Iterator[Row | LineError | Duplicate]:
     """As `read_rows`, with rows whose fields came before, or are `stored` by digest, marked."""
     seen: dict[str, int] = {}
     names = {component.name for component in config.context}
-    for row in read_rows(lines, name, config):
+    for row in read_rows(lines, name, config, files):
         if isinstance(row, LineError):
             yield row
             continue
@@ -108,6 +147,10 @@ class Summary:
     duplicates: list[Duplicate] = field(default_factory=list)
     duplicate_count: int = 0
     stored: int = 0
+    files: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Of an archive: the values, by digest, of the files that the good rows name."""
+    folder: Path | None = None
+    """Where these files lie as they would be stored, until this object goes."""
 
     @property
     def new(self) -> int:
@@ -120,11 +163,17 @@ class Summary:
         return self.new + self.error_count + self.duplicate_count
 
 
-def summary_of(data: bytes, name: str, config: TaskConfig, stored: Collection[str]) -> Summary:
+def summary_of(
+    data: bytes,
+    name: str,
+    config: TaskConfig,
+    stored: Collection[str],
+    files: Files = STORED,
+) -> Summary:
     """What a file would add to the `stored` contexts. Raises FileError."""
     found = Summary()
     texts = [component.name for component in config.context if component.kind.is_text]
-    for item in read_new(BytesIO(data), name, config, stored):
+    for item in read_new(BytesIO(data), name, config, stored, files):
         if isinstance(item, LineError):
             found.error_count += 1
             found.errors += [item] if len(found.errors) < LISTED else []
@@ -172,6 +221,8 @@ def _header(cells: list[str], config: TaskConfig) -> list[str]:
 def _cell(cell: str, kind: FieldType | None) -> Any:
     """A cell as the value of a field; what is no plain text or number is written as JSON."""
     how = kind.cell if kind else "json"
+    if kind and kind.element != "text" and cell.startswith("{"):
+        how = "json"  # a stored file, by its digest
     if how == "text":
         return cell
     value = strict_json(cell)
@@ -181,17 +232,31 @@ def _cell(cell: str, kind: FieldType | None) -> Any:
 
 
 def _known(config: TaskConfig) -> list[str]:
-    return [*(component.name for component in config.context), *EXTRA]
+    return [*(component.name for component in config.context), *_words(config).values(), *EXTRA]
+
+
+def _words(config: TaskConfig) -> dict[str, str]:
+    """The name of each field of pictures or recordings, and where a row has its words."""
+    return {one.name: f"{one.name}_alt" for one in config.context if one.is_media}
 
 
 def _unknown(name: str, known: list[str]) -> str:
     return f"there is no field `{name}`; {nearest(name, known)}"
 
 
-def _checked(row: Row, config: TaskConfig) -> Row | LineError:
+def _checked(row: Row, config: TaskConfig, files: Files) -> Row | LineError:
     """The row, if it fits the configuration."""
     known = _known(config)
     problems = [_unknown(name, known) for name in row.values if name not in known]
+    values = dict(row.values)
+    for name, words in _words(config).items():
+        said = values.pop(words, "")
+        try:
+            if name in values:
+                values[name] = files.completed(config.component(name), values[name], said)
+        except BadRow as error:
+            return LineError(row.line, f"`{name}`: {error}")
+    row = Row(row.line, values)
     problems += _extra_problems(row.values)
     for component in config.context:
         value = row.values.get(component.name)

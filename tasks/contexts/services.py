@@ -1,9 +1,14 @@
 """Writes about contexts: bringing files of them into a round, retiring them, undoing an import."""
 
-from collections.abc import Iterable, Mapping
+import shutil
+import weakref
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
@@ -12,11 +17,16 @@ from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.lib.bounded import MIB, Bounds, OutOfBounds, bounded
 from dynabench.lib.errors import Refused
-from tasks.contexts.files import Summary, context_digest, summary_of
+from tasks.contexts.archives import summary_of_archive
+from tasks.contexts.files import Files, Summary, context_digest, summary_of
+from tasks.contexts.uploads import MAX_BYTES
 from tasks.line_files import FileError
-from tasks.models import Context, ContextBatch, Round
+from tasks.media.decoding import ABOUT, Decoded
+from tasks.media.services import delete_unnamed, digests_in, keep, store_decoded, value_of
+from tasks.models import Context, ContextBatch, Media, Round
 
 SECONDS, MEMORY_BYTES = 300.0, 512 * MIB  # to read a file
+ARCHIVE_BYTES = 1280 * MIB  # of memory to read an archive, a picture at a time
 UNFOLDED = 16  # bytes of memory besides that a byte of a file may take
 FINISHED = (Round.State.CLOSED, Round.State.RELEASED)
 
@@ -31,7 +41,8 @@ def store_contexts(
 ) -> ContextBatch:
     """Store checked rows (context fields, `tag`, `metadata`) as one batch; no lock.
 
-    A context that the round already has is left out by its unique digest.
+    A context that the round already has is left out by its unique digest. Raises Invalid when a
+    picture or recording that one names is not stored in the task.
     """
     batch = ContextBatch.objects.create(round=round, file_name=file_name, imported_by=actor)
     names = [component.name for component in round.task.config.context]
@@ -48,6 +59,8 @@ def store_contexts(
                 digest=context_digest(fields),
             )
         )
+    digests = digests_in(value for one in contexts for value in one.fields.values())
+    keep(task=round.task, digests=digests, used=True)
     Context.objects.bulk_create(contexts, batch_size=500, ignore_conflicts=True)
     log(actor, "contexts.imported", round, file=file_name, rows=len(contexts))
     return batch
@@ -74,7 +87,8 @@ def used_contexts() -> QuerySet[Context]:
 def preview_contexts(*, round: Round, lines: Iterable[bytes], file_name: str) -> Summary:
     """What the file would bring into the round. Raises Refused, FileError.
 
-    A process of its own reads it, within bounds, because others made the file.
+    A process of its own reads it, within bounds, because others made the file. Of an archive the
+    files are decoded too, into a folder that goes with the summary.
     """
     if round.state in FINISHED:
         values = {"round": round, "state": _(round.state)}
@@ -83,16 +97,52 @@ def preview_contexts(*, round: Round, lines: Iterable[bytes], file_name: str) ->
     if not config.context:
         raise Refused(_("The task's configuration has no context fields."))
     stored = set(round.contexts.values_list("digest", flat=True))
-    data = b"".join(lines)
-    bounds = Bounds(SECONDS, MEMORY_BYTES + UNFOLDED * len(data))
+    media = _stored_media(round) if config.media_fields else {}
     try:
-        return bounded(partial(summary_of, data, file_name, config, stored), bounds)
+        if file_name.lower().endswith(".zip"):
+            return _archive(lines, partial(_of_archive, config=config, stored=stored, media=media))
+        data = b"".join(lines)
+        bounds = Bounds(SECONDS, MEMORY_BYTES + UNFOLDED * len(data))
+        files = Files(media)
+        return bounded(partial(summary_of, data, file_name, config, stored, files), bounds)
     except OutOfBounds as error:
         raise FileError(str(error)) from None
 
 
+def _stored_media(round: Round) -> dict[str, dict[str, Any]]:
+    return {one.digest: value_of(one) for one in Media.objects.filter(task=round.task_id)}
+
+
+_of_archive = partial(summary_of_archive, most=MAX_BYTES)
+
+
+def _archive(lines: Iterable[bytes], read: Callable[..., Summary]) -> Summary:
+    """What an archive would bring; its files lie in a folder for as long as the summary is used."""
+    folder = Path(mkdtemp(dir=settings.SPOOL))
+    path = folder / "archive.zip"
+    try:
+        with path.open("wb") as file:
+            file.writelines(lines)
+        found = bounded(partial(read, path, folder), Bounds(SECONDS, ARCHIVE_BYTES))
+    except BaseException:
+        shutil.rmtree(folder)
+        raise
+    path.unlink()
+    found.folder = folder
+    weakref.finalize(found, shutil.rmtree, folder, ignore_errors=True)
+    return found
+
+
 def import_contexts(*, round: Round, found: Summary, file_name: str, actor: User | None) -> Summary:
-    """Store the new rows of a preview, and note how many; no lock, a unique digest."""
+    """Store the new rows of a preview, and note how many; no lock, a unique digest.
+
+    The files of an archive are stored before the rows; without rows they go after a day.
+    """
+    for digest, value in found.files.items():
+        assert found.folder
+        about = {name: value[name] for name in ABOUT if name in value}
+        decoded = Decoded((found.folder / digest).read_bytes(), value["mime"], about)
+        store_decoded(task=round.task, found=decoded)
     if found.rows:
         rows = [row.values for row in found.rows]
         batch = store_contexts(round=round, rows=rows, file_name=file_name[-200:], actor=actor)
@@ -112,8 +162,11 @@ def undo_import(*, batch: ContextBatch, actor: User | None) -> int:
         words = _("%(batch)s: %(used)d of its contexts are used. Retire contexts instead.")
         raise Refused(words % {"batch": batch, "used": used}, code="used")
     contexts = Context.objects.filter(batch=batch)
-    count = contexts.count()
+    fields = list(contexts.values_list("fields", flat=True))
+    count = len(fields)
     contexts.delete()
     batch.delete()
+    for digest in digests_in(value for one in fields for value in one.values()):
+        delete_unnamed(task=round.task, digest=digest)
     log(actor, "contexts.undone", round, file=batch.file_name, rows=count)
     return count

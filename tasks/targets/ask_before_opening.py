@@ -6,6 +6,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from tasks.media.selectors import for_models
 from tasks.models import Context, Round, TargetModel, Task
 from tasks.targets.endpoints.base import Prediction
 from tasks.targets.send_test import NoAnswer, send_test
@@ -68,4 +69,5 @@ def _inputs(round: Round) -> Mapping[str, Any] | None:
             known[name] = PLAIN_TEXT
     if any(name not in known for name in config.model_fields):
         return None
+    known = for_models(config, round.task, known)
     return {name: known[name] for name in config.model_fields}

@@ -51,6 +51,7 @@ def endpoint_of(target: TargetModel) -> Endpoint:
         output=answer.name,
         labels=answer.values or None,
         answer=answer,
+        media=config.media_fields,
         kind=QA_KIND if is_span else CHAT if converses else "remote",
         secret=secret_of(target),
         options={**target.options, **({"passage_field": answer.reference} if is_span else {})},

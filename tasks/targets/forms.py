@@ -108,7 +108,8 @@ class InputForm(forms.Form):
         super().__init__(*args, **kwargs)
         for name in config.model_fields:
             component = config.component(name)
-            kind = forms.CharField if component.kind.cell == "text" else forms.JSONField
+            is_typed = component.kind.cell == "text" and not component.is_media
+            kind = forms.CharField if is_typed else forms.JSONField
             self.fields[name] = kind(
                 label=component.title,
                 required=component.required,

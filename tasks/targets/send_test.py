@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dynabench.lib.places import without_places
+from tasks.media.selectors import for_models
 from tasks.models import TargetModel
 from tasks.targets.connect import endpoint_of, messages_of, secret_of
 from tasks.targets.endpoints.base import EndpointError, Prediction, Reason
@@ -36,7 +37,8 @@ def send_test(target: TargetModel, inputs: Mapping[str, Any]) -> Prediction:
     if target.task.config.kind == "arena":
         inputs = {"messages": messages_of((), str(inputs["messages"]))}
     try:
-        answer = endpoint_of(target).predict([inputs], deadline_seconds=TEST_SECONDS)[0]
+        read = for_models(target.task.config, target.task, inputs)
+        answer = endpoint_of(target).predict([read], deadline_seconds=TEST_SECONDS)[0]
     except EndpointError as error:
         raise NoAnswer(error.reason, without_secret(secret, str(error))) from None
     output, fingerprint = (

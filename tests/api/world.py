@@ -24,6 +24,7 @@ from leaderboard.models import Weights
 from leaderboard.snapshots.services import take_snapshot
 from tasks.models import ContextBatch, Round, Task, TaskGroup, TaskMember
 from tasks.services import OFFICIAL
+from tests.support import media
 from tests.support.boards import fill_board, measured
 from tests.support.evaluations import accepted_model
 from tests.support.factories import (
@@ -86,6 +87,7 @@ def _rounds(task: Task, owner: User, other: User) -> dict[str, list[Any]]:
     )
     return {
         "tasks": [task.code],
+        "media": [media.stored(task, "image")["digest"]],
         "groups": ["texts"],
         "rounds": [2, 1],
         "contexts": [context.pk for context in contexts],

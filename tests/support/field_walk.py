@@ -23,6 +23,7 @@ from evaluation.sets.source_services import version_of_closed_round
 from tasks.config.checks import types_of
 from tasks.config.loading import check_config
 from tasks.models import Round, Task, TaskMember
+from tests.support import media
 from tests.support.evaluations import accepted_model, queued_run
 from tests.support.factories import ContextFactory, UserFactory, scripted_target
 from tests.support.writing import ok, signed_in
@@ -62,6 +63,8 @@ VALUES = {  # type: what the form sends, what is stored
         [SPAN | {"tag": "place"}, {"text": "six", "start": 25, "end": 28, "tag": "time"}],
     ),
 }
+MEDIA = ("image", "audio")
+VALUES |= {kind: ("", media.value(kind)) for kind in MEDIA}
 WRONG = {  # type: what another model answers
     "span": "bus",
     "candidates": OFFERS[1],
@@ -136,6 +139,8 @@ def opened(text, **fields):
     task = Task.objects.create(code="walk", name="Walk", config_text=text)
     TaskMember.objects.create(task=task, user=owner, role="owner")
     round = Round.objects.create(task=task, number=1, state="open")
+    for kind in MEDIA:
+        media.stored(task, kind)
     ContextFactory(round=round, fields={"passage": PASSAGE, "offers": OFFERS, **fields})
     return round, signed_in(owner)
 
@@ -179,7 +184,10 @@ class Walk:
 
     @property
     def sent(self):
-        return {f"a_{kind}": self.values[kind][0] for kind in self.kinds if kind in self.values}
+        kinds = [kind for kind in self.kinds if kind in self.values and kind not in MEDIA]
+        files = [media.sent(f"a_{kind}", kind) for kind in self.kinds if kind in MEDIA]
+        sent = {f"a_{kind}": self.values[kind][0] for kind in kinds}
+        return sent | {name: value for file in files for name, value in file.items()}
 
     @property
     def stored(self):
@@ -291,14 +299,11 @@ def api(walk):
 
 
 def near_duplicates(walk):
-    found = resembling(Assignment.objects.get(), f"{TEXT}\n{_own_texts(walk)}".strip())
+    found = resembling(Assignment.objects.get(), {"text": TEXT, **walk.written})
     assert found.own == walk.example
-
-
-def _own_texts(walk):
-    config = walk.config
-    texts = [v for n, v in walk.written.items() if config.component(n).kind.is_text]
-    return "\n".join(texts)
+    for name in {*walk.written} & {*walk.config.media_fields}:  # another file: another example
+        other = {"text": TEXT, **walk.written, name: {"digest": "0" * 64}}
+        assert resembling(Assignment.objects.get(), other).own is None
 
 
 def judging(walk):

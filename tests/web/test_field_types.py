@@ -1,6 +1,7 @@
 """Every type of field that the check takes works from writing to the release; no other is taken."""
 
 import re
+from pathlib import Path
 
 import pytest
 from django.utils import timezone
@@ -14,8 +15,9 @@ from tasks.config.parsing import ConfigError
 from tasks.config_changes import refused_changes
 from tasks.models import Round, Task, TaskMember
 from tasks.services import create_task
-from tests.support.factories import scripted_target
-from tests.support.field_walk import OFFERS, VALUES, config_text, kinds_in, opened, walk
+from tests.support import media
+from tests.support.factories import ContextFactory, scripted_target
+from tests.support.field_walk import MEDIA, OFFERS, VALUES, config_text, kinds_in, opened, walk
 from tests.support.writing import ok, signed_in
 from tests.web.conftest import HTMX
 
@@ -102,7 +104,7 @@ def test_no_other_type_passes_the_check(place, kind):
         assert kind in lines[one.line - 1]
 
 
-BAD = config_text("input", "image")
+BAD = config_text("input", "chat")
 
 
 def test_no_door_takes_such_a_task(alice, bob, nli, as_alice, tmp_path):
@@ -129,14 +131,24 @@ def test_no_door_takes_such_a_task(alice, bob, nli, as_alice, tmp_path):
     assert nli.task.config_text != BAD
 
 
-def test_a_picture_of_dynabench_1_is_refused_where_it_stands(alice):
-    old = "context:\n  - name: photo\n    type: image\ninput:\n  - {name: q, type: string}\n"
-    with pytest.raises(ConfigError) as caught:
-        create_task(
-            code="vqa", config_text=old + "output:\n  - {name: a, type: string}\n", actor=alice
-        )
-    (problem,) = caught.value.problems
-    assert (problem.line, problem.path) == (3, "context[0].type")
+def test_pictures_of_dynabench_1_become_a_task_that_works(alice, bob, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+    old = (Path(__file__).parents[1] / "fixtures" / "dynabench1" / "vqa.yaml").read_text()
+    task, _ = create_task(code="walk", config_text=old, actor=None)
+    assert task.config.context[0].type == "image"
+    round = Round.objects.create(task=task, number=1, state="open")
+    ContextFactory(round=round, fields={"image": media.stored(task, "image")})
+    scripted_target(round, output={"answer": "blue"})
+    client = signed_in(alice)
+    page = ok(client.get("/t/walk/write/"))
+    assert f'src="/media/{media.value("image")["digest"]}/"' in page.text
+    form = {"attempt_key": "1e3a54b0-4c2b-4f7e-9c2a-0d6c4a3b2f10", "goal": ""}
+    form |= {"assignment": Assignment.objects.get().pk, "question": "Which colour is it?"}
+    ok(client.post("/t/walk/write/", form, **HTMX))
+    example = Example.objects.get()
+    ok(client.post(f"/attempt/{example.uuid}/answer/", {"model_right": "no"}, **HTMX))
+    judging = ok(signed_in(bob).get("/t/walk/judge/")).text
+    assert f'src="/media/{media.value("image")["digest"]}/"' in judging
 
 
 @pytest.mark.parametrize(
@@ -176,12 +188,13 @@ def test_stored_before_it_can_still_be_read(place, kinds, alice, bob):
         assert "{&#x27;" not in reply.text  # nobody reads Python
         assert "[&#x27;" not in reply.text
     assert Assignment.objects.exists() == (not asks_for_it)
-    for kind in kinds if asks_for_it else ():  # each of them by itself
+    by_themselves = [kind for kind in kinds if kind not in MEDIA]  # people can fill these
+    for kind in by_themselves if asks_for_it else ():
         assert load_config(config_text(place, kind)).unfinished_input.name == f"a_{kind}"
 
 
 def test_what_an_opened_task_has_stays_fixed_even_if_it_is_refused_now(nli):
-    text = config_text("context", "image")
+    text = config_text("context", "chat")
     Task.objects.filter(pk=nli.task_id).update(config_text=text)
     nli.task.refresh_from_db()
     Round.objects.update(opened_at=timezone.now())

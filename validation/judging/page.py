@@ -18,6 +18,7 @@ from annotation.writing import result_panel
 from dynabench.accounts.models import Annotator
 from dynabench.lib.markdown import render_markdown
 from tasks.config.schema import TaskConfig
+from tasks.media.markup import shown_value
 from tasks.models import Task, parsed_config
 from tasks.permissions import can_moderate
 from validation.judging import blind, queue, vote_caps
@@ -37,7 +38,7 @@ def shown_inputs(config: TaskConfig, example: Example) -> list[tuple[str, str]]:
     return [
         (
             config.component(name).title.removeprefix("Your ").capitalize(),
-            config.display(name, value),
+            shown_value(config, name, value),
         )
         for name, value in blind.blind_inputs(config, example).items()
     ]

@@ -1,39 +1,86 @@
-"""Links to an image or a recording. No page can ask for them yet."""
+"""Pictures and recordings. A value names a stored file by its digest, and says in words what it is.
+
+The file itself is `tasks.media`'s: here nothing is known of it but what the value tells.
+"""
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
-from tasks.config.components import Component, FieldType, never_asked, plainly
+from tasks.config.components import Component, FieldType, FormInput
 from tasks.config.values import subject
 
-LINK = re.compile(r"https?://[^\s/]+(/\S*)?|upload:[A-Za-z0-9._-]+")
+DIGEST = re.compile(r"[0-9a-f]{64}")
+ALT_LENGTH = 500
+KEYS = {"digest", "alt", "mime", "bytes", "width", "height", "seconds"}
 
 
 class _Media(FieldType):
     keys = ()
-    places = ()
-    cell = "text"
+    places = ("context", "input")
+    cell = "text"  # the name of a file in the archive
     missing = "Add {title}"
-    form_input = never_asked
-    display = plainly
+    noun: ClassVar[str]
+    mimes: ClassVar[tuple[str, ...]]
+    accept: ClassVar[str]
+    needs_words: ClassVar[bool]
+    bounds: ClassVar[str]
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
-        if isinstance(value, str) and LINK.fullmatch(value):
-            return []
-        return [f"{subject(component)} must be a link that begins with https:// or http://"]
+        named = subject(component)
+        if isinstance(value, str) and value.startswith(("http://", "https://")):
+            return [
+                f"{named} is a link, and pages here show no files of other hosts. Upload the file, "
+                "or import an archive that holds it"
+            ]
+        if isinstance(value, str):
+            return [f"{named} names the file {value:.80}; import an archive that holds it"]
+        digest = value.get("digest") if isinstance(value, Mapping) else None
+        if not isinstance(digest, str) or not DIGEST.fullmatch(digest) or value.keys() - KEYS:
+            return [f"{named} must be {self.noun}: upload it, and send its digest and alt"]
+        if "mime" not in value:
+            return [f"{named} is not stored here, or was not used for a day. Add it once more"]
+        if value["mime"] not in self.mimes:
+            return [f"{named} must be {self.noun}"]
+        return self._check_words(named, value.get("alt", ""))
+
+    def _check_words(self, named: str, words: Any) -> list[str]:
+        if not isinstance(words, str) or len(words) > ALT_LENGTH:
+            return [f"{named}: describe it in at most {ALT_LENGTH} characters"]
+        if self.needs_words and not words.strip():
+            return [f"{named}: say in words what it shows, for people who do not see it"]
+        return []
+
+    def form_input(self, component: Component) -> FormInput:
+        return FormInput("MediaField", "MediaInput", {"accept": self.accept, "kind": self.element})
+
+    def display(self, component: Component, value: Any) -> str:
+        words = value.get("alt") if isinstance(value, Mapping) else value
+        return str(words or self.noun) if value else ""
 
     def described(self, component: Component) -> str:
-        return "a link"
+        return (
+            f"{self.noun}: the SHA-256 of its file, {self.bounds}, and `alt`, what it is in words"
+        )
 
 
 class Image(_Media, name="image"):
-    """A link to an image."""
+    """A picture: PNG or JPEG."""
 
     element = "image"
+    noun = "a picture"
+    mimes = ("image/png", "image/jpeg")
+    accept = "image/png,image/jpeg,image/webp,image/gif"
+    needs_words = True
+    bounds = "its type, bytes, width and height in pixels"
 
 
 class Audio(_Media, name="audio"):
-    """A link to a recording."""
+    """A recording: WAV of one channel."""
 
     element = "audio"
+    noun = "a recording"
+    mimes = ("audio/wav",)
+    accept = "audio/*"
+    needs_words = False
+    bounds = "its type, bytes and seconds"

@@ -70,7 +70,8 @@ class EndpointConfig:
 
     fields: names of the input fields sent, in order; output: the target field answered;
     labels: allowed answers, None for free or extractive ones; answer: the target field's
-    component, by which answers are checked, where it is known; secret: bearer token;
+    component, by which answers are checked, where it is known; media: the fields that hold data
+    URLs of pictures (image) or recordings (audio); secret: bearer token;
     options: adapter-specific; allow_private_hosts: True, or names, addresses and networks
     that may resolve to private addresses (an operator's decision, never a task owner's).
     """
@@ -80,6 +81,7 @@ class EndpointConfig:
     output: str
     labels: tuple[str, ...] | None = None
     answer: Component | None = None
+    media: Mapping[str, str] = field(default_factory=dict, hash=False)
     kind: str = "remote"
     secret: str | None = field(default=None, repr=False)
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)

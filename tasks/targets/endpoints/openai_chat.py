@@ -1,6 +1,7 @@
 """The adapter for chat models behind the /chat/completions interface."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
@@ -18,7 +19,7 @@ from tasks.targets.endpoints.base import (
     rubbish,
 )
 from tasks.targets.endpoints.client import JsonEndpoint
-from tasks.targets.endpoints.prompts import delimited, fill
+from tasks.targets.endpoints.prompts import delimited
 from tasks.targets.endpoints.transport import CAREFUL, Clock, Transport
 
 GUARD = (
@@ -113,11 +114,30 @@ class OpenAIChatEndpoint(JsonEndpoint):
             **({} if self._seed is None else {"seed": self._seed}),
         }
 
-    def _messages(self, item: Mapping[str, Any]) -> list[Mapping[str, str]]:
+    def _messages(self, item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         system = {"role": "system", "content": self._instructions()}
         if self._converses:
             return [*([system] if system["content"] else []), *item["messages"]]
-        return [system, {"role": "user", "content": fill(self._template, delimited(item))}]
+        return [system, {"role": "user", "content": self._content(item)}]
+
+    def _content(self, item: Mapping[str, Any]) -> str | list[dict[str, Any]]:
+        """The filled template; pictures and recordings become parts, each where its field stood."""
+        media = self._config.media
+        texts = delimited({name: value for name, value in item.items() if name not in media})
+        pieces = re.split(r"\{(\w+)\}", self._template)
+        parts, text = [], ""
+        for number, piece in enumerate(pieces):
+            if number % 2 == 0:
+                text += piece
+            elif piece not in media:
+                text += texts.get(piece, f"{{{piece}}}")
+            elif item[piece]:
+                parts += [_text_part(text)] if text.strip() else []
+                parts.append(_media_part(item[piece]))
+                text = ""
+        if not parts:
+            return text
+        return [*parts, *([_text_part(text)] if text.strip() else [])]
 
     @property
     def _writes(self) -> bool:
@@ -217,3 +237,16 @@ class OpenAIChatEndpoint(JsonEndpoint):
             **({} if self._seed is None else {"seed": str(self._seed)}),
         }
         return EndpointInfo(self._model, self._config.kind, fingerprint)
+
+
+def _text_part(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text.strip("\n")}
+
+
+def _media_part(url: str) -> dict[str, Any]:
+    """A part of a message for `data:image/png;base64,…` or `data:audio/wav;base64,…`."""
+    mime, _, data = url.removeprefix("data:").partition(";base64,")
+    kind, _, ending = mime.partition("/")
+    if kind == "image":
+        return {"type": "image_url", "image_url": {"url": url}}
+    return {"type": "input_audio", "input_audio": {"data": data, "format": ending}}

@@ -1,0 +1,46 @@
+"""Files that come with a form: stored before the form is checked, so that a refusal keeps them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from allauth.account.adapter import get_adapter
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+
+from dynabench.accounts.models import Annotator
+from dynabench.lib.errors import Refused, Unavailable
+from dynabench.lib.throttles import is_used_up
+from tasks.media.decoding import MAX_BYTES, TOO_MANY_BYTES
+from tasks.media.services import OFTEN, store_media
+from tasks.models import Task
+
+LARGEST_BODY = 64 * 2**20
+"""A larger file than may be stored is refused in the form, where everything else stays."""
+
+
+def received(
+    request: HttpRequest, task: Task, annotator: Annotator | None = None
+) -> tuple[Mapping[str, Any], dict[str, str]]:
+    """The form's data with the digest of each file that came, and why others were not kept.
+
+    annotator: None in practice; the files are then gone after a day.
+    """
+    fields = {one.name: one.kind.element for one in task.config.input if one.is_media}
+    if not fields or not request.FILES:
+        return request.POST, {}
+    data, refused = request.POST.copy(), {}
+    for name, kind in fields.items():
+        file = request.FILES.get(f"{name}_now") or request.FILES.get(f"{name}_file")
+        if file is None:
+            continue
+        who = str(annotator.pk) if annotator else get_adapter().get_client_ip(request)
+        try:
+            if (file.size or 0) > MAX_BYTES:
+                raise Refused(_(TOO_MANY_BYTES))
+            if is_used_up("media", who):
+                raise Refused(_(OFTEN))
+            value = store_media(task=task, kind=kind, data=file.read(), sent_by=annotator)
+            data[name] = value["digest"]
+        except (Refused, Unavailable) as error:
+            refused[name] = str(error)
+    return data, refused

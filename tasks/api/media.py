@@ -1,0 +1,92 @@
+"""The API's views of pictures and recordings."""
+
+import base64
+import binascii
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from dynabench.accounts.api import write
+from dynabench.accounts.models import ApiToken
+from dynabench.accounts.people import person
+from dynabench.accounts.services import annotator_of
+from dynabench.lib.api import read
+from dynabench.lib.bodies import keep_body, takes
+from dynabench.lib.errors import Refused
+from dynabench.lib.throttles import is_used_up
+from tasks.access import find_task
+from tasks.media.decoding import MAX_BYTES
+from tasks.media.services import OFTEN, store_media
+from tasks.media.views import served
+from tasks.permissions import can_annotate
+
+LARGEST_JSON = MAX_BYTES * 4 // 3 + 2**16
+"""Base64 takes four bytes for three."""
+
+
+class NewMediaSerializer(serializers.Serializer[Any]):
+    """A file."""
+
+    kind = serializers.ChoiceField(["image", "audio"])
+    content = serializers.CharField(
+        max_length=LARGEST_JSON, help_text="The file in base64, at most 10 MB before that."
+    )
+
+
+class MediaSerializer(serializers.Serializer[Any]):
+    """A stored file: the value of a field, but for `alt`."""
+
+    digest = serializers.CharField()
+    mime = serializers.CharField()
+    bytes = serializers.IntegerField()
+    width = serializers.IntegerField(required=False, help_text="Of a picture, in pixels.")
+    height = serializers.IntegerField(required=False, help_text="Of a picture, in pixels.")
+    seconds = serializers.FloatField(required=False, help_text="Of a recording.")
+
+
+@takes(LARGEST_JSON)
+class NewMedia(APIView):
+    """Uploads of a task."""
+
+    write_scope = ApiToken.Scope.ANNOTATE
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        keep_body(request._request)
+
+    @write("media_create", NewMediaSerializer, {201: MediaSerializer})
+    def post(self, request: Request, code: str) -> Response:
+        """Store a picture or recording that an example or a context of the task will name.
+
+        What nothing names is deleted after a day.
+        """
+        task = find_task(request, code, can_annotate)
+        asked = read(NewMediaSerializer, request)
+        if asked["kind"] not in task.config.media_fields.values():
+            raise serializers.ValidationError({"kind": ["The task has no field of this type."]})
+        try:
+            data = base64.b64decode(asked["content"], validate=True)
+        except (binascii.Error, ValueError):
+            raise serializers.ValidationError({"content": ["This is no base64."]}) from None
+        me = annotator_of(person(request))
+        if is_used_up("media", me.pk):
+            raise Refused(OFTEN, code="throttled", status=429)
+        found = store_media(task=task, kind=asked["kind"], data=data, sent_by=me)
+        return Response(found, status.HTTP_201_CREATED)
+
+
+class MediaFile(APIView):
+    """One file."""
+
+    @extend_schema(operation_id="media_get", responses={(200, "image/png"): OpenApiTypes.BINARY})
+    def get(self, request: Request, code: str, digest: str) -> HttpResponse:
+        """A picture or recording of the task, as it is stored."""
+        task = find_task(request, code)
+        return served(request._request, get_object_or_404(task.media, digest=digest))

@@ -1,0 +1,124 @@
+"""Archives of pictures and recordings with a table that names them; nothing knows the database.
+
+Nothing is unpacked: a member is read only where a row names it, and no further than it may be long.
+"""
+
+import hashlib
+import posixpath
+import zlib
+from collections.abc import Collection, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile, ZipFile, ZipInfo
+
+from tasks.config.components import Component
+from tasks.config.schema import TaskConfig
+from tasks.contexts.files import Files, Summary, summary_of
+from tasks.line_files import BadRow, FileError
+from tasks.media.decoding import DECODERS, MAX_BYTES, TOO_MANY_BYTES, BadMedia
+
+MAX_ARCHIVE_BYTES = 200 * 2**20
+MOST_MEMBERS = 20_000
+MOST_STORED = 2 * 2**30
+"""Bytes of all pictures and recordings of an archive as they are stored."""
+TABLES = (".csv", ".jsonl", ".ndjson")
+BROKEN = "is damaged or protected by a password; make the archive again"
+
+
+class Archive(Files):
+    """The files of an archive; what was decoded lies in `folder`, by its digest."""
+
+    def __init__(self, path: Path, folder: Path, stored: Mapping[str, Mapping[str, Any]]) -> None:
+        """Raises FileError."""
+        super().__init__(stored)
+        self._folder, self._size = folder, 0
+        self._known: dict[tuple[str, str], Mapping[str, Any]] = {}
+        try:
+            self._zip = ZipFile(path)
+        except (BadZipFile, RuntimeError, ValueError, OSError):
+            raise FileError("This is no archive that can be read. Make a .zip file.") from None
+        if len(self._zip.infolist()) > MOST_MEMBERS:
+            raise FileError(f"The archive holds more than {MOST_MEMBERS:,} files. Split it.")
+
+    @cached_property
+    def table(self) -> ZipInfo:
+        """The one file that names the others. Raises FileError."""
+        tables = [
+            one
+            for one in self._zip.infolist()
+            if one.filename.lower().endswith(TABLES)
+            and not posixpath.basename(one.filename).startswith(".")  # what macOS adds
+        ]
+        if len(tables) != 1:
+            found = ", ".join(one.filename for one in tables[:5]) or "none"
+            raise FileError(f"Put one .csv or .jsonl file into the archive; it holds {found}.")
+        return tables[0]
+
+    def lines(self, most: int) -> bytes:
+        """The table. Raises FileError."""
+        try:
+            return self._bytes(self.table, most)
+        except BadMedia:
+            raise FileError(f"{self.table.filename} is larger than 20 MB. Split it.") from None
+        except BadRow as error:
+            raise FileError(f"{self.table.filename} {error}.") from None
+
+    def named(self, component: Component, name: str) -> Mapping[str, Any]:
+        """The value of the file that a row names, from the table's folder on. Raises BadRow."""
+        known = (name, component.type)
+        if known not in self._known:
+            self._known[known] = self._decoded(component, name)
+        return self._known[known]
+
+    def _decoded(self, component: Component, name: str) -> dict[str, Any]:
+        place = posixpath.normpath(posixpath.join(posixpath.dirname(self.table.filename), name))
+        try:
+            member = self._zip.getinfo(place)
+        except KeyError:
+            raise BadRow(f"the archive holds no file {place:.200}") from None
+        try:
+            found = DECODERS[component.kind.element](self._bytes(member, MAX_BYTES))
+        except BadMedia as error:
+            raise BadRow(f"{place:.200}: {error}") from None
+        digest = hashlib.sha256(found.data).hexdigest()
+        file = self._folder / digest
+        if not file.exists():
+            self._size += len(found.data)
+            if self._size > MOST_STORED:
+                raise BadRow("the archive's files take more than 2 GiB; split it")
+            file.write_bytes(found.data)
+        value = {"digest": digest, "mime": found.mime, "bytes": len(found.data), **found.about}
+        self.decoded[digest] = value
+        return value
+
+    def _bytes(self, member: ZipInfo, most: int) -> bytes:
+        """A member, whatever it says of its size. Raises BadMedia, BadRow."""
+        try:
+            with self._zip.open(member) as file:
+                data = file.read(most + 1)
+        except (BadZipFile, RuntimeError, EOFError, OSError, zlib.error):
+            raise BadRow(BROKEN) from None
+        if len(data) > most:
+            raise BadMedia(TOO_MANY_BYTES)
+        return data
+
+
+def summary_of_archive(
+    path: Path,
+    folder: Path,
+    config: TaskConfig,
+    stored: Collection[str],
+    media: Mapping[str, Mapping[str, Any]],
+    most: int,
+) -> Summary:
+    """As `summary_of`, of the table in an archive; `folder` takes the files that its rows name.
+
+    most: bytes of the table. Raises FileError.
+    """
+    archive = Archive(path, folder, media)
+    lines = archive.lines(most)
+    found = summary_of(lines, archive.table.filename, config, stored, archive)
+    named = {value["digest"] for row in found.rows for value in archive.values_in(row.values)}
+    found.files = {digest: archive.decoded[digest] for digest in named & archive.decoded.keys()}
+    return found

@@ -1,0 +1,136 @@
+"""Files from strangers as pictures and recordings of one form each; no Django, no database.
+
+What is stored is drawn or played anew from what was decoded, so nothing else of a file survives:
+no location, no second file behind the first. Run it in `dynabench.lib.bounded`.
+"""
+
+import wave
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import Any
+
+from dynabench.lib.words import gettext_noop
+
+MAX_BYTES = 10 * 10**6
+MAX_PIXELS = 40 * 10**6
+MAX_SECONDS = 60
+RATE = 16_000
+"""Samples a second of a stored recording, which has one channel of 16 bits."""
+LOSSLESS = ("PNG", "GIF")
+FORMATS = (*LOSSLESS, "JPEG", "WEBP")
+MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK")
+CONTAINERS = "wav,w64,aiff,flac,ogg,mp3,aac,amr,mov,matroska,asf,caf"
+"""Formats, as FFmpeg calls them, that phones and browsers record."""
+
+ABOUT = ("width", "height", "seconds")
+
+TOO_MANY_BYTES = gettext_noop("It is larger than 10 MB. Save it smaller.")
+NO_PICTURE = gettext_noop("It is no picture that can be read. Send a PNG, JPEG, WebP or GIF file.")
+TOO_MANY_PIXELS = gettext_noop("It has more than 40 megapixels. Scale it down.")
+ANIMATED = gettext_noop("It moves, and models are asked about one picture. Send a single frame.")
+DEEP = gettext_noop("Its colours cannot be read. Save it with 8 bits a channel.")
+NO_SOUND = gettext_noop("It is no recording that can be read. Send a WAV, MP3, M4A or Ogg file.")
+TOO_LONG = gettext_noop("It is longer than 60 seconds. Cut it.")
+
+
+class BadMedia(Exception):
+    """The file cannot be taken; the message says why and what to send instead."""
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A picture or recording as it is stored. about: `width` and `height`, or `seconds`."""
+
+    data: bytes
+    mime: str
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+
+def picture(data: bytes) -> Decoded:
+    """A picture drawn anew, upright and on white: PNG of a PNG or GIF, JPEG of others.
+
+    Raises BadMedia.
+    """
+    from PIL import Image, ImageOps
+
+    Image.MAX_IMAGE_PIXELS = MAX_PIXELS
+    try:
+        with Image.open(BytesIO(data), formats=FORMATS) as opened:
+            _check_picture(opened)
+            drawn = ImageOps.exif_transpose(opened)
+            kind = "PNG" if opened.format in LOSSLESS else "JPEG"
+    except Image.DecompressionBombError:
+        raise BadMedia(TOO_MANY_PIXELS) from None
+    except (OSError, SyntaxError, ValueError, EOFError):  # what Pillow raises on damaged files
+        raise BadMedia(NO_PICTURE) from None
+    plain = _on_white(drawn)
+    plain.info.clear()
+    file = BytesIO()
+    plain.save(file, kind, **({"quality": 90} if kind == "JPEG" else {}))
+    if file.tell() > MAX_BYTES:
+        raise BadMedia(TOO_MANY_BYTES)
+    about = {"width": plain.width, "height": plain.height}
+    return Decoded(file.getvalue(), f"image/{kind.lower()}", about)
+
+
+def _check_picture(opened: Any) -> None:
+    """Before anything is decoded. Raises BadMedia."""
+    if opened.width * opened.height > MAX_PIXELS:
+        raise BadMedia(TOO_MANY_PIXELS)
+    if getattr(opened, "is_animated", False) and opened.format != "MPO":  # of some phones
+        raise BadMedia(ANIMATED)
+    if opened.mode not in MODES:
+        raise BadMedia(DEEP)
+
+
+def _on_white(drawn: Any) -> Any:
+    """In RGB; what lets the page shine through would look different to people and models."""
+    from PIL import Image
+
+    if not drawn.has_transparency_data:
+        return drawn.convert("RGB")
+    clear = drawn.convert("RGBA")
+    white = Image.new("RGB", clear.size, "white")
+    white.paste(clear, mask=clear.getchannel("A"))
+    return white
+
+
+def recording(data: bytes) -> Decoded:
+    """The sound of a file as WAV: one channel, 16,000 samples a second, 16 bits.
+
+    How long it is follows from what was decoded, never from what the file says. Raises BadMedia.
+    """
+    import av
+
+    file, samples = BytesIO(), 0
+    try:
+        with (
+            av.open(BytesIO(data), options={"format_whitelist": CONTAINERS}) as opened,
+            wave.open(file, "wb") as written,
+        ):
+            written.setparams((1, 2, RATE, 0, "NONE", ""))
+            for part in _heard(opened):
+                samples += part.samples
+                if samples > MAX_SECONDS * RATE:
+                    raise BadMedia(TOO_LONG)
+                written.writeframesraw(bytes(part.planes[0])[: 2 * part.samples])
+    except (av.FFmpegError, IndexError, ValueError):  # no sound at all: there is no first stream
+        raise BadMedia(NO_SOUND) from None
+    if not samples:
+        raise BadMedia(NO_SOUND)
+    return Decoded(file.getvalue(), "audio/wav", {"seconds": round(samples / RATE, 2)})
+
+
+def _heard(opened: Any) -> Iterator[Any]:
+    """The sound of an opened file, piece by piece, as it is stored."""
+    import av
+
+    resampler = av.AudioResampler(format="s16", layout="mono", rate=RATE)
+    for frame in opened.decode(opened.streams.audio[0]):
+        yield from resampler.resample(frame)
+    yield from resampler.resample(None)  # what it still holds
+
+
+DECODERS: Mapping[str, Callable[[bytes], Decoded]] = {"image": picture, "audio": recording}
+"""By the type of field."""

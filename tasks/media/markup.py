@@ -1,0 +1,36 @@
+"""Values of fields as pages show them: pictures and recordings as such, the rest in words."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString
+
+from tasks.config.schema import TaskConfig
+
+
+class Markup(SafeString):
+    """HTML in the place of words; a template that puts words into a paragraph asks for it."""
+
+    is_markup = True
+
+
+def shown_value(config: TaskConfig, field: str, value: Any) -> str:
+    """A field's value for a template: words, or Markup, shielded where the task is sensitive."""
+    component = config.component(field)
+    if not component.is_media or not isinstance(value, Mapping) or "mime" not in value:
+        return config.display(field, value)
+    values = {
+        "element": component.kind.element,
+        "value": value,
+        "title": component.title,
+        "language": config.language,
+        "is_sensitive": config.content_warning is not None,
+    }
+    return Markup(render_to_string("components/media.html", values).strip())
+
+
+def shown_media(config: TaskConfig, inputs: Mapping[str, Any]) -> list[str]:
+    """The pictures and recordings among what somebody wrote."""
+    names = [one.name for one in config.input if one.is_media and inputs.get(one.name)]
+    return [shown_value(config, name, inputs[name]) for name in names]

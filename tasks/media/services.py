@@ -1,0 +1,127 @@
+"""Writes about media: storing what was sent, noting what is used, deleting what nobody needs."""
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from django.core.files.base import ContentFile
+from django.db import IntegrityError, transaction
+from django.db.models import QuerySet, TextField
+from django.db.models.functions import Cast
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from dynabench.accounts.models import Annotator
+from dynabench.lib.bounded import MIB, Bounds, OutOfBounds, bounded
+from dynabench.lib.errors import Invalid
+from tasks.media.decoding import DECODERS, MAX_BYTES, TOO_MANY_BYTES, BadMedia, Decoded
+from tasks.models import Context, Media, Task
+
+BOUNDS = Bounds(30, 896 * MIB)
+"""40 megapixels in RGBA, upright and on white, are there four times."""
+OFTEN = gettext_noop("You have sent many files. Wait an hour, or use one that you sent before.")
+UNUSED = timedelta(days=1)
+
+
+def decoded(kind: str, data: bytes) -> Decoded:
+    """What is stored of a file that somebody sent. kind: image or audio. Raises Invalid."""
+    if len(data) > MAX_BYTES:
+        raise Invalid(_(TOO_MANY_BYTES))
+    try:
+        return bounded(partial(DECODERS[kind], data), BOUNDS)
+    except (BadMedia, OutOfBounds) as error:
+        raise Invalid(_(str(error))) from None
+
+
+def store_media(
+    *, task: Task, kind: str, data: bytes, sent_by: Annotator | None = None
+) -> dict[str, Any]:
+    """Store a picture or recording, and return its value without `alt`; once for equal files.
+
+    Unused, it is deleted after a day. No lock: the file is there before its row. Raises Invalid.
+    """
+    found = decoded(kind, data)
+    return store_decoded(task=task, found=found, sent_by=sent_by)
+
+
+def store_decoded(
+    *, task: Task, found: Decoded, sent_by: Annotator | None = None
+) -> dict[str, Any]:
+    """As `store_media`, of what was decoded before."""
+    digest = hashlib.sha256(found.data).hexdigest()
+    same = Media.objects.filter(task=task, digest=digest)
+    if not same.update(kept_from=timezone.now()):
+        about = {"mime": found.mime, "size": len(found.data), "about": dict(found.about)}
+        media = Media(task=task, digest=digest, sent_by=sent_by, **about)
+        media.file.save(f"{digest}.{media.ending}", ContentFile(found.data), save=False)
+        try:
+            with transaction.atomic():
+                media.save(force_insert=True)
+        except BaseException as error:
+            media.file.delete(save=False)
+            if not isinstance(error, IntegrityError):  # else somebody stored the same meanwhile
+                raise
+    return value_of(same.get())
+
+
+def value_of(media: Media) -> dict[str, Any]:
+    """What a field of a context or example holds of it, but for the words."""
+    return {
+        "digest": media.digest,
+        "mime": media.mime,
+        "bytes": media.size,
+        **media.about,
+    }
+
+
+def keep(*, task: Task, digests: Collection[str], used: bool) -> None:
+    """Keep these for another day, or for good where they are used; by conditional update.
+
+    Raises Invalid when one is gone.
+    """
+    if not digests:
+        return
+    now = {"kept_from": timezone.now(), **({"is_used": True} if used else {})}
+    if Media.objects.filter(task=task, digest__in=digests).update(**now) < len({*digests}):
+        raise Invalid(_("A picture or recording is not stored any more. Add it once more."))
+
+
+def touch(*, task: Task, digests: Collection[str]) -> None:
+    """Let the day of those that are there begin again, as a draft names them."""
+    if digests:
+        Media.objects.filter(task=task, digest__in=digests).update(kept_from=timezone.now())
+
+
+def tidy_media(most: int) -> int:
+    """Delete up to `most` that nobody used within a day; returns how many."""
+    old = Media.objects.filter(is_used=False, kept_from__lt=timezone.now() - UNUSED)
+    return delete_media(old.filter(pk__in=old.values("pk")[:most]))
+
+
+def delete_unnamed(*, task: Task, digest: str) -> None:
+    """Delete what no context and no example of the task names any more; locks its row."""
+    contexts = Context.objects.filter(round__task=task)
+    for where in ("fields", "examples__inputs"):
+        named = contexts.annotate(text=Cast(where, TextField())).filter(text__contains=digest)
+        if named.exists():
+            return
+    delete_media(Media.objects.filter(task=task, digest=digest))
+
+
+def delete_media(chosen: QuerySet[Media]) -> int:
+    """Delete rows, and after the transaction their files; locks the rows."""
+    with transaction.atomic():
+        rows = list(chosen.select_for_update(of=("self",)))
+        for media in rows:
+            transaction.on_commit(partial(media.file.storage.delete, str(media.file.name)))
+        Media.objects.filter(pk__in=[media.pk for media in rows]).delete()
+    return len(rows)
+
+
+def digests_in(values: Iterable[Any]) -> set[str]:
+    """The digests of pictures and recordings among the values of fields."""
+    found = (value.get("digest") for value in values if isinstance(value, Mapping))
+    return {digest for digest in found if isinstance(digest, str)}
